@@ -1,0 +1,62 @@
+"""Every error that a user can meet.
+
+    GameRLError                 exit code 1
+    ├── UsageError              2   a command called in a way that cannot work
+    ├── ConfigError             2   a run config that is not valid
+    ├── GameFileError           2   a game.yaml that is not valid, or a file it names
+    │   └── RomError            2   a ROM that is missing, damaged or unsupported
+    ├── DoesNotFitError         3   the run needs more than the machine has
+    ├── EmulatorError           1   the emulator refused an operation
+    ├── WorkerError             1   an environment process raised, died or hung
+    ├── CheckpointError         1   a checkpoint is missing, damaged or of another run
+    └── TrainingError           1   training cannot go on (a non-finite loss, a full disk)
+    Interrupted                 130 the user stopped the run; everything is saved
+
+A message names the thing, what was found, and the way out.
+"""
+
+
+class GameRLError(Exception):
+    """Whatever the user can mend; the CLI prints its text without a traceback."""
+
+    exit_code = 1
+
+
+class UsageError(GameRLError):
+    exit_code = 2
+
+
+class ConfigError(GameRLError):
+    exit_code = 2
+
+
+class GameFileError(GameRLError):
+    exit_code = 2
+
+
+class RomError(GameFileError):
+    pass
+
+
+class DoesNotFitError(GameRLError):
+    exit_code = 3
+
+
+class EmulatorError(GameRLError):
+    pass
+
+
+class WorkerError(GameRLError):
+    pass
+
+
+class CheckpointError(GameRLError):
+    pass
+
+
+class TrainingError(GameRLError):
+    pass
+
+
+class Interrupted(GameRLError):  # noqa: N818 - not a failure: the user asked for it
+    exit_code = 130
