@@ -1,0 +1,58 @@
+# Two commands matter: `make demo` trains an agent on the bundled game, `make test` runs the tests.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+DEMO_DIR ?= runs/demo_$(shell date +%Y%m%d_%H%M%S)
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-slow lint format rom lock clean
+
+help:  ## list the commands
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 16
+
+install: $(INSTALLED)  ## create .venv and install the locked packages into it
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "game_rl needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version 2>&1);"; \
+	  echo "name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments; on Debian: apt install python3-venv"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+demo: $(INSTALLED)  ## train the default config on the bundled game, evaluate it, record a GIF
+	$(BIN)/python train.py --config configs/duel_ppo.yaml --set run_dir=$(DEMO_DIR)
+
+test: $(INSTALLED)  ## the tests, without those that train for minutes
+	$(BIN)/python -m pytest -m "not slow and not gpu" --numprocesses auto
+
+test-slow: $(INSTALLED)  ## the tests that train agents
+	$(BIN)/python -m pytest -m slow
+
+lint: $(INSTALLED)  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)  ## let ruff lay the code out
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+rom:  ## rebuild the bundled game from its source (needs sdcc)
+	@command -v sdcc >/dev/null || { echo "sdcc is missing; on Debian: apt install sdcc"; exit 1; }
+	$(MAKE) -C game_rl/games/duel/src
+
+lock:  ## renew requirements.lock from pyproject.toml
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	{ sed -n '/^#/p' requirements.lock; \
+	  $(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//'; } > requirements.lock.new
+	mv requirements.lock.new requirements.lock
+
+clean:  ## remove .venv and caches; runs and ROMs stay
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache *.egg-info

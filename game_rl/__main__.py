@@ -1,0 +1,8 @@
+"""`python -m game_rl` is `game-rl`."""
+
+import sys
+
+from game_rl.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
