@@ -1,0 +1,374 @@
+"""What this machine, its container and this process tree have and use.
+
+The only module that reads /proc, cgroups, psutil, nvidia-smi or a file system's free space.
+`root` parameters exist so that a test can lay out a /proc and a /sys of its own.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+from game_rl.errors import UsageError
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+
+_ROOT = Path("/")
+_NVIDIA_SMI_TIMEOUT_S = 5.0
+_UNITS = {"": 1, "B": 1}
+for _power, _letter in enumerate("KMGT", start=1):
+    _UNITS |= {f"{_letter}IB": 2 ** (10 * _power), f"{_letter}B": 10 ** (3 * _power)}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What a run may use; `vram_*` is None where there is no GPU.
+
+    ram_bytes: the memory of the machine, or of the container if that is less.
+    ram_available_bytes: what of it is free for a new run.
+    vram_available_bytes: free memory of the first visible GPU.
+    disk_free_bytes: free on the file system that will hold the run directory.
+    """
+
+    ram_bytes: int
+    ram_available_bytes: int
+    vram_bytes: int | None
+    vram_available_bytes: int | None
+    disk_free_bytes: int
+    cpus: int
+
+
+def detect_machine(run_dir: Path) -> Machine:
+    """The machine as this process may use it: container limits and affinity included."""
+    total, available = effective_ram_bytes()
+    vram = _gpu_memory_bytes()
+    return Machine(
+        ram_bytes=total,
+        ram_available_bytes=available,
+        vram_bytes=vram[0] if vram else None,
+        vram_available_bytes=vram[1] if vram else None,
+        disk_free_bytes=disk_free_bytes(run_dir),
+        cpus=effective_cpus(),
+    )
+
+
+def parse_machine(text: str, *, here: Machine | None = None) -> Machine:
+    """The machine that `--on` describes, such as "ram=32GiB,vram=16GiB,disk=250GiB,cpus=8".
+
+    What `text` does not name is as on `here` (default: this machine); "vram=0" means no GPU.
+
+    Raises:
+        UsageError: an unknown or repeated name, a size without a meaning, nothing at all.
+    """
+    given = _parse_assignments(text)
+    base = here if here is not None else detect_machine(Path.cwd())
+    vram = given.get("vram", base.vram_bytes) or None
+    return Machine(
+        ram_bytes=given.get("ram", base.ram_bytes),
+        ram_available_bytes=given.get("ram", base.ram_available_bytes),
+        vram_bytes=vram,
+        vram_available_bytes=vram if "vram" in given else base.vram_available_bytes,
+        disk_free_bytes=given.get("disk", base.disk_free_bytes),
+        cpus=given.get("cpus", base.cpus),
+    )
+
+
+def _parse_assignments(text: str) -> dict[str, int]:
+    example = "write for example ram=32GiB,vram=16GiB,disk=250GiB,cpus=8"
+    given: dict[str, int] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or name not in {"ram", "vram", "disk", "cpus"}:
+            raise UsageError(f"--on: {part!r} is not ram=, vram=, disk= or cpus=; {example}")
+        if name in given:
+            raise UsageError(f"--on: {name} is given twice in {text!r}; {example}")
+        given[name] = _parse_count(value) if name == "cpus" else parse_bytes(value)
+        if given[name] == 0 and name != "vram":
+            raise UsageError(f"--on: {name} must be more than 0, found {value!r}; {example}")
+    if not given:
+        raise UsageError(f"--on: nothing in {text!r} describes a machine; {example}")
+    return given
+
+
+def _parse_count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(f"--on: cpus must be a whole number, found {text!r}")
+    return int(text)
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes of "32GiB", "1.5 GB" or "4096"; KiB..TiB are powers of 1024, KB..TB of 1000.
+
+    Raises:
+        UsageError: not a number with one of these units.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    factor = _UNITS.get(match[2].upper()) if match else None
+    if match is None or factor is None:
+        raise UsageError(f"{text!r} is not a size; write a number and a unit, such as 32GiB")
+    return round(float(match[1]) * factor)
+
+
+def format_bytes(size: int) -> str:
+    """A size for people: "4.22 GiB", "90.0 MiB", "512 B"."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if abs(size) >= unit:
+            value = size / unit
+            return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {name}"
+    return f"{size} B"
+
+
+# ---- limits --------------------------------------------------------------------------------------
+
+
+def effective_ram_bytes(root: Path = _ROOT) -> tuple[int, int]:
+    """(total, available) bytes of memory: the machine's, or less where a cgroup says so.
+
+    Available in a cgroup is its limit less what is in use and cannot be reclaimed: page cache
+    that nobody reads counts as free, as it does in MemAvailable.
+    """
+    total, available = _system_ram_bytes(root)
+    for limit, used in _cgroup_memory(root):
+        total = min(total, limit)
+        available = min(available, max(0, limit - used))
+    return total, available
+
+
+def _system_ram_bytes(root: Path) -> tuple[int, int]:
+    meminfo = _read_table(root / "proc/meminfo")
+    if "MemTotal" in meminfo and "MemAvailable" in meminfo:
+        return meminfo["MemTotal"] * KIB, meminfo["MemAvailable"] * KIB
+    memory = psutil.virtual_memory()
+    return int(memory.total), int(memory.available)
+
+
+def _cgroup_memory(root: Path) -> Iterator[tuple[int, int]]:
+    """(limit, unreclaimable use) of each cgroup above this process that has a memory limit."""
+    for folder in _cgroup_folders(root, "memory"):
+        limit = _read_number(folder / "memory.max")
+        names = ("memory.current", "inactive_file")
+        if limit is None:
+            limit = _read_number(folder / "memory.limit_in_bytes")
+            names = ("memory.usage_in_bytes", "total_inactive_file")
+        used = _read_number(folder / names[0])
+        if limit is not None and used is not None:
+            cache = _read_table(folder / "memory.stat").get(names[1], 0)
+            yield limit, max(0, used - cache)
+
+
+def effective_cpus(root: Path = _ROOT) -> int:
+    """CPUs that this process may use: its affinity, or a cgroup's quota if that is less."""
+    cpus = _affinity_cpus()
+    for folder in _cgroup_folders(root, "cpu"):
+        quota, period = _cpu_quota(folder)
+        if quota is not None and period:
+            cpus = min(cpus, -(-quota // period))  # half a CPU still runs one process
+    return max(1, cpus)
+
+
+def _affinity_cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _cpu_quota(folder: Path) -> tuple[int | None, int | None]:
+    words = _read_text(folder / "cpu.max").split()
+    if len(words) == 2:
+        return (int(words[0]) if words[0].isdigit() else None), int(words[1])
+    return _read_number(folder / "cpu.cfs_quota_us"), _read_number(folder / "cpu.cfs_period_us")
+
+
+def _cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
+    """The process's cgroup for `controller`, then each of its parents, in v2 and in v1.
+
+    Inside a container the path of /proc/self/cgroup may name folders that only the host can see;
+    those are skipped, and the container's own root comes last.
+    """
+    mounts = root / "sys/fs/cgroup"
+    for line in _read_text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        names = controllers.split(",")
+        if not controllers:
+            tops = [mounts, mounts / "unified"]
+        elif controller in names:
+            tops = [mounts / controllers, mounts / controller]
+        else:
+            continue
+        for top in tops:
+            leaf = top / path.lstrip("/")
+            while leaf != top:
+                if leaf.is_dir():
+                    yield leaf
+                leaf = leaf.parent
+            if top.is_dir():
+                yield top
+
+
+def disk_free_bytes(path: Path) -> int:
+    """Free bytes for this user where `path` is, or will be once its folders are made."""
+    existing = path.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    return shutil.disk_usage(existing).free
+
+
+def _gpu_memory_bytes() -> tuple[int, int] | None:
+    """(total, free) bytes of the first GPU that CUDA would show us, without importing torch."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    first = "0" if visible is None else visible.split(",")[0].strip()
+    if first in {"", "-1"} or shutil.which("nvidia-smi") is None:
+        return None
+    query = ["--query-gpu=memory.total,memory.free", "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(
+            ["nvidia-smi", f"--id={first}", *query],
+            capture_output=True,
+            text=True,
+            timeout=_NVIDIA_SMI_TIMEOUT_S,
+            check=True,
+        ).stdout
+        total, free = (int(number) * MIB for number in answer.splitlines()[0].split(","))
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return None  # a driver that does not answer is no GPU to plan with
+    return total, free
+
+
+# ---- use -----------------------------------------------------------------------------------------
+
+
+def process_tree_pss_bytes(pid: int | None = None, *, root: Path = _ROOT) -> int:
+    """Summed proportional set size of process `pid` (default: this one) and its descendants.
+
+    A page that n processes share counts 1/n in each, so the sum is the memory that the tree
+    really takes. Where the kernel has no smaps_rollup (macOS, Windows, Linux < 4.14) a process
+    counts with its unique set size instead, which leaves shared pages out.
+    """
+    pid = os.getpid() if pid is None else pid
+    return sum(_pss_bytes(member, root) for member in _process_tree(pid, root))
+
+
+def _pss_bytes(pid: int, root: Path) -> int:
+    rollup = _read_table(root / "proc" / str(pid) / "smaps_rollup")
+    if "Pss" in rollup:
+        return rollup["Pss"] * KIB
+    if (root / "proc/self/smaps_rollup").exists():
+        return 0  # it ended while we looked, is a zombie, or belongs to someone else
+    try:
+        return int(psutil.Process(pid).memory_full_info().uss)
+    except psutil.Error:
+        return 0
+
+
+def _process_tree(pid: int, root: Path) -> list[int]:
+    parents = _parents(root)
+    tree = [pid]
+    for member in tree:  # grows while we walk it: breadth first
+        tree += [child for child, parent in parents.items() if parent == member]
+    return tree
+
+
+def _parents(root: Path) -> dict[int, int]:
+    proc = root / "proc"
+    if not (proc / "self/stat").exists():
+        return {p.pid: p.ppid() for p in psutil.process_iter()}
+    parents: dict[int, int] = {}
+    for entry in os.listdir(proc):  # noqa: PTH208 - called four times a second; no Path objects
+        # "pid (name) state ppid ...", and the name may hold spaces and parentheses
+        if entry.isdigit() and (stat := _read_text(proc / entry / "stat")):
+            parents[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+    return parents
+
+
+class PssSampler:
+    """Watches the process tree's memory from a thread and keeps the highest sum.
+
+    A sample costs time that grows with the memory (the kernel walks the page tables), so the
+    thread sleeps at least 50 times as long as the last one took: below 2 % of one CPU.
+    """
+
+    _REST = 50
+
+    def __init__(self, pid: int | None = None, *, interval_s: float = 0.25) -> None:
+        self._pid = os.getpid() if pid is None else pid
+        self._interval_s = interval_s
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._peak_bytes = 0
+        self._last_bytes = 0
+
+    @property
+    def peak_bytes(self) -> int:
+        """The highest sum so far; 0 before the first sample."""
+        return self._peak_bytes
+
+    @property
+    def last_bytes(self) -> int:
+        return self._last_bytes
+
+    def start(self) -> None:
+        self._stop.clear()
+        self._thread = threading.Thread(target=self._watch, name="pss-sampler", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> int:
+        """The peak, with a last sample taken now; may be called twice."""
+        if self._thread is not None:
+            self._stop.set()
+            self._thread.join()
+            self._thread = None
+            self._sample()
+        return self._peak_bytes
+
+    def _sample(self) -> None:
+        self._last_bytes = process_tree_pss_bytes(self._pid)
+        self._peak_bytes = max(self._peak_bytes, self._last_bytes)
+
+    def _watch(self) -> None:
+        cost_s = 0.0
+        while not self._stop.wait(max(self._interval_s, self._REST * cost_s)):
+            began = time.perf_counter()
+            self._sample()
+            cost_s = time.perf_counter() - began
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+def _read_text(path: Path) -> str:
+    """The file's text; empty when it is not there, ended, or is not ours to read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _read_number(path: Path) -> int | None:
+    text = _read_text(path).strip()
+    return int(text) if text.isdigit() else None  # "max" and "-1" mean no limit
+
+
+def _read_table(path: Path) -> dict[str, int]:
+    """First number of each "name: number ..." line, as meminfo, memory.stat and smaps have."""
+    table = {}
+    for line in _read_text(path).splitlines():
+        words = line.split()
+        if len(words) >= 2 and words[1].isdigit():
+            table[words[0].rstrip(":")] = int(words[1])
+    return table
