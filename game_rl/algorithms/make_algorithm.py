@@ -1,0 +1,37 @@
+"""From a config to an SB3 algorithm."""
+
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.vec_env import VecEnv
+
+from game_rl.algorithms.ppo import make_ppo
+from game_rl.config.schema import RunConfig
+from game_rl.errors import ConfigError
+from game_rl.run_dir import RunDir
+from game_rl.seeds import seed_for
+
+
+def make_algorithm(config: RunConfig, vec_env: VecEnv, run_dir: RunDir) -> PPO:
+    """The algorithm of `config`, logging to the run's TensorBoard directory.
+
+    Raises:
+        ConfigError: `device` names a GPU that is not there.
+    """
+    seed = seed_for(config.seed, "algorithm")
+    model = make_ppo(config.algorithm, vec_env, seed=seed, device=find_device(config.device))
+    model.set_logger(configure(str(run_dir.tensorboard), ["tensorboard"]))
+    return model
+
+
+def find_device(name: str) -> str:
+    """`auto` becomes the first GPU where there is one, else the CPU."""
+    n_gpus = torch.cuda.device_count()
+    if name == "auto":
+        return "cuda" if n_gpus else "cpu"
+    if name.startswith("cuda") and int(name.partition(":")[2] or 0) >= n_gpus:
+        raise ConfigError(
+            f"device is {name}, but PyTorch sees {n_gpus} CUDA device(s); "
+            "use device: auto, or install a CUDA build of torch"
+        )
+    return name

@@ -1,0 +1,50 @@
+"""The moments between an update and the next rollout, where the model is whole."""
+
+from abc import abstractmethod
+
+from stable_baselines3.common.callbacks import BaseCallback
+
+
+class BoundaryCallback(BaseCallback):
+    """Acts between updates: the policy, its optimiser and the counters belong together there.
+
+    A training that is stopped in the middle of a rollout ends at the boundary before it: that
+    rollout changed nothing but the timestep counter of SB3, so `boundary_timesteps` does not
+    count it.
+    """
+
+    boundary_timesteps: int = 0
+
+    @abstractmethod
+    def on_boundary(self, *, is_last: bool) -> None:
+        """Called before each rollout and, with `is_last`, once when training ends."""
+
+    def _on_rollout_start(self) -> None:
+        self.boundary_timesteps = self.num_timesteps
+        self.on_boundary(is_last=False)
+
+    def _on_rollout_end(self) -> None:
+        self.boundary_timesteps = self.num_timesteps
+
+    def _on_training_end(self) -> None:
+        self.on_boundary(is_last=True)
+
+    def _on_step(self) -> bool:
+        return True
+
+
+class Interval:
+    """Every so many timesteps, told by the multiples that were crossed.
+
+    Counting timesteps, not calls, keeps the rhythm for any number of envs and over a resume.
+    """
+
+    def __init__(self, every_timesteps: int) -> None:
+        self._every = every_timesteps
+        self.last_timesteps = 0
+
+    def crossed(self, timesteps: int) -> bool:
+        """True once for each stretch in which a multiple was reached."""
+        due = timesteps // self._every > self.last_timesteps // self._every
+        self.last_timesteps = timesteps
+        return due

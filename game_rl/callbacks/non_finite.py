@@ -1,0 +1,27 @@
+"""Stop before a broken network overwrites a good checkpoint."""
+
+import torch
+
+from game_rl.callbacks.boundary import BoundaryCallback
+from game_rl.errors import TrainingError
+
+
+class NonFiniteCallback(BoundaryCallback):
+    """Raises TrainingError when an update left a weight that is NaN or infinite.
+
+    Must stand before the callbacks that save: they see the same boundary after it.
+    """
+
+    def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002 - every boundary is checked
+        check_finite(self.model.policy, self.boundary_timesteps)
+
+
+def check_finite(policy: torch.nn.Module, timesteps: int) -> None:
+    for name, parameter in policy.named_parameters():
+        if not torch.isfinite(parameter).all():
+            raise TrainingError(
+                f"the update before timestep {timesteps:,} made weight {name} non-finite; "
+                "nothing was saved from it. Lower algorithm.learning_rate or "
+                "algorithm.max_grad_norm, or look for an exploding reward in TensorBoard's game/…, "
+                "then resume from the last checkpoint"
+            )
