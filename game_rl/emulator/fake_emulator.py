@@ -1,0 +1,119 @@
+"""A tiny made-up game behind the `Emulator` protocol: tests without a ROM, in microseconds.
+
+The player starts at x = 80. Right and left move one pixel a frame; every eighth frame with B held
+costs one health of 8. Reaching x = 150 wins (result 1), no health loses (result 2); then nothing
+moves any more. START held for a frame goes to the next level, 1 to 3, and everything starts over.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.emulator.emulator import BUTTONS, SCREEN_HEIGHT, SCREEN_WIDTH, Button
+from game_rl.emulator.saved_state import pack_state, unpack_state
+from game_rl.errors import EmulatorError
+
+FRAME_COUNT, HELD, X, HEALTH, RESULT, SEED, LEVEL = (
+    0xC000,
+    0xC002,
+    0xC003,
+    0xC004,
+    0xC005,
+    0xC006,
+    0xC007,
+)
+FAKE_ROM_SHA256 = "fa" * 32
+_START_X, _WINNING_X, _FULL_HEALTH, _N_LEVELS = 80, 150, 8, 3
+_STATE_BYTES = 64
+
+
+class FakeEmulator:
+    """Deterministic; the addresses above hold the game (the frame count is u16, little endian)."""
+
+    def __init__(self, *, colour: bool = False) -> None:
+        self._is_colour = colour
+        self._memory = bytearray(0x10000)
+        self._wanted: frozenset[Button] = frozenset()
+        self._screen = np.zeros((SCREEN_HEIGHT, SCREEN_WIDTH, 3), np.uint8)
+        self._closed = False
+        self._begin_level(1)
+
+    @property
+    def is_colour(self) -> bool:
+        return self._is_colour
+
+    def hold(self, buttons: Iterable[Button]) -> None:
+        self._wanted = frozenset(buttons)
+
+    def tick(self, frames: int, *, render: bool) -> None:
+        self._check_open()
+        if frames < 1:
+            raise EmulatorError(f"tick needs at least 1 frame, got {frames}")
+        for _ in range(frames):
+            self._advance()
+        if render:
+            self._draw()
+
+    def screen(self) -> NDArray[np.uint8]:
+        return self._screen
+
+    def read(self, address: int, *, bank: int | None = None) -> int:  # noqa: ARG002
+        self._check_open()
+        return self._memory[address]
+
+    def write(self, address: int, value: int, *, bank: int | None = None) -> None:  # noqa: ARG002
+        self._check_open()
+        self._memory[address] = value
+
+    def save_state(self) -> bytes:
+        self._check_open()
+        raw = bytes(self._memory[0xC000 : 0xC000 + _STATE_BYTES]) + self._screen.tobytes()
+        return pack_state(raw, rom_sha256=FAKE_ROM_SHA256, is_colour=self._is_colour)
+
+    def load_state(self, state: bytes) -> None:
+        self._check_open()
+        raw = unpack_state(state, rom_sha256=FAKE_ROM_SHA256, is_colour=self._is_colour)
+        self._memory[0xC000 : 0xC000 + _STATE_BYTES] = raw[:_STATE_BYTES]
+        picture = np.frombuffer(raw, np.uint8, offset=_STATE_BYTES)
+        self._screen[:] = picture.reshape(self._screen.shape)
+        self._wanted = frozenset()
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EmulatorError("the emulator is closed; make a new one")
+
+    def _begin_level(self, level: int) -> None:
+        memory = self._memory
+        memory[X], memory[HEALTH], memory[RESULT] = _START_X, _FULL_HEALTH, 0
+        memory[LEVEL] = level
+
+    def _advance(self) -> None:
+        memory, held = self._memory, self._wanted
+        count = (memory[FRAME_COUNT] | memory[FRAME_COUNT + 1] << 8) + 1 & 0xFFFF
+        memory[FRAME_COUNT], memory[FRAME_COUNT + 1] = count & 0xFF, count >> 8
+        memory[HELD] = sum(1 << i for i, button in enumerate(BUTTONS) if button in held)
+        if "start" in held:
+            self._begin_level(memory[LEVEL] % _N_LEVELS + 1)
+        elif memory[RESULT] == 0:
+            memory[X] = max(0, memory[X] + ("right" in held) - ("left" in held))
+            memory[HEALTH] -= "b" in held and count % 8 == 0
+            memory[RESULT] = 1 if memory[X] >= _WINNING_X else 2 if memory[HEALTH] == 0 else 0
+
+    def _draw(self) -> None:
+        """Stripes by level and seed, the player in black, health as the top rows' shade."""
+        memory = self._memory
+        columns = np.arange(SCREEN_WIDTH, dtype=np.int64)
+        rows = np.arange(SCREEN_HEIGHT, dtype=np.int64)[:, None]
+        shades = (columns // 8 + rows // memory[LEVEL] + memory[SEED]) % 4
+        shades[:8] = memory[HEALTH] % 4
+        shades[100:116, memory[X] : memory[X] + 8] = 3
+        picture = (255 - 85 * shades).astype(np.uint8)
+        self._screen[:] = picture[:, :, None]
+        if self._is_colour:
+            self._screen &= 0xF8  # five bits a channel, and three unlike channels
+            self._screen[:, :, 1] //= 2
+            self._screen[:, :, 2] = 248 - self._screen[:, :, 2]

@@ -1,0 +1,175 @@
+"""PyBoy behind the `Emulator` protocol; the project's only use of pyboy."""
+
+import io
+import warnings
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.emulator.emulator import BUTTONS, Button
+from game_rl.emulator.rom import Rom
+from game_rl.emulator.saved_state import is_packed, pack_state, unpack_state
+from game_rl.errors import EmulatorError
+
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", message="Using SDL2 binaries")  # we open no window
+    from pyboy import PyBoy
+    from pyboy.utils import STATE_VERSION
+
+_FOUR_SHADES = (0xFFFFFF, 0xAAAAAA, 0x555555, 0x000000)  # equal steps: 255 - 85 x shade
+_SILENT = 5  # above PyBoy's highest level; it prints to stdout even at ERROR
+
+
+class PyBoyEmulator:
+    """One PyBoy with sound and window off, that reads and writes no file.
+
+    `tick` releases the GIL. One instance belongs to one thread.
+    """
+
+    def __init__(self, rom: Rom, *, colour: bool) -> None:
+        self._rom = rom
+        self._is_colour = colour
+        self._wanted: frozenset[Button] = frozenset()
+        self._held: frozenset[Button] | None = frozenset()  # None: unknown, after load_state
+        self._pyboy: PyBoy | None = _power_on(rom, colour=colour)
+        self._memory = self._pyboy.memory
+        self._screen: NDArray[np.uint8] = self._pyboy.screen.ndarray[:, :, :3]
+
+    @property
+    def is_colour(self) -> bool:
+        return self._is_colour
+
+    def hold(self, buttons: Iterable[Button]) -> None:
+        # Sent by the next tick, so that PyBoy's queue of events, which load_state does not
+        # clear, is always empty between ticks.
+        self._wanted = frozenset(buttons)
+
+    def tick(self, frames: int, *, render: bool) -> None:
+        pyboy = self._running()
+        if frames < 1:
+            raise EmulatorError(f"tick needs at least 1 frame, got {frames}")
+        if self._wanted != self._held:
+            self._send_buttons(pyboy)
+        pyboy.tick(frames, render, False)
+
+    def screen(self) -> NDArray[np.uint8]:
+        return self._screen
+
+    def read(self, address: int, *, bank: int | None = None) -> int:
+        self._running()
+        if bank is None:
+            if not 0 <= address <= 0xFFFF:
+                raise EmulatorError(f"address 0x{address:X} is outside 0x0000..0xFFFF")
+            value: int = self._memory[address]
+        else:
+            self._check_banked(bank, address)
+            value = self._memory[bank, address]
+        return value
+
+    def write(self, address: int, value: int, *, bank: int | None = None) -> None:
+        self._running()
+        if not 0 <= value <= 0xFF:
+            raise EmulatorError(f"{value} does not fit a byte")
+        if bank is None:
+            if not 0x8000 <= address <= 0xFFFF:
+                raise EmulatorError(f"address 0x{address:X} is outside RAM, 0x8000..0xFFFF")
+            self._memory[address] = value
+        else:
+            self._check_banked(bank, address)
+            self._memory[bank, address] = value
+
+    def save_state(self) -> bytes:
+        return pack_state(self._raw_state(), rom_sha256=self._rom.sha256, is_colour=self._is_colour)
+
+    def load_state(self, state: bytes) -> None:
+        """As the protocol says; also takes a state that PyBoy itself saved for this ROM."""
+        pyboy = self._running()
+        packed = is_packed(state)
+        raw = state
+        if packed:
+            raw = unpack_state(state, rom_sha256=self._rom.sha256, is_colour=self._is_colour)
+        _check_version(raw)
+        try:
+            pyboy.load_state(io.BytesIO(raw))
+        except Exception as error:
+            self.close()  # it is half restored now and must not run on
+            raise EmulatorError(f"PyBoy refused the state ({error}); save it again") from error
+        if not packed and len(self._raw_state()) != len(raw):
+            self.close()
+            raise EmulatorError("the state is of another cartridge; save it with this ROM")
+        self._wanted = frozenset()
+        self._held = None
+
+    def close(self) -> None:
+        if self._pyboy is not None:
+            self._pyboy.stop(save=False)  # the default writes .ram and .rtc files beside the ROM
+            self._pyboy = None
+
+    def _running(self) -> PyBoy:
+        if self._pyboy is None:
+            raise EmulatorError("the emulator is closed; make a new one")
+        return self._pyboy
+
+    def _send_buttons(self, pyboy: PyBoy) -> None:
+        for button in BUTTONS:
+            if button in self._wanted:
+                if self._held is None or button not in self._held:
+                    pyboy.button_press(button)
+            elif self._held is None or button in self._held:
+                pyboy.button_release(button)
+        self._held = self._wanted
+
+    def _raw_state(self) -> bytes:
+        file = io.BytesIO()
+        self._running().save_state(file)
+        return file.getvalue()
+
+    def _check_banked(self, bank: int, address: int) -> None:
+        """PyBoy is built without bounds checks: a wrong bank reads foreign memory."""
+        n_banks = self._n_banks_at(address)
+        if not 0 <= bank < n_banks:
+            raise EmulatorError(
+                f"address 0x{address:04X} has {n_banks} banks, there is no bank {bank}"
+            )
+
+    def _n_banks_at(self, address: int) -> int:
+        if 0x0000 <= address < 0x8000:
+            return self._rom.n_rom_banks
+        if 0x8000 <= address < 0xA000:
+            return 2 if self._is_colour else 1
+        if 0xA000 <= address < 0xC000:
+            return self._rom.n_ram_banks
+        if 0xD000 <= address < 0xE000 and self._is_colour:
+            return 8
+        return 0
+
+
+def _check_version(raw: bytes) -> None:
+    version = raw[0] if raw else None
+    if version != STATE_VERSION:
+        raise EmulatorError(
+            f"this is no state of the installed PyBoy: its format is {version}, PyBoy's is "
+            f"{STATE_VERSION}; save the state again with the installed version"
+        )
+
+
+def _power_on(rom: Rom, *, colour: bool) -> PyBoy:
+    try:
+        pyboy = PyBoy(
+            io.BytesIO(rom.data),  # a path would read and write .ram and .rtc files beside it
+            window="null",
+            sound_emulated=False,
+            no_input=True,
+            cgb=colour,
+            color_palette=_FOUR_SHADES,
+            log_level=_SILENT,
+        )
+    except Exception as error:
+        raise EmulatorError(
+            f"PyBoy cannot start {rom.path} ({type(error).__name__}: {error}); "
+            "check the ROM with another emulator"
+        ) from error
+    if rom.cartridge.has_clock:
+        pyboy.rtc_lock_experimental(True)  # a running clock would make every episode different
+    return pyboy

@@ -1,0 +1,223 @@
+"""Reading a ROM file: everything that PyBoy does not check, checked before PyBoy sees it.
+
+Header fields: Pan Docs, "The Cartridge Header". Which cartridges work is PyBoy 2.8's list.
+"""
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from game_rl.emulator.not_a_rom import what_is_it
+from game_rl.errors import RomError
+
+BANK_BYTES = 16_384
+SMALLEST_ROM_BYTES = 2 * BANK_BYTES
+LARGEST_ROM_BYTES = 512 * BANK_BYTES  # 8 MiB, what MBC5 can address
+
+_HEADER_END = 0x150
+_TITLE = slice(0x134, 0x143)
+_COLOUR_FLAG, _CARTRIDGE_TYPE, _ROM_SIZE, _RAM_SIZE, _CHECKSUM = 0x143, 0x147, 0x148, 0x149, 0x14D
+_LARGEST_ROM_SIZE_CODE = 8
+
+_RAM_BANKS = {0x00: 0, 0x01: 1, 0x02: 1, 0x03: 4, 0x04: 16, 0x05: 8}
+_MBC2_TYPES = (0x05, 0x06)  # 512 half-bytes inside the controller, whatever the header says
+
+
+@dataclass(frozen=True)
+class CartridgeType:
+    name: str
+    has_battery: bool = False
+    has_clock: bool = False
+
+
+SUPPORTED_CARTRIDGES = {
+    0x00: CartridgeType("ROM"),
+    0x01: CartridgeType("MBC1"),
+    0x02: CartridgeType("MBC1+RAM"),
+    0x03: CartridgeType("MBC1+RAM+BATTERY", has_battery=True),
+    0x05: CartridgeType("MBC2"),
+    0x06: CartridgeType("MBC2+BATTERY", has_battery=True),
+    0x08: CartridgeType("ROM+RAM"),
+    0x09: CartridgeType("ROM+RAM+BATTERY", has_battery=True),
+    0x0F: CartridgeType("MBC3+TIMER+BATTERY", has_battery=True, has_clock=True),
+    0x10: CartridgeType("MBC3+TIMER+RAM+BATTERY", has_battery=True, has_clock=True),
+    0x11: CartridgeType("MBC3"),
+    0x12: CartridgeType("MBC3+RAM"),
+    0x13: CartridgeType("MBC3+RAM+BATTERY", has_battery=True),
+    0x19: CartridgeType("MBC5"),
+    0x1A: CartridgeType("MBC5+RAM"),
+    0x1B: CartridgeType("MBC5+RAM+BATTERY", has_battery=True),
+    0x1C: CartridgeType("MBC5+RUMBLE"),
+    0x1D: CartridgeType("MBC5+RUMBLE+RAM"),
+    0x1E: CartridgeType("MBC5+RUMBLE+RAM+BATTERY", has_battery=True),
+}
+_UNSUPPORTED_CARTRIDGES = {
+    0x0B: "MMM01",
+    0x0C: "MMM01+RAM",
+    0x0D: "MMM01+RAM+BATTERY",
+    0x20: "MBC6",
+    0x22: "MBC7 (tilt sensor)",
+    0xFC: "Pocket Camera",
+    0xFD: "Bandai TAMA5",
+    0xFE: "HuC3",
+    0xFF: "HuC1",
+}
+
+
+@dataclass(frozen=True)
+class Rom:
+    """A ROM that PyBoy can run; small enough to be pickled to every worker."""
+
+    path: Path
+    data: bytes = field(repr=False)
+    sha256: str
+    title: str
+    cartridge: CartridgeType
+    n_ram_banks: int
+    supports_colour: bool
+    requires_colour: bool
+
+    @property
+    def n_rom_banks(self) -> int:
+        return len(self.data) // BANK_BYTES
+
+
+def read_rom(path: Path) -> Rom:
+    """The ROM at `path`, with its header checked.
+
+    The checksum of the whole file is not checked: no Game Boy does, and patched games break it.
+
+    Raises:
+        RomError: there is no such file, it cannot be read, or it is no ROM that PyBoy can run.
+    """
+    data = _read_file(path)
+    _check_looks_like_a_rom(path, data)
+    _check_header_checksum(path, data)
+    _check_size(path, data)
+    colour_flag = data[_COLOUR_FLAG]
+    return Rom(
+        path=path,
+        data=data,
+        sha256=hashlib.sha256(data).hexdigest(),
+        title=_title(data),
+        cartridge=_cartridge_type(path, data[_CARTRIDGE_TYPE]),
+        n_ram_banks=_n_ram_banks(path, data[_CARTRIDGE_TYPE], data[_RAM_SIZE]),
+        supports_colour=bool(colour_flag & 0x80),
+        requires_colour=colour_flag & 0xC0 == 0xC0,
+    )
+
+
+def header_checksum(data: bytes) -> int:
+    """Minus the sum of (byte + 1) over 0x134..0x14C, modulo 256 (Pan Docs)."""
+    return -(sum(data[0x134:_CHECKSUM]) + _CHECKSUM - 0x134) & 0xFF
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise RomError(f"{path} is a folder, not a ROM; name a file in it{_roms_near(path)}")
+        if not stat.S_ISREG(status.st_mode):
+            raise RomError(f"{path} is not a regular file; give the path of a .gb or .gbc file")
+        if status.st_size > LARGEST_ROM_BYTES:
+            raise RomError(
+                f"{path} has {status.st_size:,} bytes, more than the largest Game Boy ROM "
+                f"({LARGEST_ROM_BYTES:,}); give the path of a .gb or .gbc file"
+            )
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise RomError(
+            f"there is no ROM at {path}; put the file there or correct `rom.path`"
+            f"{_roms_near(path.parent)}"
+        ) from None
+    except PermissionError:
+        raise RomError(
+            f"{path} may not be read by this user; run `chmod u+r {path}` or give its owner's copy"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise RomError(f"{path} cannot be read ({error}); copy the ROM anew") from None
+
+
+def _roms_near(folder: Path) -> str:
+    found: list[Path] = []
+    for place in (folder, Path("roms")):
+        try:
+            entries = sorted(place.iterdir())
+        except OSError:
+            continue
+        found += [e for e in entries if e.suffix.lower() in {".gb", ".gbc"} and e not in found]
+    if not found:
+        return f" (no .gb or .gbc file in {folder}{os.sep} or roms{os.sep})"
+    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+    return f" (found: {', '.join(str(f) for f in found[:5])}{more})"
+
+
+def _check_looks_like_a_rom(path: Path, data: bytes) -> None:
+    if not data:
+        raise RomError(f"{path} is empty; the copy failed, copy the ROM anew")
+    other = what_is_it(data, path.suffix.lower())
+    if other is not None:
+        raise RomError(f"{path} is {other.name}, not a Game Boy ROM; {other.way_out}")
+    if len(data) < _HEADER_END:
+        raise RomError(
+            f"{path} has {len(data):,} byte{'s' if len(data) > 1 else ''}, the smallest Game Boy "
+            f"ROM has {SMALLEST_ROM_BYTES:,}; the copy was cut short, copy the ROM anew"
+        )
+
+
+def _check_header_checksum(path: Path, data: bytes) -> None:
+    found, computed = data[_CHECKSUM], header_checksum(data)
+    if found != computed:
+        raise RomError(
+            f"{path} has a bad header checksum: 0x14D holds 0x{found:02X}, the header sums to "
+            f"0x{computed:02X}; the file is damaged or no Game Boy ROM, copy the ROM anew "
+            "(after patching a game: run `rgbfix -f h`)"
+        )
+
+
+def _check_size(path: Path, data: bytes) -> None:
+    code = data[_ROM_SIZE]
+    if code > _LARGEST_ROM_SIZE_CODE:
+        raise RomError(
+            f"{path}: the header's ROM size 0x{code:02X} (at 0x148) is unknown, 0x00 to "
+            f"0x{_LARGEST_ROM_SIZE_CODE:02X} exist; the file is damaged or an unusual dump"
+        )
+    declared = SMALLEST_ROM_BYTES << code
+    if len(data) < declared:
+        raise RomError(
+            f"{path} is truncated: it has {len(data):,} bytes, its header says {declared:,}; "
+            "copy the ROM anew"
+        )
+    if len(data) > declared:
+        raise RomError(
+            f"{path} is too long: it has {len(data):,} bytes, its header says {declared:,}; "
+            "cut the rest off or use a clean dump"
+        )
+
+
+def _cartridge_type(path: Path, code: int) -> CartridgeType:
+    if code in SUPPORTED_CARTRIDGES:
+        return SUPPORTED_CARTRIDGES[code]
+    name = _UNSUPPORTED_CARTRIDGES.get(code, "an unknown one")
+    raise RomError(
+        f"{path}: cartridge type 0x{code:02X} is {name}, which PyBoy cannot run; "
+        "ROM, MBC1, MBC2, MBC3 and MBC5 games work, choose one of those"
+    )
+
+
+def _n_ram_banks(path: Path, cartridge: int, code: int) -> int:
+    if cartridge in _MBC2_TYPES:
+        return 1
+    if code not in _RAM_BANKS:
+        raise RomError(
+            f"{path}: the header's RAM size 0x{code:02X} (at 0x149) is unknown, 0x00 to 0x05 "
+            "exist; the file is damaged or an unusual dump, copy the ROM anew"
+        )
+    return _RAM_BANKS[code]
+
+
+def _title(data: bytes) -> str:
+    text = data[_TITLE].split(b"\0")[0].decode("ascii", errors="replace")
+    return "".join(c for c in text if c.isprintable() and c != "\N{REPLACEMENT CHARACTER}").strip()
