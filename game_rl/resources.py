@@ -243,6 +243,11 @@ def _gpu_memory_bytes() -> tuple[int, int] | None:
     return total, free
 
 
+def cpu_percent() -> float:
+    """Load of all CPUs since the last call, 0..100; 0 at the first call."""
+    return psutil.cpu_percent(interval=None)
+
+
 # ---- use -----------------------------------------------------------------------------------------
 
 

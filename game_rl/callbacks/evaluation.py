@@ -96,8 +96,9 @@ class EvaluationCallback(BoundaryCallback):
         self.boundary_timesteps = self.num_timesteps
 
     def on_boundary(self, *, is_last: bool) -> None:
-        due = self._interval.crossed(self.boundary_timesteps) or is_last
-        if due and self.boundary_timesteps not in {0, self._evaluated_at}:
+        due = self._interval.crossed(self.boundary_timesteps)
+        is_complete = is_last and self.boundary_timesteps >= self.model._total_timesteps
+        if due or (is_complete and self.boundary_timesteps != self._evaluated_at):
             self._evaluated_at = self.boundary_timesteps
             self._evaluate_now()
 

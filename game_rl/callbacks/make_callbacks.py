@@ -1,0 +1,82 @@
+"""The callbacks of a run, all of them, in the order in which they act."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.console import Console
+from stable_baselines3.common.callbacks import CallbackList
+from stable_baselines3.common.vec_env import VecEnv
+
+from game_rl.callbacks.checkpoint import CheckpointCallback
+from game_rl.callbacks.evaluation import EvaluationCallback
+from game_rl.callbacks.game_metrics import GameMetricsCallback
+from game_rl.callbacks.non_finite import NonFiniteCallback
+from game_rl.callbacks.progress import ProgressCallback
+from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
+from game_rl.callbacks.stop import StopCallback
+from game_rl.callbacks.torch_threads import TorchThreadsCallback
+from game_rl.config.schema import RunConfig
+from game_rl.resources import PssSampler, effective_cpus
+from game_rl.run_dir import RunDir
+from game_rl.seeds import seed_for
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """The list for SB3, and those of its members that the composition root asks afterwards."""
+
+    all: CallbackList
+    checkpoints: CheckpointCallback
+    stop: StopCallback
+    progress: ProgressCallback
+
+
+def make_callbacks(
+    config: RunConfig,
+    run_dir: RunDir,
+    *,
+    evaluation_env: VecEnv,
+    rom_sha256: str,
+    checkpoint_bytes: int,
+    sampler: PssSampler,
+    console: Console,
+) -> Callbacks:
+    warn: Callable[[str], None] = lambda text: console.print(f"[yellow]warning:[/] {text}")  # noqa: E731
+    stop = StopCallback()
+    checkpoints = CheckpointCallback(
+        run_dir,
+        every_timesteps=config.checkpoints.every_timesteps,
+        keep_last=config.checkpoints.keep_last,
+        total_timesteps=config.total_timesteps,
+        rom_sha256=rom_sha256,
+    )
+    evaluation = EvaluationCallback(
+        evaluation_env,
+        checkpoints,
+        run_dir,
+        every_timesteps=config.evaluation.every_timesteps,
+        episodes=config.evaluation.episodes,
+        deterministic=config.evaluation.deterministic,
+        seed=seed_for(config.seed, "evaluation"),
+    )
+    progress = ProgressCallback(console, evaluation, total_timesteps=config.total_timesteps)
+    monitor = ResourceMonitorCallback(
+        sampler, stop, run_dir=run_dir.root, checkpoint_bytes=checkpoint_bytes, warn=warn
+    )
+    return Callbacks(
+        all=CallbackList(
+            [
+                NonFiniteCallback(),  # first: what is broken is never saved
+                TorchThreadsCallback(effective_cpus()),
+                GameMetricsCallback(),
+                evaluation,  # before the checkpoint, which carries the best reward
+                checkpoints,
+                monitor,
+                progress,
+                stop,
+            ]
+        ),
+        checkpoints=checkpoints,
+        stop=stop,
+        progress=progress,
+    )

@@ -1,0 +1,82 @@
+"""Memory, disk and processor as curves; a stop with a checkpoint before the disk is full."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from game_rl.callbacks.boundary import BoundaryCallback
+from game_rl.callbacks.stop import StopCallback
+from game_rl.errors import TrainingError
+from game_rl.resources import (
+    GIB,
+    MIB,
+    PssSampler,
+    cpu_percent,
+    disk_free_bytes,
+    effective_ram_bytes,
+    format_bytes,
+)
+
+_RAM_WARNING_BYTES = 512 * MIB  # the preflight's own margin: below it the kernel starts to swap
+_DISK_MARGIN_BYTES = 64 * MIB  # logs and other programs, while the last checkpoint is written
+
+
+class ResourceMonitorCallback(BoundaryCallback):
+    """Writes `resources/…` once a rollout, warns when memory runs low, stops before disk does.
+
+    Args:
+        checkpoint_bytes: the space that one more checkpoint needs.
+        warn: told once, in words for the user.
+    """
+
+    def __init__(
+        self,
+        sampler: PssSampler,
+        stop: StopCallback,
+        *,
+        run_dir: Path,
+        checkpoint_bytes: int,
+        warn: Callable[[str], None],
+    ) -> None:
+        super().__init__()
+        self._sampler = sampler
+        self._stop = stop
+        self._run_dir = run_dir
+        # one checkpoint to end with, and the directory that an atomic write needs beside it
+        self._disk_needed_bytes = 2 * checkpoint_bytes + _DISK_MARGIN_BYTES
+        self._warn = warn
+        self._warned = False
+
+    def on_boundary(self, *, is_last: bool) -> None:
+        disk_free = disk_free_bytes(self._run_dir)
+        ram_free = effective_ram_bytes()[1]
+        self.logger.record("resources/ram_gib", self._sampler.last_bytes / GIB)
+        self.logger.record("resources/ram_free_gib", ram_free / GIB)
+        self.logger.record("resources/disk_free_gib", disk_free / GIB)
+        self.logger.record("resources/cpu_percent", cpu_percent())
+        if self.model.device.type == "cuda":
+            reserved = torch.cuda.max_memory_reserved(self.model.device)
+            self.logger.record("resources/vram_gib", reserved / GIB)
+        if not is_last:
+            self._check_disk(disk_free)
+            self._check_ram(ram_free)
+
+    def _check_disk(self, free: int) -> None:
+        if free < self._disk_needed_bytes:
+            self._stop.request(
+                TrainingError(
+                    f"stopped at timestep {self.num_timesteps:,} with a checkpoint: "
+                    f"{self._run_dir} has {format_bytes(free)} left and the last checkpoint needs "
+                    f"{format_bytes(self._disk_needed_bytes)}; free some space, then continue "
+                    f"with --resume {self._run_dir}"
+                )
+            )
+
+    def _check_ram(self, free: int) -> None:
+        if free < _RAM_WARNING_BYTES and not self._warned:
+            self._warned = True
+            self._warn(
+                f"only {format_bytes(free)} of memory are left on this machine; this run uses "
+                f"{format_bytes(self._sampler.last_bytes)}"
+            )
