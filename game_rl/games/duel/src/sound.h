@@ -1,0 +1,8 @@
+#pragma once
+
+void sound_init(void);
+void sound_swing(void);
+void sound_hit(void);
+void sound_guard(void);
+void sound_knock_out(void);
+void sound_bell(void);
