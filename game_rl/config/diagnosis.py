@@ -1,0 +1,253 @@
+"""Everything that keeps a document from being a model: found at once, located, in a user's words.
+
+A model stops at the first layer of errors: while one field is wrong, it cannot compare two others.
+So after each round the wrong values are taken out (their defaults or examples stand in) and the
+rest is validated again. A check that read a value which is wrong by itself is not believed.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_core.core_schema import ErrorType
+
+from game_rl.config.document import LocatedProblem, Node, Place, resolve_plain
+from game_rl.config.section import Key, Problem
+from game_rl.config.shape import closest, shape_of
+
+M = TypeVar("M", bound=BaseModel)
+
+_ROUNDS = 5  # unknown or wrong values, examples for missing ones, nested checks, the model's checks
+_PYDANTIC_ERRORS = frozenset(get_args(ErrorType)) - {"value_error", "assertion_error"}
+_SHOWN_CHARACTERS = 60
+_SHOWN_KEYS = 24
+
+
+@dataclass(frozen=True)
+class _Error:
+    """One complaint of pydantic, at a key of the document instead of a place in the model."""
+
+    key: Key
+    kind: str
+    text: str
+    problems: tuple[Problem, ...] = ()
+
+
+class Diagnosis(Generic[M]):
+    """What a document says, or why it says nothing.
+
+    Attributes:
+        instance: the model, if nothing is wrong.
+        problems: what is wrong, in no order.
+    """
+
+    def __init__(
+        self, root: Node, model: type[M], more_checks: Callable[[M], Iterable[Problem]]
+    ) -> None:
+        self.instance: M | None = None
+        self.problems: list[LocatedProblem] = []
+        self._root = root
+        self._model = model
+        self._shape = shape_of(model)
+        self._wrong: set[Key] = set()
+        self._diagnose(more_checks)
+
+    def _diagnose(self, more_checks: Callable[[M], Iterable[Problem]]) -> None:
+        tree = self._root
+        for _ in range(_ROUNDS):
+            instance, errors = _validate(tree, self._model)
+            if instance is not None:
+                self._report_checks((), more_checks(instance), tree)
+                self.instance = None if self.problems else instance
+                return
+            believed = frozenset(self._wrong)
+            slips = {self._meant(error.key) for error in errors if error.kind == "extra_forbidden"}
+            for error in errors:
+                if not (error.kind == "missing" and error.key in slips):
+                    self._report(error, tree, believed)
+            for error in sorted(errors, key=lambda error: error.kind != "extra_forbidden"):
+                tree = self._mended(tree, error)
+
+    def _report(self, error: _Error, tree: Node, wrong: frozenset[Key]) -> None:
+        if error.kind == "problems":
+            self._report_checks(error.key, error.problems, tree)
+        elif not _touch(error.key, wrong):
+            self._add(error.key, self._message(error, tree), tree)
+
+    def _report_checks(self, at: Key, problems: Iterable[Problem], tree: Node) -> None:
+        wrong = frozenset(self._wrong)
+        for problem in problems:
+            reads = (problem.key, *problem.reads)
+            if not any(_touch((*at, *key), wrong) for key in reads):
+                self._add((*at, *problem.key), problem.message, tree)
+
+    def _add(self, key: Key, message: str, tree: Node) -> None:
+        self.problems.append(LocatedProblem(tree.nearest(key).place, key, message))
+
+    def _mended(self, tree: Node, error: _Error) -> Node:
+        if error.kind == "problems":
+            keys = [(*error.key, *problem.key) for problem in error.problems]
+            self._wrong.update(keys)
+            for key in keys:
+                tree = _without(tree, key)
+            return tree
+        if error.kind == "missing" and tree.has(error.key):  # it was there under another name
+            return tree
+        self._wrong.add(error.key)
+        if error.kind == "missing":
+            example = self._shape.example(error.key)
+            place = tree.nearest(error.key).place
+            if example is None:
+                return _without(tree, error.key[:-1]) if error.key[:-1] else tree
+            return tree.with_value(error.key, _node(example, place))
+        meant = self._meant(error.key) if error.kind == "extra_forbidden" else None
+        if meant is not None and not tree.has(meant):
+            tree = tree.with_value(meant, tree.nearest(error.key))
+        return _without(tree, error.key)
+
+    def _meant(self, key: Key) -> Key | None:
+        """The known key of the same section that an unknown one is a slip of."""
+        if self._shape.places_of(key[-1]):
+            return None
+        name = closest(key[-1], self._shape.keys(key[:-1]))
+        return None if name is None else (*key[:-1], name)
+
+    def _message(self, error: _Error, tree: Node) -> str:
+        if error.kind == "extra_forbidden":
+            return self._unknown_key(error.key)
+        if error.kind == "missing":
+            return self._missing(error.key)
+        allowed = self._shape.allowed(error.key)
+        if error.kind not in _PYDANTIC_ERRORS or not allowed:
+            return error.text
+        node = tree.nearest(error.key)
+        hints = [f"allowed: {allowed}", *self._value_hints(error, node, allowed)]
+        return f"found {_found(node)}; " + "; ".join(hints)
+
+    def _missing(self, key: Key) -> str:
+        example, allowed = self._shape.example(key), self._shape.allowed(key)
+        as_example = f", for example `{key[-1]}: {_written(example)}`" if example else ""
+        return f"missing; add it{as_example}" + (f" (allowed: {allowed})" if allowed else "")
+
+    def _unknown_key(self, key: Key) -> str:
+        name, section = key[-1], ".".join(key[:-1])
+        known = self._shape.keys(key[:-1])
+        hint = getattr(self._model, "key_hints", {}).get(name.lower().replace("-", "_"))
+        elsewhere = self._shape.places_of(name.lower())
+        meant = self._meant(key)
+        if hint:
+            return f"unknown key; {hint}"
+        if meant:
+            advice = f"did you mean {meant[-1]}?"
+        elif elsewhere:
+            advice = f"did you mean {' or '.join(elsewhere[:3])}?"
+        else:
+            advice = "remove it or write one that exists"
+        shown = ", ".join(known[:_SHOWN_KEYS]) + (", ..." if len(known) > _SHOWN_KEYS else "")
+        where = f" in {section}" if section else ""
+        return f"unknown key; {advice} (allowed{where}: {shown})"
+
+    def _value_hints(self, error: _Error, node: Node, allowed: str) -> Iterable[str]:
+        choices = self._shape.choices(error.key)
+        if choices and (meant := closest(node.text, choices)):
+            yield f"did you mean {meant}?"
+        if node.value is None and (default := self._shape.default(error.key)) is not None:
+            yield f"remove the line to get the default, {_written(default)}"
+        if isinstance(node.value, str):
+            yield from _text_hints(node, error.kind, allowed)
+
+
+def _text_hints(node: Node, kind: str, allowed: str) -> Iterable[str]:
+    """What to say to who wrote text where something else belongs."""
+    if node.quoted and not isinstance(resolve_plain(node.text), str) and kind != "string_type":
+        yield f"the quotes make it text, write {node.text} without them"
+    if node.text.lower() in {"yes", "no", "on", "off", "y", "n"} and "true or false" in allowed:
+        yield f"{node.text} is text in YAML 1.2"
+    if re.fullmatch(r"\d{1,3}([ ,.']\d{3})+", node.text):
+        yield f"write {re.sub('[^0-9]', '_', node.text)}"
+    if re.match(r"\w+:\S", node.text) and "{" in allowed:
+        yield "a space is missing after the `:`"
+    if kind in {"tuple_type", "list_type"}:
+        yield f"write [{node.text}]"
+
+
+def _validate(tree: Node, model: type[M]) -> tuple[M | None, list[_Error]]:
+    """Strict as JSON is: a number is not text, yet a list may become a tuple."""
+    try:
+        return model.model_validate_json(json.dumps(tree.plain()), strict=True), []
+    except ValidationError as error:
+        return None, _merged([_located(details, tree) for details in error.errors()])
+
+
+def _located(details: ErrorDetails, tree: Node) -> _Error:
+    kind, context = details["type"], details.get("ctx", {})
+    key = _document_key(details["loc"], tree, is_missing=kind == "missing")
+    if kind in {"union_tag_invalid", "union_tag_not_found"}:
+        key = (*key, context["discriminator"].strip("'"))
+        kind = "missing" if kind == "union_tag_not_found" else "literal_error"
+    text = str(context["error"]) if "error" in context else details["msg"]
+    return _Error(key, kind, text, tuple(context.get("problems", ())))
+
+
+def _document_key(loc: tuple[int | str, ...], tree: Node, *, is_missing: bool) -> Key:
+    """The key without the names of union members, which pydantic puts into a location."""
+    key: Key = ()
+    for index, part in enumerate(map(str, loc)):
+        is_last = index == len(loc) - 1
+        if part in tree.nearest(key).children() or (is_missing and is_last):
+            key = (*key, part)
+    return key
+
+
+def _merged(errors: list[_Error]) -> list[_Error]:
+    """One error for each key: the members of a union complain each by itself."""
+    merged: dict[Key, _Error] = {}
+    for error in errors:
+        inner = any(other.key[: len(error.key)] == error.key != other.key for other in errors)
+        is_known = error.key in merged and merged[error.key].kind not in _PYDANTIC_ERRORS
+        if not is_known and not (inner and error.kind.endswith("_type")):
+            merged[error.key] = error
+    return list(merged.values())
+
+
+def _touch(key: Key, wrong: Iterable[Key]) -> bool:
+    """Whether the value at the key holds, is, or is held by one of the wrong ones."""
+    return any(key[: len(other)] == other[: len(key)] for other in wrong)
+
+
+def _without(tree: Node, key: Key) -> Node:
+    """Takes the whole list out for one item, so that the others keep their numbers."""
+    for length in range(len(key)):
+        if isinstance(tree.nearest(key[:length]).value, list):
+            return tree.without(key[:length])
+    return tree.without(key)
+
+
+def _node(value: object, place: Place) -> Node:
+    scalar = value if isinstance(value, int | float | bool) else str(value)
+    return Node(scalar, place, str(value))
+
+
+def _found(node: Node) -> str:
+    if isinstance(node.value, dict):
+        return "a section {" + ", ".join(f"{key}: ..." for key in list(node.value)[:4]) + "}"
+    if isinstance(node.value, list):
+        return "a list"
+    if not node.quoted:
+        return _shortened(node.text) or "nothing"
+    return json.dumps(_shortened(node.text), ensure_ascii=False)
+
+
+def _shortened(text: str) -> str:
+    cut = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
+    return cut.replace("\n", " ")
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:_}" if isinstance(value, int) else str(value)

@@ -1,0 +1,54 @@
+"""What to say to who writes a key of another project: lower case, with underscores."""
+
+_OFF_POLICY = "it belongs to off-policy algorithms; PPO has no replay buffer: remove it"
+_ENTROPY = "did you mean algorithm.ent_coef?"
+_EPISODE_OR_ROLLOUT = (
+    "it meant two things: algorithm.n_steps is how many timesteps each env plays between updates, "
+    "env.max_episode_timesteps is after how many an episode is cut off"
+)
+
+KEY_HINTS = {
+    "ep_length": _EPISODE_OR_ROLLOUT,
+    "episode_length": _EPISODE_OR_ROLLOUT,
+    "horizon": _EPISODE_OR_ROLLOUT,
+    "num_steps": "did you mean algorithm.n_steps, or total_timesteps?",
+    "num_envs": "did you mean env.n_envs?",
+    "num_workers": "did you mean env.n_workers?",
+    "n_timesteps": "did you mean total_timesteps?",
+    "max_steps": "did you mean total_timesteps, or env.max_episode_timesteps?",
+    "lr": "did you mean algorithm.learning_rate?",
+    "epochs": "did you mean algorithm.n_epochs?",
+    "minibatch_size": "did you mean algorithm.batch_size?",
+    "n_minibatches": "write the size of one, algorithm.batch_size: n_steps x n_envs / it",
+    "lam": "did you mean algorithm.gae_lambda?",
+    "entropy_coef": _ENTROPY,
+    "entropy_coefficient": _ENTROPY,
+    "clip_coef": "did you mean algorithm.clip_range?",
+    "action_repeat": "did you mean env.frame_skip?",
+    "grayscale": "write env: {observation: {colour: grey}}",
+    "greyscale": "write env: {observation: {colour: grey}}",
+    "color": "did you mean env.observation.colour (grey or rgb)?",
+    "image_size": "write env: {observation: {size: full}} or half; a crop belongs to game.yaml",
+    "rom": "the ROM belongs to a game.yaml; write its path as `game`",
+    "rom_path": "the ROM belongs to a game.yaml; write its path as `game`",
+    "eval_freq": "write evaluation.every_timesteps, in timesteps of all envs together",
+    "save_freq": "write checkpoints.every_timesteps, in timesteps of all envs together",
+    "n_eval_episodes": "did you mean evaluation.episodes?",
+    "policy": "the network is always NatureCNN on the picture: remove it",
+    "policy_kwargs": "the network is always NatureCNN on the picture: remove it",
+    "use_sde": "it explores with continuous actions, and buttons are discrete: remove it",
+    "sde_sample_freq": "it explores with continuous actions, and buttons are discrete: remove it",
+    "tensorboard_log": "TensorBoard's files are always written into run_dir: remove it",
+    "log_dir": "did you mean run_dir?",
+    "verbose": "progress is always shown: remove it",
+    "normalize_images": "pictures are always scaled to 0..1: remove it",
+    "normalize_observations": "pictures are always scaled to 0..1: remove it",
+    "buffer_size": _OFF_POLICY,
+    "learning_starts": _OFF_POLICY,
+    "train_freq": _OFF_POLICY,
+    "gradient_steps": _OFF_POLICY,
+    "target_update_interval": _OFF_POLICY,
+    "exploration_fraction": _OFF_POLICY,
+    "tau": _OFF_POLICY,
+    "<<": "merge keys are YAML 1.1; write the keys out",
+}

@@ -1,0 +1,241 @@
+"""YAML files to validated models and back, with every problem told at once."""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+import yaml
+from pydantic import BaseModel
+
+from game_rl.config.diagnosis import Diagnosis
+from game_rl.config.document import (
+    DocumentError,
+    LocatedProblem,
+    Node,
+    Place,
+    parse_document,
+    resolve_plain,
+)
+from game_rl.config.schema import RunConfig
+from game_rl.config.section import Problem
+from game_rl.config.shape import closest
+from game_rl.errors import ConfigError, GameRLError
+
+M = TypeVar("M", bound=BaseModel)
+
+_LIMIT_BYTES = 262_144  # a game with a thousand variables has a quarter of this
+_OVERRIDES_ORDER = 10**9  # after the last line of any file
+
+
+def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """The run that a file describes, after overrides such as `env.n_envs=16`.
+
+    `game`, where it is a path, comes back absolute (see `game_path`); `run_dir` stays as written
+    and is relative to the current directory, as the paths of a command line are.
+
+    Raises:
+        ConfigError: with every problem of the file and the overrides.
+    """
+    source = _Source(path, ConfigError)
+    config = source.load(RunConfig, overrides, _run_dir_problems)
+    game_file = game_path(config.game, relative_to=path.parent)
+    return config if game_file is None else config.model_copy(update={"game": str(game_file)})
+
+
+def load_yaml_model(
+    path: Path,
+    model: type[M],
+    *,
+    overrides: Sequence[str] = (),
+    error: type[GameRLError] = ConfigError,
+    more_checks: Callable[[M], Iterable[Problem]] | None = None,
+) -> M:
+    """The model that a YAML file describes.
+
+    Args:
+        path: the file.
+        model: a `Section`, so that unknown keys are found and its `problems()` are asked for.
+        overrides: `key.of.value=YAML`, later ones win.
+        error: what to raise.
+        more_checks: problems that need more than the model, such as the files that it names.
+    """
+    return _Source(path, error).load(model, overrides, more_checks or _no_more_problems)
+
+
+def dump_config(config: BaseModel) -> str:
+    """YAML that reads back as an equal model."""
+    data = config.model_dump(mode="json")
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+def json_schema(model: type[BaseModel]) -> str:
+    """The model's JSON Schema for editors, as the text of a file.
+
+    Editors read `10_000` as text, YAML 1.2 to the letter, so whole numbers may be such text there.
+    """
+    return json.dumps(_with_underscored_numbers(model.model_json_schema()), indent=2) + "\n"
+
+
+def game_path(game: str, *, relative_to: Path) -> Path | None:
+    """The file that a config's `game` names; None if it is the name of a bundled game.
+
+    A path has a slash in it or ends in .yaml, and is relative to the folder of the config that
+    names it, so that a folder with both can be moved.
+    """
+    is_path = "/" in game or os.sep in game or game.endswith((".yaml", ".yml"))
+    return (relative_to / Path(game).expanduser()).resolve() if is_path else None
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A YAML file that a user wrote, and the error that tells what is wrong with it."""
+
+    path: Path
+    error: type[GameRLError]
+
+    def load(
+        self,
+        model: type[M],
+        overrides: Sequence[str],
+        more_checks: Callable[[M], Iterable[Problem]],
+    ) -> M:
+        root, problems = self._parse(self._text())
+        for number, override in enumerate(overrides):
+            place = Place(_OVERRIDES_ORDER + number, f"--set {override}")
+            try:
+                root, found = _with_override(root, override, place)
+            except DocumentError as refused:
+                found = [refused.problem]
+            problems += found
+        self._require_mapping(root, model, problems)
+        diagnosis = Diagnosis(root, model, more_checks)
+        problems += diagnosis.problems
+        if problems or diagnosis.instance is None:
+            self._fail(problems)
+        return diagnosis.instance
+
+    def _parse(self, text: str) -> tuple[Node, list[LocatedProblem]]:
+        try:
+            return parse_document(text)
+        except DocumentError as refused:
+            self._fail([refused.problem])
+
+    def _require_mapping(
+        self, root: Node, model: type[BaseModel], problems: list[LocatedProblem]
+    ) -> None:
+        required = [name for name, field in model.model_fields.items() if field.is_required()]
+        needs = f"it needs {', '.join(required)}" if required else "write `key: value` lines"
+        if root.value is None:
+            self._fail([*problems, LocatedProblem(root.place, (), f"the file is empty; {needs}")])
+        if not isinstance(root.value, dict):
+            kind = "a list" if isinstance(root.value, list) else f"only {root.text[:40]!r}"
+            message = f"found {kind} where `key: value` lines belong; {needs}"
+            self._fail([*problems, LocatedProblem(root.place, (), message)])
+
+    def _fail(self, problems: list[LocatedProblem]) -> NoReturn:
+        ordered = sorted(problems, key=lambda problem: (problem.place, problem.key))
+        lines = [problem.place.label for problem in ordered if problem.place.order]
+        width = max((len(line) for line in lines if line.startswith("line")), default=0)
+        count = "1 problem" if len(ordered) == 1 else f"{len(ordered)} problems"
+        rows = (f"  {problem.place.label:<{width}}  {_told(problem)}" for problem in ordered)
+        raise self.error("\n".join((f"{self.path}: {count}", *rows)))
+
+    def _text(self) -> str:
+        try:
+            if not self.path.is_file():
+                raise self.error(self._no_file())
+            with self.path.open("rb") as file:
+                data = file.read(_LIMIT_BYTES + 1)
+        except (OSError, ValueError) as refused:
+            reason = getattr(refused, "strerror", None) or refused
+            raise self.error(f"{self.path}: cannot be read ({reason}); name another") from refused
+        if len(data) > _LIMIT_BYTES:
+            limit = f"{_LIMIT_BYTES // 1024} KiB"
+            raise self.error(f"{self.path}: larger than {limit}, not a config; name another file")
+        return self._decoded(data)
+
+    def _decoded(self, data: bytes) -> str:
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError as refused:
+            encoding = "UTF-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "not UTF-8"
+            line = data.count(b"\n", 0, refused.start) + 1
+            message = f"the text is {encoding} (byte {refused.start + 1}); save it as UTF-8"
+            self._fail([LocatedProblem(Place.line(line), (), message)])
+
+    def _no_file(self) -> str:
+        folder = self.path if self.path.is_dir() else self.path.parent
+        names = sorted(file.name for file in folder.glob("*.y*ml")) if folder.is_dir() else []
+        others = f" (in {folder} there are: {', '.join(names[:20])})" if names else ""
+        if folder == self.path:
+            return f"{self.path}: is a folder, name a file in it{others}"
+        if self.path.exists():
+            return f"{self.path}: is not a regular file; name another{others}"
+        meant = closest(self.path.name, names)
+        guess = f"; did you mean {folder / meant}?" if meant else "; check the name"
+        return f"{self.path}: no such file{guess}{others}"
+
+
+def _told(problem: LocatedProblem) -> str:
+    return f"{'.'.join(problem.key)}: {problem.message}" if problem.key else problem.message
+
+
+def _with_override(root: Node, text: str, place: Place) -> tuple[Node, list[LocatedProblem]]:
+    name, equals, value = text.partition("=")
+    key = tuple(part.strip() for part in name.split("."))
+    if not equals or not all(key):
+        raise DocumentError(place, "not of the form key=value; write --set env.n_envs=16")
+    node, problems = parse_document(value, place)
+    for length in range(1, len(key)):
+        outer = root.nearest(key[:length])
+        if root.has(key[:length]) and not outer.children() and outer.text:
+            above = ".".join(key[:length])
+            message = f"{above} is {outer.text}, not a section; write --set {above}={{...}}"
+            raise DocumentError(place, message)
+    if not isinstance(root.value, dict | None):
+        return root, problems
+    found = [LocatedProblem(place, key + problem.key, problem.message) for problem in problems]
+    return root.with_value(key, node), found
+
+
+def _no_more_problems(model: BaseModel) -> Iterable[Problem]:  # noqa: ARG001 - asks for none
+    return ()
+
+
+def _run_dir_problems(config: RunConfig) -> Iterable[Problem]:
+    """The one check that looks at the disk."""
+    for path in (config.run_dir, *config.run_dir.parents):
+        try:
+            is_in_the_way = path.exists() and not path.is_dir()
+        except (OSError, ValueError) as refused:
+            yield Problem(("run_dir",), f"{config.run_dir} cannot be a folder ({refused})")
+            return
+        if is_in_the_way:
+            yield Problem(("run_dir",), f"{path} is a file; name a folder that is new or a run's")
+            return
+
+
+def _with_underscored_numbers(schema: object) -> object:
+    if isinstance(schema, list):
+        return [_with_underscored_numbers(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    changed = {name: _with_underscored_numbers(value) for name, value in schema.items()}
+    if schema.get("type") == "integer":
+        changed |= {"type": ["integer", "string"], "pattern": "^[0-9]+(_[0-9]+)+$"}
+    return changed
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes whatever our own reader would not take for text."""
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = None if isinstance(resolve_plain(text), str) else "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
