@@ -1,0 +1,263 @@
+"""The parent's side of the workers: start them, talk with them, notice their end, close them."""
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import selectors
+import signal
+import time
+import weakref
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import send_handle
+from operator import itemgetter
+from typing import Any, Literal, NoReturn
+
+from game_rl.errors import WorkerError
+from game_rl.vec_env.worker import Command, Failure, Reply, Request, pack, run_worker
+
+StartMethod = Literal["forkserver", "spawn"]
+
+_START_TIMEOUT_S = 120.0  # imports from a cold network disk
+_LAST_CHANCE_S = 1.0  # after Ctrl-Z and fg every deadline has passed, and the answers come at once
+_LEAVE_TIMEOUT_S = 2.0  # for a worker to close its envs
+_DEATH_TIMEOUT_S = 1.0  # for the kernel to end a killed process and to say how
+
+# Imported once, by the forkserver: the workers share those pages and start in milliseconds.
+_PRELOAD = ["game_rl.vec_env.worker", "game_rl.envs.make_env"]
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+@dataclass(eq=False)
+class _Handle:
+    """One worker; `awaited` is the command that it has not answered yet."""
+
+    number: int
+    envs: range
+    process: BaseProcess
+    connection: Connection
+    awaited: Command | None = Command.START  # its greeting
+
+    def __str__(self) -> str:
+        envs = (
+            f"envs {self.envs[0]}-{self.envs[-1]}" if len(self.envs) > 1 else f"env {self.envs[0]}"
+        )
+        return f"worker {self.number} ({envs})"
+
+
+class WorkerPool:
+    """Processes that hold a contiguous block of envs each, and the conversation with them.
+
+    Any failure closes the whole pool before it is raised. `close` may be called at any time and any
+    number of times, takes 3 s at most and raises nothing; it also runs when the pool is garbage and
+    when the interpreter ends.
+    """
+
+    def __init__(
+        self, blocks: Sequence[range], *, timeout_s: float, start_method: StartMethod
+    ) -> None:
+        self._timeout_s = timeout_s
+        self._selector = selectors.DefaultSelector()
+        self._handles: list[_Handle] = []
+        self._closed_because = ""
+        self._shut_down = weakref.finalize(
+            self, _shut_down, self._handles, self._selector, os.getpid()
+        )
+        context = multiprocessing.get_context(start_method)
+        assert isinstance(context, (ForkServerContext, SpawnContext))
+        context.set_forkserver_preload(_PRELOAD)
+        try:
+            with _environment(_ONE_THREAD):
+                for number, envs in enumerate(blocks):
+                    self._start(context, number, envs)
+            self.collect()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def processes(self) -> list[BaseProcess]:
+        return [handle.process for handle in self._handles]
+
+    @property
+    def is_open(self) -> bool:
+        return self._shut_down.alive
+
+    def request(
+        self, requests: Mapping[int, Request], *, file_descriptor: int | None = None
+    ) -> None:
+        """Send a request to each of these workers; answers left by an interrupt are dropped.
+
+        Raises:
+            WorkerError: a worker is dead, or the pool is closed.
+        """
+        self.collect()
+        for worker, request in requests.items():
+            handle = self._handles[worker]
+            message = pack(request)
+            handle.awaited = request.command
+            try:
+                handle.connection.send_bytes(message)
+                if file_descriptor is not None:
+                    assert handle.process.pid is not None
+                    send_handle(handle.connection, file_descriptor, handle.process.pid)
+            except OSError:
+                self._fail(_death(handle))
+
+    def collect(self) -> dict[int, Any]:
+        """Wait for every request under way; the results by worker.
+
+        Raises:
+            WorkerError: an env raised; a worker died or gave no answer in time; the pool is closed.
+            GameRLError: an env raised one; its cause is the WorkerError with the traceback.
+        """
+        if not self.is_open:
+            raise WorkerError(f"the environments are closed{self._closed_because}; make new ones")
+        missing = {handle.number: handle for handle in self._handles if handle.awaited}
+        results: dict[int, Any] = {}
+        timeout_s = self._patience_s(missing.values())
+        deadline = time.monotonic() + timeout_s
+        while missing:
+            ready = self._ready(deadline)
+            if not ready:
+                self._fail(_hang(missing.values(), timeout_s))
+            for handle, is_death in ready:
+                if is_death or handle.number not in missing:
+                    self._fail(_death(handle))
+                results[handle.number] = self._receive(handle)
+                del missing[handle.number]
+        return results
+
+    def exchange(self, requests: Mapping[int, Request]) -> dict[int, Any]:
+        self.request(requests)
+        return self.collect()
+
+    def close(self) -> None:
+        self._shut_down()
+
+    def _start(self, context: ForkServerContext | SpawnContext, number: int, envs: range) -> None:
+        ours, theirs = context.Pipe()
+        with theirs:
+            process = context.Process(
+                target=run_worker,
+                args=(theirs, envs.start),
+                name=f"game_rl worker {number}",
+                daemon=True,
+            )
+            process.start()
+        handle = _Handle(number, envs, process, ours)
+        self._handles.append(handle)
+        self._selector.register(ours, selectors.EVENT_READ, (handle, False))
+        self._selector.register(process.sentinel, selectors.EVENT_READ, (handle, True))
+
+    def _patience_s(self, handles: Collection[_Handle]) -> float:
+        if any(handle.awaited in (Command.START, Command.BUILD) for handle in handles):
+            return max(self._timeout_s, _START_TIMEOUT_S)
+        return self._timeout_s
+
+    def _ready(self, deadline: float) -> list[tuple[_Handle, bool]]:
+        """Workers with a message, then workers that ended (True): last words come first."""
+        ready = self._selector.select(max(deadline - time.monotonic(), 0))
+        ready = ready or self._selector.select(min(self._timeout_s, _LAST_CHANCE_S))
+        return sorted((key.data for key, _ in ready), key=itemgetter(1))
+
+    def _receive(self, handle: _Handle) -> object:
+        try:
+            message = handle.connection.recv_bytes()
+        except (EOFError, OSError):
+            self._fail(_death(handle))
+        handle.awaited = None
+        answer: Reply | Failure = pickle.loads(message)  # noqa: S301 - from our own worker
+        if isinstance(answer, Failure):
+            self._raise(answer, handle)
+        return answer.result
+
+    def _raise(self, failure: Failure, handle: _Handle) -> NoReturn:
+        place = handle if failure.env is None else f"env {failure.env}"
+        error = WorkerError(
+            f"{place} raised {failure.exception}: {failure.message}\n\n"
+            f"In worker {handle.number}:\n{failure.traceback.rstrip()}"
+        )
+        self._close_because(error)
+        if failure.user_error is None:
+            raise error
+        raise failure.user_error(failure.message) from error
+
+    def _fail(self, error: WorkerError) -> NoReturn:
+        self._close_because(error)
+        raise error
+
+    def _close_because(self, error: WorkerError) -> None:
+        self._closed_because = " because " + str(error).partition("\n")[0]
+        self.close()
+
+
+def _shut_down(handles: list[_Handle], selector: selectors.BaseSelector, owner: int) -> None:
+    """Hang up, wait for the workers to leave, kill those that do not.
+
+    The closed pipe is the whole message: a worker that is busy sending learns of it too.
+    """
+    if os.getpid() != owner:
+        return  # a fork of the owner must not end the owner's workers
+    selector.close()
+    for handle in handles:
+        handle.connection.close()
+    _join(handles, _LEAVE_TIMEOUT_S)
+    for handle in handles:
+        with contextlib.suppress(OSError):  # it has just left by itself
+            handle.process.kill()
+    _join(handles, _DEATH_TIMEOUT_S)
+
+
+def _join(handles: list[_Handle], timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    for handle in handles:
+        handle.process.join(max(deadline - time.monotonic(), 0))
+
+
+def _hang(handles: Iterable[_Handle], timeout_s: float) -> WorkerError:
+    who = ", ".join(f"{handle} to `{handle.awaited.value}`" for handle in handles if handle.awaited)
+    return WorkerError(
+        f"no answer within {timeout_s:g} s from {who}; "
+        "if the environments do need that long, raise env.worker_timeout_s"
+    )
+
+
+def _death(handle: _Handle) -> WorkerError:
+    handle.process.join(_DEATH_TIMEOUT_S)
+    moment = f"during `{handle.awaited.value}`" if handle.awaited else "between two commands"
+    return WorkerError(f"{handle} {_ending(handle.process.exitcode)} {moment}")
+
+
+def _ending(exitcode: int | None) -> str:
+    if exitcode is None:
+        return "closed its connection"
+    if exitcode >= 0:
+        return f"exited with code {exitcode}"
+    name = signal.Signals(-exitcode).name
+    if name == "SIGKILL":
+        return (
+            "was killed (SIGKILL), probably because the machine is out of memory "
+            "(lower env.n_envs or env.n_workers),"
+        )
+    native = name in {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT"}
+    return f"was ended by {name}{', a crash in native code,' if native else ''}"
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Variables that the processes started meanwhile inherit."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
