@@ -12,13 +12,16 @@ from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 
 
-def make_algorithm(config: RunConfig, vec_env: VecEnv, run_dir: RunDir) -> PPO:
+def make_algorithm(config: RunConfig, vec_env: VecEnv, run_dir: RunDir, *, stream: str) -> PPO:
     """The algorithm of `config`, logging to the run's TensorBoard directory.
+
+    Args:
+        stream: the name under which its seed is drawn from the run's.
 
     Raises:
         ConfigError: `device` names a GPU that is not there.
     """
-    seed = seed_for(config.seed, "algorithm")
+    seed = seed_for(config.seed, stream)
     model = make_ppo(config.algorithm, vec_env, seed=seed, device=find_device(config.device))
     model.set_logger(configure(str(run_dir.tensorboard), ["tensorboard"]))
     return model

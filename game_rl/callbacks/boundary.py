@@ -19,6 +19,9 @@ class BoundaryCallback(BaseCallback):
     def on_boundary(self, *, is_last: bool) -> None:
         """Called before each rollout and, with `is_last`, once when training ends."""
 
+    def _on_training_start(self) -> None:
+        self.boundary_timesteps = self.num_timesteps
+
     def _on_rollout_start(self) -> None:
         self.boundary_timesteps = self.num_timesteps
         self.on_boundary(is_last=False)

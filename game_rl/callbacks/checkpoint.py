@@ -52,6 +52,11 @@ def save_checkpoint(model: PPO, state: CheckpointState, path: Path) -> None:
         (directory / _MANIFEST).write_text(json.dumps(manifest, indent=2))
 
 
+def checkpoint_bytes(model: PPO) -> int:
+    """Tensors of one checkpoint: a float32 weight and Adam's two moments of it."""
+    return 12 * sum(parameter.numel() for parameter in model.policy.parameters())
+
+
 def verify_checkpoint(path: Path) -> None:
     """Raise CheckpointError unless every file of the checkpoint is as it was written."""
     if not path.is_dir():
@@ -137,8 +142,8 @@ class CheckpointCallback(BoundaryCallback):
         self._rom_sha256 = rom_sha256
 
     def _on_training_start(self) -> None:
+        super()._on_training_start()
         self._interval.last_timesteps = self.num_timesteps
-        self.boundary_timesteps = self.num_timesteps
 
     def on_boundary(self, *, is_last: bool) -> None:
         due = self._interval.crossed(self.boundary_timesteps)

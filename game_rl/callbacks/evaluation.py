@@ -4,14 +4,17 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.evaluation import PolicyPredictor, evaluate_policy
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.type_aliases import PolicyPredictor
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.callbacks.checkpoint import CheckpointCallback
+from game_rl.callbacks.torch_threads import torch_threads
 from game_rl.run_dir import RunDir, write_atomic
 
 
@@ -45,14 +48,15 @@ def evaluate(
             successes.append(bool(success))
 
     vec_env.seed(seed)
-    rewards, lengths = evaluate_policy(
-        policy,
-        vec_env,
-        n_eval_episodes=episodes,
-        deterministic=deterministic,
-        return_episode_rewards=True,
-        callback=note_success,
-    )
+    with torch_threads(1):
+        rewards, lengths = evaluate_policy(
+            policy,
+            vec_env,
+            n_eval_episodes=episodes,
+            deterministic=deterministic,
+            return_episode_rewards=True,
+            callback=note_success,
+        )
     return Evaluation(
         episodes=episodes,
         mean_reward=float(np.mean(rewards)),
@@ -60,6 +64,15 @@ def evaluate(
         success_rate=float(np.mean(successes)) if successes else None,
         mean_length=float(np.mean(lengths)),
     )
+
+
+def forget_evaluations_after(path: Path, timesteps: int) -> None:
+    """Drop the rows of `eval.csv` that a resumed training will write again."""
+    if not path.exists():
+        return
+    header, *rows = path.read_text().splitlines(keepends=True)
+    kept = [row for row in rows if int(row.partition(",")[0]) <= timesteps]
+    write_atomic(path, header + "".join(kept))
 
 
 class EvaluationCallback(BoundaryCallback):
@@ -92,8 +105,8 @@ class EvaluationCallback(BoundaryCallback):
         self._evaluated_at: int | None = None
 
     def _on_training_start(self) -> None:
+        super()._on_training_start()
         self._interval.last_timesteps = self.num_timesteps
-        self.boundary_timesteps = self.num_timesteps
 
     def on_boundary(self, *, is_last: bool) -> None:
         due = self._interval.crossed(self.boundary_timesteps)

@@ -1,0 +1,140 @@
+"""Clips of real episodes, as GIF or MP4."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from PIL import Image
+from stable_baselines3.common.policies import ActorCriticCnnPolicy
+
+from game_rl.emulator.emulator import FRAMES_PER_SECOND
+from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.make_env import make_env
+from game_rl.errors import UsageError
+from game_rl.runs.policy import TrainedRun
+from game_rl.seeds import seed_for
+
+Picture = NDArray[np.uint8]  # [144, 160, 3] RGB
+
+_SCALE = 2  # 320 x 288: the HUD is readable, and every pixel stays a square
+_GIF_COLOURS = 256
+_GIF_UNIT_S = 0.01  # a GIF counts time in hundredths of a second
+_LAST_PICTURE_S = 1.0  # the end of an episode stands for a moment
+
+
+def record_run(run: TrainedRun, *, episodes: int, output: Path) -> Path:
+    """Write a clip of `episodes` episodes to `output`, whose suffix is .gif or .mp4."""
+    write = {".gif": _write_gif, ".mp4": _write_mp4}.get(output.suffix.lower())
+    if write is None:
+        raise UsageError(f"{output} must end in .gif or .mp4")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    frame_skip = run.config.env.frame_skip
+    temporary = output.with_name(f".{output.stem}.tmp{output.suffix}")
+    try:
+        with closing(make_env(run.config.env, run.game)) as env:
+            write(_play(run, env, episodes), frame_skip / FRAMES_PER_SECOND, temporary)
+        temporary.replace(output)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return output
+
+
+def _play(run: TrainedRun, env: GameBoyEnv, episodes: int) -> Iterator[Picture]:
+    """Every picture of the episodes; the last of each is repeated so that the eye catches it."""
+    stack = FrameStack(env.observation_space, run.config.env.frame_stack)
+    policy = run.policy(stack.space, env.action_space)
+    hold = round(_LAST_PICTURE_S * FRAMES_PER_SECOND / run.config.env.frame_skip)
+    seed: int | None = seed_for(run.config.seed, "recording")
+    for _ in range(episodes):
+        observation, _ = env.reset(seed=seed)
+        stack.reset(observation)
+        picture, over, seed = env.render(), False, None
+        yield picture
+        while not over:
+            action = _act(policy, stack.frames, deterministic=run.config.evaluation.deterministic)
+            observation, _, terminated, truncated, _ = env.step(action)
+            stack.push(observation)
+            over = terminated or truncated
+            picture = env.render()
+            yield picture
+        yield from [picture] * hold
+
+
+def _act(policy: ActorCriticCnnPolicy, observation: Picture, *, deterministic: bool) -> int:
+    actions, _ = policy.predict(observation[None], deterministic=deterministic)
+    return int(actions[0])
+
+
+class FrameStack:
+    """The last `size` frames along the channel axis, zeros before an episode's first.
+
+    What SB3's VecFrameStack gives, for one env whose last picture must not be lost to auto-reset.
+    """
+
+    def __init__(self, frame_space: spaces.Box, size: int) -> None:
+        channels, height, width = frame_space.shape
+        self.space = spaces.Box(0, 255, (channels * size, height, width), np.uint8)
+        self.frames = np.zeros(self.space.shape, np.uint8)
+        self._channels = channels
+
+    def reset(self, frame: Picture) -> None:
+        self.frames[:] = 0
+        self.push(frame)
+
+    def push(self, frame: Picture) -> None:
+        self.frames[: -self._channels] = self.frames[self._channels :].copy()
+        self.frames[-self._channels :] = frame
+
+
+def _write_gif(pictures: Iterator[Picture], seconds: float, path: Path) -> None:
+    units = max(round(seconds / _GIF_UNIT_S), 2)  # browsers slow anything faster than 1/50 s down
+    frames = _paletted(list(pictures))
+    frames[0].save(
+        path,
+        save_all=True,
+        append_images=frames[1:],
+        duration=units * 10,
+        loop=0,
+        optimize=False,
+    )
+
+
+def _paletted(pictures: list[Picture]) -> list[Image.Image]:
+    """One palette for the whole clip: exact up to 256 colours (four shades stay exactly four)."""
+    codes = [picture.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1]) for picture in pictures]
+    colours = np.unique(np.concatenate([np.unique(code) for code in codes]))
+    if len(colours) > _GIF_COLOURS:
+        palette = Image.fromarray(np.concatenate(pictures[:: len(pictures) // 8 + 1])).quantize()
+        return [
+            Image.fromarray(_enlarged(p)).quantize(palette=palette, dither=Image.Dither.NONE)
+            for p in pictures
+        ]
+    rgb = [channel for c in colours for channel in (c >> 16 & 255, c >> 8 & 255, c & 255)]
+    frames = []
+    for code in codes:
+        frame = Image.fromarray(_enlarged(np.searchsorted(colours, code).astype(np.uint8)))
+        frame.putpalette([int(value) for value in rgb])
+        frames.append(frame)
+    return frames
+
+
+def _enlarged(picture: Picture) -> Picture:
+    return picture.repeat(_SCALE, axis=0).repeat(_SCALE, axis=1)
+
+
+def _write_mp4(pictures: Iterator[Picture], seconds: float, path: Path) -> None:
+    with av.open(str(path), "w") as container:
+        rate = Fraction(1 / seconds).limit_denominator(1000)
+        stream = container.add_stream("libx264", rate=rate, options={"crf": "18"})
+        stream.pix_fmt = "yuv420p"
+        for picture in map(_enlarged, pictures):
+            stream.height, stream.width = picture.shape[:2]
+            for packet in stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)

@@ -1,0 +1,208 @@
+"""A training from its config to its footprint: the one place that decides the order of things."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecEnv
+
+from game_rl.algorithms.make_algorithm import make_algorithm
+from game_rl.callbacks.checkpoint import checkpoint_bytes, newest_valid_checkpoint, restore
+from game_rl.callbacks.evaluation import Evaluation, forget_evaluations_after
+from game_rl.callbacks.make_callbacks import Callbacks, make_callbacks
+from game_rl.callbacks.non_finite import check_finite
+from game_rl.config.loader import dump_config
+from game_rl.config.schema import RunConfig
+from game_rl.errors import DoesNotFitError, UsageError
+from game_rl.games.definition import Game, load_game
+from game_rl.preflight.report import Report, compare_footprint, preflight, render_report
+from game_rl.resources import PssSampler, detect_machine
+from game_rl.run_dir import RunDir, write_atomic
+from game_rl.runs.evaluation import evaluate_run
+from game_rl.runs.policy import TrainedRun, check_rom, open_run, open_trained_run
+from game_rl.runs.recording import record_run
+from game_rl.seeds import seed_for
+from game_rl.vec_env.make_vec_env import make_vec_env
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """What a finished training has to show."""
+
+    run_dir: RunDir
+    evaluation: Evaluation
+    best_timesteps: int
+    video: Path | None
+    footprint: dict[str, object]
+
+
+def train(config: RunConfig, *, force: bool, console: Console) -> TrainingResult:
+    """Start a new run.
+
+    Raises:
+        UsageError: the run directory holds a run already.
+        DoesNotFitError: the preflight says so, and `force` is False.
+    """
+    run_dir = RunDir(config.run_dir)
+    _refuse_existing_run(run_dir)
+    game = load_game(config.game)
+    report = _check_fit(config, game, force=force, console=console)
+    run_dir.root.mkdir(parents=True, exist_ok=True)
+    write_atomic(run_dir.preflight, json.dumps(report.to_json(), indent=2))
+    write_atomic(run_dir.config, dump_config(config))
+    return _run(config, game, run_dir, report, console=console, checkpoint=None)
+
+
+def resume(root: Path, *, force: bool, console: Console) -> TrainingResult:
+    """Go on with the run at `root` from its newest checkpoint that verifies."""
+    run_dir, config = open_run(root)
+    game = load_game(config.game)
+    checkpoint, damaged = newest_valid_checkpoint(run_dir)
+    for error in damaged:
+        console.print(f"[yellow]warning:[/] {error}")
+    report = _check_fit(config, game, force=force, console=console)
+    console.print(f"resuming from timestep {int(checkpoint.name):,} ({checkpoint})")
+    return _run(config, game, run_dir, report, console=console, checkpoint=checkpoint)
+
+
+def _refuse_existing_run(run_dir: RunDir) -> None:
+    if not run_dir.exists():
+        return
+    newest = next(iter(run_dir.checkpoints_newest_first()), None)
+    reached = f"at timestep {int(newest.name):,}" if newest else "without a checkpoint yet"
+    raise UsageError(
+        f"{run_dir.root} already holds a run, {reached}; continue it with "
+        f"--resume {run_dir.root}, choose another place with --set run_dir=..., or delete it"
+    )
+
+
+def _check_fit(config: RunConfig, game: Game, *, force: bool, console: Console) -> Report:
+    report = preflight(config, game, detect_machine(config.run_dir))
+    console.print(render_report(report))
+    if report.verdict == "does_not_fit" and not force:
+        raise DoesNotFitError(
+            "the run does not fit this machine; apply a fix above, or try all the same with --force"
+        )
+    return report
+
+
+def _run(
+    config: RunConfig,
+    game: Game,
+    run_dir: RunDir,
+    report: Report,
+    *,
+    console: Console,
+    checkpoint: Path | None,
+) -> TrainingResult:
+    footprint: dict[str, object] = {}
+    with _measured(run_dir, report, footprint) as sampler:
+        _learn(config, game, run_dir, sampler=sampler, console=console, checkpoint=checkpoint)
+        best = open_trained_run(run_dir.root, "best")
+        episodes = config.evaluation.final_episodes
+        console.print(
+            f"evaluating the best policy (timestep {best.state.num_timesteps:,}) "
+            f"over {episodes} episodes"
+        )
+        evaluation = evaluate_run(best, episodes=episodes)
+        video = _record(best)
+    return TrainingResult(run_dir, evaluation, best.state.num_timesteps, video, footprint)
+
+
+@contextmanager
+def _measured(
+    run_dir: RunDir, report: Report, footprint: dict[str, object]
+) -> Iterator[PssSampler]:
+    """Watch memory inside; write predicted against measured however the block ends."""
+    sampler = PssSampler()
+    sampler.start()
+    try:
+        yield sampler
+    finally:
+        peak_bytes = sampler.stop()
+        footprint |= compare_footprint(
+            report, ram_peak_bytes=peak_bytes, disk_bytes=run_dir.size_bytes()
+        )
+        write_atomic(run_dir.footprint, json.dumps(footprint, indent=2))
+
+
+def _learn(
+    config: RunConfig,
+    game: Game,
+    run_dir: RunDir,
+    *,
+    sampler: PssSampler,
+    console: Console,
+    checkpoint: Path | None,
+) -> None:
+    """Train up to `total_timesteps`; everything that it starts is closed when it returns."""
+    with ExitStack() as stack:
+        vec_env = stack.enter_context(closing(_training_env(config, game)))
+        evaluation_env = stack.enter_context(closing(_evaluation_env(config, game)))
+        model = make_algorithm(config, vec_env, run_dir, stream=_stream(checkpoint))
+        stack.callback(model.logger.close)
+        callbacks = make_callbacks(
+            config,
+            run_dir,
+            evaluation_env=evaluation_env,
+            rom_sha256=game.rom.sha256,
+            checkpoint_bytes=checkpoint_bytes(model),
+            sampler=sampler,
+            console=console,
+        )
+        if checkpoint is not None:
+            _restore(model, callbacks, run_dir, game, checkpoint)
+        missing = config.total_timesteps - model.num_timesteps
+        if missing > 0:
+            _learn_for(missing, model, callbacks)
+    if callbacks.stop.reason is not None:
+        raise callbacks.stop.reason
+
+
+def _training_env(config: RunConfig, game: Game) -> VecEnv:
+    seed = seed_for(config.seed, "training_env")
+    return make_vec_env(config.env, game, n_envs=config.env.n_envs, seed=seed)
+
+
+def _evaluation_env(config: RunConfig, game: Game) -> VecEnv:
+    n_envs = min(config.evaluation.n_envs, config.evaluation.episodes)
+    seed = seed_for(config.seed, "evaluation")
+    return make_vec_env(config.env, game, n_envs=n_envs, seed=seed)
+
+
+def _learn_for(timesteps: int, model: PPO, callbacks: Callbacks) -> None:
+    try:
+        model.learn(timesteps, callback=callbacks.all, reset_num_timesteps=False)
+    except ValueError:
+        # torch's Categorical refuses NaN logits with a ValueError of many lines
+        check_finite(model.policy, model.num_timesteps)
+        raise
+    finally:
+        callbacks.progress.close()
+        callbacks.stop.release_signal()
+
+
+def _stream(checkpoint: Path | None) -> str:
+    """A resumed training must not draw the random numbers of its beginning again."""
+    return "algorithm" if checkpoint is None else f"algorithm/{checkpoint.name}"
+
+
+def _restore(
+    model: PPO, callbacks: Callbacks, run_dir: RunDir, game: Game, checkpoint: Path
+) -> None:
+    state = restore(model, checkpoint)
+    check_rom(game, state, checkpoint)
+    callbacks.checkpoints.best_mean_reward = state.best_mean_reward
+    forget_evaluations_after(run_dir.evaluations, state.num_timesteps)
+
+
+def _record(best: TrainedRun) -> Path | None:
+    recording = best.config.recording
+    if recording.episodes == 0:
+        return None
+    output = best.run_dir.videos / f"best.{recording.format}"
+    return record_run(best, episodes=recording.episodes, output=output)

@@ -1,0 +1,141 @@
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+
+from game_rl.callbacks.boundary import Interval
+from game_rl.callbacks.checkpoint import CheckpointCallback
+from game_rl.callbacks.game_metrics import GameMetricsCallback
+from game_rl.callbacks.non_finite import NonFiniteCallback
+from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
+from game_rl.callbacks.stop import StopCallback
+from game_rl.callbacks.torch_threads import TorchThreadsCallback, torch_threads
+from game_rl.errors import Interrupted, TrainingError
+from game_rl.resources import PssSampler
+from game_rl.run_dir import RunDir
+
+MakeModel = Callable[..., PPO]
+
+
+class At(BaseCallback):
+    """Does something once, at the given call."""
+
+    def __init__(self, call: int, act: Callable[[PPO], None]) -> None:
+        super().__init__()
+        self._call, self._act = call, act
+
+    def _on_step(self) -> bool:
+        if self.n_calls == self._call:
+            assert isinstance(self.model, PPO)
+            self._act(self.model)
+        return True
+
+
+def checkpoints(run_dir: RunDir) -> CheckpointCallback:
+    return CheckpointCallback(
+        run_dir, every_timesteps=8, keep_last=99, total_timesteps=64, rom_sha256="00"
+    )
+
+
+def test_an_interval_fires_once_for_each_stretch_with_a_multiple() -> None:
+    interval = Interval(10)
+    assert [interval.crossed(t) for t in (4, 9, 10, 15, 39, 40, 41)] == [
+        False, False, True, False, True, True, False,
+    ]  # fmt: skip
+
+
+def break_weight(model: PPO) -> None:
+    with torch.no_grad():
+        next(iter(model.policy.value_net.parameters())).fill_(float("nan"))
+
+
+def test_non_finite_weights_stop_the_run_before_they_are_saved(
+    make_model: MakeModel, run_dir: RunDir
+) -> None:
+    watched = CallbackList([NonFiniteCallback(), checkpoints(run_dir), At(9, break_weight)])
+    with pytest.raises(TrainingError, match=r"before timestep 12 made weight .* non-finite"):
+        make_model(n_envs=1).learn(64, callback=watched)
+    assert [p.name.lstrip("0") for p in run_dir.checkpoints_newest_first()] == ["8"]
+
+
+def test_ctrl_c_ends_training_with_a_checkpoint_and_gives_the_signal_back(
+    make_model: MakeModel, run_dir: RunDir
+) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    stop = StopCallback()
+    press = At(6, lambda _: os.kill(os.getpid(), signal.SIGINT))
+    make_model().learn(64, callback=CallbackList([checkpoints(run_dir), press, stop]))
+    assert isinstance(stop.reason, Interrupted)
+    assert [p.name.lstrip("0") for p in run_dir.checkpoints_newest_first()] == ["8"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_disk_without_room_for_another_checkpoint_stops_the_run(
+    make_model: MakeModel, run_dir: RunDir
+) -> None:
+    run_dir.root.mkdir(parents=True)
+    stop = StopCallback()
+    monitor = ResourceMonitorCallback(
+        PssSampler(), stop, run_dir=run_dir.root, checkpoint_bytes=2**60, warn=print
+    )
+    model = make_model()
+    model.learn(64, callback=CallbackList([checkpoints(run_dir), monitor, stop]))
+    assert isinstance(stop.reason, TrainingError)
+    assert "free some space" in str(stop.reason)
+    assert model.num_timesteps < 64
+
+
+def test_resources_reach_the_log(make_model: MakeModel, run_dir: RunDir) -> None:
+    run_dir.root.mkdir(parents=True)
+    monitor = ResourceMonitorCallback(
+        PssSampler(), StopCallback(), run_dir=run_dir.root, checkpoint_bytes=1, warn=print
+    )
+    make_model().learn(16, callback=monitor)
+    header = (run_dir.tensorboard / "progress.csv").read_text().splitlines()[0].split(",")
+    wanted = {"ram_gib", "ram_free_gib", "disk_free_gib", "cpu_percent"}
+    assert {f"resources/{name}" for name in wanted} <= set(header)
+
+
+class Threads(BaseCallback):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, int]] = []
+
+    def _on_rollout_start(self) -> None:
+        self.seen.append(("start", torch.get_num_threads()))
+
+    def _on_rollout_end(self) -> None:
+        self.seen.append(("end", torch.get_num_threads()))
+
+    def _on_step(self) -> bool:
+        return True
+
+
+def test_rollouts_have_one_torch_thread_and_updates_all(make_model: MakeModel) -> None:
+    watch = Threads()
+    with torch_threads(1):
+        make_model().learn(16, callback=CallbackList([TorchThreadsCallback(2), watch]))
+    assert watch.seen == [("start", 1), ("end", 2)] * 2
+
+
+def test_game_metrics_are_means_over_the_episodes_of_a_rollout(
+    make_model: MakeModel, run_dir: RunDir
+) -> None:
+    endings: list[float] = []
+
+    class Watch(BaseCallback):
+        def _on_step(self) -> bool:
+            done = [info for info in self.locals["infos"] if "reward_terms" in info]
+            endings.extend(info["reward_terms"]["ones"] for info in done)
+            return True
+
+    model = make_model()
+    model.learn(16, callback=CallbackList([GameMetricsCallback(), Watch()]))
+    header, *lines = (run_dir.tensorboard / "progress.csv").read_text().splitlines()
+    row = dict(zip(header.split(","), lines[-1].split(","), strict=True))
+    assert float(row["game/reward/ones"]) == pytest.approx(sum(endings) / len(endings))
+    assert float(row["game/timestep"]) == 5
