@@ -1,0 +1,106 @@
+"""A screen as an observation: grey or RGB, whole or half size, cropped.
+
+Grey of a four-shade screen loses nothing: shade s is 255 - 85 s, and the mean of a 2 x 2 block is
+255 - 85 S // 4 for the sum S of its four shades, one of 13 levels. Grey of a colour screen is
+ITU-R BT.601 luma in integers, (77 R + 150 G + 29 B) >> 8; half size rounds the mean of the block.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
+
+Pixels = NDArray[np.uint8]
+
+# indexed by the sum of four values of `pixel >> 6`, which is 3 - shade for each of the four shades
+_HALF_GREY = (255 - 85 * (12 - np.arange(13)) // 4).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class Crop:
+    """The part of the screen that the agent sees, in pixels of the screen."""
+
+    top: int = 0
+    left: int = 0
+    height: int = SCREEN_HEIGHT
+    width: int = SCREEN_WIDTH
+
+
+WHOLE_SCREEN = Crop()
+
+
+@dataclass(frozen=True)
+class FrameFormat:
+    """How a screen becomes an observation.
+
+    Attributes:
+        four_shades: the screen has R = G = B in {255, 170, 85, 0}.
+    """
+
+    size: Literal["full", "half"] = "half"
+    colour: Literal["grey", "rgb"] = "grey"
+    four_shades: bool = True
+    crop: Crop = WHOLE_SCREEN
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return frame_shape(size=self.size, colour=self.colour, crop=self.crop)
+
+    @property
+    def n_levels(self) -> int:
+        """How many values a pixel can have: 4 and 13 fit 2 and 4 bits."""
+        if not self.four_shades:
+            return 256
+        return 4 if self.size == "full" else 13
+
+    def observe(self, screen: Pixels) -> Pixels:
+        """A new, contiguous uint8 [C, H, W] array from a [144, 160, 3] screen."""
+        crop = self.crop
+        part = screen[crop.top : crop.top + crop.height, crop.left : crop.left + crop.width]
+        if self.colour == "rgb":
+            return _rgb_half(part) if self.size == "half" else _channels_first(part)
+        if self.four_shades:
+            shades = part[:, :, 0]
+            return _four_shades_half(shades) if self.size == "half" else shades.copy()[None]
+        luma = _luma(part)
+        return _rounded_half(luma)[None] if self.size == "half" else luma[None]
+
+
+def frame_shape(
+    *,
+    size: Literal["full", "half"],
+    colour: Literal["grey", "rgb"],
+    crop: Crop = WHOLE_SCREEN,
+) -> tuple[int, int, int]:
+    """(channels, height, width) of one observation."""
+    divisor = 2 if size == "half" else 1
+    return 3 if colour == "rgb" else 1, crop.height // divisor, crop.width // divisor
+
+
+def _four_shades_half(shades: Pixels) -> Pixels:
+    quarter = shades >> 6
+    rows = quarter[0::2] + quarter[1::2]
+    return _HALF_GREY.take(rows[:, 0::2] + rows[:, 1::2])[None]
+
+
+def _luma(part: Pixels) -> Pixels:
+    wide = part.astype(np.uint16)
+    weighted = wide[:, :, 0] * 77 + wide[:, :, 1] * 150 + wide[:, :, 2] * 29  # at most 65,280
+    return (weighted >> 8).astype(np.uint8)
+
+
+def _rounded_half(plane: Pixels) -> Pixels:
+    wide = plane.astype(np.uint16)
+    rows = wide[0::2] + wide[1::2]
+    return ((rows[:, 0::2] + rows[:, 1::2] + 2) >> 2).astype(np.uint8)
+
+
+def _channels_first(part: Pixels) -> Pixels:
+    return np.ascontiguousarray(part.transpose(2, 0, 1))
+
+
+def _rgb_half(part: Pixels) -> Pixels:
+    return np.stack([_rounded_half(part[:, :, channel]) for channel in range(3)])

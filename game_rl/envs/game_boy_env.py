@@ -1,0 +1,176 @@
+"""A Game Boy game as a Gymnasium environment."""
+
+from collections.abc import Sequence
+from typing import Any, SupportsInt
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from numpy.typing import NDArray
+
+from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
+from game_rl.envs.frames import FrameFormat
+from game_rl.envs.start_state_cache import StartStateCache
+from game_rl.errors import UsageError
+from game_rl.games.definition import Game, unknown_name
+from game_rl.games.rewards import EpisodeReward
+
+Observation = NDArray[np.uint8]
+
+
+class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
+    """One timestep holds an action's buttons for `frame_skip` frames.
+
+    Observations are new uint8 [C, H, W] arrays that belong to the caller. `info` is empty but at
+    reset, where it has "start_state", and when an episode ends, where it has "is_success",
+    "reward_terms" (the sum of each), "game" (each variable) and "start_state".
+
+    Owns the emulator: `close` closes it. The same seed and actions give the same episodes.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium's name; replaced, never changed
+        "render_modes": ["rgb_array"],
+        "render_fps": round(FRAMES_PER_SECOND),
+    }
+    render_mode = "rgb_array"
+
+    def __init__(
+        self,
+        emulator: Emulator,
+        game: Game,
+        *,
+        frame_skip: int,
+        frame_format: FrameFormat,
+        max_episode_timesteps: int | None,
+        start_states: Sequence[str] | None = None,
+        max_idle_frames: int = 0,
+    ) -> None:
+        """Take over a freshly started emulator.
+
+        Args:
+            emulator: just switched on, with the game's cartridge.
+            game: what the buttons, rewards and endings are.
+            frame_skip: frames a timestep.
+            frame_format: what the agent sees.
+            max_episode_timesteps: truncate an episode here; None only for games that end.
+            start_states: the ones to begin from, each as often; None for all of the game's.
+            max_idle_frames: an episode begins after 0 to this many frames without a button.
+        """
+        self._emulator = emulator
+        self._game = game
+        self._frame_skip = frame_skip
+        self._frame_format = frame_format
+        self._max_episode_timesteps = max_episode_timesteps
+        self._start_states = _chosen(start_states, game)
+        self._max_idle_frames = max_idle_frames
+        _check_ends(game, max_episode_timesteps)
+
+        definition = game.definition
+        self._actions = tuple(definition.actions.values())
+        self._endings = tuple(definition.endings.values())
+        self._reward = EpisodeReward(definition.rewards, game.custom_reward())
+        self._states = StartStateCache(emulator, game)
+        self._seed_variable = next(
+            (v for v in game.variables if v.name == definition.random_seed), None
+        )
+        self._start_state = ""
+        self._timesteps = 0
+        self._running = False
+        self.observation_space = spaces.Box(0, 255, frame_format.shape, np.uint8)
+        self.action_space = spaces.Discrete(len(self._actions))
+        self.metadata = self.metadata | {"render_fps": round(FRAMES_PER_SECOND / frame_skip)}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode; `options={"start_state": name}` chooses where."""
+        super().reset(seed=seed)
+        # all three numbers are always drawn: an option leaves the later episodes as they were
+        drawn = int(self.np_random.integers(len(self._start_states)))
+        idle_frames = int(self.np_random.integers(self._max_idle_frames + 1))
+        game_seed = int(self.np_random.integers(2**32))
+        self._start_state = self._asked_for(options) or self._start_states[drawn]
+        self._emulator.load_state(self._states.state(self._start_state))
+        if self._seed_variable is not None:
+            self._seed_variable.write(self._emulator, game_seed)
+        if idle_frames:
+            self._emulator.tick(idle_frames, render=True)
+        self._reward.reset(self._read_variables())
+        self._timesteps = 0
+        self._running = True
+        return self._observe(), {"start_state": self._start_state}
+
+    def step(self, action: SupportsInt) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        if not self._running:
+            raise ResetNeeded("the episode is over, or none has begun; call reset()")
+        self._emulator.hold(self._actions[self._valid(action)])
+        self._emulator.tick(self._frame_skip, render=True)
+        values = self._read_variables()
+        reward = self._reward.step(values)
+        self._timesteps += 1
+        terminated = any(ending.holds(values) for ending in self._endings)
+        truncated = not terminated and self._timesteps == self._max_episode_timesteps
+        self._running = not (terminated or truncated)
+        info = {} if self._running else self._summary(values)
+        return self._observe(), reward, terminated, truncated, info
+
+    def render(self) -> NDArray[np.uint8]:
+        """The whole screen with all that the observation leaves out, uint8 [144, 160, 3]."""
+        return self._emulator.screen().copy()
+
+    def close(self) -> None:
+        self._running = False
+        self._emulator.close()
+
+    def _observe(self) -> Observation:
+        return self._frame_format.observe(self._emulator.screen())
+
+    def _read_variables(self) -> dict[str, int]:
+        emulator = self._emulator
+        return {variable.name: variable.read(emulator) for variable in self._game.variables}
+
+    def _summary(self, values: dict[str, int]) -> dict[str, Any]:
+        success = self._game.definition.success
+        return {
+            "is_success": success is not None and success.holds(values),
+            "reward_terms": self._reward.sums,
+            "game": values,
+            "start_state": self._start_state,
+        }
+
+    def _valid(self, action: SupportsInt) -> int:
+        index = int(action)
+        if not 0 <= index < len(self._actions):
+            raise UsageError(
+                f"action {index} does not exist; {self._game.name} has 0 to "
+                f"{len(self._actions) - 1}: {', '.join(self._game.action_names)}"
+            )
+        return index
+
+    def _asked_for(self, options: dict[str, Any] | None) -> str | None:
+        name = (options or {}).get("start_state")
+        if name is not None and name not in self._game.definition.start_states:
+            known = self._game.definition.start_states
+            raise UsageError(unknown_name(str(name), "start state", known))
+        return name
+
+
+def _chosen(names: Sequence[str] | None, game: Game) -> tuple[str, ...]:
+    known = game.definition.start_states
+    if names is None:
+        return tuple(known)
+    for name in names:
+        if name not in known:
+            raise UsageError(unknown_name(name, f"start state of {game.name}", known))
+    if not names:
+        raise UsageError("start_states is empty; name at least one, or none to use them all")
+    return tuple(names)
+
+
+def _check_ends(game: Game, max_episode_timesteps: int | None) -> None:
+    if max_episode_timesteps is None and not game.definition.endings:
+        raise UsageError(
+            f"an episode of {game.name} would never end: game.yaml has no `endings`; write some "
+            "or set env.max_episode_timesteps"
+        )

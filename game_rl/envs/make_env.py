@@ -1,0 +1,61 @@
+"""From the config's `env` section to an environment."""
+
+from typing import Literal
+
+from game_rl.config.schema import EnvConfig, ObservationConfig
+from game_rl.emulator.pyboy_emulator import PyBoyEmulator
+from game_rl.envs.frames import Crop, FrameFormat
+from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.errors import ConfigError, UsageError
+from game_rl.games.definition import Game, load_game
+
+_DEFAULTS = EnvConfig()
+
+
+def make_env(config: EnvConfig, game: Game) -> GameBoyEnv:
+    """One environment with an emulator of its own.
+
+    Raises:
+        ConfigError: the config asks for what the game does not have.
+    """
+    frame_format = make_frame_format(config.observation, game)
+    return GameBoyEnv(
+        PyBoyEmulator(game.rom, colour=game.is_colour),
+        game,
+        frame_skip=config.frame_skip,
+        frame_format=frame_format,
+        max_episode_timesteps=config.max_episode_timesteps,
+        start_states=config.start_states,
+        max_idle_frames=config.max_idle_frames,
+    )
+
+
+def make_bundled_env(
+    *, game: str, config: EnvConfig = _DEFAULTS, render_mode: Literal["rgb_array"] = "rgb_array"
+) -> GameBoyEnv:
+    """What `gymnasium.make("game_rl/NAME-v0", config=EnvConfig(...))` calls."""
+    if render_mode != "rgb_array":
+        raise UsageError(f"render_mode {render_mode} does not exist; rgb_array does")
+    return make_env(config, load_game(game))
+
+
+def make_frame_format(config: ObservationConfig, game: Game) -> FrameFormat:
+    """What the agent sees; needs no emulator.
+
+    Raises:
+        ConfigError: the game has no colour, or its crop cannot be halved.
+    """
+    crop = Crop(**game.definition.observation.crop.model_dump())
+    if config.colour == "rgb" and not game.is_colour:
+        raise ConfigError(
+            f"env.observation.colour is rgb, but {game.name} has four shades of grey; "
+            "set env.observation.colour=grey, which loses nothing and takes a third"
+        )
+    if config.size == "half" and (crop.height % 2 or crop.width % 2):
+        raise ConfigError(
+            f"env.observation.size is half, but the crop of {game.name} is {crop.width} x "
+            f"{crop.height}; make both even in its game.yaml or set env.observation.size=full"
+        )
+    return FrameFormat(
+        size=config.size, colour=config.colour, four_shades=not game.is_colour, crop=crop
+    )

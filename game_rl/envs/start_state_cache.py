@@ -1,0 +1,33 @@
+"""The states from which episodes begin, each made once in a process."""
+
+from game_rl.emulator.emulator import Emulator
+from game_rl.games.definition import Game
+from game_rl.games.start_states import make_start_state
+
+_Key = tuple[str, bool, str, str]
+_made: dict[_Key, bytes] = {}
+
+
+class StartStateCache:
+    """Makes a start state when it is first asked for.
+
+    A script from power-on takes the time of its frames, 0.1 s or more; a state is a pure function
+    of the ROM, the hardware and the start state, so all envs of a process share it.
+    """
+
+    def __init__(self, emulator: Emulator, game: Game) -> None:
+        """Take a freshly started emulator; its state now is what scripts begin from."""
+        self._emulator = emulator
+        self._game = game
+        self._power_on = emulator.save_state()
+
+    def state(self, name: str) -> bytes:
+        """The state to load; the emulator may be left anywhere."""
+        spec = self._game.definition.start_states[name]
+        place = str(self._game.folder.resolve()) if spec.file is not None else ""
+        key = (self._game.rom.sha256, self._emulator.is_colour, spec.model_dump_json(), place)
+        if key not in _made:
+            _made[key] = make_start_state(
+                self._emulator, name, spec, power_on=self._power_on, folder=self._game.folder
+            )
+        return _made[key]

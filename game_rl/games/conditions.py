@@ -1,0 +1,34 @@
+"""Conditions on a variable: endings and success."""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from game_rl.config.section import Problem, Section
+
+
+class Condition(Section):
+    """`{variable: lives, equals: 0}`, or `in: [..]`, `at_most: n`, `at_least: n`."""
+
+    variable: str
+    equals: int | None = None
+    one_of: Annotated[tuple[int, ...], Field(min_length=1)] | None = Field(default=None, alias="in")
+    at_most: int | None = None
+    at_least: int | None = None
+
+    def problems(self) -> Iterable[Problem]:
+        given = [self.equals, self.one_of, self.at_most, self.at_least]
+        if sum(g is not None for g in given) != 1:
+            yield Problem((), "give exactly one of `equals`, `in`, `at_most`, `at_least`")
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        value = values[self.variable]
+        if self.equals is not None:
+            return value == self.equals
+        if self.one_of is not None:
+            return value in self.one_of
+        if self.at_most is not None:
+            return value <= self.at_most
+        assert self.at_least is not None
+        return value >= self.at_least

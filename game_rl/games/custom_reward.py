@@ -1,0 +1,122 @@
+"""`reward: module:Class` of game.yaml: a user's own Python for what data cannot say."""
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Protocol
+
+from game_rl.errors import GameFileError
+
+CUSTOM_TERM = "custom"
+"""The term under which a reward class that returns a bare number is reported."""
+
+
+class CustomReward(Protocol):
+    """One object an env, made without arguments; `variables` are game.yaml's, by name."""
+
+    def reset(self, variables: Mapping[str, int]) -> None:
+        """An episode begins."""
+
+    def step(self, variables: Mapping[str, int]) -> float | Mapping[str, float]:
+        """The reward of one timestep, or several named ones."""
+
+
+def load_custom_reward(reference: str, folder: Path) -> CustomReward:
+    """A new object of the class `module:Class`; `module` is a .py in `folder`, or importable.
+
+    Raises:
+        GameFileError: there is no such module or class, or it has no `reset` and `step`.
+    """
+    module_name, _, class_name = reference.partition(":")
+    module = _load_module(module_name, folder)
+    found = getattr(module, class_name, None)
+    if not isinstance(found, type):
+        classes = [n for n, v in vars(module).items() if isinstance(v, type) and n[0] != "_"]
+        raise GameFileError(
+            f"{module.__file__} has no class {class_name}; it has: {', '.join(classes) or 'none'}"
+        )
+    try:
+        reward = found()
+    except Exception as error:
+        raise GameFileError(
+            f"{reference}() failed with {type(error).__name__}: {error}; "
+            "a reward class is made without arguments"
+        ) from error
+    return _Checked(reward, reference)
+
+
+class _Checked:
+    """Names the class when the user's code fails or returns what is no reward."""
+
+    def __init__(self, reward: object, reference: str) -> None:
+        self._reference = reference
+        for method in ("reset", "step"):
+            if not callable(getattr(reward, method, None)):
+                raise GameFileError(
+                    f"{reference} has no method {method}; a reward class has "
+                    "`reset(self, variables)` and `step(self, variables)`"
+                )
+        self._reset = getattr(reward, "reset")  # noqa: B009 - checked above
+        self._step = getattr(reward, "step")  # noqa: B009 - checked above
+
+    def reset(self, variables: Mapping[str, int]) -> None:
+        try:
+            self._reset(variables)
+        except Exception as error:
+            raise self._failure("reset", error) from error
+
+    def step(self, variables: Mapping[str, int]) -> float | Mapping[str, float]:
+        try:
+            earned = self._step(variables)
+            if isinstance(earned, Mapping):
+                return {str(name): float(reward) for name, reward in earned.items()}
+            return float(earned)
+        except Exception as error:
+            raise self._failure("step", error) from error
+
+    def _failure(self, method: str, error: Exception) -> GameFileError:
+        return GameFileError(
+            f"{self._reference}.{method} failed with {type(error).__name__}: {error}; "
+            "`step` returns a number or a mapping of term to number"
+        )
+
+
+def _load_module(name: str, folder: Path) -> ModuleType:
+    path = folder / f"{name}.py"
+    try:
+        if path.is_file():
+            return _load_file(path)
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name == name:
+            raise GameFileError(
+                f"there is no module {name}: neither {path} nor an installed one"
+            ) from None
+        raise GameFileError(f"{name} needs the module {error.name}; install it") from error
+    except Exception as error:
+        raise GameFileError(
+            f"importing {name} failed with {type(error).__name__}: {error}"
+        ) from error
+
+
+def _load_file(path: Path) -> ModuleType:
+    """Import a file under a name of its own, so that two games may both have a `reward.py`."""
+    digest = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+    name = f"game_rl_reward_{digest}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up there
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

@@ -1,0 +1,341 @@
+"""game.yaml: what a game is, and the game that a valid file with its ROM makes."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from game_rl.config.loader import game_path, load_yaml_model
+from game_rl.config.section import Key, Problem, Section
+from game_rl.config.shape import closest
+from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Button
+from game_rl.emulator.rom import Rom, read_rom
+from game_rl.errors import GameFileError, RomError
+from game_rl.games.conditions import Condition
+from game_rl.games.custom_reward import CustomReward, load_custom_reward
+from game_rl.games.rewards import RewardTerm
+from game_rl.games.start_states import StartStateSpec
+from game_rl.games.symbols import Location, read_symbols
+from game_rl.games.variables import Variable, VariableSpec, place_variable
+
+_OPPOSITES: tuple[tuple[Button, Button], ...] = (("left", "right"), ("up", "down"))
+_BUNDLED = Path(__file__).parent
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SEEDABLE = ("u8", "u16", "u24", "u32")
+
+
+class RomFile(Section):
+    path: Path
+    """Relative to game.yaml."""
+    sha256: (
+        Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$", examples=["64 hex digits"])] | None
+    ) = None
+    """Of the revision that the addresses are for."""
+
+
+class CropSpec(Section):
+    """The part of the screen that the agent sees, in pixels of the whole screen."""
+
+    top: Annotated[int, Field(ge=0)] = 0
+    left: Annotated[int, Field(ge=0)] = 0
+    height: Annotated[int, Field(gt=0)] = SCREEN_HEIGHT
+    width: Annotated[int, Field(gt=0)] = SCREEN_WIDTH
+
+    def problems(self) -> Iterable[Problem]:
+        if self.top + self.height > SCREEN_HEIGHT:
+            yield Problem(
+                ("height",),
+                f"rows {self.top} to {self.top + self.height} are outside the screen, which has "
+                f"{SCREEN_HEIGHT}; at most {max(0, SCREEN_HEIGHT - self.top)} fit below the top",
+            )
+        if self.left + self.width > SCREEN_WIDTH:
+            yield Problem(
+                ("width",),
+                f"columns {self.left} to {self.left + self.width} are outside the screen, which "
+                f"has {SCREEN_WIDTH}; at most {max(0, SCREEN_WIDTH - self.left)} fit",
+            )
+
+
+class ObservationArea(Section):
+    crop: CropSpec = CropSpec()
+
+
+class GameDefinition(Section):
+    """A game as data: everything that game_rl has to know of it."""
+
+    key_hints: ClassVar[Mapping[str, str]] = {
+        "state": "start states are under `start_states`",
+        "done": "what ends an episode is under `endings`",
+        "memory": "addresses are under `variables`",
+    }
+
+    title: Annotated[str, Field(min_length=1)]
+    rom: RomFile
+    symbols: Path | None = None
+    """A .sym, .noi or .map file, relative to game.yaml."""
+    hardware: Literal["dmg", "cgb"] = "dmg"
+    """dmg: the four-shade Game Boy; cgb: Game Boy Color."""
+    random_seed: str | None = None
+    """A variable that gets a random value when an episode begins."""
+    start_states: Annotated[dict[str, StartStateSpec], Field(min_length=1)]
+    actions: Annotated[dict[str, tuple[Button, ...]], Field(min_length=2)]
+    """The buttons held through a timestep, by the action's name."""
+    variables: Annotated[dict[str, VariableSpec], Field(min_length=1)]
+    rewards: dict[str, RewardTerm] = Field(default={})
+    endings: dict[str, Condition] = Field(default={})
+    """The episode is over when any of them holds."""
+    success: Condition | None = None
+    observation: ObservationArea = ObservationArea()
+    reward: (
+        Annotated[str, Field(pattern=r"^[\w.]+:\w+$", examples=["my_module:MyReward"])] | None
+    ) = None
+    """`module:Class`, in Python, beside or instead of `rewards`."""
+
+    def problems(self) -> Iterable[Problem]:
+        yield from self._name_problems()
+        yield from self._action_problems()
+        yield from self._reference_problems()
+        yield from self._seed_problems()
+        if not self.rewards and self.reward is None:
+            yield Problem(
+                ("rewards",), "there is no reward, so nothing to learn; write at least one term"
+            )
+
+    def _name_problems(self) -> Iterable[Problem]:
+        for section in ("start_states", "actions", "variables", "rewards", "endings"):
+            for name in getattr(self, section):
+                if not _NAME.fullmatch(name):
+                    yield Problem(
+                        (section, name),
+                        "a name has letters, digits and `_`, and begins with a letter; rename it",
+                    )
+
+    def _action_problems(self) -> Iterable[Problem]:
+        names: dict[frozenset[Button], str] = {}
+        for name, buttons in self.actions.items():
+            held = frozenset(buttons)
+            key = ("actions", name)
+            for one, other in _OPPOSITES:
+                if one in held and other in held:
+                    yield Problem(
+                        key, f"{one} and {other} cannot be held at once; remove one of them"
+                    )
+            if len(held) != len(buttons):
+                yield Problem(key, "a button is named twice; remove one")
+            if held in names:
+                yield Problem(
+                    key, f"holds the same buttons as {names[held]}; remove one of the two"
+                )
+            names.setdefault(held, name)
+
+    def _reference_problems(self) -> Iterable[Problem]:
+        for key, variable in self._references():
+            if variable not in self.variables:
+                message = unknown_name(variable, "variable", self.variables)
+                yield Problem(key, message, reads=(("variables", variable),))
+
+    def _references(self) -> Iterable[tuple[Key, str]]:
+        for name, term in self.rewards.items():
+            yield ("rewards", name, "variable"), term.variable
+        for name, condition in self.endings.items():
+            yield ("endings", name, "variable"), condition.variable
+        if self.success is not None:
+            yield ("success", "variable"), self.success.variable
+        if self.random_seed is not None:
+            yield ("random_seed",), self.random_seed
+
+    def _seed_problems(self) -> Iterable[Problem]:
+        seed = self.variables.get(self.random_seed or "")
+        if seed is not None and seed.type not in _SEEDABLE:
+            yield Problem(
+                ("random_seed",),
+                f"{self.random_seed} is of type {seed.type}; a seed is one of "
+                f"{', '.join(_SEEDABLE)}",
+            )
+
+
+def unknown_name(name: str, kind: str, known: Iterable[str]) -> str:
+    """The message for a name that is not among the known ones."""
+    names = tuple(known)
+    guess = closest(name, names)
+    if guess is not None:
+        return f"there is no {kind} {name}; did you mean {guess}?"
+    shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+    return f"there is no {kind} {name}; there is: {shown or 'none'}"
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game that is checked and ready to play; pickled to every worker.
+
+    Attributes:
+        name: of the bundled game, or of the folder of game.yaml.
+        folder: of game.yaml; the files it names are relative to it.
+        variables: at their places in memory, in the order of game.yaml.
+    """
+
+    name: str
+    folder: Path
+    definition: GameDefinition
+    rom: Rom
+    variables: tuple[Variable, ...]
+
+    @property
+    def is_colour(self) -> bool:
+        return self.definition.hardware == "cgb"
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        return tuple(self.definition.actions)
+
+    def custom_reward(self) -> CustomReward | None:
+        """A new object of the game's own reward class, if it has one."""
+        reference = self.definition.reward
+        return None if reference is None else load_custom_reward(reference, self.folder)
+
+
+def bundled_games() -> tuple[str, ...]:
+    """The names of the games that come with game_rl."""
+    return tuple(sorted(file.parent.name for file in _BUNDLED.glob("*/game.yaml")))
+
+
+def load_game(name_or_path: str, *, relative_to: Path | None = None) -> Game:
+    """The game of a bundled name, or of the path of a game.yaml or its folder.
+
+    Args:
+        name_or_path: what has a slash in it or ends in .yaml is a path.
+        relative_to: the folder that a path is relative to; the current one by default.
+
+    Raises:
+        GameFileError: with every problem of the file, its ROM and its symbols.
+    """
+    path = game_path(name_or_path, relative_to=relative_to or Path())
+    if path is None:
+        return _load_game_file(_bundled_path(name_or_path), name_or_path)
+    if path.is_dir():
+        path /= "game.yaml"
+    return _load_game_file(path, path.parent.name if path.stem == "game" else path.stem)
+
+
+def _bundled_path(name: str) -> Path:
+    names = bundled_games()
+    if name not in names:
+        raise GameFileError(
+            f"{unknown_name(name, 'bundled game', names)} "
+            f"(for a game of your own give a path: ./{name}/game.yaml)"
+        )
+    return _BUNDLED / name / "game.yaml"
+
+
+def _load_game_file(path: Path, name: str) -> Game:
+    parts = _Parts(path.parent)
+    definition = load_yaml_model(
+        path, GameDefinition, error=GameFileError, more_checks=parts.problems
+    )
+    assert parts.rom is not None
+    return Game(name, path.parent, definition, parts.rom, tuple(parts.variables))
+
+
+class _Parts:
+    """The files that a game.yaml names, read and compared with it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.rom: Rom | None = None
+        self.variables: list[Variable] = []
+        self._folder = folder
+
+    def problems(self, definition: GameDefinition) -> Iterable[Problem]:
+        yield from self._start_state_problems(definition)
+        yield from self._reward_problems(definition)
+        try:
+            self.rom = read_rom(self._folder / definition.rom.path)
+        except RomError as error:
+            yield Problem(("rom", "path"), str(error))
+            return
+        yield from _revision_problems(definition.rom, self.rom)
+        yield from _hardware_problems(definition, self.rom)
+        try:
+            symbols = self._symbols(definition)
+        except GameFileError as error:
+            yield Problem(("symbols",), str(error))
+            return
+        yield from self._variable_problems(definition, self.rom, symbols)
+
+    def _start_state_problems(self, definition: GameDefinition) -> Iterable[Problem]:
+        for name, state in definition.start_states.items():
+            if state.file is not None and not (self._folder / state.file).is_file():
+                yield Problem(
+                    ("start_states", name, "file"),
+                    f"there is no file {self._folder / state.file}; correct the path, or write "
+                    "a `script` from power-on",
+                )
+
+    def _reward_problems(self, definition: GameDefinition) -> Iterable[Problem]:
+        if definition.reward is None:
+            return
+        try:
+            load_custom_reward(definition.reward, self._folder)
+        except GameFileError as error:
+            yield Problem(("reward",), str(error))
+
+    def _symbols(self, definition: GameDefinition) -> dict[str, Location]:
+        if definition.symbols is None:
+            return {}
+        return read_symbols(self._folder / definition.symbols)
+
+    def _variable_problems(
+        self, definition: GameDefinition, rom: Rom, symbols: Mapping[str, Location]
+    ) -> Iterable[Problem]:
+        is_colour = definition.hardware == "cgb"
+        for name, spec in definition.variables.items():
+            key = ("variables", name, "symbol" if spec.symbol is not None else "address")
+            location = _location(spec, symbols)
+            if location is None:
+                assert spec.symbol is not None
+                yield Problem(key, _unknown_symbol(spec.symbol, definition, symbols))
+                continue
+            try:
+                place = place_variable(name, spec, location, rom=rom, is_colour=is_colour)
+            except ValueError as error:
+                yield Problem(key, str(error), reads=(("variables", name), ("hardware",)))
+            else:
+                self.variables.append(place)
+
+
+def _location(spec: VariableSpec, symbols: Mapping[str, Location]) -> Location | None:
+    if spec.address is not None:
+        return Location(spec.address, spec.bank)
+    found = symbols.get(spec.symbol or "")
+    if found is None or spec.bank is None:
+        return found
+    return Location(found.address, spec.bank)
+
+
+def _unknown_symbol(
+    symbol: str, definition: GameDefinition, symbols: Mapping[str, Location]
+) -> str:
+    if definition.symbols is None:
+        return f"{symbol} needs a symbol file; name it under `symbols`, or write an `address`"
+    return unknown_name(symbol, f"symbol in {definition.symbols}:", symbols)
+
+
+def _revision_problems(file: RomFile, rom: Rom) -> Iterable[Problem]:
+    if file.sha256 is not None and file.sha256.lower() != rom.sha256:
+        yield Problem(
+            ("rom", "sha256"),
+            f"{rom.path} has sha256 {rom.sha256}, not {file.sha256.lower()}: it is another "
+            "revision of the game, and addresses may differ; use the right one, or write the new "
+            "sha256 here and run `game-rl check-game`",
+        )
+
+
+def _hardware_problems(definition: GameDefinition, rom: Rom) -> Iterable[Problem]:
+    if definition.hardware == "dmg" and rom.requires_colour:
+        yield Problem(
+            ("hardware",), "the cartridge runs on Game Boy Color only; write `hardware: cgb`"
+        )
+    if definition.hardware == "cgb" and not rom.supports_colour:
+        yield Problem(("hardware",), "the cartridge has no colour; write `hardware: dmg`")

@@ -1,0 +1,98 @@
+"""Reward terms: how game.yaml writes them, and what an episode earns by them."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from game_rl.config.section import Problem, Section
+from game_rl.errors import GameFileError
+from game_rl.games.custom_reward import CUSTOM_TERM, CustomReward
+
+Values = Mapping[str, int]
+
+
+class RewardTerm(Section):
+    """One entry of `rewards` in game.yaml."""
+
+    variable: str
+    on: Literal["increase", "decrease", "change", "equals", "value"]
+    value: int | None = None
+    weight: float = 1.0
+    once: bool = False
+
+    def problems(self) -> Iterable[Problem]:
+        if (self.on == "equals") != (self.value is not None):
+            yield Problem(("value",), "`value` goes with `on: equals`, and only with it")
+        if self.weight == 0:
+            yield Problem(("weight",), "a weight of 0 rewards nothing; remove the term")
+
+    def reward(self, before: int, now: int) -> float:
+        """What one timestep earns in which the variable went from `before` to `now`."""
+        match self.on:
+            case "increase":
+                return self.weight * max(0, now - before)
+            case "decrease":
+                return self.weight * max(0, before - now)
+            case "change":
+                return self.weight * (now != before)
+            case "equals":
+                return self.weight * (now == self.value)
+            case "value":
+                return self.weight * now
+
+
+class EpisodeReward:
+    """The reward terms of one running episode."""
+
+    def __init__(self, terms: Mapping[str, RewardTerm], custom: CustomReward | None) -> None:
+        self._terms = tuple(terms.items())
+        self._custom = custom
+        self._before: Values = {}
+        self._sums: dict[str, float] = {}
+        self._spent: set[str] = set()
+
+    @property
+    def sums(self) -> dict[str, float]:
+        """A copy of what each term has earned so far in this episode."""
+        return dict(self._sums)
+
+    def reset(self, values: Values) -> None:
+        self._before = values
+        self._sums = {name: 0.0 for name, _ in self._terms}
+        self._spent = set()
+        if self._custom is not None:
+            self._custom.reset(values)
+
+    def step(self, values: Values) -> float:
+        """The reward of a timestep after which the variables are `values`.
+
+        Raises:
+            GameFileError: the game's own reward class failed, or its reward is not finite.
+        """
+        total = 0.0
+        for name, term in self._terms:
+            if name in self._spent:
+                continue
+            earned = term.reward(self._before[term.variable], values[term.variable])
+            if earned:
+                total += self._earn(name, earned)
+                if term.once:
+                    self._spent.add(name)
+        self._before = values
+        if self._custom is not None:
+            total += self._step_custom(self._custom, values)
+        return total
+
+    def _step_custom(self, custom: CustomReward, values: Values) -> float:
+        earned = custom.step(values)
+        if not isinstance(earned, Mapping):
+            earned = {CUSTOM_TERM: earned}
+        return sum(self._earn(name, reward) for name, reward in earned.items())
+
+    def _earn(self, name: str, reward: float) -> float:
+        if not math.isfinite(reward):
+            raise GameFileError(
+                f"reward term {name} is {reward}; rewards must be finite, mend the reward class"
+            )
+        self._sums[name] = self._sums.get(name, 0.0) + reward
+        return reward

@@ -1,0 +1,82 @@
+"""Where an episode begins: a button script from power-on, or a saved state."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from game_rl.config.section import Problem, Section
+from game_rl.emulator.emulator import Button, Emulator
+from game_rl.errors import EmulatorError, GameFileError
+
+_Frames = Annotated[int, Field(gt=0, le=36_000)]  # ten minutes: more is a typing error
+
+
+class ScriptStep(Section):
+    """`{wait: 90}` or `{hold: [start], frames: 4}`."""
+
+    wait: _Frames | None = None
+    hold: Annotated[tuple[Button, ...], Field(min_length=1)] | None = None
+    frames: _Frames | None = None
+
+    def problems(self) -> Iterable[Problem]:
+        holds = self.hold is not None and self.frames is not None and self.wait is None
+        waits = self.wait is not None and self.hold is None and self.frames is None
+        if not holds and not waits:
+            yield Problem((), "write `wait: 90` or `hold: [start], frames: 4`")
+
+
+class StartStateSpec(Section):
+    """One entry of `start_states` in game.yaml."""
+
+    script: Annotated[tuple[ScriptStep, ...], Field(min_length=1)] | None = None
+    file: Path | None = None
+
+    def problems(self) -> Iterable[Problem]:
+        if (self.script is None) == (self.file is None):
+            yield Problem((), "give either `script` or `file`")
+
+
+def play_script(emulator: Emulator, script: tuple[ScriptStep, ...]) -> None:
+    """Play `script`; the last frame is rendered, so the screen is valid at the end."""
+    for step in script:
+        frames = step.wait or step.frames
+        assert frames is not None
+        emulator.hold(step.hold or ())
+        if frames > 1:
+            emulator.tick(frames - 1, render=False)
+        emulator.tick(1, render=True)
+    emulator.hold(())
+
+
+def make_start_state(
+    emulator: Emulator, name: str, spec: StartStateSpec, *, power_on: bytes, folder: Path
+) -> bytes:
+    """The emulator's state at the start state `name`, with a rendered screen.
+
+    Args:
+        emulator: left in the start state.
+        name: for messages.
+        spec: how to get there.
+        power_on: the emulator's state when it was switched on.
+        folder: of game.yaml; `file` is relative to it.
+
+    Raises:
+        GameFileError: the state file cannot be read or is not of this game.
+    """
+    if spec.script is not None:
+        emulator.load_state(power_on)
+        play_script(emulator, spec.script)
+        return emulator.save_state()
+    assert spec.file is not None
+    path = folder / spec.file
+    try:
+        emulator.load_state(path.read_bytes())
+    except OSError as error:
+        raise GameFileError(
+            f"start state {name}: {path} cannot be read ({error.strerror}); save the state again"
+        ) from None
+    except EmulatorError as error:
+        raise GameFileError(f"start state {name} ({path}): {error}") from error
+    return emulator.save_state()

@@ -1,0 +1,171 @@
+"""RAM variables: how game.yaml writes them, where they lie, what their bytes mean."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from game_rl.config.section import Problem, Section
+from game_rl.emulator.emulator import Emulator
+from game_rl.emulator.rom import Rom
+from game_rl.games.symbols import Location
+
+VariableType = Literal["u8", "u16", "u24", "u32", "s8", "s16", "bcd", "bit"]
+_N_BYTES: dict[str, int] = {"u8": 1, "u16": 2, "u24": 3, "u32": 4, "s8": 1, "s16": 2, "bit": 1}
+
+
+class VariableSpec(Section):
+    """One entry of `variables` in game.yaml."""
+
+    symbol: str | None = None
+    address: Annotated[int, Field(ge=0, le=0xFFFF)] | None = None
+    bank: Annotated[int, Field(ge=0)] | None = None
+    type: VariableType = "u8"
+    endian: Literal["little", "big"] = "little"
+    bytes: Annotated[int, Field(ge=1, le=4)] | None = None
+    bit: Annotated[int, Field(ge=0, le=7)] | None = None
+
+    def problems(self) -> Iterable[Problem]:
+        if (self.symbol is None) == (self.address is None):
+            yield Problem(("symbol",), "give either `symbol` or `address`")
+        if (self.type == "bcd") != (self.bytes is not None):
+            yield Problem(("bytes",), "`bytes` (1 to 4) goes with `type: bcd`, and only with it")
+        if (self.type == "bit") != (self.bit is not None):
+            yield Problem(("bit",), "`bit` (0 to 7) goes with `type: bit`, and only with it")
+
+    @property
+    def n_bytes(self) -> int:
+        return self.bytes if self.bytes is not None else _N_BYTES[self.type]
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable at its place in memory."""
+
+    name: str
+    address: int
+    bank: int | None
+    type: VariableType
+    n_bytes: int
+    big_endian: bool = False
+    bit: int = 0
+
+    def read(self, emulator: Emulator) -> int:
+        if self.n_bytes == 1:
+            return self._decode(emulator.read(self.address, bank=self.bank))
+        raw = 0
+        for address in self._most_significant_first():
+            raw = raw << 8 | emulator.read(address, bank=self.bank)
+        return self._decode(raw)
+
+    def write(self, emulator: Emulator, raw: int) -> None:
+        """Store the low `n_bytes` bytes of `raw`; only for unsigned variables."""
+        for address in reversed(self._most_significant_first()):
+            emulator.write(address, raw & 0xFF, bank=self.bank)
+            raw >>= 8
+
+    def _most_significant_first(self) -> range:
+        last = self.address + self.n_bytes - 1
+        if self.big_endian:
+            return range(self.address, last + 1)
+        return range(last, self.address - 1, -1)
+
+    def _decode(self, raw: int) -> int:
+        if self.type == "s8":
+            return raw - 0x100 if raw & 0x80 else raw
+        if self.type == "s16":
+            return raw - 0x10000 if raw & 0x8000 else raw
+        if self.type == "bit":
+            return raw >> self.bit & 1
+        if self.type == "bcd":
+            return _from_bcd(raw, n_digits=2 * self.n_bytes)
+        return raw
+
+
+def _from_bcd(raw: int, *, n_digits: int) -> int:
+    """The sum of digit x 10^place; a nibble above 9, which no score holds, counts as it is."""
+    return sum((raw >> 4 * place & 0xF) * 10**place for place in range(n_digits))
+
+
+def place_variable(
+    name: str, spec: VariableSpec, location: Location, *, rom: Rom, is_colour: bool
+) -> Variable:
+    """The variable at `location`.
+
+    Raises:
+        ValueError: no variable of this game can be there; the text says why.
+    """
+    bank = _bank_to_read(location, spec.n_bytes, rom=rom, is_colour=is_colour)
+    return Variable(
+        name=name,
+        address=location.address,
+        bank=bank,
+        type=spec.type,
+        n_bytes=spec.n_bytes,
+        big_endian=spec.endian == "big",
+        bit=spec.bit or 0,
+    )
+
+
+@dataclass(frozen=True)
+class _Region:
+    name: str
+    start: int
+    end: int  # exclusive
+
+
+_REGIONS = (
+    _Region("ROM", 0x0000, 0x8000),
+    _Region("video RAM", 0x8000, 0xA000),
+    _Region("cartridge RAM", 0xA000, 0xC000),
+    _Region("work RAM", 0xC000, 0xD000),
+    _Region("work RAM (bank 1 on)", 0xD000, 0xE000),
+    _Region("echo RAM", 0xE000, 0xFE00),
+    _Region("high memory", 0xFE00, 0x10000),
+)
+
+
+def _bank_to_read(location: Location, n_bytes: int, *, rom: Rom, is_colour: bool) -> int | None:
+    """The bank to name when reading, None for memory that has only one or the mapped one."""
+    address, bank = location
+    region = next(r for r in _REGIONS if r.start <= address < r.end)
+    _check_region(region, address, n_bytes, rom)
+    allowed = _banks(region, rom=rom, is_colour=is_colour)
+    if bank is not None and bank not in allowed:
+        raise ValueError(
+            f"0x{address:04X} is in {region.name}, which has "
+            f"bank{'s' if len(allowed) > 1 else ''} {_span(allowed)} here, not {bank}"
+        )
+    if region.name == "cartridge RAM":
+        return 0 if len(allowed) == 1 else bank
+    switchable = is_colour and region.start in {0x8000, 0xD000}
+    return bank if switchable else None
+
+
+def _check_region(region: _Region, address: int, n_bytes: int, rom: Rom) -> None:
+    last = address + n_bytes - 1
+    if region.name == "ROM":
+        raise ValueError(f"0x{address:04X} is in ROM, which never changes; RAM begins at 0x8000")
+    if region.name == "echo RAM":
+        raise ValueError(
+            f"0x{address:04X} is an echo of work RAM; use 0x{address - 0x2000:04X} instead"
+        )
+    if region.name == "cartridge RAM" and rom.n_ram_banks == 0:
+        raise ValueError(f"0x{address:04X} is in cartridge RAM, and this cartridge has none")
+    if last >= region.end and not (region.end == 0xD000 and last < 0xE000):
+        raise ValueError(f"{n_bytes} bytes at 0x{address:04X} reach beyond the {region.name}")
+
+
+def _banks(region: _Region, *, rom: Rom, is_colour: bool) -> range:
+    if region.name == "cartridge RAM":
+        return range(rom.n_ram_banks)
+    if region.start == 0x8000:
+        return range(2 if is_colour else 1)
+    if region.start == 0xD000:
+        return range(1, 8) if is_colour else range(2)
+    return range(1)
+
+
+def _span(banks: range) -> str:
+    return f"{banks[0]}" if len(banks) == 1 else f"{banks[0]} to {banks[-1]}"
