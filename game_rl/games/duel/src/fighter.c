@@ -5,13 +5,14 @@
 #include "sound.h"
 
 //                             start act rec reach low high dmg chip stun guard push
-const struct move punch_move = {6, 4, 10, 33, 0, 34, 6, 1, 14, 8, 6};
-const struct move kick_move = {14, 5, 19, 40, 0, 12, 11, 2, 18, 10, 9};
-const struct move jump_kick_move = {4, 30, 0, 36, 0, 40, 8, 2, 16, 10, 7};
+const struct move punch_move = {6, 4, 11, 33, 0, 34, 8, 1, 14, 7, 6};
+const struct move kick_move = {14, 5, 24, 40, 0, 12, 14, 3, 18, 9, 9};
+const struct move jump_kick_move = {5, 12, 0, 34, 0, 40, 8, 2, 16, 6, 7};
 
-#define LAND_FRAMES 8
+#define LAND_FRAMES 12
 #define FALL_SPEED 3
 #define PUSH_SPEED 2
+#define GUARD_PUSH 2
 #define JUMP_FRAMES 34
 
 static const uint8_t jump_heights[JUMP_FRAMES] = {
@@ -90,7 +91,7 @@ static void strike(struct fighter *me, const struct move *blow) {
         return;
     }
     me->phase = RECOVERY;
-    limit += blow->recovery;
+    limit += blow->recovery - me->haste;
     if (at >= limit) fighter_enter(me, STAND);
 }
 
@@ -99,8 +100,10 @@ static void fly(struct fighter *me) {
     if (me->drift) move_by(me, (me->air & 1) + 1, me->drift & BUTTON_RIGHT);
     if (me->state == JUMP) {
         if (me->buttons & (BUTTON_A | BUTTON_B) && me->air > 4 && me->air < JUMP_FRAMES - 6) attack(me, JUMP_KICK);
-    } else if (me->frames >= jump_kick_move.startup) {
+    } else if (me->frames == jump_kick_move.startup) {
         me->phase = ACTIVE;
+    } else if (me->frames == jump_kick_move.startup + jump_kick_move.active) {
+        me->phase = RECOVERY;
     }
     if (me->air >= JUMP_FRAMES) {
         me->air = 0;
@@ -188,6 +191,7 @@ uint8_t fighter_take(struct fighter *me, const struct move *blow) {
     me->health = me->health > damage ? me->health - damage : 0;
     me->push = blow->push;
     if (guarded) {
+        me->push = GUARD_PUSH;
         fighter_enter(me, GUARD_STUN);
         me->stun = blow->guard_stun;
         sound_guard();

@@ -33,6 +33,7 @@ struct fighter {
     uint8_t air;      // frames since take-off, 0 on the floor
     uint8_t drift;    // buttons held at take-off: the jump's direction
     uint8_t windup;   // frames added to every start-up: how the opponent of level 1 announces its blows
+    uint8_t haste;    // frames cut from every recovery
     uint8_t has_hit;  // this attack has connected
     uint8_t faces_left;
 };

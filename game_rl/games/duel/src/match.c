@@ -149,7 +149,7 @@ void match_begin(void) {
     shown_player_health = shown_opponent_health = 0xFF;
     player.faces_left = 0;
     opponent.faces_left = 1;
-    player.windup = 0;
+    player.windup = player.haste = 0;
     player.rounds = opponent.rounds = 0;
     round_number = 1;
     fight_result = RESULT_NONE;

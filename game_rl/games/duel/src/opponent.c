@@ -9,27 +9,33 @@
 #define FORWARD BUTTON_RIGHT
 #define BACK BUTTON_LEFT
 
-#define NEAR 34    // a punch reaches
-#define MIDDLE 44  // a kick reaches, or nearly
-#define DANGER 48  // nearer than this, the player's attacks are worth a reaction
+#define NEAR 33    // a punch reaches
+#define MIDDLE 40  // a kick reaches
+#define DANGER 46  // nearer than this, the player's attacks are worth a reaction
+
+#define AIR_LATE 24       // frames since take-off when a blow will meet the player at the landing
+#define STRIKE_FRAMES 12  // an attack button is held until the attack begins, through a guard stun too
 
 // Chances are out of 256. Times are frames.
 struct level {
     uint8_t windup;             // added to the start-up of every attack
+    uint8_t haste;              // taken from the recovery of every attack
     uint8_t pause, pause_mask;  // between two plans: pause + (random & mask)
     uint8_t reaction;           // after the player's attack began
     uint8_t guard_chance;       // ... to block it
-    uint8_t punish_chance;      // ... to strike into its recovery, or after a blocked blow
-    uint8_t anti_air_chance;    // ... to punch a jumping player
+    uint8_t punish_chance;      // ... to strike into its recovery
+    uint8_t anti_air_chance;    // ... to meet a jumping player
     uint8_t interrupt_chance;   // ... to punch into the start-up of a kick
+    uint8_t habit;              // chance of a guard without a reason when a kick could reach
     uint8_t attack_near, attack_middle;  // chances of a plan that strikes
+    uint8_t punches;                     // share of punches among the strikes from near
     uint8_t advance;                     // chance of walking in when far
 };
 
 static const struct level levels[LEVELS] = {
-    {10, 10, 15, 6, 200, 230, 150, 0, 150, 120, 190},
-    {5, 6, 7, 5, 215, 240, 190, 50, 160, 140, 210},
-    {1, 2, 7, 3, 235, 250, 225, 110, 180, 150, 230},
+    {4, 0, 2, 7, 4, 200, 240, 190, 0, 70, 170, 190, 130, 235},
+    {2, 3, 2, 7, 3, 220, 250, 200, 50, 90, 180, 130, 190, 240},
+    {0, 6, 1, 3, 2, 240, 255, 225, 110, 110, 210, 60, 235, 250},
 };
 
 static const struct level *level;
@@ -39,6 +45,7 @@ static uint8_t seen_state, seen_frames;  // the player's state, and for how long
 void opponent_begin_round(uint8_t number) {
     level = &levels[number - 1];
     opponent.windup = level->windup;
+    opponent.haste = level->haste;
     plan = 0;
     plan_frames = 12;
     seen_state = STAND;
@@ -52,11 +59,15 @@ static void follow(uint8_t buttons_held, uint8_t frames) {
 
 static uint8_t chance(uint8_t of_256) { return random() < of_256; }
 
-static void strike(uint8_t gap) { follow(gap <= NEAR && random() < 150 ? BUTTON_A : BUTTON_B, 2); }
+static void strike(uint8_t gap) { follow(gap <= NEAR && chance(level->punches) ? BUTTON_A : BUTTON_B, STRIKE_FRAMES); }
+
+static void strike_fast(uint8_t gap) { follow(gap <= NEAR ? BUTTON_A : BUTTON_B, STRIKE_FRAMES); }
 
 static void make_plan(uint8_t gap) {
     uint8_t pause = level->pause + (random() & level->pause_mask);
-    if (gap <= NEAR) {
+    if (gap <= MIDDLE && chance(level->habit)) {
+        follow(BUTTON_DOWN, pause + 6);
+    } else if (gap <= NEAR) {
         if (chance(level->attack_near)) {
             strike(gap);
         } else {
@@ -90,32 +101,29 @@ static void react(uint8_t gap) {
         if (player.phase == RECOVERY) {
             const struct move *blow = state == PUNCH ? &punch_move : &kick_move;
             if (seen_frames == blow->startup + blow->active + 1 && gap <= MIDDLE) {
-                if (chance(level->punish_chance)) strike(gap);
+                if (chance(level->punish_chance)) strike_fast(gap);
             }
         } else if (seen_frames == level->reaction && gap <= DANGER) {
             if (state == KICK && gap <= NEAR && chance(level->interrupt_chance)) {
-                follow(BUTTON_A, 2);
+                follow(BUTTON_A, STRIKE_FRAMES);
             } else if (chance(level->guard_chance)) {
                 follow(BUTTON_DOWN, state == PUNCH ? 10 : 18);
             }
         }
     } else if (state == JUMP || state == JUMP_KICK) {
-        if (player.air == 16 + level->reaction && gap <= DANGER) {
-            if (chance(level->anti_air_chance)) {
-                if (gap <= NEAR && level->windup < 8) {
-                    follow(BUTTON_A, 2);
-                } else {
-                    follow(BUTTON_DOWN, 16);
-                }
-            }
+        if (player.air == level->reaction + 8) {
+            if (chance(level->anti_air_chance)) follow(BUTTON_DOWN, state == JUMP ? 10 : 20);
+        } else if (player.air == AIR_LATE && gap <= MIDDLE && state == JUMP) {
+            if (chance(level->anti_air_chance)) strike_fast(gap);
         }
-    } else if (state == LAND && seen_frames == 1) {
-        if (chance(level->punish_chance)) strike(gap);
+    } else if (state == LAND && seen_frames == 1 && gap <= MIDDLE) {
+        if (chance(level->punish_chance)) strike_fast(gap);
     }
 }
 
 void opponent_think(void) {
     uint8_t gap = opponent.x - player.x;
+    if (opponent.phase != NO_PHASE || opponent.state == HIT) plan_frames = 0;
     react(gap);
     if (plan_frames) {
         plan_frames--;

@@ -9,6 +9,9 @@ uint8_t live_rows[LIVE_ROWS][32];
 uint8_t live_rows_changed;
 
 static const uint8_t row_places[LIVE_ROWS] = {1, 2, 5, 7};
+#define ROW_TARGET(y) ((uint8_t *)(0x9800 + 32 * (y)))  // in BACKGROUND_MAP
+static uint8_t *const row_targets[LIVE_ROWS] = {ROW_TARGET(1), ROW_TARGET(2), ROW_TARGET(5), ROW_TARGET(7)};
+static uint8_t *const row_images[LIVE_ROWS] = {&live_rows[0][0], &live_rows[1][0], &live_rows[2][0], &live_rows[3][0]};
 static const uint8_t *shown_map;
 
 static void copy(uint8_t *to, const uint8_t *from, uint16_t size) {
@@ -63,9 +66,9 @@ void screen_show(const uint8_t *map) {
 }
 
 // Called at the start of v-blank, which lasts ten lines. The DMA takes one and a half of them, a row as much, a sprite too;
-// five of these fit with a line to spare.
+// five of these fit, with the calls around them.
 void screen_flush(void) {
-    uint8_t bit = 1, row = 0, fit = 5;
+    uint8_t bit = 1, row = 0, fit = 4;
     if (sprites_dma()) fit--;
     if (live_rows_changed) {
         while (!(live_rows_changed & bit)) {
@@ -73,8 +76,8 @@ void screen_flush(void) {
             row++;
         }
         live_rows_changed &= ~bit;
-        copy_row(BACKGROUND_MAP + ((uint16_t)row_places[row] << 5), live_rows[row]);
-        fit -= 2;
+        copy_row(row_targets[row], row_images[row]);
+        fit--;
     }
     sprites_load(fit);
 }

@@ -18,6 +18,7 @@ _player_push::           .ds 1
 _player_air::            .ds 1
 _player_drift::          .ds 1
 _player_windup::         .ds 1
+_player_haste::          .ds 1
 _player_has_hit::        .ds 1
 _player_faces_left::     .ds 1
 
@@ -35,5 +36,6 @@ _opponent_push::         .ds 1
 _opponent_air::          .ds 1
 _opponent_drift::        .ds 1
 _opponent_windup::       .ds 1
+_opponent_haste::        .ds 1
 _opponent_has_hit::      .ds 1
 _opponent_faces_left::   .ds 1
