@@ -23,8 +23,9 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     """One timestep holds an action's buttons for `frame_skip` frames.
 
     Observations are new uint8 [C, H, W] arrays that belong to the caller. `info` is empty but at
-    reset, where it has "start_state", and when an episode ends, where it has "is_success",
-    "reward_terms" (the sum of each), "game" (each variable) and "start_state".
+    reset, where it has "start_state", and when an episode ends, where it has "is_success" (if the
+    game says what success is), "reward_terms" (the sum of each), "game" (each variable) and
+    "start_state".
 
     Owns the emulator: `close` closes it. The same seed and actions give the same episodes.
     """
@@ -84,19 +85,21 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode; `options={"start_state": name}` chooses where."""
+        """Begin an episode; `options={"start_state": name, "idle_frames": n}` fixes how."""
         super().reset(seed=seed)
         # all three numbers are always drawn: an option leaves the later episodes as they were
         drawn = int(self.np_random.integers(len(self._start_states)))
         idle_frames = int(self.np_random.integers(self._max_idle_frames + 1))
         game_seed = int(self.np_random.integers(2**32))
-        self._start_state = self._asked_for(options) or self._start_states[drawn]
+        chosen = options or {}
+        idle_frames = int(chosen.get("idle_frames", idle_frames))
+        self._start_state = self._known(chosen.get("start_state", self._start_states[drawn]))
         self._emulator.load_state(self._states.state(self._start_state))
         if self._seed_variable is not None:
             self._seed_variable.write(self._emulator, game_seed)
         if idle_frames:
             self._emulator.tick(idle_frames, render=True)
-        self._reward.reset(self._read_variables())
+        self._reward.reset(self.read_variables())
         self._timesteps = 0
         self._running = True
         return self._observe(), {"start_state": self._start_state}
@@ -106,7 +109,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             raise ResetNeeded("the episode is over, or none has begun; call reset()")
         self._emulator.hold(self._actions[self._valid(action)])
         self._emulator.tick(self._frame_skip, render=True)
-        values = self._read_variables()
+        values = self.read_variables()
         reward = self._reward.step(values)
         self._timesteps += 1
         terminated = any(ending.holds(values) for ending in self._endings)
@@ -119,6 +122,16 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         """The whole screen with all that the observation leaves out, uint8 [144, 160, 3]."""
         return self._emulator.screen().copy()
 
+    def read_variables(self) -> dict[str, int]:
+        """The game's variables now, by name."""
+        emulator = self._emulator
+        return {variable.name: variable.read(emulator) for variable in self._game.variables}
+
+    @property
+    def reward_terms(self) -> dict[str, float]:
+        """What each term has earned so far in this episode."""
+        return self._reward.sums
+
     def close(self) -> None:
         self._running = False
         self._emulator.close()
@@ -126,15 +139,11 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def _observe(self) -> Observation:
         return self._frame_format.observe(self._emulator.screen())
 
-    def _read_variables(self) -> dict[str, int]:
-        emulator = self._emulator
-        return {variable.name: variable.read(emulator) for variable in self._game.variables}
-
     def _summary(self, values: dict[str, int]) -> dict[str, Any]:
         success = self._game.definition.success
-        return {
-            "is_success": success is not None and success.holds(values),
-            "reward_terms": self._reward.sums,
+        known = {} if success is None else {"is_success": success.holds(values)}
+        return known | {
+            "reward_terms": self.reward_terms,
             "game": values,
             "start_state": self._start_state,
         }
@@ -148,12 +157,11 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             )
         return index
 
-    def _asked_for(self, options: dict[str, Any] | None) -> str | None:
-        name = (options or {}).get("start_state")
-        if name is not None and name not in self._game.definition.start_states:
-            known = self._game.definition.start_states
-            raise UsageError(unknown_name(str(name), "start state", known))
-        return name
+    def _known(self, start_state: str) -> str:
+        known = self._game.definition.start_states
+        if start_state not in known:
+            raise UsageError(unknown_name(start_state, "start state", known))
+        return start_state
 
 
 def _chosen(names: Sequence[str] | None, game: Game) -> tuple[str, ...]:

@@ -1,0 +1,250 @@
+"""`game-rl check-game`: what a game.yaml does when the game is played."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.config.schema import EnvConfig
+from game_rl.envs.contact_sheet import LabelledScreen
+from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.make_env import make_env
+from game_rl.envs.recorded_episode import RecordedEpisode
+from game_rl.games.definition import Game
+
+_LONGEST_HOLD_TIMESTEPS = 8  # a random player that never holds a button gets nowhere
+_REACTION_TIMESTEPS = 10
+_PICTURES_OF_PLAY = 8
+_EPISODE_TIMESTEPS = 1_000_000  # let the endings end the episodes, if they do
+
+
+@dataclass(frozen=True)
+class VariableRange:
+    name: str
+    minimum: int
+    maximum: int
+    changes: int
+
+
+@dataclass(frozen=True)
+class TermSum:
+    """What a reward term earned over all episodes played, and in how many timesteps it did."""
+
+    name: str
+    total: float
+    times: int
+
+
+@dataclass(frozen=True)
+class GameCheck:
+    """What happened, and what looks wrong.
+
+    Attributes:
+        episodes: that were begun; `ended` of them reached an ending, `successes` a success.
+        warnings: sentences that name the entry of game.yaml.
+        screens: each start state, then some of the play; for the contact sheet.
+    """
+
+    title: str
+    timesteps: int
+    episodes: int
+    ended: int
+    successes: int
+    variables: tuple[VariableRange, ...]
+    reward_terms: tuple[TermSum, ...]
+    warnings: tuple[str, ...]
+    screens: tuple[LabelledScreen, ...] = field(repr=False)
+
+
+def check_game(
+    game: Game, *, seed: int, timesteps: int, recorded: RecordedEpisode | None = None
+) -> GameCheck:
+    """Play random timesteps, shared among the start states, and the recorded episode if any."""
+    config = EnvConfig(max_episode_timesteps=_EPISODE_TIMESTEPS)
+    with closing(make_env(config, game)) as env:
+        start_states = [_look_at(env, game, name, seed) for name in game.definition.start_states]
+        log = _PlayLog(game)
+        for action_names, start_state, play_seed in _plays(game, seed, timesteps, recorded):
+            _play(env, log, list(action_names), start_state, play_seed)
+    warnings = (*_start_state_warnings(start_states), *log.warnings(game))
+    pictures = (*(s.labelled for s in start_states), *log.some_screens())
+    return GameCheck(
+        title=game.definition.title,
+        timesteps=log.timesteps,
+        episodes=log.episodes,
+        ended=log.ended,
+        successes=log.successes,
+        variables=log.variable_ranges(),
+        reward_terms=log.term_sums(),
+        warnings=warnings,
+        screens=pictures,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _StartState:
+    name: str
+    screen: NDArray[np.uint8]
+    is_over: bool
+    actions_matter: bool
+
+    @property
+    def labelled(self) -> LabelledScreen:
+        return LabelledScreen(f"start: {self.name}", self.screen)
+
+
+def _look_at(env: GameBoyEnv, game: Game, name: str, seed: int) -> _StartState:
+    options = {"start_state": name, "idle_frames": 0}
+    env.reset(seed=seed, options=options)
+    screen, values = env.render(), env.read_variables()
+    outcomes = set()
+    for action in range(len(game.definition.actions)):
+        env.reset(seed=seed, options=options)
+        over = False
+        for _ in range(_REACTION_TIMESTEPS):
+            over = over or env.step(action)[2]
+            if over:
+                break
+        outcomes.add((env.render().tobytes(), tuple(env.read_variables().values())))
+    is_over = any(ending.holds(values) for ending in game.definition.endings.values())
+    return _StartState(name, screen, is_over, actions_matter=len(outcomes) > 1)
+
+
+def _start_state_warnings(states: list[_StartState]) -> Iterator[str]:
+    for index, state in enumerate(states):
+        where = f"start_states.{state.name}"
+        if state.is_over:
+            yield f"{where}: an ending holds already; end the script earlier or mend `endings`"
+        elif not state.actions_matter:
+            yield (
+                f"{where}: no action makes a difference within {_REACTION_TIMESTEPS} timesteps; "
+                "let the script run until the player can act"
+            )
+        if np.ptp(state.screen) == 0:
+            yield f"{where}: the screen is blank; let the script run until it shows the game"
+        for other in states[:index]:
+            if np.array_equal(state.screen, other.screen):
+                yield f"{where}: shows the same screen as {other.name}; change one of the scripts"
+
+
+def _plays(
+    game: Game, seed: int, timesteps: int, recorded: RecordedEpisode | None
+) -> Iterator[tuple[tuple[str, ...], str, int]]:
+    """(actions, start state, seed) of everything to play."""
+    rng = np.random.default_rng(seed)
+    names = list(game.definition.start_states)
+    for index, name in enumerate(names):
+        share = timesteps // len(names) + (index < timesteps % len(names))
+        yield _random_actions(game, rng, share), name, seed + index
+    if recorded is not None:
+        yield recorded.actions, recorded.start_state, recorded.seed
+
+
+def _random_actions(game: Game, rng: np.random.Generator, timesteps: int) -> tuple[str, ...]:
+    actions: list[str] = []
+    while len(actions) < timesteps:
+        name = game.action_names[rng.integers(len(game.action_names))]
+        actions += [name] * int(rng.integers(1, _LONGEST_HOLD_TIMESTEPS + 1))
+    return tuple(actions[:timesteps])
+
+
+def _play(
+    env: GameBoyEnv, log: "_PlayLog", actions: list[str], start_state: str, seed: int
+) -> None:
+    indices = {name: index for index, name in enumerate(log.action_names)}
+    over = True
+    for name in actions:
+        if over:
+            env.reset(seed=seed, options={"start_state": start_state, "idle_frames": 0})
+            log.begin(env)
+            seed += 1_000_003  # another game seed for the next episode
+        _, _, terminated, truncated, info = env.step(indices[name])
+        log.add(env, start_state, ended=terminated, success=bool(info.get("is_success")))
+        over = terminated or truncated
+
+
+class _PlayLog:
+    """Ranges, sums and pictures over all that is played."""
+
+    def __init__(self, game: Game) -> None:
+        self.action_names = game.action_names
+        self.timesteps = self.episodes = self.ended = self.successes = 0
+        self._minima: dict[str, int] = {}
+        self._maxima: dict[str, int] = {}
+        self._changes: dict[str, int] = {v.name: 0 for v in game.variables}
+        self._values: dict[str, int] = {}
+        self._sums: dict[str, float] = dict.fromkeys(game.definition.rewards, 0.0)
+        self._times: dict[str, int] = dict.fromkeys(game.definition.rewards, 0)
+        self._earned: dict[str, float] = {}
+        self._screens: list[LabelledScreen] = []
+        self._every = 1
+
+    def begin(self, env: GameBoyEnv) -> None:
+        self.episodes += 1
+        self._values = env.read_variables()
+        self._earned = env.reward_terms
+        self._widen(self._values)
+
+    def add(self, env: GameBoyEnv, start_state: str, *, ended: bool, success: bool) -> None:
+        self.timesteps += 1
+        self.ended += ended
+        self.successes += success
+        values, earned = env.read_variables(), env.reward_terms
+        for name, value in values.items():
+            self._changes[name] += value != self._values[name]
+        for name, total in earned.items():
+            gain = total - self._earned.get(name, 0.0)
+            self._sums[name] = self._sums.get(name, 0.0) + gain
+            self._times[name] = self._times.get(name, 0) + (gain != 0)
+        self._values, self._earned = values, earned
+        self._widen(values)
+        self._keep_picture(env, f"{start_state}, timestep {self.timesteps}")
+
+    def _widen(self, values: dict[str, int]) -> None:
+        for name, value in values.items():
+            self._minima[name] = min(value, self._minima.get(name, value))
+            self._maxima[name] = max(value, self._maxima.get(name, value))
+
+    def _keep_picture(self, env: GameBoyEnv, label: str) -> None:
+        """Every n-th timestep, n doubling as they become too many."""
+        if self.timesteps % self._every == 0:
+            self._screens.append(LabelledScreen(label, env.render()))
+            if len(self._screens) == 2 * _PICTURES_OF_PLAY:
+                self._screens = self._screens[1::2]
+                self._every *= 2
+
+    def some_screens(self) -> list[LabelledScreen]:
+        step = max(1, len(self._screens) // _PICTURES_OF_PLAY)
+        return self._screens[::step][:_PICTURES_OF_PLAY]
+
+    def variable_ranges(self) -> tuple[VariableRange, ...]:
+        return tuple(
+            VariableRange(name, self._minima[name], self._maxima[name], changes)
+            for name, changes in self._changes.items()
+        )
+
+    def term_sums(self) -> tuple[TermSum, ...]:
+        return tuple(TermSum(name, self._sums[name], self._times[name]) for name in self._sums)
+
+    def warnings(self, game: Game) -> Iterator[str]:
+        for name, value in self._minima.items():
+            if value == self._maxima[name]:
+                yield (
+                    f"variables.{name}: never changes, it is always {value}; "
+                    "check its address, or play a recorded episode in which it does"
+                )
+        for name, times in self._times.items():
+            if not times:
+                yield (
+                    f"rewards.{name}: earned nothing; check its variable, or play a recorded "
+                    "episode that earns it"
+                )
+        if not game.definition.endings:
+            yield "endings: none, so only env.max_episode_timesteps ends an episode"
+        elif not self.ended:
+            yield (
+                f"endings: no episode ended in {self.timesteps:,} timesteps; check them, or play "
+                "a recorded episode that ends"
+            )
