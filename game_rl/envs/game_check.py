@@ -216,8 +216,9 @@ class _PlayLog:
                 self._every *= 2
 
     def some_screens(self) -> list[LabelledScreen]:
-        step = max(1, len(self._screens) // _PICTURES_OF_PLAY)
-        return self._screens[::step][:_PICTURES_OF_PLAY]
+        """At most eight, evenly spaced over all that was played."""
+        kept = min(_PICTURES_OF_PLAY, len(self._screens))
+        return [self._screens[i * len(self._screens) // kept] for i in range(kept)]
 
     def variable_ranges(self) -> tuple[VariableRange, ...]:
         return tuple(

@@ -1,0 +1,117 @@
+"""`game-rl new-game ROM`: a game.yaml to begin from, valid as it is written."""
+
+import os
+from pathlib import Path
+
+from game_rl.emulator.rom import Rom, read_rom
+from game_rl.errors import UsageError
+
+_SYMBOL_SUFFIXES = (".sym", ".noi", ".map")
+
+_TEMPLATE = """\
+# {title}. The walk through this file is docs/your-own-game.md; after each change run
+#   game-rl check-game {file}
+title: {title}
+rom:
+  path: {rom}
+  sha256: {sha256}   # of this revision of the game: addresses differ between revisions
+{symbols}
+hardware: {hardware}   # dmg: four shades; cgb: Game Boy Color
+
+# Where episodes begin: what to press from power-on, in frames (60 a second). The logo takes about
+# 80 of them. Look at the contact sheet of check-game, and go on until the player can act.
+start_states:
+  beginning:
+    script:
+      - {{wait: 180}}
+      - {{hold: [start], frames: 4}}
+      - {{wait: 60}}
+
+# The buttons held through a timestep (4 frames by default): a, b, start, select, up, down, left,
+# right. Leave out what the agent does not need: every action more has to be tried out.
+actions:
+  idle: []
+  left: [left]
+  right: [right]
+  up: [up]
+  down: [down]
+  a: [a]
+  b: [b]
+
+# Where the game keeps its numbers. Types: u8 u16 u24 u32 s8 s16, bcd (with bytes: 3, say) and
+# bit (with bit: 0 to 7); longer ones have endian: little (the default) or big; banked RAM has bank.
+# THIS ONE IS A GUESS: replace it by real addresses, they begin at 0xC000.
+variables:
+  score: {{address: 0xC000, type: u8}}
+  # lives: {{address: 0xC0A1, type: u8}}
+  # points: {{address: 0xC0A2, type: bcd, bytes: 3, endian: big}}
+
+# What the agent shall learn. on: increase or decrease (weight x amount), change (weight each time),
+# equals (weight each timestep with value: n), value (weight x value). once: true, once an episode.
+rewards:
+  score_up: {{variable: score, on: increase, weight: 0.01}}
+  # life_lost: {{variable: lives, on: decrease, weight: -1.0}}
+
+# What ends an episode: equals: n, in: [n, m], at_most: n or at_least: n.
+# endings:
+#   game_over: {{variable: lives, equals: 0}}
+
+# What counts as a success in the reports.
+# success: {{variable: score, at_least: 100}}
+
+# The part of the screen that the agent sees; without it the whole one.
+# observation: {{crop: {{top: 0, left: 0, height: 144, width: 160}}}}
+"""
+
+
+def write_starter(rom_path: Path, folder: Path) -> Path:
+    """Write `folder`/game.yaml for the ROM and return its path.
+
+    Raises:
+        RomError: the ROM is none that we can run.
+        UsageError: there is a game.yaml already, or it cannot be written.
+    """
+    rom = read_rom(rom_path)
+    path = folder / "game.yaml"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(_text(rom, path))
+    except FileExistsError:
+        raise UsageError(
+            f"{path} exists already; name another folder, or move the file away"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+    return path
+
+
+def _text(rom: Rom, path: Path) -> str:
+    return _TEMPLATE.format(
+        title=_quoted(rom.title.title() or rom.path.stem),
+        file=path,
+        rom=_quoted(_relative(rom.path, path.parent)),
+        sha256=rom.sha256,
+        symbols=_symbols_line(rom.path, path.parent),
+        hardware="cgb" if rom.requires_colour else "dmg",
+    )
+
+
+def _symbols_line(rom_path: Path, folder: Path) -> str:
+    for suffix in _SYMBOL_SUFFIXES:
+        candidate = rom_path.with_suffix(suffix)
+        if candidate.is_file():
+            return f"symbols: {_quoted(_relative(candidate, folder))}"
+    return "# symbols: game.sym   # lets variables say `symbol: name` instead of `address: 0xC000`"
+
+
+def _relative(path: Path, folder: Path) -> str:
+    try:
+        return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
+    except ValueError:  # on another drive
+        return path.resolve().as_posix()
+
+
+def _quoted(text: str) -> str:
+    """Text in double quotes, as YAML reads it back."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
