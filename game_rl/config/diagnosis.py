@@ -23,6 +23,7 @@ M = TypeVar("M", bound=BaseModel)
 
 _ROUNDS = 5  # unknown or wrong values, examples for missing ones, nested checks, the model's checks
 _PYDANTIC_ERRORS = frozenset(get_args(ErrorType)) - {"value_error", "assertion_error"}
+_LIMIT = 60  # errors of one round: more than anyone reads, few enough to word in an instant
 _SHOWN_CHARACTERS = 60
 _SHOWN_KEYS = 24
 
@@ -69,6 +70,8 @@ class Diagnosis(Generic[M]):
             for error in errors:
                 if not (error.kind == "missing" and error.key in slips):
                     self._report(error, tree, believed)
+            if len(self.problems) >= _LIMIT:
+                return
             for error in sorted(errors, key=lambda error: error.kind != "extra_forbidden"):
                 tree = self._mended(tree, error)
 
@@ -131,7 +134,9 @@ class Diagnosis(Generic[M]):
     def _missing(self, key: Key) -> str:
         example, allowed = self._shape.example(key), self._shape.allowed(key)
         as_example = f", for example `{key[-1]}: {_written(example)}`" if example else ""
-        return f"missing; add it{as_example}" + (f" (allowed: {allowed})" if allowed else "")
+        return f"missing; add it{as_example}" + (
+            f" (allowed: {allowed})" if allowed not in {"", "text"} else ""
+        )
 
     def _unknown_key(self, key: Key) -> str:
         name, section = key[-1], ".".join(key[:-1])
@@ -180,7 +185,7 @@ def _validate(tree: Node, model: type[M]) -> tuple[M | None, list[_Error]]:
     try:
         return model.model_validate_json(json.dumps(tree.plain()), strict=True), []
     except ValidationError as error:
-        return None, _merged([_located(details, tree) for details in error.errors()])
+        return None, _merged([_located(found, tree) for found in error.errors()[:_LIMIT]])
 
 
 def _located(details: ErrorDetails, tree: Node) -> _Error:

@@ -16,7 +16,7 @@ from game_rl.config.section import Key
 Scalar = str | int | float | bool | None
 
 _DEPTH_LIMIT = 32  # deeper than any config; far from Python's recursion limit
-_SIZE_LIMIT = 100_000  # values, aliases written out: stops "billion laughs"
+_SIZE_LIMIT = 20_000  # values, aliases written out: stops "billion laughs"; a big game has 5,000
 _EXACT_INTEGERS = 2.0**53  # up to here a float is the integer that was written
 
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]*")
@@ -143,11 +143,13 @@ def parse_document(text: str, place: Place | None = None) -> tuple[Node, list[Lo
         column = f" at column {mark.column + 1}" if mark else ""
         raise DocumentError(where, _syntax_message(error.problem or "", column)) from error
     except yaml.reader.ReaderError as error:
-        before = text[: error.position]
-        where = place or Place.line(before.count("\n") + 1)
-        raise DocumentError(
-            where, f"the character {error.character!r} cannot be in YAML; delete it"
-        ) from error
+        line = text.count("\n", 0, error.position) + 1
+        code = error.character if isinstance(error.character, int) else ord(error.character)
+        message = f"the character U+{code:04X} cannot be in YAML; delete it"
+        raise DocumentError(place or Place.line(line), message) from error
+    except (ValueError, OverflowError) as error:  # PyYAML on "\UFFFFFFFF"
+        message = f"an escape that is no character ({error}); delete it"
+        raise DocumentError(place or Place.line(1), message) from error
 
 
 def resolve_plain(text: str) -> Scalar:
@@ -188,6 +190,7 @@ class _TreeBuilder:
         self._events = events
         self._place = place
         self._anchors: dict[str, Node] = {}
+        self._size = 0
 
     def tree(self) -> Node:
         roots: list[Node] = []
@@ -211,9 +214,8 @@ class _TreeBuilder:
         tag, anchor = event.tag, event.anchor
         if tag:
             self._problem(event, key, f"the tag {tag} is not supported; delete it")
+        self._count(1, event)
         node = self._tagless(event, key)
-        if node.size > _SIZE_LIMIT:
-            raise DocumentError(node.place, f"more than {_SIZE_LIMIT:,} values; not a config")
         if anchor:
             self._anchors[anchor] = node
         return node
@@ -232,12 +234,17 @@ class _TreeBuilder:
     def _alias(self, event: yaml.AliasEvent) -> Node:
         node = self._anchors.get(event.anchor or "")
         if node is None:
-            raise DocumentError(
-                self._place_of(event),
-                f"`*{event.anchor}` refers to nothing before it; write `&{event.anchor}` there, "
-                "or put text that begins with * in quotes",
-            )
+            fix = f"write `&{event.anchor}` there, or put text that begins with * in quotes"
+            message = f"`*{event.anchor}` refers to nothing complete before it; {fix}"
+            raise DocumentError(self._place_of(event), message)
+        self._count(node.size, event)
         return replace(node, place=self._place_of(event))
+
+    def _count(self, values: int, event: yaml.Event) -> None:
+        self._size += values
+        if self._size > _SIZE_LIMIT:
+            message = f"more than {_SIZE_LIMIT:,} values; this is no config, name another file"
+            raise DocumentError(self._place_of(event), message)
 
     def _scalar(self, event: yaml.ScalarEvent, key: Key) -> Node:
         text = event.value

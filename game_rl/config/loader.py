@@ -19,14 +19,16 @@ from game_rl.config.document import (
     parse_document,
     resolve_plain,
 )
-from game_rl.config.schema import RunConfig
-from game_rl.config.section import Problem
+from game_rl.config.schema import RunConfig, expanded_path
+from game_rl.config.section import Key, Problem
 from game_rl.config.shape import closest
 from game_rl.errors import ConfigError, GameRLError
 
 M = TypeVar("M", bound=BaseModel)
 
 _LIMIT_BYTES = 262_144  # a game with a thousand variables has a quarter of this
+_SHOWN_PROBLEMS = 50
+_SHOWN_CHARACTERS = 60
 _OVERRIDES_ORDER = 10**9  # after the last line of any file
 
 
@@ -67,7 +69,7 @@ def load_yaml_model(
 
 def dump_config(config: BaseModel) -> str:
     """YAML that reads back as an equal model."""
-    data = config.model_dump(mode="json")
+    data = config.model_dump(mode="json", by_alias=True)
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
@@ -86,7 +88,7 @@ def game_path(game: str, *, relative_to: Path) -> Path | None:
     names it, so that a folder with both can be moved.
     """
     is_path = "/" in game or os.sep in game or game.endswith((".yaml", ".yml"))
-    return (relative_to / Path(game).expanduser()).resolve() if is_path else None
+    return (relative_to / expanded_path(game)).absolute() if is_path else None
 
 
 @dataclass(frozen=True)
@@ -132,15 +134,18 @@ class _Source:
             self._fail([*problems, LocatedProblem(root.place, (), f"the file is empty; {needs}")])
         if not isinstance(root.value, dict):
             kind = "a list" if isinstance(root.value, list) else f"only {root.text[:40]!r}"
-            message = f"found {kind} where `key: value` lines belong; {needs}"
+            message = f"found {kind}; write `key: value` lines, a space after each `:`; {needs}"
             self._fail([*problems, LocatedProblem(root.place, (), message)])
 
     def _fail(self, problems: list[LocatedProblem]) -> NoReturn:
         ordered = sorted(problems, key=lambda problem: (problem.place, problem.key))
-        lines = [problem.place.label for problem in ordered if problem.place.order]
-        width = max((len(line) for line in lines if line.startswith("line")), default=0)
+        shown = ordered[:_SHOWN_PROBLEMS]
+        labels = [p.place.label for p in shown if p.place.order < _OVERRIDES_ORDER]
+        width = max(map(len, labels), default=0)
+        rows = [f"  {problem.place.label:<{width}}  {_told(problem)}" for problem in shown]
+        if len(ordered) > len(shown):
+            rows.append("  ... and more; mend these first")
         count = "1 problem" if len(ordered) == 1 else f"{len(ordered)} problems"
-        rows = (f"  {problem.place.label:<{width}}  {_told(problem)}" for problem in ordered)
         raise self.error("\n".join((f"{self.path}: {count}", *rows)))
 
     def _text(self) -> str:
@@ -180,7 +185,8 @@ class _Source:
 
 
 def _told(problem: LocatedProblem) -> str:
-    return f"{'.'.join(problem.key)}: {problem.message}" if problem.key else problem.message
+    key = ".".join(part[:_SHOWN_CHARACTERS] for part in problem.key)
+    return f"{key}: {problem.message}" if key else problem.message
 
 
 def _with_override(root: Node, text: str, place: Place) -> tuple[Node, list[LocatedProblem]]:
@@ -189,16 +195,25 @@ def _with_override(root: Node, text: str, place: Place) -> tuple[Node, list[Loca
     if not equals or not all(key):
         raise DocumentError(place, "not of the form key=value; write --set env.n_envs=16")
     node, problems = parse_document(value, place)
-    for length in range(1, len(key)):
-        outer = root.nearest(key[:length])
-        if root.has(key[:length]) and not outer.children() and outer.text:
-            above = ".".join(key[:length])
-            message = f"{above} is {outer.text}, not a section; write --set {above}={{...}}"
-            raise DocumentError(place, message)
-    if not isinstance(root.value, dict | None):
-        return root, problems
+    if root.value is not None and not isinstance(root.value, dict):
+        return root, problems  # of which the file's own problem tells
+    _require_way(root, key, place)
     found = [LocatedProblem(place, key + problem.key, problem.message) for problem in problems]
     return root.with_value(key, node), found
+
+
+def _require_way(root: Node, key: Key, place: Place) -> None:
+    """Sections that miss on the way to an overridden key are made; a scalar is not replaced."""
+    for length in range(1, len(key)):
+        above, outer = ".".join(key[:length]), root.nearest(key[:length])
+        if not root.has(key[:length]) or outer.value is None:
+            return
+        if isinstance(outer.value, list) and key[length] not in outer.children():
+            count = len(outer.value)
+            raise DocumentError(place, f"{above} has {count} items, counted from 0; name one")
+        if not isinstance(outer.value, dict | list):
+            message = f"{above} is {outer.text}, not a section; write --set {above}={{...}}"
+            raise DocumentError(place, message)
 
 
 def _no_more_problems(model: BaseModel) -> Iterable[Problem]:  # noqa: ARG001 - asks for none

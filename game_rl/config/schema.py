@@ -23,10 +23,24 @@ def _constant(value: object) -> object:
     return value
 
 
+def _printable(text: str) -> str:
+    if any(character < " " for character in text):
+        raise ValueError("has a control character in it; remove that")
+    return text
+
+
 def _named_folder(path: Path) -> Path:
-    if "\0" in str(path) or not path.name:
+    if not Path(_printable(str(path))).name:
         raise ValueError("names no folder; write one, for example runs/my_run")
-    return path.expanduser()
+    return expanded_path(str(path))
+
+
+def expanded_path(text: str) -> Path:
+    """The path with the home folder for `~`, where there is one."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # ~somebody, who is unknown here
+        return Path(text)
 
 
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -35,7 +49,7 @@ _Processes = Annotated[int, Field(ge=1, le=1024)]
 _UnitInterval = Annotated[float, Field(ge=0, le=1)]
 _Positive = Annotated[float, Field(gt=0)]
 _NotNegative = Annotated[float, Field(ge=0)]
-_Name = Annotated[str, Field(min_length=1)]
+_Name = Annotated[str, Field(min_length=1), AfterValidator(_printable)]
 
 
 class LinearSchedule(Section):

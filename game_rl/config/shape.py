@@ -11,6 +11,8 @@ from game_rl.config.section import Key
 
 JsonSchema = dict[str, Any]
 
+_WORD_CHARACTERS = 60  # comparing takes the square of it
+
 
 class Shape:
     """The keys that a model knows, and what each may hold."""
@@ -120,8 +122,16 @@ def shape_of(model: type[BaseModel]) -> Shape:
 def closest(word: str, options: Sequence[str]) -> str | None:
     """The option that the word is probably a slip of."""
     by_folded = {_folded(option): option for option in options}
-    matches = difflib.get_close_matches(_folded(word), by_folded, n=1, cutoff=0.65)
-    return by_folded[matches[0]] if matches else None
+    slip = _folded(word)[:_WORD_CHARACTERS]
+    matches = difflib.get_close_matches(slip, by_folded, n=1, cutoff=0.65)
+    begins = (one for one in by_folded if slip[:3] == one[:3] and _is_beginning(slip, one))
+    found = matches[0] if matches else next(begins, None)
+    return by_folded[found] if found else None
+
+
+def _is_beginning(one: str, other: str) -> bool:
+    """Whether one is an abbreviation of the other, as `env` is of `environment`."""
+    return one.startswith(other) or other.startswith(one)
 
 
 def _folded(word: str) -> str:

@@ -1,0 +1,76 @@
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from game_rl.config.schema import EnvConfig, PPOConfig, RunConfig, nearest_divisors
+
+
+def run_config(**changes: Any) -> RunConfig:
+    return RunConfig(**{"game": "duel", "total_timesteps": 400_000, "run_dir": "runs/x"} | changes)
+
+
+def sections(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    yield model
+    for field in model.model_fields.values():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from sections(field.annotation)
+
+
+def test_every_field_has_a_text_for_the_editor() -> None:
+    bare = [
+        f"{section.__name__}.{name}"
+        for section in sections(RunConfig)
+        for name, field in section.model_fields.items()
+        if not field.description
+    ]
+    assert bare == []
+
+
+def test_ppo_defaults_are_those_of_sb3() -> None:
+    import inspect
+
+    from stable_baselines3 import PPO
+
+    theirs = inspect.signature(PPO.__init__).parameters
+    ours = PPOConfig().model_dump(exclude={"name"})
+    assert {name: theirs[name].default for name in ours} == ours
+
+
+def test_a_config_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        run_config().seed = 1  # type: ignore[misc]
+
+
+def test_a_config_made_in_python_is_checked_like_a_file() -> None:
+    with pytest.raises(ValidationError, match=r"algorithm\.batch_size: 300 does not divide"):
+        run_config(algorithm=PPOConfig(n_steps=256, batch_size=300))
+
+
+def test_an_environment_alone_needs_no_episode_limit() -> None:
+    assert EnvConfig(max_episode_timesteps=None).max_episode_timesteps is None
+
+
+def test_a_batch_of_one_is_good_where_advantages_are_not_normalised() -> None:
+    single = PPOConfig(n_steps=1, batch_size=1, normalize_advantage=False)
+    assert run_config(env=EnvConfig(n_envs=1), algorithm=single).rollout_timesteps == 1
+
+
+def test_the_home_folder_is_written_out() -> None:
+    assert run_config(run_dir="~/runs/x").run_dir == Path.home() / "runs/x"
+
+
+def test_a_home_folder_of_nobody_is_left_as_it_is() -> None:
+    assert run_config(run_dir="~nobody-here/x").run_dir == Path("~nobody-here/x")
+
+
+@given(st.integers(1, 500), st.integers(2, 500))
+def test_nearest_divisors_are_those_that_counting_finds(wanted: int, whole: int) -> None:
+    divisors = [n for n in range(2, whole + 1) if whole % n == 0]
+    below = [n for n in divisors if n < wanted][-1:]
+    above = [n for n in divisors if n > wanted][:1]
+    assert nearest_divisors(wanted, whole) == below + above

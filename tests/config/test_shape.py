@@ -1,0 +1,73 @@
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import Field
+
+from game_rl.config.schema import RunConfig
+from game_rl.config.section import Section
+from game_rl.config.shape import closest, shape_of
+
+
+class Cat(Section):
+    kind: Literal["cat"]
+    lives: Annotated[int, Field(ge=1, le=9)] = 9
+
+
+class Dog(Section):
+    kind: Literal["dog"]
+    name: str
+
+
+class Zoo(Section):
+    boss: Annotated[Cat | Dog, Field(discriminator="kind")]
+    cages: dict[str, Cat] = {}
+    pair: tuple[int, str] = (1, "x")
+    many: tuple[Cat, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("key", "allowed"),
+    [
+        ("boss", "{kind: ..., lives: ...} or {kind: ..., name: ...}"),
+        ("boss.kind", "cat or dog"),
+        ("boss.name", "text"),
+        ("cages", "a section of `name: value` lines"),
+        ("cages.mine.lives", "a whole number from 1 to 9"),
+        ("pair.1", "text"),
+        ("many", "a list [...], each {kind: ..., lives: ...}"),
+        ("many.3.lives", "a whole number from 1 to 9"),
+        ("no.such", ""),
+    ],
+)
+def test_what_is_allowed_is_said_in_words(key: str, allowed: str) -> None:
+    assert shape_of(Zoo).allowed(tuple(key.split("."))) == allowed
+
+
+def test_the_keys_of_a_union_are_those_of_all_its_members() -> None:
+    assert shape_of(Zoo).keys(("boss",)) == ["kind", "lives", "name"]
+
+
+def test_a_name_is_found_wherever_it_belongs() -> None:
+    assert shape_of(RunConfig).places_of("n_envs") == ["env.n_envs", "evaluation.n_envs"]
+
+
+def test_defaults_and_examples_are_those_of_the_fields() -> None:
+    shape = shape_of(RunConfig)
+    assert shape.default(("env", "n_envs")) == 8
+    assert shape.default(("game",)) is None
+    assert shape.example(("game",)) == "duel"
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("num_envs", "n_envs"),
+        ("N-ENVS", "n_envs"),
+        ("enviroment", "env"),
+        ("algo", "algorithm"),
+        ("x" * 100_000, None),
+        ("", None),
+    ],
+)
+def test_a_slip_finds_what_was_meant(word: str, meant: str | None) -> None:
+    assert closest(word, ["n_envs", "env", "algorithm"]) == meant
