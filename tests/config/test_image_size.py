@@ -20,11 +20,11 @@ def test_a_picture_is_refused_exactly_where_the_network_would_fail(height: int, 
     if nature_cnn_takes(height, width):
         check_image_size(height, width, channels=4)
     else:
-        with pytest.raises(ConfigError, match=f"{width}x{height}.*at least 36x36.*crop in game"):
+        with pytest.raises(ConfigError, match=rf"{width}x{height}.*at least 36x36.*crop in game"):
             check_image_size(height, width, channels=4)
 
 
 def test_a_picture_with_more_channels_than_rows_is_refused() -> None:
     check_image_size(36, 80, channels=35)
-    with pytest.raises(ConfigError, match="36 channels.*lower env.frame_stack"):
+    with pytest.raises(ConfigError, match=r"36 channels.*lower env\.frame_stack"):
         check_image_size(36, 80, channels=36)

@@ -1,3 +1,4 @@
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -6,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
+from stable_baselines3 import PPO
 
 from game_rl.config.schema import EnvConfig, PPOConfig, RunConfig, nearest_divisors
 
@@ -32,10 +34,6 @@ def test_every_field_has_a_text_for_the_editor() -> None:
 
 
 def test_ppo_defaults_are_those_of_sb3() -> None:
-    import inspect
-
-    from stable_baselines3 import PPO
-
     theirs = inspect.signature(PPO.__init__).parameters
     ours = PPOConfig().model_dump(exclude={"name"})
     assert {name: theirs[name].default for name in ours} == ours

@@ -20,7 +20,7 @@ class Dog(Section):
 
 class Zoo(Section):
     boss: Annotated[Cat | Dog, Field(discriminator="kind")]
-    cages: dict[str, Cat] = {}
+    cages: dict[str, Cat]
     pair: tuple[int, str] = (1, "x")
     many: tuple[Cat, ...] = ()
 
