@@ -103,9 +103,8 @@ NOTHING_TO_SAY = pack(Reply(None))
 
 def run_worker(connection: Connection, first_env: int) -> None:
     """Greet, then answer requests until the pipe closes or something fails."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches the whole group; the parent decides
+    # Ctrl-C reaches the whole process group; the parent decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     worker = _Worker(connection, first_env)
     message, failed = NOTHING_TO_SAY, False
@@ -155,7 +154,7 @@ class _Worker:
         try:
             result = self._obey(pickle.loads(message))  # noqa: S301 - from our own parent
             return (NOTHING_TO_SAY if result is None else pack(Reply(result))), False
-        except BaseException as error:  # noqa: BLE001 - SystemExit, EOFError: whatever it is, it must reach the user
+        except BaseException as error:  # noqa: BLE001 - SystemExit, EOFError: all must reach the user
             return pack(_failure(error, self._current_env)), True
 
     def close(self) -> None:
