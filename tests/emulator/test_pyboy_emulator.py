@@ -1,0 +1,241 @@
+import io
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyboy import PyBoy
+
+from game_rl.emulator.pyboy_emulator import PyBoyEmulator
+from game_rl.emulator.rom import Rom, read_rom
+from game_rl.errors import EmulatorError
+from tests.emulator.roms import make_rom
+
+BATTERY, CLOCK, NO_BATTERY = 0x1B, 0x10, 0x00
+JOYPAD = 0xFF00
+DIRECTIONS, BUTTON_KEYS = 0x20, 0x10
+
+
+def rom_of(folder: Path, **header: int) -> Rom:
+    path = folder / "game.gb"
+    path.write_bytes(make_rom(**header))
+    return read_rom(path)
+
+
+@pytest.fixture
+def emulator(tmp_path: Path) -> Iterator[PyBoyEmulator]:
+    with closing(PyBoyEmulator(rom_of(tmp_path), colour=False)) as emulator:
+        yield emulator
+
+
+def held(emulator: PyBoyEmulator) -> set[str]:
+    """What the console's joypad register shows, read as a game does."""
+    names = {
+        DIRECTIONS: ("right", "left", "up", "down"),
+        BUTTON_KEYS: ("a", "b", "select", "start"),
+    }
+    found = set()
+    for line, buttons in names.items():
+        emulator.write(JOYPAD, line)
+        bits = emulator.read(JOYPAD)
+        found |= {name for bit, name in enumerate(buttons) if not bits >> bit & 1}
+    return found
+
+
+@pytest.mark.parametrize("cartridge", [NO_BATTERY, BATTERY, CLOCK])
+def test_no_file_appears_beside_the_rom(cartridge: int, tmp_path: Path) -> None:
+    emulator = PyBoyEmulator(rom_of(tmp_path, cartridge=cartridge, ram_size=3), colour=False)
+    emulator.tick(80, render=True)
+    emulator.load_state(emulator.save_state())
+    emulator.close()
+    emulator.close()
+    del emulator
+    assert [file.name for file in tmp_path.iterdir()] == ["game.gb"]
+
+
+def test_files_beside_the_rom_are_not_read(tmp_path: Path) -> None:
+    rom = rom_of(tmp_path, cartridge=BATTERY, ram_size=3)
+    (tmp_path / "game.gb.ram").write_bytes(b"\x77" * 32_768)
+    with closing(PyBoyEmulator(rom, colour=False)) as emulator:
+        assert emulator.read(0xA000, bank=0) != 0x77
+
+
+def test_nothing_is_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    PyBoyEmulator(rom_of(tmp_path, cartridge=CLOCK, ram_size=3), colour=False).close()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_screen_has_four_shades_or_rgb(tmp_path: Path, emulator: PyBoyEmulator) -> None:
+    emulator.tick(1, render=True)
+    assert emulator.screen().shape == (144, 160, 3)
+    assert emulator.screen().dtype == np.uint8
+    assert set(np.unique(emulator.screen())) <= {0, 85, 170, 255}
+    with closing(PyBoyEmulator(rom_of(tmp_path, colour_flag=0x80), colour=True)) as colour:
+        assert colour.is_colour
+
+
+def test_exactly_the_asked_buttons_are_held(emulator: PyBoyEmulator) -> None:
+    emulator.hold(["right", "a"])
+    emulator.tick(1, render=False)
+    assert held(emulator) == {"right", "a"}
+    emulator.hold(["up", "a"])
+    emulator.tick(1, render=False)
+    assert held(emulator) == {"up", "a"}
+    emulator.hold([])
+    emulator.tick(1, render=False)
+    assert held(emulator) == set()
+
+
+def test_after_load_state_no_button_is_held(emulator: PyBoyEmulator) -> None:
+    emulator.hold(["left", "start"])
+    emulator.tick(1, render=False)
+    state = emulator.save_state()
+    emulator.hold(["b"])  # asked for before loading, and not to happen after it
+    emulator.load_state(state)
+    emulator.tick(1, render=False)
+    assert held(emulator) == set()
+
+
+def test_a_button_held_in_a_state_can_be_held_on(emulator: PyBoyEmulator) -> None:
+    emulator.hold(["left"])
+    emulator.tick(1, render=False)
+    emulator.load_state(emulator.save_state())
+    emulator.hold(["left"])
+    emulator.tick(1, render=False)
+    assert held(emulator) == {"left"}
+
+
+def test_a_state_repeats_bit_for_bit_in_another_instance(
+    tmp_path: Path, emulator: PyBoyEmulator
+) -> None:
+    emulator.tick(75, render=True)
+    state = emulator.save_state()
+    emulator.tick(30, render=True)
+    with closing(PyBoyEmulator(rom_of(tmp_path), colour=False)) as other:
+        other.load_state(state)
+        other.tick(30, render=True)
+        assert other.read(0xC000) == emulator.read(0xC000)
+        assert other.save_state() == emulator.save_state()
+
+
+def test_reads_and_writes_reach_memory(emulator: PyBoyEmulator) -> None:
+    emulator.write(0xC123, 200)
+    assert emulator.read(0xC123) == 200
+
+
+@pytest.mark.parametrize(
+    ("bank", "address"),
+    [(2, 0x4000), (-1, 0), (0, 0xA000), (1, 0x8000), (0, 0xC000), (0, 0xFF80), (0, -1)],
+)
+def test_a_bank_that_does_not_exist_is_refused(
+    emulator: PyBoyEmulator, bank: int, address: int
+) -> None:
+    with pytest.raises(EmulatorError, match="no bank"):
+        emulator.read(address, bank=bank)
+    with pytest.raises(EmulatorError, match="no bank"):
+        emulator.write(address, 1, bank=bank)
+
+
+@pytest.mark.parametrize("address", [-1, 0x10000])
+def test_an_address_outside_memory_is_refused(emulator: PyBoyEmulator, address: int) -> None:
+    with pytest.raises(EmulatorError, match="outside"):
+        emulator.read(address)
+    with pytest.raises(EmulatorError, match="outside"):
+        emulator.write(address, 1)
+
+
+def test_bytes_and_frame_counts_out_of_range_are_refused(emulator: PyBoyEmulator) -> None:
+    with pytest.raises(EmulatorError, match="byte"):
+        emulator.write(0xC000, 256)
+    with pytest.raises(EmulatorError, match="at least 1 frame"):
+        emulator.tick(0, render=True)
+
+
+def test_banked_cartridge_ram_is_reached(tmp_path: Path) -> None:
+    with closing(PyBoyEmulator(rom_of(tmp_path, cartridge=BATTERY, ram_size=3), colour=False)) as e:
+        for bank in range(4):
+            e.write(0xA010, 10 + bank, bank=bank)
+        assert [e.read(0xA010, bank=bank) for bank in range(4)] == [10, 11, 12, 13]
+
+
+def test_a_closed_emulator_says_so(emulator: PyBoyEmulator) -> None:
+    emulator.close()
+    for use in (lambda: emulator.tick(1, render=True), lambda: emulator.read(0xC000)):
+        with pytest.raises(EmulatorError, match="closed"):
+            use()
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "foreign", "empty", "text"])
+def test_a_damaged_state_is_refused_and_the_emulator_lives_on(
+    damage: str, tmp_path: Path, emulator: PyBoyEmulator
+) -> None:
+    emulator.tick(75, render=True)
+    good = emulator.save_state()
+    (tmp_path / "other").mkdir()
+    with closing(
+        PyBoyEmulator(rom_of(tmp_path / "other", cartridge=BATTERY), colour=False)
+    ) as other:
+        foreign = other.save_state()
+    flipped = bytearray(good)
+    flipped[-100] ^= 0xFF
+    bad = {
+        "truncated": good[:-50],
+        "flipped": bytes(flipped),
+        "foreign": foreign,
+        "empty": b"",
+        "text": b"hello",
+    }[damage]
+    with pytest.raises(EmulatorError, match="again"):
+        emulator.load_state(bad)
+    emulator.tick(1, render=True)
+    assert emulator.read(0xC000) >= 0
+
+
+def raw_state(rom: Rom, *, frames: int = 75) -> bytes:
+    pyboy = PyBoy(io.BytesIO(rom.data), window="null", sound_emulated=False, cgb=False, log_level=5)
+    pyboy.tick(frames, True, False)
+    file = io.BytesIO()
+    pyboy.save_state(file)
+    pyboy.stop(save=False)
+    return file.getvalue()
+
+
+def test_a_state_of_pyboy_itself_is_taken(tmp_path: Path, emulator: PyBoyEmulator) -> None:
+    emulator.load_state(raw_state(rom_of(tmp_path)))
+    counter = emulator.read(0xC000)
+    emulator.tick(1, render=True)
+    assert emulator.read(0xC000) != counter
+
+
+@pytest.mark.parametrize("change", ["truncated", "other cartridge"])
+def test_an_emulator_that_half_restored_a_raw_state_is_not_used_on(
+    change: str, tmp_path: Path, emulator: PyBoyEmulator
+) -> None:
+    (tmp_path / "other").mkdir()
+    raw = raw_state(rom_of(tmp_path / "other", cartridge=BATTERY, ram_size=3))
+    with pytest.raises(EmulatorError, match="save it"):
+        emulator.load_state(raw[:20_000] if change == "truncated" else raw)
+    with pytest.raises(EmulatorError, match="closed"):
+        emulator.tick(1, render=True)
+
+
+def test_a_state_of_another_pyboy_version_is_refused(
+    tmp_path: Path, emulator: PyBoyEmulator
+) -> None:
+    raw = raw_state(rom_of(tmp_path))
+    with pytest.raises(EmulatorError, match="installed PyBoy"):
+        emulator.load_state(bytes([raw[0] - 1]) + raw[1:])
+
+
+def test_a_clock_cartridge_repeats(tmp_path: Path) -> None:
+    """The cartridge's clock stands still: latching it reads zeros."""
+    with closing(PyBoyEmulator(rom_of(tmp_path, cartridge=CLOCK, ram_size=3), colour=False)) as e:
+        e.tick(80, render=True)
+        state = e.save_state()
+        counters = []
+        for _ in range(2):
+            e.load_state(state)
+            e.tick(10, render=True)
+            counters.append(e.read(0xC000))
+        assert counters[0] == counters[1]
