@@ -2,12 +2,34 @@
 ; halts until the v-blank flag rises (HALT wakes with IME = 0), which costs an emulator next to nothing.
 
         .module crt0
-        .globl _main, _figure_x, _figure_y, _figure_tile, _figure_palette, _figure_slots, _copy_count
+        .globl _main
+        .globl _figure_x, _figure_y, _figure_tile, _figure_palette, _figure_slots
+        .globl _oam_changed, _row_from, _row_to, _copy_count, _copy_from, _copy_to
 
 IF      = 0x0F
 DMA     = 0x46
 IE      = 0xFF
 DMA_RUN = 0xFF80        ; the DMA routine runs from HRAM: nothing else is readable while OAM is filled
+
+        .macro  .copy4
+        ld a, (hl+)
+        ld (de), a
+        inc e
+        ld a, (hl+)
+        ld (de), a
+        inc e
+        ld a, (hl+)
+        ld (de), a
+        inc e
+        ld a, (hl+)
+        ld (de), a
+        inc e
+        .endm
+
+        .macro  .copy8
+        .copy4
+        .copy4
+        .endm
 
         .area _HEADER (ABS)
         .org 0x0100
@@ -65,60 +87,35 @@ sleep:  halt
 _run_dma::
         jp DMA_RUN
 
-; void copy_row(uint8_t *to, const uint8_t *from): 20 bytes, one row of the screen.
-_copy_row::
-        ld h, b
-        ld l, c
-        ld b, #5
-row:    ld a, (hl+)
-        ld (de), a
-        inc e
+; void flush_video(void): everything that the picture of the next frame needs, in v-blank: the DMA if the OAM image has
+; changed (170 cycles), one row of the background (130) and up to four sprites' tiles (170 each). That is 1,000 of the 1,140
+; cycles of v-blank, so all choosing is done before, by screen_plan.
+_flush_video::
+        ld hl, #_oam_changed
+        ld a, (hl)
+        ld (hl), #0
+        or a
+        call nz, DMA_RUN
+        ld hl, #_row_from
         ld a, (hl+)
-        ld (de), a
-        inc e
-        ld a, (hl+)
-        ld (de), a
-        inc e
-        ld a, (hl+)
-        ld (de), a
-        inc e
-        dec b
-        jr nz, row
-        ret
-
-        .macro  .copy8
-        ld a, (hl+)
-        ld (de), a
-        inc e
-        ld a, (hl+)
-        ld (de), a
-        inc e
-        ld a, (hl+)
-        ld (de), a
-        inc e
-        ld a, (hl+)
-        ld (de), a
-        inc e
-        ld a, (hl+)
-        ld (de), a
-        inc e
-        ld a, (hl+)
-        ld (de), a
-        inc e
-        ld a, (hl+)
-        ld (de), a
-        inc e
-        ld a, (hl+)
-        ld (de), a
-        inc e
-        .endm
-
-; void copy_sprites(uint8_t *to, const uint8_t *from): copy_count sprites of 8x16, 32 bytes each. 170 cycles a sprite.
-_copy_sprites::
-        ld h, b
-        ld l, c
-        ld a, (_copy_count)
+        ld h, (hl)
+        ld l, a
+        or h
+        call nz, copy_row
+        ld hl, #_copy_count
+        ld a, (hl)
+        ld (hl), #0
+        or a
+        ret z
         ld b, a
+        ld hl, #_copy_to
+        ld a, (hl+)
+        ld d, (hl)
+        ld e, a
+        ld hl, #_copy_from
+        ld a, (hl+)
+        ld h, (hl)
+        ld l, a
 sprite: .copy8
         .copy8
         .copy8
@@ -128,6 +125,20 @@ sprite: .copy8
 same_page:
         dec b
         jp nz, sprite
+        ret
+
+; The 20 bytes at HL to the row of the screen at row_to.
+copy_row:
+        ld a, (_row_to)
+        ld e, a
+        ld a, (_row_to + 1)
+        ld d, a
+        .copy8
+        .copy8
+        .copy4
+        xor a
+        ld (_row_from), a
+        ld (_row_from + 1), a
         ret
 
 ; void draw_figure(uint8_t *oam, const uint8_t *figure): count, then (y, x, tile) for each sprite; adds figure_y,

@@ -94,7 +94,7 @@ POSES: dict[str, dict[str, list[Point]]] = {
     },
     "KICK": {
         "head": [(11, 12)], "torso": [(13, 20), (19, 28)],
-        "arm_back": [(15, 20), (21, 19), (24, 13)], "arm_front": [(11, 20), (6, 26), (2, 25)],
+        "arm_back": [(15, 20), (21, 19), (24, 13)], "arm_front": [(11, 20), (9, 28), (15, 25)],
         "leg_back": [(18, 30), (18, 38), (15, 45)], "leg_front": [(20, 29), (32, 25), (45, 21)],
     },
     "RECOVER": {
@@ -353,14 +353,14 @@ class TileBank:
 
 
 def figure(bank: TileBank, picture: Picture, left: int) -> list[int]:
-    """count, then (y, x, tile) of each 8x16 sprite that is not empty; x and y are offsets from the feet's place."""
+    """tiles so far, parts, then (y, x, tile) of each 8x16 sprite that is not empty; x and y are offsets from the feet's place."""
     parts = []
     for y in range(0, len(picture), 16):
         for x in range(0, len(picture[0]), 8):
             tile = cut(picture, x, y, 16)
             if any(map(any, tile)):
                 parts.append([y, (x - left) % 256, 2 * bank.number(tile)])
-    return [len(parts), *sum(parts, [])]
+    return [len(bank.numbers), len(parts), *sum(parts, [])]
 
 
 def shifted(picture: Picture, columns: int) -> Picture:

@@ -35,6 +35,5 @@
 
 void wait_vblank(void);
 void run_dma(void);
-void copy_row(uint8_t *to, const uint8_t *from);
-void copy_sprites(uint8_t *to, const uint8_t *from);
+void flush_video(void);
 void draw_figure(uint8_t *oam, const uint8_t *figure);

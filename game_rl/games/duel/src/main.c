@@ -71,7 +71,7 @@ void main(void) {
     begin_scene(TITLE);
     for (;;) {
         wait_vblank();
-        screen_flush();
+        flush_video();
         input_read();
         switch (scene) {
             case TITLE:
@@ -83,5 +83,6 @@ void main(void) {
             default:
                 if (match_update()) begin_scene(SELECT);
         }
+        screen_plan();
     }
 }

@@ -13,6 +13,8 @@ static const uint8_t row_places[LIVE_ROWS] = {1, 2, 5, 7};
 static uint8_t *const row_targets[LIVE_ROWS] = {ROW_TARGET(1), ROW_TARGET(2), ROW_TARGET(5), ROW_TARGET(7)};
 static uint8_t *const row_images[LIVE_ROWS] = {&live_rows[0][0], &live_rows[1][0], &live_rows[2][0], &live_rows[3][0]};
 static const uint8_t *shown_map;
+const uint8_t *row_from;  // read by flush_video; 0: no row
+uint8_t *row_to;
 
 static void copy(uint8_t *to, const uint8_t *from, uint16_t size) {
     while (size--) *to++ = *from++;
@@ -60,26 +62,24 @@ void screen_show(const uint8_t *map) {
     }
     for (row = 0; row < LIVE_ROWS; row++) screen_clear(row);
     live_rows_changed = 0;
+    row_from = 0;
     sprites_clear();
     run_dma();
     LCDC = LCD_ON;
 }
 
-// Called at the start of v-blank, which lasts ten lines. The DMA takes one and a half of them, a row as much, a sprite too;
-// five of these fit, with the calls around them.
-void screen_flush(void) {
-    uint8_t bit = 1, row = 0, fit = 4;
-    if (sprites_dma()) fit--;
-    if (live_rows_changed) {
-        while (!(live_rows_changed & bit)) {
-            bit <<= 1;
-            row++;
-        }
-        live_rows_changed &= ~bit;
-        copy_row(row_targets[row], row_images[row]);
-        fit--;
+// Chooses what the next v-blank copies; flush_video does it.
+void screen_plan(void) {
+    uint8_t bit = 1, row = 0;
+    sprites_plan();
+    if (!live_rows_changed) return;
+    while (!(live_rows_changed & bit)) {
+        bit <<= 1;
+        row++;
     }
-    sprites_load(fit);
+    live_rows_changed &= ~bit;
+    row_to = row_targets[row];
+    row_from = row_images[row];
 }
 
 void screen_text(uint8_t row, uint8_t column, const char *text) {

@@ -16,7 +16,7 @@ extern uint8_t live_rows_changed;  // one bit a row
 
 void screen_load(void);
 void screen_show(const uint8_t *map);
-void screen_flush(void);
+void screen_plan(void);
 void screen_text(uint8_t row, uint8_t column, const char *text);
 void screen_centre(uint8_t row, const char *text);
 void screen_clear(uint8_t row);
