@@ -1,4 +1,5 @@
 """Environments for the workers of these tests; nothing here imports torch."""
+# ruff: noqa: ARG002 - Gymnasium's signatures
 
 import os
 import signal
@@ -24,7 +25,6 @@ class RandomEpisodes(gym.Env):
 
     observation_space = spaces.Box(0, 255, SHAPE, np.uint8)
     action_space = spaces.Discrete(4)
-    metadata = {"render_modes": ["rgb_array"]}
 
     def __init__(self, shared: object = None) -> None:
         self.render_mode = "rgb_array"

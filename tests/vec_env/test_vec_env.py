@@ -50,7 +50,7 @@ def make() -> Iterator[Maker]:
 
 
 def played(vec_env: VecEnv, n_steps: int) -> list[Any]:
-    """Everything that a learner sees in `n_steps` random vec steps, and a second reset on the way."""
+    """Everything that a learner sees in `n_steps` random vec steps with a reset on the way."""
     vec_env = VecFrameStack(VecMonitor(vec_env), 3, channels_order="first")
     vec_env.seed(11)
     random = np.random.default_rng(0)
@@ -273,7 +273,7 @@ def test_the_shared_memory_has_no_name(make: Maker) -> None:
     vec_env = make(RandomEpisodes)
     maps = Path(f"/proc/{vec_env.processes[0].pid}/maps").read_text()
     assert "memfd:game_rl" in maps
-    assert "/dev/shm" not in maps
+    assert "/dev/shm" not in maps  # noqa: S108
 
 
 def test_a_forgotten_vec_env_takes_its_workers_with_it() -> None:

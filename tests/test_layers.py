@@ -1,0 +1,229 @@
+"""The shape of the code, enforced: who may import whom, and what lives in one place only."""
+
+import ast
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "game_rl"
+
+# From the bottom up; names in one row must not import each other.
+LAYERS = (
+    {"errors"},
+    {"returns", "schedules", "resources", "run_dir", "seeds"},
+    {"config"},
+    {"emulator"},
+    {"games"},
+    {"envs"},
+    {"buffers", "vec_env"},
+    {"algorithms", "callbacks", "preflight"},
+    {"runs"},
+    {"cli", "__main__"},
+)
+RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+TORCH_FREE = ("config", "emulator", "games", "envs", "vec_env/worker.py")
+HEAVY = {"torch", "stable_baselines3", "ray", "tensorboard", "torchvision"}
+LAZY_IMPORTERS = {"cli.py", "__main__.py"}
+ONLY_IN = {
+    "pyboy": {"emulator/pyboy_emulator.py"},
+    "psutil": {"resources.py"},
+    "ray": {"runs/distributed.py"},
+}
+VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}
+MAX_LINES = 400
+
+
+@dataclass(frozen=True)
+class Import:
+    module: str
+    line: int
+    in_function: bool
+
+    @property
+    def package(self) -> str:
+        return self.module.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Source:
+    name: str  # relative to the package, with slashes
+    tree: ast.Module
+    n_lines: int
+
+    @property
+    def layer(self) -> str:
+        return self.name.partition("/")[0].removesuffix(".py")
+
+    def imports(self) -> Iterator[Import]:
+        inside = {
+            id(node)
+            for function in ast.walk(self.tree)
+            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            for node in ast.walk(function)
+        }
+        for node in ast.walk(self.tree):
+            for module in _imported(node):
+                yield Import(module, node.lineno, id(node) in inside)
+
+
+def _imported(node: ast.AST) -> list[str]:
+    """`from game_rl import errors` imports game_rl.errors."""
+    match node:
+        case ast.Import(names=names):
+            return [name.name for name in names]
+        case ast.ImportFrom(module="game_rl", names=names):
+            return [f"game_rl.{name.name}" for name in names]
+        case ast.ImportFrom(module=str(module)):
+            return [module]
+    return []
+
+
+def _source(path: Path) -> Source:
+    text = path.read_text(encoding="utf-8")
+    return Source(path.relative_to(PACKAGE).as_posix(), ast.parse(text), len(text.splitlines()))
+
+
+SOURCES = [_source(path) for path in sorted(PACKAGE.rglob("*.py"))]
+every_source = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+
+
+def _modules_needed(name: str) -> set[str]:
+    """Modules of ours that are loaded with this file, found without running it."""
+    sources = {f"game_rl.{s.name.removesuffix('.py').replace('/', '.')}": s for s in SOURCES}
+    needed: set[str] = set()
+    todo = [f"game_rl.{name.removesuffix('.py').replace('/', '.')}"]
+    while todo:
+        module = todo.pop()
+        if module in sources and module not in needed:
+            needed.add(module)
+            todo += [i.module for i in sources[module].imports() if not i.in_function]
+    return {sources[module].name for module in needed}
+
+
+def test_the_layers_name_every_module_and_package() -> None:
+    assert {source.layer for source in SOURCES} - {"__init__"} <= set(RANKS)
+
+
+@every_source
+def test_imports_point_down(source: Source) -> None:
+    if source.layer == "__init__":
+        return
+    for imported in source.imports():
+        if imported.package != "game_rl":
+            continue
+        layer = imported.module.split(".")[1]
+        is_below = RANKS[layer] < RANKS[source.layer]
+        assert is_below or layer == source.layer or source.name == "__main__.py", (
+            f"{source.name}:{imported.line} imports {imported.module}, which is not below it"
+        )
+
+
+@every_source
+def test_imports_are_at_the_top_of_the_file(source: Source) -> None:
+    if source.name in LAZY_IMPORTERS:
+        return  # they load torch only for the commands that need it
+    for imported in source.imports():
+        assert not imported.in_function, f"{source.name}:{imported.line} hides {imported.module}"
+
+
+@every_source
+def test_what_lives_in_one_place_is_imported_there_only(source: Source) -> None:
+    for imported in source.imports():
+        places = ONLY_IN.get(imported.package, {source.name})
+        assert source.name in places, f"{source.name}:{imported.line} imports {imported.package}"
+
+
+@every_source
+def test_what_a_worker_may_load_imports_no_torch(source: Source) -> None:
+    if not source.name.startswith(TORCH_FREE):
+        return
+    for name in _modules_needed(source.name):
+        needed = next(other for other in SOURCES if other.name == name)
+        heavy = {i.package for i in needed.imports()} & HEAVY
+        assert not heavy, f"{source.name} loads {name}, which imports {heavy}"
+
+
+@every_source
+def test_only_the_command_line_prints(source: Source) -> None:
+    if source.name == "cli.py":
+        return
+    calls = (node.func for node in ast.walk(source.tree) if isinstance(node, ast.Call))
+    assert not any(isinstance(call, ast.Name) and call.id == "print" for call in calls)
+
+
+@every_source
+def test_files_are_short_and_named_by_nouns(source: Source) -> None:
+    assert source.n_lines <= MAX_LINES
+    words = set(itertools.chain(*(part.split("_") for part in source.name[:-3].split("/"))))
+    assert not words & VAGUE_NAMES
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*PACKAGE.glob("*/**/__init__.py"), *(ROOT / "tests").rglob("__init__.py")],
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
+)
+def test_package_files_are_empty(path: Path) -> None:
+    assert path.read_text() == ""
+
+
+def test_importing_the_package_registers_its_games_and_loads_no_more_of_it() -> None:
+    code = "import sys, game_rl; print(*sorted(m for m in sys.modules if m.startswith('game_rl.')))"
+    assert run_python(code) == "game_rl.envs game_rl.envs.registration"
+
+
+def test_train_py_is_short_and_imports_nothing_heavy_at_the_top() -> None:
+    text = (ROOT / "train.py").read_text()
+    assert len(text.splitlines()) <= 12
+    source = Source("train.py", ast.parse(text), 0)
+    assert not {i.package for i in source.imports() if not i.in_function} & HEAVY
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        "game_rl.vec_env.worker",
+        "game_rl.envs.make_env",
+        "game_rl.config.loader",
+        "game_rl.cli",
+        "train",
+    ],
+)
+def test_a_fresh_interpreter_does_not_load_torch_with(modules: str) -> None:
+    code = f"import sys, {modules}; print(sorted(set(sys.modules) & {HEAVY!r}))"
+    assert run_python(code) == "[]"
+
+
+def test_a_worker_that_plays_a_game_has_not_loaded_torch() -> None:
+    code = f"""
+import sys
+import game_rl.vec_env.worker
+from game_rl.config.schema import EnvConfig
+from game_rl.envs.make_env import make_env
+from game_rl.games.definition import load_game
+env = make_env(EnvConfig(), load_game("duel"))
+env.reset(seed=0)
+env.step(0)
+env.close()
+print(sorted(set(sys.modules) & {HEAVY!r}))
+"""
+    assert run_python(code) == "[]"
+
+
+def run_python(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
