@@ -250,6 +250,8 @@ class _Dumper(yaml.SafeDumper):
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     style = None if isinstance(resolve_plain(text), str) else "'"
+    if not text.isprintable():  # rare line breaks would be folded; this style escapes them
+        style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
