@@ -1,0 +1,27 @@
+from collections.abc import Iterable
+
+import pytest
+from pydantic import ValidationError
+
+from game_rl.config.section import Problem, Section
+
+
+class Range(Section):
+    low: float
+    high: float
+
+    def problems(self) -> Iterable[Problem]:
+        if self.low > self.high:
+            yield Problem(("low",), f"{self.low:g} is above high = {self.high:g}", (("high",),))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_no_number_is_infinite_or_nan(bad: float) -> None:
+    with pytest.raises(ValidationError, match="finite"):
+        Range(low=0, high=bad)
+
+
+def test_a_section_with_a_problem_cannot_be_made() -> None:
+    assert Range(low=1, high=1).low == 1
+    with pytest.raises(ValidationError, match="low: 2 is above high = 1"):
+        Range(low=2, high=1)
