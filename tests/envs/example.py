@@ -1,0 +1,77 @@
+"""A game for the fake emulator, as game.yaml would describe it."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from game_rl.emulator import fake_emulator as fake
+from game_rl.emulator.fake_emulator import FakeEmulator
+from game_rl.emulator.rom import CartridgeType, Rom
+from game_rl.envs.frames import FrameFormat
+from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.games.definition import Game, GameDefinition
+from game_rl.games.symbols import Location
+from game_rl.games.variables import place_variable
+
+FAKE_ROM = Rom(
+    path=Path("fake.gb"),
+    data=b"",
+    sha256=fake.FAKE_ROM_SHA256,
+    title="FAKE",
+    cartridge=CartridgeType("ROM"),
+    n_ram_banks=0,
+    supports_colour=True,
+    requires_colour=False,
+)
+
+FAKE_GAME_YAML: dict[str, Any] = {
+    "title": "Fake",
+    "rom": {"path": "fake.gb"},
+    "random_seed": "seed",
+    "start_states": {
+        "level_1": {"script": [{"wait": 10}]},
+        "level_2": {"script": [{"wait": 10}, {"hold": ["start"], "frames": 1}, {"wait": 5}]},
+        "level_3": {"script": [{"wait": 10}, {"hold": ["start"], "frames": 2}, {"wait": 5}]},
+    },
+    "actions": {"idle": [], "left": ["left"], "right": ["right"], "hurt": ["b"]},
+    "variables": {
+        "frames": {"address": fake.FRAME_COUNT, "type": "u16"},
+        "x": {"address": fake.X},
+        "health": {"address": fake.HEALTH},
+        "result": {"address": fake.RESULT},
+        "seed": {"address": fake.SEED},
+        "level": {"address": fake.LEVEL},
+    },
+    "rewards": {
+        "progress": {"variable": "x", "on": "increase", "weight": 0.5},
+        "hurt": {"variable": "health", "on": "decrease", "weight": -1.0},
+        "won": {"variable": "result", "on": "equals", "value": 1, "weight": 10.0, "once": True},
+    },
+    "endings": {"over": {"variable": "result", "in": [1, 2]}},
+    "success": {"variable": "result", "equals": 1},
+}
+
+
+def fake_game(**changes: Any) -> Game:
+    """The fake game with some entries of its definition replaced."""
+    definition = GameDefinition.model_validate_json(json.dumps(FAKE_GAME_YAML | changes))
+    variables = tuple(
+        place_variable(name, spec, Location(spec.address or 0, None), rom=FAKE_ROM, is_colour=False)
+        for name, spec in definition.variables.items()
+    )
+    return Game("fake", Path(), definition, FAKE_ROM, variables)
+
+
+def fake_env(game: Game | None = None, **settings: Any) -> GameBoyEnv:
+    """A GameBoyEnv on a FakeEmulator; `settings` replace the defaults below."""
+    defaults: dict[str, Any] = {
+        "frame_skip": 4,
+        "frame_format": FrameFormat(),
+        "max_episode_timesteps": 50,
+    }
+    return GameBoyEnv(FakeEmulator(), game or fake_game(), **(defaults | settings))
+
+
+def with_folder(game: Game, folder: Path) -> Game:
+    return dataclasses.replace(game, folder=folder)

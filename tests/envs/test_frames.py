@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from game_rl.envs.frames import Crop, FrameFormat, frame_shape
+
+Screen = NDArray[np.uint8]
+crops = st.builds(
+    lambda top, left, rows, columns: Crop(top, left, 2 * rows, 2 * columns),
+    st.integers(0, 100),
+    st.integers(0, 100),
+    st.integers(1, 22),
+    st.integers(1, 30),
+)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def four_shades(seed: int) -> Screen:
+    shades = np.random.default_rng(seed).integers(0, 4, (144, 160, 1))
+    return np.repeat(255 - 85 * shades, 3, axis=2).astype(np.uint8)
+
+
+def colours(seed: int) -> Screen:
+    return np.random.default_rng(seed).integers(0, 256, (144, 160, 3)).astype(np.uint8)
+
+
+def pixels(screen: Screen, crop: Crop) -> list[list[list[int]]]:
+    rows = range(crop.top, crop.top + crop.height)
+    columns = range(crop.left, crop.left + crop.width)
+    return [[[int(c) for c in screen[y, x]] for x in columns] for y in rows]
+
+
+def halved(plane: list[list[int]], *, round_up_from: int) -> list[list[int]]:
+    """Block sums over 4, rounded by adding `round_up_from` before the division."""
+    return [
+        [
+            (plane[y][x] + plane[y][x + 1] + plane[y + 1][x] + plane[y + 1][x + 1] + round_up_from)
+            // 4
+            for x in range(0, len(plane[0]), 2)
+        ]
+        for y in range(0, len(plane), 2)
+    ]
+
+
+@given(seeds, crops)
+def test_full_size_grey_of_four_shades_is_the_screen(seed: int, crop: Crop) -> None:
+    screen = four_shades(seed)
+    expected = [[p[0] for p in row] for row in pixels(screen, crop)]
+    frame = FrameFormat(size="full", crop=crop).observe(screen)
+    assert frame.tolist() == [expected]
+
+
+@given(seeds, crops)
+def test_half_size_grey_of_four_shades_is_the_formula(seed: int, crop: Crop) -> None:
+    screen = four_shades(seed)
+    shades = [[(255 - p[0]) // 85 for p in row] for row in pixels(screen, crop)]
+    expected = [
+        [
+            255
+            - 85 * (shades[y][x] + shades[y][x + 1] + shades[y + 1][x] + shades[y + 1][x + 1]) // 4
+            for x in range(0, crop.width, 2)
+        ]
+        for y in range(0, crop.height, 2)
+    ]
+    assert FrameFormat(crop=crop).observe(screen).tolist() == [expected]
+
+
+@given(seeds, crops)
+def test_luma_is_the_formula(seed: int, crop: Crop) -> None:
+    screen = colours(seed)
+    luma = [[(77 * r + 150 * g + 29 * b) >> 8 for r, g, b in row] for row in pixels(screen, crop)]
+    full = FrameFormat(size="full", four_shades=False, crop=crop)
+    half = FrameFormat(size="half", four_shades=False, crop=crop)
+    assert full.observe(screen).tolist() == [luma]
+    assert half.observe(screen).tolist() == [halved(luma, round_up_from=2)]
+
+
+@given(seeds, crops)
+def test_rgb_is_each_channel_by_itself(seed: int, crop: Crop) -> None:
+    screen = colours(seed)
+    channels = [[[p[c] for p in row] for row in pixels(screen, crop)] for c in range(3)]
+    full = FrameFormat(size="full", colour="rgb", four_shades=False, crop=crop)
+    half = FrameFormat(size="half", colour="rgb", four_shades=False, crop=crop)
+    assert full.observe(screen).tolist() == channels
+    assert half.observe(screen).tolist() == [halved(c, round_up_from=2) for c in channels]
+
+
+@pytest.mark.parametrize("size", ["full", "half"])
+@pytest.mark.parametrize("colour", ["grey", "rgb"])
+@pytest.mark.parametrize("shades", [True, False])
+def test_every_format_gives_private_contiguous_frames_of_its_shape(
+    size: str, colour: str, shades: bool
+) -> None:
+    crop = Crop(top=8, height=100, width=120)
+    frame_format = FrameFormat(size=size, colour=colour, four_shades=shades, crop=crop)  # type: ignore[arg-type]
+    screen = four_shades(0)
+    frame = frame_format.observe(screen)
+    assert frame.shape == frame_format.shape == frame_shape(size=size, colour=colour, crop=crop)  # type: ignore[arg-type]
+    assert frame.dtype == np.uint8
+    assert frame.flags.c_contiguous
+    assert frame.flags.writeable
+    assert not np.shares_memory(frame, screen)
+
+
+def test_the_levels_are_all_that_occur() -> None:
+    for size, n_levels in (("full", 4), ("half", 13)):
+        frame_format = FrameFormat(size=size)  # type: ignore[arg-type]
+        frames = [frame_format.observe(four_shades(seed)) for seed in range(5)]
+        assert len(np.unique(frames)) == frame_format.n_levels == n_levels
+    assert FrameFormat(four_shades=False).n_levels == 256
+
+
+def test_the_shape_of_a_whole_screen() -> None:
+    assert frame_shape(size="full", colour="grey") == (1, 144, 160)
+    assert frame_shape(size="half", colour="rgb") == (3, 72, 80)

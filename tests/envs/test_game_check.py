@@ -1,0 +1,120 @@
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from game_rl.envs.contact_sheet import write_contact_sheet
+from game_rl.envs.game_check import GameCheck, check_game
+from game_rl.envs.recorded_episode import RecordedEpisode, read_recorded_episode
+from game_rl.errors import GameFileError
+from game_rl.games.definition import Game, load_game
+
+DUEL_FILES = ("duel.gb", "duel.sym")
+
+
+@pytest.fixture(scope="module")
+def duel() -> Game:
+    return load_game("duel")
+
+
+@pytest.fixture(scope="module")
+def check(duel: Game) -> GameCheck:
+    return check_game(duel, seed=0, timesteps=1_200)
+
+
+def changed_duel(folder: Path, replacements: dict[str, str]) -> Game:
+    """The bundled game with lines of its game.yaml replaced, in a folder of its own."""
+    source = load_game("duel").folder
+    for name in DUEL_FILES:
+        (folder / name).write_bytes((source / name).read_bytes())
+    text = (source / "game.yaml").read_text()
+    for old, new in replacements.items():
+        assert old in text
+        text = text.replace(old, new, 1)
+    (folder / "game.yaml").write_text(text)
+    return load_game(str(folder / "game.yaml"))
+
+
+def test_the_bundled_game_is_played_and_measured(check: GameCheck, duel: Game) -> None:
+    assert check.timesteps == 1_200
+    assert check.episodes >= 3
+    assert [v.name for v in check.variables] == [v.name for v in duel.variables]
+    ranges = {v.name: (v.minimum, v.maximum) for v in check.variables}
+    assert ranges["level"] == (1, 3)
+    assert ranges["player_health"][0] < ranges["player_health"][1]
+    sums = {t.name: t for t in check.reward_terms}
+    assert sums["damage_taken"].total < 0 < sums["damage_taken"].times
+
+
+def test_a_sound_game_has_no_warning_but_what_a_random_player_misses(check: GameCheck) -> None:
+    missed = ("variables.player_rounds", "rewards.round_won", "rewards.fight_won")
+    assert [w for w in check.warnings if not w.startswith(missed)] == []
+
+
+def test_the_same_seed_gives_the_same_check(check: GameCheck, duel: Game) -> None:
+    again = check_game(duel, seed=0, timesteps=1_200)
+    assert (again.variables, again.reward_terms) == (check.variables, check.reward_terms)
+
+
+def test_the_contact_sheet_shows_every_start_state_first(
+    check: GameCheck, duel: Game, tmp_path: Path
+) -> None:
+    labels = [screen.label for screen in check.screens]
+    assert labels[:3] == [f"start: {name}" for name in duel.definition.start_states]
+    assert 4 <= len(labels) <= 11
+    path = tmp_path / "new" / "sheet.png"
+    write_contact_sheet(check.screens, path)
+    with Image.open(path) as sheet:
+        assert sheet.format == "PNG"
+        assert sheet.width == 4 * 168 + 8
+        assert sheet.height == -(-len(labels) // 4) * 168 + 8
+
+
+def test_what_never_changes_and_never_pays_is_flagged(tmp_path: Path) -> None:
+    game = changed_duel(
+        tmp_path,
+        {
+            "variables:": "variables:\n  unused: {address: 0xDE00}",
+            "rewards:": "rewards:\n  nothing: {variable: unused, on: increase}",
+        },
+    )
+    warnings = check_game(game, seed=0, timesteps=100).warnings
+    assert any(w.startswith("variables.unused: never changes") for w in warnings)
+    assert any(w.startswith("rewards.nothing: earned nothing") for w in warnings)
+    assert any(w.startswith("endings: no episode ended") for w in warnings)
+
+
+def test_start_states_that_are_no_good_are_flagged(tmp_path: Path) -> None:
+    game = changed_duel(
+        tmp_path,
+        {
+            "start_states:": "start_states:\n  black: {script: [{wait: 1}]}\n"
+            "  logo: {script: [{wait: 3}]}",
+            "endings:": "endings:\n  begun: {variable: player_health, at_least: 1}",
+        },
+    )
+    warnings = check_game(game, seed=0, timesteps=20).warnings
+    assert any(w.startswith("start_states.black: the screen is blank") for w in warnings)
+    assert any(w.startswith("start_states.black: no action makes a diff") for w in warnings)
+    assert any("logo: shows the same screen as black" in w for w in warnings)
+    assert any(w.startswith("start_states.level_1: an ending holds already") for w in warnings)
+
+
+def test_a_recorded_episode_is_played_too(duel: Game, tmp_path: Path) -> None:
+    path = tmp_path / "episode.json"
+    path.write_text(json.dumps({"start_state": "level_2", "actions": ["right", "punch"] * 20}))
+    recorded = read_recorded_episode(path, duel)
+    assert recorded == RecordedEpisode(start_state="level_2", actions=("right", "punch") * 20)
+    check = check_game(duel, seed=0, timesteps=30, recorded=recorded)
+    assert check.timesteps == 70
+    assert check.episodes == 4
+
+
+def test_a_recorded_episode_of_another_game_is_refused(duel: Game, tmp_path: Path) -> None:
+    path = tmp_path / "episode.json"
+    path.write_text(json.dumps({"start_state": "levl_2", "actions": ["right", "punsh", "fly"]}))
+    with pytest.raises(GameFileError) as caught:
+        read_recorded_episode(path, duel)
+    for part in ("did you mean level_", "did you mean punch?", "there is no action fly"):
+        assert part in str(caught.value)

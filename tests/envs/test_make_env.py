@@ -1,0 +1,123 @@
+import dataclasses
+import pickle
+import subprocess
+import sys
+from contextlib import closing
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from game_rl.config.schema import EnvConfig, ObservationConfig
+from game_rl.envs.make_env import make_env, make_frame_format
+from game_rl.errors import ConfigError, UsageError
+from game_rl.games.definition import CropSpec, Game, ObservationArea, bundled_games, load_game
+
+
+def with_crop(game: Game, **crop: int) -> Game:
+    area = ObservationArea(crop=CropSpec(**crop))
+    definition = game.definition.model_copy(update={"observation": area})
+    return dataclasses.replace(game, definition=definition)
+
+
+@pytest.fixture(scope="module")
+def duel() -> Game:
+    return load_game("duel")
+
+
+def test_gymnasium_makes_and_accepts_every_bundled_game() -> None:
+    assert bundled_games()
+    for name in bundled_games():
+        env = gymnasium.make(f"game_rl/{name}-v0", render_mode="rgb_array")
+        check_env(env.unwrapped)
+        env.close()
+
+
+def test_importing_game_rl_is_enough_for_gymnasium_make() -> None:
+    code = (
+        "import gymnasium, game_rl; env = gymnasium.make('game_rl/duel-v0');"
+        "print(env.reset(seed=0)[0].shape)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-W", "ignore:Using SDL2", "-c", code],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout.strip(), done.stderr) == ("(1, 72, 80)", "")
+
+
+def test_gymnasium_make_takes_a_config() -> None:
+    config = EnvConfig(frame_skip=8, observation=ObservationConfig(size="full"))
+    with closing(gymnasium.make("game_rl/duel-v0", config=config)) as env:
+        assert env.observation_space.shape == (1, 144, 160)
+
+
+def test_an_unknown_render_mode_is_refused() -> None:
+    with pytest.raises(UsageError, match="rgb_array"):
+        gymnasium.make("game_rl/duel-v0", render_mode="hologram")
+
+
+def test_a_worker_imports_neither_torch_nor_stable_baselines3() -> None:
+    code = (
+        "import sys, game_rl.envs.make_env, game_rl.envs.game_check, game_rl.games.starter;"
+        "print([m for m in ('torch', 'stable_baselines3', 'ray', 'av') if m in sys.modules])"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_env_is_as_the_config_says(duel: Game) -> None:
+    config = EnvConfig(
+        max_episode_timesteps=3, start_states=("level_2",), max_idle_frames=0, frame_skip=2
+    )
+    with closing(make_env(config, duel)) as env:
+        assert env.reset(seed=0)[1] == {"start_state": "level_2"}
+        assert [env.step(0)[3] for _ in range(3)] == [False, False, True]
+        assert env.action_space.n == len(duel.action_names)
+
+
+def test_a_pickled_game_plays_the_same(duel: Game) -> None:
+    """As in a worker, which gets the game through a pipe."""
+    copy = pickle.loads(pickle.dumps(duel))  # noqa: S301 - our own bytes
+    assert copy == duel
+    with closing(make_env(EnvConfig(), duel)) as one, closing(make_env(EnvConfig(), copy)) as two:
+        assert np.array_equal(one.reset(seed=3)[0], two.reset(seed=3)[0])
+        for action in [5, 2, 2, 7, 4, 4, 1, 8, 3, 0] * 5:
+            a, b = one.step(action), two.step(action)
+            assert np.array_equal(a[0], b[0])
+            assert a[1:] == b[1:]
+
+
+def test_the_game_repeats_whatever_was_played_before(duel: Game) -> None:
+    actions = [int(a) for a in np.random.default_rng(1).integers(0, 9, 120)]
+    with closing(make_env(EnvConfig(), duel)) as env:
+        episodes = []
+        for _ in range(2):
+            frames = [env.reset(seed=11)[0]]
+            frames += [env.step(action)[0] for action in actions]
+            episodes.append(np.stack(frames))
+            env.step(4)  # something else in between
+        assert np.array_equal(*episodes)
+
+
+def test_unknown_start_states_are_refused(duel: Game) -> None:
+    with pytest.raises(UsageError, match="did you mean level_"):
+        make_env(EnvConfig(start_states=("level_7",)), duel)
+
+
+def test_the_frame_format_needs_no_emulator(duel: Game) -> None:
+    assert make_frame_format(ObservationConfig(), duel).shape == (1, 72, 80)
+    cropped = with_crop(duel, top=16, height=100, width=150)
+    assert make_frame_format(ObservationConfig(), cropped).shape == (1, 50, 75)
+
+
+def test_half_size_of_an_odd_crop_is_refused_with_the_way_out(duel: Game) -> None:
+    cropped = with_crop(duel, height=101, width=150)
+    with pytest.raises(ConfigError, match="150 x 101; make both even"):
+        make_frame_format(ObservationConfig(size="half"), cropped)
+    assert make_frame_format(ObservationConfig(size="full"), cropped).shape == (1, 101, 150)
+
+
+def test_rgb_of_four_shades_is_refused(duel: Game) -> None:
+    with pytest.raises(ConfigError, match="four shades"):
+        make_frame_format(ObservationConfig(colour="rgb"), duel)
