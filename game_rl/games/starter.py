@@ -14,7 +14,7 @@ _TEMPLATE = """\
 title: {title}
 rom:
   path: {rom}
-  sha256: {sha256}   # of this revision of the game: addresses differ between revisions
+  sha256: "{sha256}"   # of this revision of the game: addresses differ between revisions
 {symbols}
 hardware: {hardware}   # dmg: four shades; cgb: Game Boy Color
 

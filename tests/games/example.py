@@ -1,0 +1,197 @@
+"""A valid game.yaml for a ROM made by code, and every way to get one wrong."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.emulator.roms import make_rom
+
+ROM_BYTES = make_rom(cartridge=0x1B, ram_size=3)
+
+VALID_GAME = f"""\
+title: Counting
+rom: {{path: game.gb, sha256: {hashlib.sha256(ROM_BYTES).hexdigest()}}}
+symbols: game.sym
+hardware: dmg
+random_seed: seed
+
+start_states:
+  beginning:
+    script: [{{wait: 90}}, {{hold: [start], frames: 4}}]
+
+actions:
+  idle: []
+  left: [left]
+  jump_right: [up, right]
+
+variables:
+  counter: {{symbol: _counter, type: u16}}
+  lives: {{address: 0xC010}}
+  points: {{address: 0xC020, type: bcd, bytes: 3, endian: big}}
+  flag: {{address: 0xC030, type: bit, bit: 3}}
+  saved: {{address: 0xA000, bank: 2}}
+  seed: {{symbol: _seed, type: u8}}
+
+rewards:
+  counted: {{variable: counter, on: increase, weight: 0.5}}
+  dead: {{variable: lives, on: equals, value: 0, weight: -1, once: true}}
+
+endings:
+  game_over: {{variable: lives, equals: 255}}
+
+success: {{variable: points, at_least: 100}}
+observation: {{crop: {{top: 16, height: 128}}}}
+"""
+
+SYMBOLS = "; made by hand\n00:0150 _main\n00:C000 _counter\n00:C002 _seed\n00:D000 _player_health\n"
+
+
+def write_game(folder: Path, text: str = VALID_GAME) -> Path:
+    """The path of a game.yaml with the ROM and the symbols beside it."""
+    (folder / "game.gb").write_bytes(ROM_BYTES)
+    (folder / "game.sym").write_text(SYMBOLS)
+    path = folder / "game.yaml"
+    path.write_text(text)
+    return path
+
+
+@dataclass(frozen=True)
+class BadGame:
+    """`make` writes a wrong game.yaml and returns its path; all of `says` are in the message."""
+
+    name: str
+    make: Callable[[Path], Path]
+    says: tuple[str, ...]
+
+
+def _changed(name: str, old: str, new: str, *says: str) -> BadGame:
+    assert VALID_GAME.count(old) == 1, old
+
+    def make(folder: Path) -> Path:
+        return write_game(folder, VALID_GAME.replace(old, new))
+
+    return BadGame(name, make, says)
+
+
+def _missing_file(folder: Path) -> Path:
+    write_game(folder)
+    return folder / "gane.yaml"
+
+
+def _without_rom(folder: Path) -> Path:
+    path = write_game(folder)
+    (folder / "game.gb").unlink()
+    return path
+
+
+def _without_symbols(folder: Path) -> Path:
+    path = write_game(folder)
+    (folder / "game.sym").unlink()
+    return path
+
+
+def _binary_symbols(folder: Path) -> Path:
+    path = write_game(folder)
+    (folder / "game.sym").write_bytes(bytes(range(256)) * 20)
+    return path
+
+
+def _with_reward(code: str, reference: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        (folder / "my_rewards.py").write_text(code)
+        return write_game(folder, VALID_GAME + f"reward: {reference}\n")
+
+    return make
+
+
+def _colour_only(folder: Path) -> Path:
+    data = make_rom(colour_flag=0xC0)
+    text = VALID_GAME.replace(
+        hashlib.sha256(ROM_BYTES).hexdigest(), hashlib.sha256(data).hexdigest()
+    )
+    path = write_game(folder, text)
+    (folder / "game.gb").write_bytes(data)
+    return path
+
+
+def _jpeg_rom(folder: Path) -> Path:
+    path = write_game(folder)
+    (folder / "game.gb").write_bytes(b"\xff\xd8\xff\xe0" + bytes(40_000))
+    return path
+
+
+_SHA = VALID_GAME.split("sha256: ")[1][:64]
+
+BAD_GAMES = (
+    BadGame("no such file", _missing_file, ("no such file", "did you mean", "game.yaml")),
+    BadGame("no ROM", _without_rom, ("rom.path", "there is no ROM at")),
+    BadGame("JPEG as ROM", _jpeg_rom, ("rom.path", "JPEG")),
+    BadGame("no symbol file", _without_symbols, ("symbols", "there is no symbol file")),
+    BadGame("binary symbol file", _binary_symbols, ("symbols", "holds no symbol")),
+    BadGame("colour-only cartridge", _colour_only, ("hardware", "write `hardware: cgb`")),
+    BadGame("reward without module", _with_reward("", "no_such_module:A"), ("no module",)),
+    BadGame("reward without class", _with_reward("class B: ...", "my_rewards:A"), ("has: B",)),
+    BadGame("reward without step", _with_reward("class A: ...", "my_rewards:A"), ("no method",)),
+    BadGame("reward that fails", _with_reward("1 / 0", "my_rewards:A"), ("ZeroDivisionError",)),
+    BadGame("reward with an error", _with_reward("def (", "my_rewards:A"), ("SyntaxError",)),
+    BadGame("reward of no form", _with_reward("", "my_rewards.A"), ("my_module:MyReward",)),
+    _changed("not YAML", "title: Counting", "title: [Counting", "line"),
+    _changed("unknown key", "hardware: dmg", "hardwear: dmg", "line 4", "did you mean hardware?"),
+    _changed("no title", "title: Counting\n", "", "title: missing"),
+    _changed("wrong hardware", "hardware: dmg", "hardware: gba", "hardware", "dmg, cgb"),
+    _changed("colour of a grey game", "hardware: dmg", "hardware: cgb", "write `hardware: dmg`"),
+    _changed("another revision", _SHA, "ab" * 32, _SHA, "ab" * 32, "another revision of the game"),
+    _changed("sha256 of no form", _SHA, "abc", "rom.sha256", "64 hex digits"),
+    _changed("unknown symbol", "symbol: _seed", "symbol: _sead", "did you mean _seed?"),
+    _changed(
+        "symbol of a function",
+        "symbol: _seed",
+        "symbol: _main",
+        "variables.seed.symbol",
+        "0x0150 is in ROM",
+    ),
+    _changed("address out of range", "0xC010", "0x1C010", "variables.lives.address", "line 18"),
+    _changed("negative address", "0xC010", "-1", "variables.lives.address"),
+    _changed("echo RAM", "0xC010", "0xE010", "use 0xC010 instead"),
+    _changed("bank beyond the cartridge", "bank: 2", "bank: 4", "banks 0 to 3", "not 4"),
+    _changed("bank of work RAM", "0xC010", "0xC010, bank: 3", "work RAM", "not 3"),
+    _changed("symbol and address", "symbol: _seed", "symbol: _seed, address: 1", "either `symbol`"),
+    _changed("neither symbol nor address", "symbol: _seed, ", "", "either `symbol`"),
+    _changed("unknown type", "type: u16", "type: u12", "variables.counter.type", "u16"),
+    _changed("bcd without bytes", "bytes: 3, ", "", "`bytes` (1 to 4) goes with `type: bcd`"),
+    _changed("bit 9", "bit: 3", "bit: 9", "variables.flag.bit", "from 0 to 7"),
+    _changed("bit without a number", ", bit: 3", "", "`bit` (0 to 7)"),
+    _changed("left and right", "[up, right]", "[left, right]", "left and right cannot be held"),
+    _changed("same action twice", "[up, right]", "[left]", "same buttons as left"),
+    _changed("unknown button", "[up, right]", "[up, turbo]", "actions.jump_right.1", "select"),
+    _changed("a name with a blank", "jump_right:", "jump right:", "letters, digits"),
+    _changed(
+        "reward of an unknown variable",
+        "variable: counter",
+        "variable: countr",
+        "rewards.counted.variable",
+        "did you mean counter?",
+    ),
+    _changed("reward on nothing", "on: increase", "on: rise", "rewards.counted.on", "increase"),
+    _changed("equals without a value", "value: 0, ", "", "`value` goes with `on: equals`"),
+    _changed("infinite weight", "weight: 0.5", "weight: .inf", "rewards.counted.weight"),
+    _changed("weight of nothing", "weight: 0.5", "weight: 0", "a weight of 0"),
+    _changed("ending of an unknown variable", "{variable: lives, equals: 255}",
+             "{variable: life, equals: 255}", "endings.game_over.variable"),
+    _changed("ending without comparison", ", equals: 255", "", "exactly one of `equals`"),
+    _changed("success of two comparisons", "at_least: 100", "at_least: 100, at_most: 3", "exactly"),
+    _changed("seed of an unknown variable", "random_seed: seed", "random_seed: sed", "random_seed"),
+    _changed("seed that is no number", "random_seed: seed", "random_seed: flag", "of type bit"),
+    _changed("crop outside the screen", "height: 128", "height: 129", "144", "at most 128"),
+    _changed("script of nothing", "[{wait: 90}, {hold: [start], frames: 4}]", "[]", "at least 1"),
+    _changed("hold without frames", ", frames: 4", "", "write `wait: 90` or `hold: [start]"),
+    _changed("wait of a day", "wait: 90", "wait: 5184000", "36_000"),
+    _changed(
+        "no state file",
+        "script: [{wait: 90}, {hold: [start], frames: 4}]",
+        "file: beginning.state",
+        "start_states.beginning.file",
+        "there is no file",
+    ),
+)  # fmt: skip

@@ -1,0 +1,79 @@
+import pickle
+from pathlib import Path
+
+import pytest
+
+from game_rl.errors import GameFileError
+from game_rl.games.definition import bundled_games, load_game
+from tests.games.example import BAD_GAMES, VALID_GAME, BadGame, write_game
+
+
+def test_a_valid_game_is_loaded_with_its_places(tmp_path: Path) -> None:
+    game = load_game(str(write_game(tmp_path)))
+    assert game.name == tmp_path.name
+    assert game.rom.title == "TESTROM"
+    assert game.action_names == ("idle", "left", "jump_right")
+    places = {v.name: (v.address, v.bank, v.n_bytes) for v in game.variables}
+    assert places == {
+        "counter": (0xC000, None, 2),
+        "lives": (0xC010, None, 1),
+        "points": (0xC020, None, 3),
+        "flag": (0xC030, None, 1),
+        "saved": (0xA000, 2, 1),
+        "seed": (0xC002, None, 1),
+    }
+
+
+@pytest.mark.parametrize("bad", BAD_GAMES, ids=lambda bad: bad.name)
+def test_a_wrong_game_file_is_refused_with_cause_and_place(bad: BadGame, tmp_path: Path) -> None:
+    path = bad.make(tmp_path)
+    with pytest.raises(GameFileError) as caught:
+        load_game(str(path))
+    for part in (str(path), *bad.says):
+        assert part in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    text = VALID_GAME.replace("type: u16", "type: u12").replace("_seed,", "_sead,")
+    text = text.replace("[up, right]", "[left]").replace(
+        "variable: lives, on", "variable: life, on"
+    )
+    path = write_game(tmp_path, text)
+    (tmp_path / "game.gb").unlink()
+    with pytest.raises(GameFileError) as caught:
+        load_game(str(path))
+    for part in ("variables.counter.type", "same buttons", "rewards.dead.variable", "no ROM at"):
+        assert part in str(caught.value)
+    assert "rewards.counted" not in str(caught.value), "its variable exists, though it is wrong"
+
+
+def test_a_sha256_is_not_needed_and_may_be_in_capitals(tmp_path: Path) -> None:
+    sha256 = VALID_GAME.split("sha256: ")[1][:64]
+    load_game(str(write_game(tmp_path, VALID_GAME.replace(f", sha256: {sha256}", ""))))
+    load_game(str(write_game(tmp_path, VALID_GAME.replace(sha256, sha256.upper()))))
+
+
+def test_a_folder_is_enough_and_paths_are_relative_to_the_config(tmp_path: Path) -> None:
+    (tmp_path / "counting").mkdir()
+    write_game(tmp_path / "counting")
+    game = load_game("./counting", relative_to=tmp_path)
+    assert game == load_game("counting/game.yaml", relative_to=tmp_path)
+    assert game.name == "counting"
+
+
+def test_bundled_games_are_loaded_by_name_and_intact() -> None:
+    assert "duel" in bundled_games()
+    for name in bundled_games():
+        game = load_game(name)
+        assert game.name == name
+        assert game.definition.rom.sha256 == game.rom.sha256
+        assert pickle.loads(pickle.dumps(game)) == game  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize(("name", "says"), [("dual", "did you mean duel?"), ("x", "duel")])
+def test_an_unknown_name_gets_a_guess_and_the_way_to_a_path(name: str, says: str) -> None:
+    with pytest.raises(GameFileError, match="no bundled game") as caught:
+        load_game(name)
+    assert says in str(caught.value)
+    assert f"./{name}/game.yaml" in str(caught.value)

@@ -1,0 +1,100 @@
+import itertools
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from game_rl.errors import GameFileError
+from game_rl.games.custom_reward import load_custom_reward
+from game_rl.games.rewards import EpisodeReward, RewardTerm
+
+kinds = st.sampled_from(["increase", "decrease", "change", "equals", "value"])
+terms = st.builds(
+    lambda on, weight, once: RewardTerm(
+        variable="v", on=on, value=3 if on == "equals" else None, weight=weight, once=once
+    ),
+    kinds,
+    st.sampled_from([0.25, -2.0, 1.0, 7.5]),  # exact in binary: sums do not depend on the order
+    st.booleans(),
+)
+
+
+def naive_rewards(term: RewardTerm, values: list[int]) -> list[float]:
+    """The reward of each timestep, written as the documentation says it."""
+    rewards, has_paid = [], False
+    for before, now in itertools.pairwise(values):
+        reward = 0.0
+        if term.on == "increase" and now > before:
+            reward = term.weight * (now - before)
+        if term.on == "decrease" and now < before:
+            reward = term.weight * (before - now)
+        if term.on == "change" and now != before:
+            reward = term.weight
+        if term.on == "equals" and now == 3:
+            reward = term.weight
+        if term.on == "value":
+            reward = term.weight * now
+        if term.once and has_paid:
+            reward = 0.0
+        has_paid = has_paid or reward != 0
+        rewards.append(reward)
+    return rewards
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), terms, min_size=1),
+    st.lists(st.integers(-5, 8), min_size=2, max_size=30),
+)
+def test_rewards_are_those_of_the_dumb_loop(
+    named: dict[str, RewardTerm], values: list[int]
+) -> None:
+    episode = EpisodeReward(named, None)
+    for _ in range(2):  # the second episode begins with nothing of the first
+        episode.reset({"v": values[0]})
+        rewards = [episode.step({"v": value}) for value in values[1:]]
+        expected = {name: naive_rewards(term, values) for name, term in named.items()}
+        assert rewards == [math.fsum(at) for at in zip(*expected.values(), strict=True)]
+        assert episode.sums == {name: math.fsum(r) for name, r in expected.items()}
+
+
+def test_the_sums_are_a_copy() -> None:
+    episode = EpisodeReward({"a": RewardTerm(variable="v", on="value")}, None)
+    episode.reset({"v": 0})
+    episode.sums["a"] = 99.0
+    assert episode.sums == {"a": 0.0}
+
+
+def test_two_games_may_both_have_a_module_of_one_name(tmp_path: Path) -> None:
+    found = []
+    for index in (1, 2):
+        folder = tmp_path / str(index)
+        folder.mkdir()
+        (folder / "rewards.py").write_text(
+            "class Reward:\n    def reset(self, variables): ...\n"
+            f"    def step(self, variables): return {index}\n"
+        )
+        found.append(load_custom_reward("rewards:Reward", folder).step({}))
+    assert found == [1.0, 2.0]
+
+
+def test_an_importable_module_will_do(tmp_path: Path) -> None:
+    with pytest.raises(GameFileError, match="has no method reset"):
+        load_custom_reward("collections:Counter", tmp_path)
+
+
+@pytest.mark.parametrize("returned", ["None", "'a lot'", "{'a': None}"])
+def test_what_is_no_reward_is_refused(tmp_path: Path, returned: str) -> None:
+    (tmp_path / "rewards.py").write_text(
+        "class Reward:\n    def reset(self, variables): ...\n"
+        f"    def step(self, variables): return {returned}\n"
+    )
+    with pytest.raises(GameFileError, match=r"rewards:Reward\.step failed"):
+        load_custom_reward("rewards:Reward", tmp_path).step({})
+
+
+def test_a_missing_import_of_the_users_module_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rewards.py").write_text("import no_such_package\n")
+    with pytest.raises(GameFileError, match="needs the module no_such_package; install it"):
+        load_custom_reward("rewards:Reward", tmp_path)

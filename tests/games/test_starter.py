@@ -1,0 +1,66 @@
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from game_rl.errors import RomError, UsageError
+from game_rl.games.definition import load_game
+from game_rl.games.starter import write_starter
+from tests.emulator.roms import make_rom
+
+
+def rom_file(folder: Path, name: str = "my game.gb", **header: int) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_bytes(make_rom(**header))  # type: ignore[arg-type]
+    return path
+
+
+def test_a_starter_is_a_valid_game_with_the_roms_facts(tmp_path: Path) -> None:
+    rom = rom_file(tmp_path / "roms")
+    path = write_starter(rom, tmp_path / "games" / "mine")
+    game = load_game(str(path))
+    assert path == tmp_path / "games" / "mine" / "game.yaml"
+    assert game.definition.title == "Testrom"
+    assert game.definition.rom.sha256 == hashlib.sha256(rom.read_bytes()).hexdigest()
+    assert game.rom.path.resolve() == rom.resolve()
+    assert game.definition.hardware == "dmg"
+
+
+@pytest.mark.parametrize(("flag", "hardware"), [(0xC0, "cgb"), (0x80, "dmg"), (0, "dmg")])
+def test_the_hardware_is_what_the_cartridge_needs(tmp_path: Path, flag: int, hardware: str) -> None:
+    path = write_starter(rom_file(tmp_path, colour_flag=flag), tmp_path / "game")
+    assert load_game(str(path)).definition.hardware == hardware
+
+
+def test_a_symbol_file_beside_the_rom_is_used(tmp_path: Path) -> None:
+    rom = rom_file(tmp_path)
+    rom.with_suffix(".sym").write_text("00:C000 wScore\n")
+    path = write_starter(rom, tmp_path / "game")
+    assert load_game(str(path)).definition.symbols == Path("../my game.sym")
+
+
+@pytest.mark.parametrize("title", [b'A "B" \\ {C}', b"YES", b"", b"# X: Y", b"{title}"])
+def test_any_title_is_quoted_right(tmp_path: Path, title: bytes) -> None:
+    rom = rom_file(tmp_path)
+    rom.write_bytes(make_rom(title=title))
+    expected = title.decode().title() or "my game"
+    assert load_game(str(write_starter(rom, tmp_path / "g"))).definition.title == expected
+
+
+def test_a_game_file_is_never_written_over(tmp_path: Path) -> None:
+    rom = rom_file(tmp_path)
+    path = write_starter(rom, tmp_path)
+    path.write_text("precious")
+    with pytest.raises(UsageError, match="exists already"):
+        write_starter(rom, tmp_path)
+    assert path.read_text() == "precious"
+
+
+def test_a_folder_that_cannot_be_made_and_a_wrong_rom_are_refused(tmp_path: Path) -> None:
+    rom = rom_file(tmp_path)
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_starter(rom, rom / "game")
+    with pytest.raises(RomError):
+        write_starter(tmp_path / "none.gb", tmp_path / "other")
+    assert not (tmp_path / "other").exists()

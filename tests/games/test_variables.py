@@ -1,0 +1,125 @@
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from game_rl.emulator.fake_emulator import FakeEmulator
+from game_rl.games.symbols import Location
+from game_rl.games.variables import Variable, VariableSpec, place_variable
+from tests.envs.example import FAKE_ROM
+
+ADDRESS = 0xC800
+Endian = Literal["little", "big"]
+
+
+def emulator_with(memory: bytes) -> FakeEmulator:
+    emulator = FakeEmulator()
+    for offset, byte in enumerate(memory):
+        emulator.write(ADDRESS + offset, byte)
+    return emulator
+
+
+def place(spec: VariableSpec, *, address: int = ADDRESS, is_colour: bool = False) -> Variable:
+    return place_variable(
+        "it", spec, Location(address, spec.bank), rom=FAKE_ROM, is_colour=is_colour
+    )
+
+
+def read(memory: bytes, **spec: object) -> int:
+    variable = place(VariableSpec.model_validate({"address": ADDRESS, **spec}))
+    return variable.read(emulator_with(memory))
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_bytes", "signed"),
+    [
+        ("u8", 1, False),
+        ("u16", 2, False),
+        ("u24", 3, False),
+        ("u32", 4, False),
+        ("s8", 1, True),
+        ("s16", 2, True),
+    ],
+)
+@given(memory=st.binary(min_size=4, max_size=4), endian=st.sampled_from(["little", "big"]))
+def test_integers_are_read_as_python_reads_them(
+    kind: str, n_bytes: int, signed: bool, memory: bytes, endian: Endian
+) -> None:
+    expected = int.from_bytes(memory[:n_bytes], endian, signed=signed)
+    assert read(memory, type=kind, endian=endian) == expected
+
+
+@given(st.integers(1, 4), st.data(), st.sampled_from(["little", "big"]))
+def test_bcd_is_the_decimal_number_its_nibbles_spell(
+    n_bytes: int, data: st.DataObject, endian: Endian
+) -> None:
+    number = data.draw(st.integers(0, 100**n_bytes - 1))
+    memory = bytes.fromhex(str(number).zfill(2 * n_bytes))  # "1234" is the bytes 0x12 0x34
+    memory = memory if endian == "big" else memory[::-1]
+    assert read(memory, type="bcd", bytes=n_bytes, endian=endian) == number
+
+
+@given(st.integers(0, 255), st.integers(0, 7))
+def test_a_bit_is_the_digit_of_the_binary_number(byte: int, bit: int) -> None:
+    assert read(bytes([byte]), type="bit", bit=bit) == int(f"{byte:08b}"[7 - bit])
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["u8", "u16", "u24", "u32"]), st.booleans())
+def test_what_is_written_is_read_back_in_its_width(value: int, kind: str, big: bool) -> None:
+    spec = VariableSpec.model_validate(
+        {"address": ADDRESS, "type": kind, "endian": "big" if big else "little"}
+    )
+    variable, emulator = place(spec), emulator_with(bytes(5))
+    variable.write(emulator, value)
+    assert variable.read(emulator) == value % 256**spec.n_bytes
+    assert emulator.read(ADDRESS + spec.n_bytes) == 0, "the byte after it is not touched"
+
+
+@pytest.mark.parametrize(
+    ("address", "bank", "is_colour", "expected"),
+    [
+        (0xC000, None, False, None),
+        (0xC000, 0, True, None),
+        (0xD000, 1, False, None),
+        (0xD000, 0, False, None),
+        (0xD000, 5, True, 5),
+        (0xD000, None, True, None),
+        (0x8000, 1, True, 1),
+        (0x8000, 0, False, None),
+        (0xFF80, 0, True, None),
+        (0xFFFE, None, False, None),
+    ],
+)
+def test_the_bank_is_named_only_where_there_are_several(
+    address: int, bank: int | None, is_colour: bool, expected: int | None
+) -> None:
+    spec = VariableSpec(address=address, bank=bank)
+    assert place(spec, address=address, is_colour=is_colour).bank == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "bank", "kind", "says"),
+    [
+        (0x4000, None, "u8", "is in ROM"),
+        (0x7FFF, None, "u16", "is in ROM"),
+        (0xA000, None, "u8", "this cartridge has none"),
+        (0xE123, None, "u8", "use 0xC123 instead"),
+        (0x9FFF, None, "u16", "reach beyond the video RAM"),
+        (0xDFFF, None, "u16", "reach beyond"),
+        (0xFFFF, None, "u16", "reach beyond the high memory"),
+        (0x8000, 1, "u8", "bank 0 here, not 1"),
+        (0xD000, 2, "u8", "banks 0 to 1 here, not 2"),
+    ],
+)
+def test_places_where_no_variable_can_be_are_refused(
+    address: int, bank: int | None, kind: str, says: str
+) -> None:
+    spec = VariableSpec.model_validate({"address": address, "bank": bank, "type": kind})
+    with pytest.raises(ValueError, match=says):
+        place(spec, address=address)
+
+
+def test_a_number_may_cross_the_two_halves_of_work_ram() -> None:
+    spec = VariableSpec(address=0xCFFF, type="u16")
+    assert place(spec, address=0xCFFF).n_bytes == 2
