@@ -264,9 +264,10 @@ def glyph(letter: str, shade: int = 3, ground: int = SKY) -> Picture:
 def bar(filled: int, *, mirrored: bool) -> Picture:
     """Eight columns of a health bar, `filled` of them full."""
     tile = blank(8, 8, 3)
-    for y in range(1, 7):
+    for y in range(1, 6):
         for x in range(8):
-            tile[y][x] = (1 if y == 6 else 0) if x < filled else 3
+            tile[y][x] = (1 if y == 5 else 0) if x < filled else 3
+    tile[7] = [SKY] * 8  # keeps the bar apart from the names
     return [row[::-1] for row in tile] if mirrored else tile
 
 

@@ -17,7 +17,7 @@ enum scene { TITLE, SELECT, FIGHT };
 uint8_t scene;
 static uint8_t scene_frames;
 
-static const char *const level_lines[LEVELS] = {"> LEVEL 1 PAWN <", "> LEVEL 2 ROOK <", "> LEVEL 3 KING <"};
+static const char *const level_lines[LEVELS] = {"> LEVEL 1 PAWN", "> LEVEL 2 ROOK", "> LEVEL 3 KING"};
 
 static void begin_scene(uint8_t next) {
     scene = next;

@@ -294,7 +294,7 @@ uint8_t match_update(void) {
             if (phase_frames == RESULT_FRAMES) {
                 screen_centre(ROW_BANNER, fight_result == RESULT_WON ? "YOU WIN" : "YOU LOSE");
             } else if (phase_frames == PLAY_AGAIN_FRAMES) {
-                screen_centre(ROW_HINT, "START  PLAY AGAIN");
+                screen_centre(ROW_HINT, "AGAIN? PRESS START");
             } else if (phase_frames > PLAY_AGAIN_FRAMES && buttons_pressed & BUTTON_START) {
                 return 1;
             }
