@@ -15,9 +15,6 @@ from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
 
 Pixels = NDArray[np.uint8]
 
-# indexed by the sum of four values of `pixel >> 6`, which is 3 - shade for each of the four shades
-_HALF_GREY = (255 - 85 * (12 - np.arange(13)) // 4).astype(np.uint8)
-
 
 @dataclass(frozen=True)
 class Crop:
@@ -81,9 +78,21 @@ def frame_shape(
 
 
 def _four_shades_half(shades: Pixels) -> Pixels:
-    quarter = shades >> 6
-    rows = quarter[0::2] + quarter[1::2]
-    return _HALF_GREY.take(rows[:, 0::2] + rows[:, 1::2])[None]
+    """255 - 85 S // 4 in bytes alone, which takes half the time of a table look-up.
+
+    A pixel is 85 q with q = 3 - shade. Sums of four pixels wrap around, yet 85 x 253 = 1 modulo
+    256, so 253 times the sum is Q, the sum of the four q; and the level is
+    (85 Q + 3) // 4 = 21 Q + (Q + 3) // 4.
+    """
+    plane = shades.copy()
+    pairs = (plane[0::2] + plane[1::2]).view(np.uint16)  # the bytes of two neighbours
+    quarters = (pairs + (pairs >> 8)).astype(np.uint8)
+    quarters *= 253
+    levels = quarters * 21
+    quarters += 3
+    quarters >>= 2
+    levels += quarters
+    return levels[None]
 
 
 def _luma(part: Pixels) -> Pixels:
