@@ -1,0 +1,60 @@
+"""What a training will do, counted as SB3 counts."""
+
+from dataclasses import dataclass
+
+from game_rl.config.schema import RunConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingArithmetic:
+    """Numbers of a run that starts at timestep 0 and is not cut short.
+
+    SB3 collects whole rollouts until `total_timesteps` is reached, so the last one may overshoot.
+    Between an update and the next rollout, at timestep n, something that is due every k timesteps
+    happens if n // k has grown since the last such moment.
+
+    Attributes:
+        timesteps_per_update: of all envs together, one rollout.
+        updates: rollouts, each followed by an update of the network.
+        final_timesteps: where the run ends, at least the config's total_timesteps.
+        gradient_steps_per_update: at most; `target_kl` may end an update sooner.
+        checkpoints: the periodic ones, and the final state if it is not one of them.
+        evaluations: the periodic ones; the final evaluation of the best policy is not counted.
+    """
+
+    timesteps_per_update: int
+    updates: int
+    final_timesteps: int
+    minibatches_per_epoch: int
+    last_minibatch: int
+    gradient_steps_per_update: int
+    checkpoints: int
+    evaluations: int
+
+
+def training_arithmetic(config: RunConfig) -> TrainingArithmetic:
+    rollout = config.rollout_timesteps
+    updates = _divide_up(config.total_timesteps, rollout)
+    final = updates * rollout
+    minibatches = _divide_up(rollout, config.algorithm.batch_size)
+    every = config.checkpoints.every_timesteps
+    final_is_periodic = final // every > (final - rollout) // every
+    return TrainingArithmetic(
+        timesteps_per_update=rollout,
+        updates=updates,
+        final_timesteps=final,
+        minibatches_per_epoch=minibatches,
+        last_minibatch=rollout - (minibatches - 1) * config.algorithm.batch_size,
+        gradient_steps_per_update=config.algorithm.n_epochs * minibatches,
+        checkpoints=_times_due(every, final, updates) + (not final_is_periodic),
+        evaluations=_times_due(config.evaluation.every_timesteps, final, updates),
+    )
+
+
+def _times_due(every: int, final: int, updates: int) -> int:
+    """At most once after an update, and once for each multiple that was crossed."""
+    return min(updates, final // every)
+
+
+def _divide_up(whole: int, part: int) -> int:
+    return -(-whole // part)

@@ -1,0 +1,52 @@
+"""Measured constants of the estimate, each with where it comes from.
+
+`python -m benchmarks.preflight_accuracy` measures real runs against the estimate that they make;
+run it when Python, torch, SB3 or the operating system change by a major version.
+
+Measured on Linux 6 (x86-64, glibc), Python 3.11, torch 2.13 (CPU build), SB3 2.9, PyBoy 2.8.
+MB = 10^6 bytes, proportional set size.
+"""
+
+from game_rl.resources import GIB, MIB
+
+# The training process with torch, SB3, TensorBoard and PyBoy imported and a first network made,
+# and the small processes that Python starts beside it (forkserver, resource tracker).
+MAIN_PROCESS_BYTES = 345_000_000
+# Code, threads and buffers of torch that the first update brings in.
+FIRST_UPDATE_BYTES = 35_000_000
+# Each process that runs emulators: Python, NumPy, PyBoy, less the pages shared with the others.
+WORKER_BYTES = 30_000_000
+# Each emulator and its environment, without the ROM.
+EMULATOR_BYTES = 2_500_000
+
+# glibc gives blocks from this size up back to the system when they are freed; smaller ones stay
+# in the process, ready for use again (mallopt(3), M_MMAP_THRESHOLD, after it has grown by itself).
+ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
+
+# A clip in the making holds each picture as RGB, as 32-bit codes and enlarged with a palette.
+RECORDED_PICTURE_BYTES = 160 * 144 * (3 + 4 + 4)
+
+# Not measured here but reported: the CUDA context with its kernels on the GPU and in the process
+# (discuss.pytorch.org/t/73021 says 723 MiB on the GPU), and what cuDNN and the caching allocator
+# take on top of the tensors. torch.cuda.max_memory_reserved() of a run tells.
+CUDA_CONTEXT_BYTES = 700_000_000
+CUDA_HOST_BYTES = 1_000_000_000
+CUDA_ALLOCATOR_FACTOR = 1.15
+
+# On disk: tensors' file format around the numbers of one checkpoint, its state and its manifest.
+CHECKPOINT_OVERHEAD_BYTES = 24_000
+# TensorBoard's curves for one update and for one evaluation, and for opening the file.
+TENSORBOARD_UPDATE_BYTES = 1_500
+TENSORBOARD_EVALUATION_BYTES = 200
+TENSORBOARD_FILE_BYTES = 100
+EVALUATION_ROW_BYTES = 60
+# config.yaml, preflight.json, footprint.json
+RUN_FILES_BYTES = 8_000
+# One picture of a clip of a Game Boy game, enlarged twice.
+PICTURE_BYTES = {"gif": 2_500, "mp4": 1_500}
+
+# What must stay free for a verdict of "fits": for other programs, and for what no formula sees.
+RAM_MARGIN_FRACTION = 0.10
+RAM_MARGIN_BYTES = 512 * MIB
+VRAM_MARGIN_FRACTION = 0.05
+DISK_MARGIN_BYTES = GIB

@@ -1,0 +1,100 @@
+"""Changing one key of a config, and the smallest such change after which something holds."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+from pydantic import ValidationError
+
+from game_rl.config.schema import RunConfig
+
+_NEIGHBOURS = 64  # values tried where the first one is not a valid config
+
+
+@dataclass(frozen=True)
+class Fix:
+    """Set `key` of the config to `value`."""
+
+    key: str
+    value: int | str
+
+
+Holds = Callable[[RunConfig], bool]
+
+
+def apply_fix(config: RunConfig, fix: Fix) -> RunConfig | None:
+    """The changed config, or None if that is not a valid one."""
+    tree: dict[str, Any] = config.model_dump()
+    *sections, last = fix.key.split(".")
+    section = tree
+    for name in sections:
+        section = section[name]
+    section[last] = fix.value
+    try:
+        return RunConfig.model_validate(tree)
+    except ValidationError:
+        return None
+
+
+def first_fix(config: RunConfig, fixes: Iterable[Fix], holds: Holds) -> Fix | None:
+    """The first of `fixes` that is valid and after which `holds` is true."""
+    for fix in fixes:
+        changed = apply_fix(config, fix)
+        if changed is not None and holds(changed):
+            return fix
+    return None
+
+
+def smallest_fix(
+    config: RunConfig, key: str, values: Sequence[int | str], holds: Holds
+) -> Fix | None:
+    """The first of `values` that is valid and after which `holds` is true.
+
+    From some value on, all must hold: they are searched by halving.
+    """
+
+    def is_good(value: int | str) -> bool:
+        changed = apply_fix(config, Fix(key, value))
+        return changed is None or holds(changed)
+
+    start = bisect_left(values, True, key=is_good)
+    nearby = (Fix(key, value) for value in values[start : start + _NEIGHBOURS])
+    return first_fix(config, nearby, holds)
+
+
+def smaller_batch_sizes(config: RunConfig) -> Sequence[int]:
+    """Divisors of the rollout below the present batch size, the largest first."""
+    rollout, batch = config.rollout_timesteps, config.algorithm.batch_size
+    below = range(min(batch, rollout) - 1, 1, -1)
+    return [size for size in below if rollout % size == 0]
+
+
+def smaller_n_steps(config: RunConfig) -> Sequence[int]:
+    """Below the present n_steps, such that batches still divide the rollout; largest first."""
+    step = n_steps_unit(config)
+    largest = (config.algorithm.n_steps - 1) // step * step
+    return range(largest, 0, -step)
+
+
+def n_steps_unit(config: RunConfig) -> int:
+    """n_steps must be a multiple of this for batches to divide the rollout."""
+    batch = config.algorithm.batch_size
+    return batch // gcd(batch, config.env.n_envs)
+
+
+def n_envs_unit(config: RunConfig) -> int:
+    batch = config.algorithm.batch_size
+    return batch // gcd(batch, config.algorithm.n_steps)
+
+
+def smaller_n_envs(config: RunConfig) -> Sequence[int]:
+    unit = n_envs_unit(config)
+    return range((config.env.n_envs - 1) // unit * unit, 0, -unit)
+
+
+def larger_n_envs(config: RunConfig, most: int) -> Sequence[int]:
+    """Above the present n_envs and up to `most`; largest first."""
+    unit = n_envs_unit(config)
+    return range(most // unit * unit, config.env.n_envs, -unit)

@@ -1,0 +1,71 @@
+"""The run directory over the whole run."""
+
+from bisect import bisect_left
+
+from game_rl.config.schema import RunConfig
+from game_rl.preflight import calibration
+from game_rl.preflight.arithmetic import TrainingArithmetic
+from game_rl.preflight.facts import RunFacts
+from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
+from game_rl.preflight.memory import network_of
+
+
+def disk_footprint(
+    config: RunConfig, facts: RunFacts, training: TrainingArithmetic
+) -> DiskFootprint:
+    checkpoint = checkpoint_bytes(config, facts)
+    kept = min(config.checkpoints.keep_last, training.checkpoints)
+    logs = _tensorboard_bytes(training) + training.evaluations * calibration.EVALUATION_ROW_BYTES
+    parts = (
+        Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", kept * checkpoint),
+        Part("best checkpoint", checkpoint),
+        Part("TensorBoard and tables", logs + calibration.RUN_FILES_BYTES),
+        Part("clip", _clip_bytes(config, facts)),
+    )
+    return DiskFootprint(
+        parts=parts,
+        checkpoint_bytes=checkpoint,
+        momentary_bytes=checkpoint,
+        log_bytes_per_update=logs / training.updates,
+    )
+
+
+def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
+    """Weights and Adam's two moments; gradients are not saved."""
+    weights = network_of(config, facts).weights_bytes
+    return 3 * weights + calibration.CHECKPOINT_OVERHEAD_BYTES
+
+
+def _tensorboard_bytes(training: TrainingArithmetic) -> int:
+    return (
+        calibration.TENSORBOARD_FILE_BYTES
+        + training.updates * calibration.TENSORBOARD_UPDATE_BYTES
+        + training.evaluations * calibration.TENSORBOARD_EVALUATION_BYTES
+    )
+
+
+def _clip_bytes(config: RunConfig, facts: RunFacts) -> int:
+    pictures = config.recording.episodes * facts.episode_timesteps
+    return pictures * calibration.PICTURE_BYTES[config.recording.format]
+
+
+def timestep_of_full_disk(config: RunConfig, footprint: Footprint, free_bytes: int) -> int | None:
+    """When a write fails for want of space; None if all of them fit."""
+    disk, training = footprint.disk, footprint.training
+    rollout = training.timesteps_per_update
+
+    def needed(update: int) -> float:
+        timesteps = update * rollout
+        saved = min(config.checkpoints.keep_last, timesteps // config.checkpoints.every_timesteps)
+        best = timesteps >= config.evaluation.every_timesteps
+        is_writing = saved or best
+        checkpoints = (saved + best) * disk.checkpoint_bytes
+        return checkpoints + is_writing * disk.momentary_bytes + update * disk.log_bytes_per_update
+
+    updates = range(1, training.updates + 1)
+    first = bisect_left(updates, True, key=lambda update: needed(update) > free_bytes)
+    if first < len(updates):
+        return updates[first] * rollout
+    if disk.bytes + disk.momentary_bytes > free_bytes:
+        return training.final_timesteps  # the last checkpoint or the clip
+    return None

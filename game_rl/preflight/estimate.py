@@ -1,0 +1,19 @@
+"""From a config to a footprint: no torch, no emulator, no time."""
+
+from game_rl.config.schema import RunConfig
+from game_rl.preflight.arithmetic import training_arithmetic
+from game_rl.preflight.disk import disk_footprint
+from game_rl.preflight.facts import RunFacts
+from game_rl.preflight.footprint import Footprint
+from game_rl.preflight.memory import ram_footprint, vram_footprint
+
+
+def estimate(config: RunConfig, facts: RunFacts) -> Footprint:
+    """Memory by phase, disk at the end, and the arithmetic of the training."""
+    training = training_arithmetic(config)
+    return Footprint(
+        ram=ram_footprint(config, facts),
+        vram=vram_footprint(config, facts),
+        disk=disk_footprint(config, facts, training),
+        training=training,
+    )

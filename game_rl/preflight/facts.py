@@ -1,0 +1,66 @@
+"""What an estimate needs beside the config, as plain numbers."""
+
+from dataclasses import dataclass
+
+from game_rl.config.image_size import check_image_size
+from game_rl.config.schema import RunConfig
+from game_rl.envs.frames import Crop, frame_shape
+from game_rl.games.definition import Game
+from game_rl.preflight.probe import EpisodeLengths
+from game_rl.resources import Machine
+
+# A recorded episode whose length nobody measured: fights and levels of arcade games take 100 to
+# 500 timesteps of four frames, 7 to 33 seconds.
+_USUAL_EPISODE_TIMESTEPS = 250
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    """A game and a machine as numbers.
+
+    Attributes:
+        crop: the part of the screen that the agent sees.
+        cpus: workers that a run starts unless its config says how many.
+        uses_gpu: the network is on the GPU.
+        episode_timesteps: usual length of an episode, measured or assumed.
+    """
+
+    crop: Crop
+    n_actions: int
+    four_shades: bool
+    rom_bytes: int
+    cpus: int
+    uses_gpu: bool
+    episode_timesteps: int
+
+
+def run_facts(
+    config: RunConfig, game: Game, machine: Machine, probe: EpisodeLengths | None = None
+) -> RunFacts:
+    """Numbers of this game and machine for `estimate`.
+
+    Raises:
+        ConfigError: the network cannot take pictures of this size.
+    """
+    crop = Crop(**game.definition.observation.crop.model_dump())
+    _check_picture(config, crop)
+    longest = config.env.max_episode_timesteps or _USUAL_EPISODE_TIMESTEPS
+    usual = min(longest, _USUAL_EPISODE_TIMESTEPS) if probe is None else round(probe.median)
+    wants_gpu = config.device.startswith("cuda")
+    return RunFacts(
+        crop=crop,
+        n_actions=len(game.action_names),
+        four_shades=not game.is_colour,
+        rom_bytes=len(game.rom.data),
+        cpus=machine.cpus,
+        uses_gpu=wants_gpu or (config.device == "auto" and machine.vram_bytes is not None),
+        episode_timesteps=usual,
+    )
+
+
+def _check_picture(config: RunConfig, crop: Crop) -> None:
+    observation = config.env.observation
+    channels, height, width = frame_shape(
+        size=observation.size, colour=observation.colour, crop=crop
+    )
+    check_image_size(height, width, channels=channels * config.env.frame_stack)

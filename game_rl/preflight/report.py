@@ -1,0 +1,119 @@
+"""The preflight's answer: as JSON for programs; preflight/table.py is for people."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import RenderableType
+
+from game_rl.config.schema import RunConfig
+from game_rl.games.definition import Game
+from game_rl.preflight.estimate import estimate
+from game_rl.preflight.facts import RunFacts, run_facts
+from game_rl.preflight.findings import Finding, Situation, check
+from game_rl.preflight.footprint import Footprint, MemoryFootprint, Part
+from game_rl.preflight.probe import EpisodeLengths
+from game_rl.preflight.table import report_table
+from game_rl.preflight.verdict import Verdict, verdict
+from game_rl.resources import Machine, format_bytes
+
+
+@dataclass(frozen=True)
+class Report:
+    """Whether a run fits a machine, what it takes, and what to change."""
+
+    verdict: Verdict
+    machine: Machine
+    footprint: Footprint
+    findings: tuple[Finding, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; the parts of RAM and VRAM are those of the peak phase and sum to the peak.
+
+        `disk.parts` sum to what the run directory holds when the run has ended.
+        """
+        disk, training, machine = self.footprint.disk, self.footprint.training, self.machine
+        vram = self.footprint.vram
+        return {
+            "verdict": self.verdict,
+            "ram": _memory_json(self.footprint.ram, machine.ram_available_bytes),
+            "vram": _memory_json(vram, machine.vram_available_bytes or 0) if vram else None,
+            "disk": {
+                "predicted_total_bytes": disk.bytes,
+                "free_bytes": machine.disk_free_bytes,
+                "parts": _parts_json(disk.parts),
+            },
+            "training": {
+                "timesteps_per_update": training.timesteps_per_update,
+                "updates": training.updates,
+                "minibatches_per_epoch": training.minibatches_per_epoch,
+                "gradient_steps_per_update": training.gradient_steps_per_update,
+                "checkpoints": training.checkpoints,
+                "evaluations": training.evaluations,
+            },
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+
+def preflight(
+    config: RunConfig, game: Game, machine: Machine, *, probe: EpisodeLengths | None = None
+) -> Report:
+    """Estimate, compare with the machine, and look for what could be better."""
+    return report_of(config, run_facts(config, game, machine, probe), machine, probe=probe)
+
+
+def report_of(
+    config: RunConfig, facts: RunFacts, machine: Machine, *, probe: EpisodeLengths | None = None
+) -> Report:
+    footprint = estimate(config, facts)
+    situation = Situation(
+        config=config, facts=facts, machine=machine, footprint=footprint, probe=probe
+    )
+    return Report(verdict(footprint, machine), machine, footprint, check(situation))
+
+
+def render_report(report: Report) -> RenderableType:
+    """What a person reads: the verdict, the peak, the disk, the arithmetic, what to change."""
+    return report_table(report.verdict, report.machine, report.footprint, report.findings)
+
+
+def compare_footprint(
+    report: Report, *, ram_peak_bytes: int, disk_bytes: int
+) -> dict[str, dict[str, int | float]]:
+    """Predicted against measured, as footprint.json has it; `error` is predicted / measured - 1."""
+    predicted = report.footprint
+    return {
+        "ram_peak_bytes": _compare(predicted.ram.peak.bytes, ram_peak_bytes),
+        "disk_total_bytes": _compare(predicted.disk.bytes, disk_bytes),
+    }
+
+
+def footprint_line(footprint: dict[str, dict[str, int | float]]) -> str:
+    """One line for the summary of a run."""
+    words = []
+    for name, key in (("RAM", "ram_peak_bytes"), ("disk", "disk_total_bytes")):
+        numbers = footprint[key]
+        predicted, measured = int(numbers["predicted"]), int(numbers["measured"])
+        words.append(
+            f"{name} {format_bytes(measured)} measured, {format_bytes(predicted)} predicted "
+            f"({numbers['error']:+.1%})"
+        )
+    return "; ".join(words)
+
+
+def _compare(predicted: int, measured: int) -> dict[str, int | float]:
+    error = predicted / measured - 1 if measured else 0.0
+    return {"predicted": predicted, "measured": measured, "error": round(error, 4)}
+
+
+def _memory_json(memory: MemoryFootprint, limit_bytes: int) -> dict[str, Any]:
+    peak = memory.peak
+    return {
+        "predicted_peak_bytes": peak.bytes,
+        "limit_bytes": limit_bytes,
+        "peak_phase": peak.name,
+        "parts": _parts_json(peak.parts),
+    }
+
+
+def _parts_json(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
+    return [asdict(part) for part in parts]

@@ -1,0 +1,104 @@
+"""A report for people: the verdict first, then what is large, then what to change."""
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from game_rl.preflight.findings import Finding
+from game_rl.preflight.footprint import Footprint, MemoryFootprint, Part
+from game_rl.preflight.verdict import Verdict
+from game_rl.resources import Machine, format_bytes
+
+_VERDICTS: dict[Verdict, tuple[str, str]] = {
+    "fits": ("FITS", "bold green"),
+    "tight": ("TIGHT", "bold yellow"),
+    "does_not_fit": ("DOES NOT FIT", "bold red"),
+}
+_SEVERITIES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+_BAR_WIDTH = 20
+_SMALL_SHARE = 0.02  # parts below this share of the whole are summed up as "other"
+
+
+def report_table(
+    verdict: Verdict, machine: Machine, footprint: Footprint, findings: tuple[Finding, ...]
+) -> RenderableType:
+    return Group(
+        _headline(verdict, footprint, machine),
+        _resources(footprint, machine),
+        _training(footprint),
+        *(_finding(finding) for finding in findings),
+    )
+
+
+def _headline(verdict: Verdict, footprint: Footprint, machine: Machine) -> Text:
+    words, style = _VERDICTS[verdict]
+    peak = footprint.ram.peak
+    vram = f", {format_bytes(machine.vram_bytes)} VRAM" if machine.vram_bytes else ", no GPU"
+    return Text.assemble(
+        (words, style),
+        f"  {machine.cpus} CPUs, {format_bytes(machine.ram_bytes)} RAM{vram}; ",
+        f"memory peaks in the phase {peak.name!r}",
+    )
+
+
+def _resources(footprint: Footprint, machine: Machine) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for _ in range(2):
+        table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column()
+    _add_memory(table, "RAM", footprint.ram, machine.ram_available_bytes)
+    if footprint.vram is not None:
+        _add_memory(table, "VRAM", footprint.vram, machine.vram_available_bytes or 0)
+    disk = footprint.disk
+    _add_whole(table, "disk", disk.bytes, machine.disk_free_bytes)
+    _add_parts(table, disk.parts, disk.bytes)
+    table.add_row("", "  while a checkpoint is written", f"+{format_bytes(disk.momentary_bytes)}")
+    return table
+
+
+def _add_memory(table: Table, name: str, memory: MemoryFootprint, limit: int) -> None:
+    _add_whole(table, name, memory.peak.bytes, limit)
+    _add_parts(table, memory.peak.parts, memory.peak.bytes)
+
+
+def _add_whole(table: Table, name: str, size: int, limit: int) -> None:
+    share = size / limit if limit else 1.0
+    style = "red" if share > 1 else "yellow" if share > 0.9 else "green"
+    filled = min(_BAR_WIDTH, round(share * _BAR_WIDTH))
+    bar = Text.assemble(("█" * filled, style), ("░" * (_BAR_WIDTH - filled), "dim"))
+    table.add_row(
+        Text(name, style="bold"),
+        bar,
+        Text(format_bytes(size), style="bold"),
+        f"of {format_bytes(limit)} ({share:.0%})",
+    )
+
+
+def _add_parts(table: Table, parts: tuple[Part, ...], whole: int) -> None:
+    large = [part for part in parts if part.bytes >= _SMALL_SHARE * whole]
+    rest = whole - sum(part.bytes for part in large)
+    for part in sorted(large, key=lambda part: part.bytes, reverse=True):
+        table.add_row("", f"  {part.name}", format_bytes(part.bytes))
+    if rest:
+        table.add_row("", "  other", format_bytes(rest))
+
+
+def _training(footprint: Footprint) -> Text:
+    t = footprint.training
+    return Text(
+        f"training  {t.updates:,} updates of {t.timesteps_per_update:,} timesteps; "
+        f"{t.gradient_steps_per_update:,} gradient steps in each "
+        f"({t.minibatches_per_epoch:,} minibatches an epoch); "
+        f"{t.checkpoints:,} checkpoints, {t.evaluations:,} evaluations"
+    )
+
+
+def _finding(finding: Finding) -> Text:
+    text = Text.assemble(
+        (finding.severity, _SEVERITIES[finding.severity]), f" {finding.key}: {finding.message}"
+    )
+    if finding.fix is not None:
+        text.append("\n  → ")
+        text.append(f"--set {finding.fix.key}={finding.fix.value}", style="bold")
+    return text
