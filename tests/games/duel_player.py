@@ -22,13 +22,14 @@ ACTIONS: dict[str, list[str]] = GAME["actions"]
 SYMBOLS = {
     name: int(place.split(":")[1], 16)
     for place, name in (
-        line.split() for line in (FOLDER / GAME["symbols"]).read_text().splitlines() if ";" not in line
+        line.split()
+        for line in (FOLDER / GAME["symbols"]).read_text().splitlines()
+        if not line.startswith(";")
     )
 }
 FRAME_SKIP = 4
-BOOT_FRAMES = 70
 LONGEST_FIGHT = 600
-STAND, WALK, BLOCK, JUMP, PUNCH, KICK, JUMP_KICK, LAND, HIT, GUARD_STUN, KNOCKED_OUT, WIN = range(12)
+STAND, WALK, BLOCK, JUMP, PUNCH, KICK, JUMP_KICK, LAND = range(8)  # fighter.h has the rest
 NO_PHASE, STARTUP, ACTIVE, RECOVERY = range(4)
 
 
@@ -105,7 +106,7 @@ def start_state(level: int) -> bytes:
     return state
 
 
-# A player is a function of the console, the timestep and a generator, and returns the name of an action.
+# A player gets the console, the timestep and a generator, and returns the name of an action.
 Player = Callable[[Duel, int, np.random.Generator], str]
 
 
@@ -127,9 +128,7 @@ def fight(duel: Duel, player: Player, level: int, seed: int) -> Fight:
     while duel["fight_result"] == 0 and timesteps < LONGEST_FIGHT:
         duel.step(player(duel, timesteps, rng))
         timesteps += 1
-    return Fight(
-        duel["fight_result"], timesteps, (duel["player_rounds"], duel["opponent_rounds"])
-    )
+    return Fight(duel["fight_result"], timesteps, (duel["player_rounds"], duel["opponent_rounds"]))
 
 
 def fights(duel: Duel, player: Player, level: int, count: int) -> Iterator[Fight]:
@@ -138,24 +137,22 @@ def fights(duel: Duel, player: Player, level: int, count: int) -> Iterator[Fight
         yield fight(duel, player, level, int(seed))
 
 
-def random_player(duel: Duel, timestep: int, rng: np.random.Generator) -> str:
+def random_player(_duel: Duel, _timestep: int, rng: np.random.Generator) -> str:
     return list(ACTIONS)[rng.integers(len(ACTIONS))]
 
 
 def cycle(*actions: str) -> Player:
     """Plays the actions in turn, for ever."""
-    return lambda duel, timestep, rng: actions[timestep % len(actions)]
+    return lambda _duel, timestep, _rng: actions[timestep % len(actions)]
 
 
-def visible(duel: Duel) -> tuple[int, int, int, int]:
-    """What a person sees: the distance, the opponent's pose, the phase of its attack and how high it is."""
+def sensible_player(duel: Duel, _timestep: int, _rng: np.random.Generator) -> str:
+    """Blocks what comes, strikes into recoveries, and otherwise waits just out of reach.
+
+    It uses what a picture shows: the distance, the opponent's pose, and the wall behind the player.
+    """
     gap = duel["opponent_x"] - duel["player_x"]
-    return gap, duel["opponent_state"], duel["opponent_phase"], duel["opponent_height"]
-
-
-def sensible_player(duel: Duel, timestep: int, rng: np.random.Generator) -> str:
-    """Blocks what comes, strikes into recoveries, and otherwise waits just out of reach."""
-    gap, state, phase, height = visible(duel)
+    state, phase = duel["opponent_state"], duel["opponent_phase"]
     attacks = state in (PUNCH, KICK, JUMP_KICK) and phase in (STARTUP, ACTIVE)
     if state == JUMP or (attacks and gap < 60):
         return "block"

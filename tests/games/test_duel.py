@@ -1,4 +1,4 @@
-"""The bundled game, played: its rules, its balance, its file of variables, and that its source gives its ROM."""
+"""The bundled game, played: its rules, its balance, and that its source gives its ROM."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def test_rom_is_the_one_that_the_game_file_names() -> None:
 
 def test_header_has_a_title_both_checksums_and_no_logo() -> None:
     rom = (FOLDER / "duel.gb").read_bytes()
-    assert len(rom) == 32 * 1024 and rom[0x147:0x14A] == bytes(3)
+    assert len(rom) == 32 * 1024
+    assert rom[0x147:0x14A] == bytes(3)
     assert rom[0x134:0x144] == b"DUEL".ljust(16, b"\0")
     check = 0
     for byte in rom[0x134:0x14D]:
@@ -119,7 +120,8 @@ def test_result_stays_for_two_seconds_and_then_start_leads_to_another_fight(duel
     duel.hold([])
     for _ in range(120):
         duel.run(1)
-        assert duel["fight_result"] == WON and duel["player_rounds"] == 2
+        assert duel["fight_result"] == WON
+        assert duel["player_rounds"] == 2
     duel.run(120)
     for _ in range(2):  # the question, then the level
         duel.run_script([{"hold": ["start"], "frames": 4}, {"wait": 12}])
@@ -134,7 +136,8 @@ def test_rounds_and_result_change_in_the_same_frame(duel: Duel) -> None:
         before = duel["opponent_rounds"]
         duel.run(1)
         if duel["opponent_rounds"] == 2:
-            assert before == 1 and duel["fight_result"] == LOST
+            assert before == 1
+            assert duel["fight_result"] == LOST
             return
         assert duel["fight_result"] == RUNNING
     pytest.fail("the fight did not end")
@@ -224,7 +227,8 @@ def test_another_seed_gives_another_fight(duel: Duel, level: int) -> None:
 def test_seed_zero_does_not_stop_the_generator(duel: Duel) -> None:
     seeds = [row[-1] for row in trace(duel, 1, 0, 100)]
     assert list(GAME["variables"])[-1] == "rng_seed"
-    assert seeds[-1] != 0 and len(set(seeds)) > 10
+    assert seeds[-1] != 0
+    assert len(set(seeds)) > 10
 
 
 # --- what the buttons do, and what is seen ---
@@ -299,9 +303,7 @@ def test_video_memory_is_left_alone_while_the_picture_is_drawn(duel: Duel) -> No
     )
     address = int(symbol.split(":")[1], 16)
     duel.run_script(GAME["start_states"]["level_3"]["script"])
-    duel.pyboy.hook_register(
-        0, address, lambda _: lines.append(duel.pyboy.memory[0xFF44]), None
-    )
+    duel.pyboy.hook_register(0, address, lambda _: lines.append(duel.pyboy.memory[0xFF44]), None)
     rng = np.random.default_rng(0)
     for timestep in range(300):
         duel.step(random_player(duel, timestep, rng))
@@ -320,7 +322,9 @@ def test_random_buttons_win_less_than_a_fifth(duel: Duel, level: int) -> None:
 
 
 def test_a_sensible_player_wins_and_each_level_is_harder(duel: Duel) -> None:
-    played = {level: play(duel, sensible_player, level, 60 if level == 1 else 30) for level in LEVELS}
+    played = {
+        level: play(duel, sensible_player, level, 60 if level == 1 else 30) for level in LEVELS
+    }
     rates = {level: win_rate(fights_of_level) for level, fights_of_level in played.items()}
     assert rates[1] > 0.9
     assert rates[1] > rates[2] > rates[3]
@@ -334,7 +338,8 @@ def test_one_button_for_ever_does_not_win(duel: Duel, action: str) -> None:
 
 # The four that did best of the 36 pairs, measured over 20 fights each: 0.50, 0.35, 0.25, 0.15.
 @pytest.mark.parametrize(
-    "actions", [("kick", "jump_right"), ("block", "kick"), ("right", "kick"), ("punch", "jump_right")]
+    "actions",
+    [("kick", "jump_right"), ("block", "kick"), ("right", "kick"), ("punch", "jump_right")],
 )
 def test_two_buttons_in_turn_win_far_less_than_sense(duel: Duel, actions: tuple[str, str]) -> None:
     assert win_rate(play(duel, cycle(*actions), 1, 20)) < 0.7

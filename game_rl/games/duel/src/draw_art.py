@@ -1,20 +1,22 @@
-"""Draws every picture of the game and writes them as C: art.c and art.h in the folder that is named.
+"""Draws every picture of the game and writes them as C: art.c and art.h in the named folder.
 
-The fighters are skeletons: a pose is a set of joints, a style says how thick and how dark each part is. Two styles on one
-set of poses make two fighters who look different and reach equally far. Only integers are used, so that the same source
-gives the same ROM everywhere. Shades: 0 white (transparent in a sprite), 1 light, 2 dark, 3 black.
+The fighters are skeletons: a pose is a set of joints, a style says how thick and how dark each part
+is. Two styles on one set of poses make two fighters who look different and reach equally far. Only
+integers are used, so that the same source gives the same ROM everywhere. Shades: 0 white
+(transparent in a sprite), 1 light, 2 dark, 3 black.
 """
 
 from __future__ import annotations
 
 import sys
+from itertools import chain, pairwise
 from pathlib import Path
 
 Point = tuple[int, int]
 Picture = list[list[int]]
 Tile = tuple[tuple[int, ...], ...]
 
-# --- canvas ---------------------------------------------------------------------------------------------------------
+# --- canvas ---
 
 
 def blank(width: int, height: int, shade: int = 0) -> Picture:
@@ -38,7 +40,7 @@ def paint(
 ) -> None:
     """A thick line through the points of path, with a one-pixel outline around the whole of it."""
     height, width = len(picture), len(picture[0])
-    pairs = list(zip(path, path[1:], strict=False)) or [(path[0], path[0])]
+    pairs = list(pairwise(path)) or [(path[0], path[0])]
     inside = {
         (x, y)
         for y in range(-1, height + 1)
@@ -54,7 +56,7 @@ def paint(
                 picture[y][x] = value
 
 
-# --- fighters -------------------------------------------------------------------------------------------------------
+# --- fighters ---
 
 WIDTH, HEIGHT, CENTRE = 56, 48, 20  # canvas of one pose; CENTRE is the column of the fighter's x
 
@@ -127,8 +129,8 @@ POSES: dict[str, dict[str, list[Point]]] = {
     },
 }  # fmt: skip
 
-# The poses below always lie in video memory. The others are copied into one of a fighter's two buffers when they are
-# needed: the tiles of all poses (about 250 sprites) do not fit the 128 that the console can show.
+# These poses always lie in video memory. The others are copied into one of a fighter's two buffers
+# when they are needed: all poses are about 250 sprites, and the console can show 128.
 RESIDENT = ("STAND", "WALK_CLOSE", "WALK_WIDE", "PUNCH_WINDUP")
 BUFFER_SPRITES = 14
 
@@ -225,29 +227,49 @@ SPARKS = {
               "......31133.....", ".....3113.......", ".....3113.......", "......33........"],
 }  # fmt: skip
 
-# --- backgrounds ----------------------------------------------------------------------------------------------------
+# --- backgrounds ---
 
 FONT = {
-    "0": "00100 01110 11011 11011 11011 01110 00100", "1": "00110 01110 00110 00110 00110 00110 01111",
-    "2": "11110 00011 00011 01110 11000 11000 11111", "3": "11110 00011 00011 01110 00011 00011 11110",
-    "4": "11011 11011 11011 11111 00011 00011 00011", "5": "11111 11000 11000 11110 00011 00011 11110",
-    "6": "01110 11000 11000 11110 11011 11011 01110", "7": "11111 00011 00011 00110 00110 01100 01100",
-    "8": "01110 11011 11011 01110 11011 11011 01110", "9": "01110 11011 11011 01111 00011 00011 01110",
-    "A": "01110 11011 11011 11111 11011 11011 11011", "B": "11110 11011 11011 11110 11011 11011 11110",
-    "C": "01111 11000 11000 11000 11000 11000 01111", "D": "11110 11011 11011 11011 11011 11011 11110",
-    "E": "11111 11000 11000 11110 11000 11000 11111", "F": "11111 11000 11000 11110 11000 11000 11000",
-    "G": "01111 11000 11000 11011 11011 11011 01111", "H": "11011 11011 11011 11111 11011 11011 11011",
-    "I": "01111 00110 00110 00110 00110 00110 01111", "J": "00111 00011 00011 00011 00011 11011 01110",
-    "K": "11011 11011 11010 11100 11010 11011 11011", "L": "11000 11000 11000 11000 11000 11000 11111",
-    "M": "10001 11011 11111 11111 10101 10001 10001", "N": "10011 11011 11111 11111 11111 11011 11001",
-    "O": "01110 11011 11011 11011 11011 11011 01110", "P": "11110 11011 11011 11110 11000 11000 11000",
-    "Q": "01110 11011 11011 11011 11011 11010 01101", "R": "11110 11011 11011 11110 11010 11011 11011",
-    "S": "01111 11000 11000 01110 00011 00011 11110", "T": "11111 00110 00110 00110 00110 00110 00110",
-    "U": "11011 11011 11011 11011 11011 11011 01110", "V": "11011 11011 11011 11011 11011 01110 00100",
-    "W": "10001 10001 10101 11111 11111 11011 10001", "X": "11011 11011 01110 00100 01110 11011 11011",
-    "Y": "11011 11011 11011 01110 00110 00110 00110", "Z": "11111 00011 00110 01110 01100 11000 11111",
-    "!": "00110 00110 00110 00110 00000 00110 00110", ".": "00000 00000 00000 00000 00000 00110 00110",
-    "?": "01110 11011 00011 00110 00110 00000 00110", ">": "10000 11000 11100 11110 11100 11000 10000",
+    "0": "00100 01110 11011 11011 11011 01110 00100",
+    "1": "00110 01110 00110 00110 00110 00110 01111",
+    "2": "11110 00011 00011 01110 11000 11000 11111",
+    "3": "11110 00011 00011 01110 00011 00011 11110",
+    "4": "11011 11011 11011 11111 00011 00011 00011",
+    "5": "11111 11000 11000 11110 00011 00011 11110",
+    "6": "01110 11000 11000 11110 11011 11011 01110",
+    "7": "11111 00011 00011 00110 00110 01100 01100",
+    "8": "01110 11011 11011 01110 11011 11011 01110",
+    "9": "01110 11011 11011 01111 00011 00011 01110",
+    "A": "01110 11011 11011 11111 11011 11011 11011",
+    "B": "11110 11011 11011 11110 11011 11011 11110",
+    "C": "01111 11000 11000 11000 11000 11000 01111",
+    "D": "11110 11011 11011 11011 11011 11011 11110",
+    "E": "11111 11000 11000 11110 11000 11000 11111",
+    "F": "11111 11000 11000 11110 11000 11000 11000",
+    "G": "01111 11000 11000 11011 11011 11011 01111",
+    "H": "11011 11011 11011 11111 11011 11011 11011",
+    "I": "01111 00110 00110 00110 00110 00110 01111",
+    "J": "00111 00011 00011 00011 00011 11011 01110",
+    "K": "11011 11011 11010 11100 11010 11011 11011",
+    "L": "11000 11000 11000 11000 11000 11000 11111",
+    "M": "10001 11011 11111 11111 10101 10001 10001",
+    "N": "10011 11011 11111 11111 11111 11011 11001",
+    "O": "01110 11011 11011 11011 11011 11011 01110",
+    "P": "11110 11011 11011 11110 11000 11000 11000",
+    "Q": "01110 11011 11011 11011 11011 11010 01101",
+    "R": "11110 11011 11011 11110 11010 11011 11011",
+    "S": "01111 11000 11000 01110 00011 00011 11110",
+    "T": "11111 00110 00110 00110 00110 00110 00110",
+    "U": "11011 11011 11011 11011 11011 11011 01110",
+    "V": "11011 11011 11011 11011 11011 01110 00100",
+    "W": "10001 10001 10101 11111 11111 11011 10001",
+    "X": "11011 11011 01110 00100 01110 11011 11011",
+    "Y": "11011 11011 11011 01110 00110 00110 00110",
+    "Z": "11111 00011 00110 01110 01100 11000 11111",
+    "!": "00110 00110 00110 00110 00000 00110 00110",
+    ".": "00000 00000 00000 00000 00000 00110 00110",
+    "?": "01110 11011 00011 00110 00110 00000 00110",
+    ">": "10000 11000 11100 11110 11100 11000 10000",
 }  # fmt: skip
 SKY = 1
 
@@ -279,7 +301,7 @@ def marker(*, won: bool) -> Picture:
 
 
 def ground_and_sky() -> Picture:
-    """Snowy peaks that fade into the light sky, and a dark wooden floor. Nothing dark stands behind the fighters."""
+    """Snowy peaks that fade into the light sky, and a dark floor: nothing dark behind a fighter."""
     picture = blank(160, 144, SKY)
     for x in range(160):
         ridge = 65 + min(abs(x % 80 - 40) // 2, 4 + abs((x + 28) % 80 - 40) // 4)
@@ -327,7 +349,7 @@ def title() -> Picture:
     return picture
 
 
-# --- tiles ----------------------------------------------------------------------------------------------------------
+# --- tiles ---
 
 
 def cut(picture: Picture, x: int, y: int, height: int) -> Tile:
@@ -354,14 +376,17 @@ class TileBank:
 
 
 def figure(bank: TileBank, picture: Picture, left: int) -> list[int]:
-    """tiles so far, parts, then (y, x, tile) of each 8x16 sprite that is not empty; x and y are offsets from the feet's place."""
+    """Tiles so far, parts, then (y, x, tile) of each 8x16 sprite that is not empty.
+
+    x and y are offsets from the place of the feet, modulo 256.
+    """
     parts = []
     for y in range(0, len(picture), 16):
         for x in range(0, len(picture[0]), 8):
             tile = cut(picture, x, y, 16)
             if any(map(any, tile)):
                 parts.append([y, (x - left) % 256, 2 * bank.number(tile)])
-    return [len(bank.numbers), len(parts), *sum(parts, [])]
+    return [len(bank.numbers), len(parts), *chain.from_iterable(parts)]
 
 
 def shifted(picture: Picture, columns: int) -> Picture:
@@ -397,7 +422,7 @@ def main(folder: Path) -> None:
                 bank, parts = fewest_sprites(picture, left)
                 if len(bank.numbers) > BUFFER_SPRITES:
                     raise SystemExit(
-                        f"{name} of the {owner} needs {len(bank.numbers)} sprites, over {BUFFER_SPRITES}"
+                        f"{owner}, {name}: {len(bank.numbers)} sprites, over {BUFFER_SPRITES}"
                     )
                 source.append(
                     c_array("static const uint8_t", f"{owner}_{name}_tiles", bank.bytes())
@@ -425,8 +450,8 @@ def main(folder: Path) -> None:
             raise SystemExit(f"the letter {letter} looks like another")
         if letter in "0A":
             header.append(f"#define TILE_{letter} {number}\n")
-    header += [f"#define TILE_{word} {list(FONT).index(sign)}\n"
-               for word, sign in (("BANG", "!"), ("DOT", "."), ("QUERY", "?"), ("CURSOR", ">"))]  # fmt: skip
+    for word, sign in (("BANG", "!"), ("DOT", "."), ("QUERY", "?"), ("CURSOR", ">")):
+        header.append(f"#define TILE_{word} {list(FONT).index(sign)}\n")
     add("SKY", blank(8, 8, SKY))
     add("MARKER_OPEN", marker(won=False))
     add("MARKER_WON", marker(won=True))

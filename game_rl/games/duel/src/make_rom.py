@@ -1,7 +1,7 @@
-"""Turns the linker's output into the ROM and its symbol file: make_rom.py linked.ihx linked.noi duel.gb duel.sym.
+"""Linker output to ROM and symbol file: make_rom.py linked.ihx linked.noi duel.gb duel.sym.
 
-The header gets the title and both checksums. The logo that the console's own boot ROM wants to see is a trademark and is
-left out; emulators with an open boot ROM do not ask for it.
+The header gets the title and both checksums. The logo that the console's own boot ROM wants to see
+is a trademark and is left out; emulators with an open boot ROM do not ask for it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def write_header(rom: bytearray) -> None:
 
 
 def symbols(noi: str) -> str:
-    """The symbols of the program, "bank:address name", in the order of their addresses; the linker's own are left out."""
+    """The program's own symbols, "bank:address name", in the order of their addresses."""
     found = set()
     for line in noi.splitlines():
         words = line.split()
