@@ -16,6 +16,7 @@ from game_rl.errors import GameRLError, Interrupted, UsageError
 
 if TYPE_CHECKING:
     from game_rl.callbacks.evaluation import Evaluation
+    from game_rl.envs.game_check import GameCheck
     from game_rl.runs.training import TrainingResult
 
 EXIT_CODES = """\
@@ -127,6 +128,29 @@ def _record(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _check_game(arguments: argparse.Namespace) -> int:
+    from game_rl.envs.contact_sheet import write_contact_sheet
+    from game_rl.envs.game_check import check_game
+    from game_rl.envs.recorded_episode import read_recorded_episode
+    from game_rl.games.definition import load_game
+
+    game = load_game(arguments.game)
+    recorded = read_recorded_episode(arguments.recorded, game) if arguments.recorded else None
+    check = check_game(game, seed=arguments.seed, timesteps=arguments.timesteps, recorded=recorded)
+    write_contact_sheet(check.screens, arguments.sheet)
+    _print_check(check, Console())
+    print(f"contact sheet: {arguments.sheet}")
+    return 0
+
+
+def _new_game(arguments: argparse.Namespace) -> int:
+    from game_rl.games.starter import write_starter
+
+    path = write_starter(arguments.rom, arguments.folder or arguments.rom.parent)
+    print(f"{path} written; fill in its variables, then run: game-rl check-game {path}")
+    return 0
+
+
 def _schema(arguments: argparse.Namespace) -> int:
     from game_rl.config.loader import json_schema
     from game_rl.config.schema import RunConfig
@@ -140,14 +164,36 @@ def _schema(arguments: argparse.Namespace) -> int:
 
 
 def _print_result(result: "TrainingResult", console: Console) -> None:
+    from game_rl.preflight.report import footprint_line
+
     title = f"best policy, timestep {result.best_timesteps:,}"
     console.print(_evaluation_table(result.evaluation, title))
-    console.print(result.footprint_line)
+    console.print(f"footprint    {footprint_line(result.footprint)}", soft_wrap=True)
     if result.video is not None:
         console.print(f"video        {result.video}", soft_wrap=True)
     root = result.run_dir.root
     console.print(f"run          {root}", soft_wrap=True)
     console.print(f"curves       tensorboard --logdir {root}", soft_wrap=True)
+
+
+def _print_check(check: "GameCheck", console: Console) -> None:
+    console.print(
+        f"[bold]{check.title}[/]: {check.timesteps:,} timesteps, {check.episodes} episodes begun, "
+        f"{check.ended} ended, {check.successes} successes"
+    )
+    variables = Table("variable", title="variables", title_justify="left")
+    for heading in ("lowest", "highest", "changes"):
+        variables.add_column(heading, justify="right")
+    for v in check.variables:
+        variables.add_row(v.name, f"{v.minimum:,}", f"{v.maximum:,}", f"{v.changes:,}")
+    terms = Table("term", title="reward", title_justify="left")
+    for heading in ("sum", "timesteps"):
+        terms.add_column(heading, justify="right")
+    for term in check.reward_terms:
+        terms.add_row(term.name, f"{term.total:,.2f}", f"{term.times:,}")
+    console.print(variables, terms)
+    for warning in check.warnings:
+        console.print(f"[yellow]warning:[/] {warning}")
 
 
 def _evaluation_table(evaluation: "Evaluation", title: str) -> Table:
@@ -173,7 +219,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="game-rl",
         description="Train agents on Game Boy games.",
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
+            prog, max_help_position=16, width=96
+        ),
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_train(commands)
@@ -186,11 +234,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def _command(
-    commands: Commands,
+    commands: "Commands",
     name: str,
     run: Callable[[argparse.Namespace], int],
     *,
@@ -236,7 +285,7 @@ def _positive(text: str) -> int:
     return value
 
 
-def _add_train(commands: Commands) -> None:
+def _add_train(commands: "Commands") -> None:
     parser = _command(
         commands,
         "train",
@@ -249,7 +298,7 @@ def _add_train(commands: Commands) -> None:
     parser.add_argument("--force", action="store_true", help="start even if it does not fit")
 
 
-def _add_preflight(commands: Commands) -> None:
+def _add_preflight(commands: "Commands") -> None:
     parser = _command(
         commands,
         "preflight",
@@ -269,7 +318,7 @@ def _add_preflight(commands: Commands) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def _add_evaluate(commands: Commands) -> None:
+def _add_evaluate(commands: "Commands") -> None:
     parser = _command(
         commands,
         "evaluate",
@@ -282,7 +331,7 @@ def _add_evaluate(commands: Commands) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def _add_record(commands: Commands) -> None:
+def _add_record(commands: "Commands") -> None:
     parser = _command(
         commands,
         "record",
@@ -295,7 +344,47 @@ def _add_record(commands: Commands) -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="ends in .gif or .mp4")
 
 
-def _add_schema(commands: Commands) -> None:
+def _add_check_game(commands: "Commands") -> None:
+    parser = _command(
+        commands,
+        "check-game",
+        _check_game,
+        summary="play a game.yaml's game and show what its variables and rewards do",
+        example="game-rl check-game my_game/game.yaml --recorded episode.json",
+    )
+    parser.add_argument("game", metavar="FILE", help="a game.yaml, or the name of a bundled game")
+    parser.add_argument(
+        "--recorded",
+        type=Path,
+        metavar="FILE",
+        help='an episode to play too: {"start_state": ..., "seed": 0, "actions": [names]}',
+    )
+    parser.add_argument("--timesteps", type=_positive, default=2_000, metavar="N")
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument(
+        "--sheet",
+        type=Path,
+        default=Path("contact_sheet.png"),
+        metavar="FILE",
+        help="PNG of the start states and some play (default: contact_sheet.png)",
+    )
+
+
+def _add_new_game(commands: "Commands") -> None:
+    parser = _command(
+        commands,
+        "new-game",
+        _new_game,
+        summary="write a starter game.yaml for a ROM",
+        example="game-rl new-game roms/my_game.gb --folder my_game",
+    )
+    parser.add_argument("rom", type=Path, metavar="ROM")
+    parser.add_argument(
+        "--folder", type=Path, metavar="DIR", help="where to put it (default: beside the ROM)"
+    )
+
+
+def _add_schema(commands: "Commands") -> None:
     parser = _command(
         commands,
         "schema",

@@ -1,5 +1,6 @@
 """SB3's PPO, built from its config."""
 
+import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
 from stable_baselines3.common.vec_env import VecEnv
@@ -9,7 +10,7 @@ from game_rl.config.schema import LinearSchedule, PPOConfig, Schedule
 
 
 def make_ppo(config: PPOConfig, vec_env: VecEnv, *, seed: int, device: str) -> PPO:
-    return PPO(
+    model = PPO(
         ActorCriticCnnPolicy,
         vec_env,
         n_steps=config.n_steps,
@@ -29,6 +30,9 @@ def make_ppo(config: PPOConfig, vec_env: VecEnv, *, seed: int, device: str) -> P
         seed=seed,
         device=device,
     )
+    # the same numbers in another order in memory: NatureCNN's update takes about half the time
+    model.policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
+    return model
 
 
 def _schedule(value: Schedule) -> schedules.Schedule:

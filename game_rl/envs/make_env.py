@@ -43,14 +43,9 @@ def make_frame_format(config: ObservationConfig, game: Game) -> FrameFormat:
     """What the agent sees; needs no emulator.
 
     Raises:
-        ConfigError: the game has no colour, or its crop cannot be halved.
+        ConfigError: the game's crop cannot be halved.
     """
     crop = Crop(**game.definition.observation.crop.model_dump())
-    if config.colour == "rgb" and not game.is_colour:
-        raise ConfigError(
-            f"env.observation.colour is rgb, but {game.name} has four shades of grey; "
-            "set env.observation.colour=grey, which loses nothing and takes a third"
-        )
     if config.size == "half" and (crop.height % 2 or crop.width % 2):
         raise ConfigError(
             f"env.observation.size is half, but the crop of {game.name} is {crop.width} x "

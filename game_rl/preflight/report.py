@@ -16,6 +16,8 @@ from game_rl.preflight.table import report_table
 from game_rl.preflight.verdict import Verdict, verdict
 from game_rl.resources import Machine, format_bytes
 
+FootprintComparison = dict[str, dict[str, int | float]]
+
 
 @dataclass(frozen=True)
 class Report:
@@ -78,7 +80,7 @@ def render_report(report: Report) -> RenderableType:
 
 def compare_footprint(
     report: Report, *, ram_peak_bytes: int, disk_bytes: int
-) -> dict[str, dict[str, int | float]]:
+) -> FootprintComparison:
     """Predicted against measured, as footprint.json has it; `error` is predicted / measured - 1."""
     predicted = report.footprint
     return {
@@ -87,7 +89,7 @@ def compare_footprint(
     }
 
 
-def footprint_line(footprint: dict[str, dict[str, int | float]]) -> str:
+def footprint_line(footprint: FootprintComparison) -> str:
     """One line for the summary of a run."""
     words = []
     for name, key in (("RAM", "ram_peak_bytes"), ("disk", "disk_total_bytes")):

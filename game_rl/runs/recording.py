@@ -14,7 +14,7 @@ from stable_baselines3.common.policies import ActorCriticCnnPolicy
 
 from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.envs.game_boy_env import GameBoyEnv
-from game_rl.envs.make_env import make_env
+from game_rl.envs.make_env import make_env, make_frame_format
 from game_rl.errors import UsageError
 from game_rl.runs.policy import TrainedRun
 from game_rl.seeds import seed_for
@@ -46,7 +46,8 @@ def record_run(run: TrainedRun, *, episodes: int, output: Path) -> Path:
 
 def _play(run: TrainedRun, env: GameBoyEnv, episodes: int) -> Iterator[Picture]:
     """Every picture of the episodes; the last of each is repeated so that the eye catches it."""
-    stack = FrameStack(env.observation_space, run.config.env.frame_stack)
+    frame_format = make_frame_format(run.config.env.observation, run.game)
+    stack = FrameStack(frame_format.shape, run.config.env.frame_stack)
     policy = run.policy(stack.space, env.action_space)
     hold = round(_LAST_PICTURE_S * FRAMES_PER_SECOND / run.config.env.frame_skip)
     seed: int | None = seed_for(run.config.seed, "recording")
@@ -76,8 +77,8 @@ class FrameStack:
     What SB3's VecFrameStack gives, for one env whose last picture must not be lost to auto-reset.
     """
 
-    def __init__(self, frame_space: spaces.Box, size: int) -> None:
-        channels, height, width = frame_space.shape
+    def __init__(self, frame_shape: tuple[int, int, int], size: int) -> None:
+        channels, height, width = frame_shape
         self.space = spaces.Box(0, 255, (channels * size, height, width), np.uint8)
         self.frames = np.zeros(self.space.shape, np.uint8)
         self._channels = channels

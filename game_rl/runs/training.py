@@ -19,7 +19,13 @@ from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import DoesNotFitError, UsageError
 from game_rl.games.definition import Game, load_game
-from game_rl.preflight.report import Report, compare_footprint, preflight, render_report
+from game_rl.preflight.report import (
+    FootprintComparison,
+    Report,
+    compare_footprint,
+    preflight,
+    render_report,
+)
 from game_rl.resources import PssSampler, detect_machine
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.runs.evaluation import evaluate_run
@@ -37,7 +43,7 @@ class TrainingResult:
     evaluation: Evaluation
     best_timesteps: int
     video: Path | None
-    footprint: dict[str, object]
+    footprint: FootprintComparison
 
 
 def train(config: RunConfig, *, force: bool, console: Console) -> TrainingResult:
@@ -99,7 +105,7 @@ def _run(
     console: Console,
     checkpoint: Path | None,
 ) -> TrainingResult:
-    footprint: dict[str, object] = {}
+    footprint: FootprintComparison = {}
     with _measured(run_dir, report, footprint) as sampler:
         _learn(config, game, run_dir, sampler=sampler, console=console, checkpoint=checkpoint)
         best = open_trained_run(run_dir.root, "best")
@@ -115,7 +121,7 @@ def _run(
 
 @contextmanager
 def _measured(
-    run_dir: RunDir, report: Report, footprint: dict[str, object]
+    run_dir: RunDir, report: Report, footprint: FootprintComparison
 ) -> Iterator[PssSampler]:
     """Watch memory inside; write predicted against measured however the block ends."""
     sampler = PssSampler()

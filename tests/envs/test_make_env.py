@@ -118,6 +118,10 @@ def test_half_size_of_an_odd_crop_is_refused_with_the_way_out(duel: Game) -> Non
     assert make_frame_format(ObservationConfig(size="full"), cropped).shape == (1, 101, 150)
 
 
-def test_rgb_of_four_shades_is_refused(duel: Game) -> None:
-    with pytest.raises(ConfigError, match="four shades"):
-        make_frame_format(ObservationConfig(colour="rgb"), duel)
+def test_rgb_of_four_shades_is_the_same_picture_three_times(duel: Game) -> None:
+    pictures = {}
+    for colour in ("grey", "rgb"):
+        observation = ObservationConfig(size="full", colour=colour)
+        with closing(make_env(EnvConfig(observation=observation), duel)) as env:
+            pictures[colour], _ = env.reset(seed=3)
+    np.testing.assert_array_equal(pictures["rgb"], np.repeat(pictures["grey"], 3, axis=0))
