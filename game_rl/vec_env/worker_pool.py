@@ -27,7 +27,8 @@ _LAST_CHANCE_S = 1.0  # after Ctrl-Z and fg every deadline has passed, and the a
 _LEAVE_TIMEOUT_S = 2.0  # for a worker to close its envs
 _DEATH_TIMEOUT_S = 1.0  # for the kernel to end a killed process and to say how
 
-# Imported once, by the forkserver: the workers share those pages and start in milliseconds.
+# Imported once, by the forkserver, whose pages the workers share. Two workers with four Duels each:
+# PSS 27 MB a worker and 0.5 s to start them; spawned, 50 MB and 2.6 s (Linux, 2 busy cores).
 _PRELOAD = ["game_rl.vec_env.worker", "game_rl.envs.make_env"]
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
