@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
+from game_rl.errors import UsageError
 
 _COLUMNS = 4
 _GAP = 8
@@ -23,7 +24,11 @@ class LabelledScreen:
 
 
 def write_contact_sheet(screens: Sequence[LabelledScreen], path: Path) -> None:
-    """Write the screens, four in a row, as a PNG to `path`."""
+    """Write the screens, four in a row, as a PNG to `path`.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
     columns = min(_COLUMNS, max(1, len(screens)))
     rows = -(-len(screens) // columns)
     tile_width, tile_height = SCREEN_WIDTH + _GAP, SCREEN_HEIGHT + _LABEL_HEIGHT + _GAP
@@ -34,5 +39,10 @@ def write_contact_sheet(screens: Sequence[LabelledScreen], path: Path) -> None:
         top = _GAP + index // columns * tile_height
         draw.text((left, top), labelled.label, fill=_INK)
         sheet.paste(Image.fromarray(labelled.screen), (left, top + _LABEL_HEIGHT))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sheet.save(path, format="PNG")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sheet.save(path, format="PNG")
+    except OSError as error:
+        raise UsageError(
+            f"the contact sheet {path} cannot be written ({error.strerror}); name another file"
+        ) from None

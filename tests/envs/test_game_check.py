@@ -7,7 +7,7 @@ from PIL import Image
 from game_rl.envs.contact_sheet import write_contact_sheet
 from game_rl.envs.game_check import GameCheck, check_game
 from game_rl.envs.recorded_episode import RecordedEpisode, read_recorded_episode
-from game_rl.errors import GameFileError
+from game_rl.errors import GameFileError, UsageError
 from game_rl.games.definition import Game, load_game
 
 DUEL_FILES = ("duel.gb", "duel.sym")
@@ -69,6 +69,11 @@ def test_the_contact_sheet_shows_every_start_state_first(
         assert sheet.format == "PNG"
         assert sheet.width == 4 * 168 + 8
         assert sheet.height == -(-len(labels) // 4) * 168 + 8
+
+
+def test_a_sheet_that_cannot_be_written_is_told(check: GameCheck, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_contact_sheet(check.screens, tmp_path)
 
 
 def test_what_never_changes_and_never_pays_is_flagged(tmp_path: Path) -> None:
