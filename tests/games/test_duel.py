@@ -336,7 +336,7 @@ def test_one_button_for_ever_does_not_win(duel: Duel, action: str) -> None:
     assert win_rate(play(duel, cycle(action), 1, 15)) < 0.6
 
 
-# The four that did best of the 36 pairs, measured over 20 fights each: 0.50, 0.35, 0.25, 0.15.
+# The four that did best of the 36 pairs: 7, 4, 6 and 4 wins in 16 fights each.
 @pytest.mark.parametrize(
     "actions",
     [("kick", "jump_right"), ("block", "kick"), ("right", "kick"), ("punch", "jump_right")],
