@@ -3,6 +3,7 @@ import pickle
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -13,6 +14,7 @@ from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.envs.make_env import make_env, make_frame_format
 from game_rl.errors import ConfigError, UsageError
 from game_rl.games.definition import CropSpec, Game, ObservationArea, bundled_games, load_game
+from tests.emulator.roms import make_rom
 
 
 def with_crop(game: Game, **crop: int) -> Game:
@@ -125,3 +127,22 @@ def test_rgb_of_four_shades_is_the_same_picture_three_times(duel: Game) -> None:
         with closing(make_env(EnvConfig(observation=observation), duel)) as env:
             pictures[colour], _ = env.reset(seed=3)
     np.testing.assert_array_equal(pictures["rgb"], np.repeat(pictures["grey"], 3, axis=0))
+
+
+@pytest.mark.parametrize("size", ["full", "half"])
+def test_a_colour_game_is_seen_in_grey_or_colour(tmp_path: Path, size: str) -> None:
+    (tmp_path / "game.gb").write_bytes(make_rom(colour_flag=0xC0))
+    (tmp_path / "game.yaml").write_text(
+        "title: Colour\nrom: {path: game.gb}\nhardware: cgb\n"
+        "start_states: {begin: {script: [{wait: 90}]}}\n"
+        "actions: {idle: [], a: [a]}\n"
+        "variables: {counter: {address: 0xC000}, banked: {address: 0xD000, bank: 3}}\n"
+        "rewards: {counted: {variable: counter, on: change}}\n"
+    )
+    game = load_game(str(tmp_path / "game.yaml"))
+    for colour, channels in (("grey", 1), ("rgb", 3)):
+        observation = ObservationConfig(size=size, colour=colour)  # type: ignore[arg-type]
+        with closing(make_env(EnvConfig(observation=observation), game)) as env:
+            check_env(env, skip_render_check=True)
+            assert env.observation_space.shape[0] == channels  # type: ignore[index]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["game.gb", "game.yaml"]

@@ -1,0 +1,51 @@
+"""What docs/your-own-game.md tells people to write is valid."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from game_rl.config.loader import load_config
+from game_rl.games.custom_reward import load_custom_reward
+from game_rl.games.definition import load_game
+from tests.emulator.roms import make_rom
+
+PAGE = Path(__file__).parents[2] / "docs" / "your-own-game.md"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A game whose game.yaml is the page's pieces one after the other."""
+    pieces = [block for block in blocks("yaml") if not block.startswith("# configs")]
+    (tmp_path / "my_game.gb").write_bytes(make_rom())
+    (tmp_path / "rewards.py").write_text(blocks("python")[0])
+    header = "title: My game\nrom: {path: my_game.gb}\n"
+    (tmp_path / "game.yaml").write_text(header + "".join(pieces))
+    return tmp_path
+
+
+def test_the_pieces_of_the_page_make_a_valid_game(folder: Path) -> None:
+    game = load_game(str(folder / "game.yaml"))
+    assert set(game.definition.rewards) == {"forward", "hit", "boss_down"}
+    recorded = json.loads(blocks("json")[0])
+    assert set(recorded["actions"]) <= set(game.action_names)
+    assert recorded["start_state"] in game.definition.start_states
+
+
+def test_the_reward_class_of_the_page_pays_once_for_new_ground(folder: Path) -> None:
+    reward = load_custom_reward("rewards:BestDistance", folder)
+    reward.reset({"distance": 10})
+    earned = [reward.step({"distance": distance}) for distance in (13, 11, 13, 14)]
+    assert earned == [{"new_ground": 0.01 * gained} for gained in (3, 0, 0, 1)]
+
+
+def test_the_run_config_of_the_page_is_valid(tmp_path: Path) -> None:
+    path = tmp_path / "my_game.yaml"
+    path.write_text(next(block for block in blocks("yaml") if block.startswith("# configs")))
+    expected = tmp_path.parent / "my_game" / "game.yaml"
+    assert Path(load_config(path).game).resolve() == expected.resolve()
