@@ -1,0 +1,123 @@
+"""How true the preflight is: short real runs, each in a process of its own, against its forecast.
+
+    python -m benchmarks.preflight_accuracy [--only N]
+
+Each run makes three updates of the bundled game with an evaluation, checkpoints and a clip, and
+writes its footprint.json: the memory peak of the whole process tree (summed proportional set size,
+sampled all along) and the bytes of its run directory. The table compares both with what the
+preflight said. Pages that other programs on the machine map too (another torch, say) count only in
+part, so run it on a quiet machine. A GPU, if there is one, is not used.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_CONFIG = Path(__file__).parents[1] / "configs" / "duel_ppo.yaml"
+_UPDATES = 3
+_HEADER = (
+    "   envs steps size stack batch epochs |  RAM MB forecast  error | disk MB forecast  error"
+)
+_RAM_TOLERANCE = 0.10
+_DISK_TOLERANCE = 0.05
+
+
+@dataclass(frozen=True)
+class Case:
+    n_envs: int
+    n_steps: int
+    size: str
+    stack: int
+    batch: int
+    epochs: int
+
+    def overrides(self, run_dir: Path) -> list[str]:
+        rollout = self.n_envs * self.n_steps
+        values = {
+            "run_dir": run_dir,
+            "device": "cpu",
+            "total_timesteps": _UPDATES * rollout,
+            "env.n_envs": self.n_envs,
+            "env.frame_stack": self.stack,
+            "env.observation.size": self.size,
+            "algorithm.n_steps": self.n_steps,
+            "algorithm.batch_size": self.batch,
+            "algorithm.n_epochs": self.epochs,
+            "evaluation.every_timesteps": _UPDATES * rollout,
+            "evaluation.episodes": 4,
+            "evaluation.final_episodes": 4,
+            "checkpoints.every_timesteps": rollout,
+        }
+        return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
+
+
+CASES = (
+    Case(8, 256, "half", 4, 256, 4),
+    Case(8, 128, "half", 4, 64, 2),
+    Case(2, 256, "half", 4, 512, 3),
+    Case(4, 512, "half", 1, 1024, 2),
+    Case(8, 512, "half", 4, 1024, 2),
+    Case(8, 512, "half", 4, 2048, 1),
+    Case(16, 128, "half", 2, 512, 4),
+    Case(1, 512, "half", 4, 128, 2),
+    Case(4, 128, "half", 8, 256, 2),
+    Case(4, 128, "full", 4, 64, 2),
+    Case(8, 128, "full", 4, 256, 1),
+    Case(2, 512, "full", 2, 128, 2),
+    Case(4, 256, "full", 4, 1024, 1),
+    Case(8, 256, "full", 4, 512, 1),
+    Case(4, 256, "full", 1, 256, 2),
+    Case(16, 256, "half", 4, 4096, 1),
+)
+
+
+def run(case: Case, run_dir: Path) -> dict[str, Any]:
+    """The footprint.json of a training of `case`."""
+    command = [sys.executable, "-m", "game_rl", "train", "--config", str(_CONFIG)]
+    result = subprocess.run(
+        [*command, *case.overrides(run_dir)], capture_output=True, text=True, check=False
+    )
+    if result.returncode:
+        raise SystemExit(f"{case} failed:\n{result.stdout}\n{result.stderr}")
+    footprint: dict[str, Any] = json.loads((run_dir / "footprint.json").read_text())
+    return footprint
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of the rows to run")
+    only = parser.parse_args().only
+    print(_HEADER)
+    good = 0
+    rows = [(i, case) for i, case in enumerate(CASES) if not only or i in only]
+    for number, case in rows:
+        with tempfile.TemporaryDirectory() as folder:
+            footprint = run(case, Path(folder) / "run")
+        ram, disk = footprint["ram_peak_bytes"], footprint["disk_total_bytes"]
+        is_good = abs(ram["error"]) <= _RAM_TOLERANCE and abs(disk["error"]) <= _DISK_TOLERANCE
+        good += is_good
+        mark = "" if is_good else "  <--"
+        print(f"{_inputs(number, case)} | {_outcome(ram)} | {_outcome(disk)}{mark}", flush=True)
+    tolerances = f"{_RAM_TOLERANCE:.0%} of RAM and {_DISK_TOLERANCE:.0%} of disk"
+    print(f"{good} of {len(rows)} within {tolerances}")
+
+
+def _inputs(number: int, case: Case) -> str:
+    return (
+        f"{number:>2} {case.n_envs:>4} {case.n_steps:>5} {case.size:>4} {case.stack:>5} "
+        f"{case.batch:>5} {case.epochs:>6}"
+    )
+
+
+def _outcome(numbers: dict[str, float]) -> str:
+    measured, predicted = numbers["measured"] / 1e6, numbers["predicted"] / 1e6
+    return f"{measured:>7.1f} {predicted:>8.1f} {numbers['error']:>+6.1%}"
+
+
+if __name__ == "__main__":
+    main()
