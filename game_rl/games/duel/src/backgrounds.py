@@ -1,0 +1,124 @@
+"""Letters, bars, the stage and the title picture."""
+
+from __future__ import annotations
+
+from canvas import Picture, blank, paint
+
+FONT = {
+    "0": "00100 01110 11011 11011 11011 01110 00100",
+    "1": "00110 01110 00110 00110 00110 00110 01111",
+    "2": "11110 00011 00011 01110 11000 11000 11111",
+    "3": "11110 00011 00011 01110 00011 00011 11110",
+    "4": "11011 11011 11011 11111 00011 00011 00011",
+    "5": "11111 11000 11000 11110 00011 00011 11110",
+    "6": "01110 11000 11000 11110 11011 11011 01110",
+    "7": "11111 00011 00011 00110 00110 01100 01100",
+    "8": "01110 11011 11011 01110 11011 11011 01110",
+    "9": "01110 11011 11011 01111 00011 00011 01110",
+    "A": "01110 11011 11011 11111 11011 11011 11011",
+    "B": "11110 11011 11011 11110 11011 11011 11110",
+    "C": "01111 11000 11000 11000 11000 11000 01111",
+    "D": "11110 11011 11011 11011 11011 11011 11110",
+    "E": "11111 11000 11000 11110 11000 11000 11111",
+    "F": "11111 11000 11000 11110 11000 11000 11000",
+    "G": "01111 11000 11000 11011 11011 11011 01111",
+    "H": "11011 11011 11011 11111 11011 11011 11011",
+    "I": "01111 00110 00110 00110 00110 00110 01111",
+    "J": "00111 00011 00011 00011 00011 11011 01110",
+    "K": "11011 11011 11010 11100 11010 11011 11011",
+    "L": "11000 11000 11000 11000 11000 11000 11111",
+    "M": "10001 11011 11111 11111 10101 10001 10001",
+    "N": "10011 11011 11111 11111 11111 11011 11001",
+    "O": "01110 11011 11011 11011 11011 11011 01110",
+    "P": "11110 11011 11011 11110 11000 11000 11000",
+    "Q": "01110 11011 11011 11011 11011 11010 01101",
+    "R": "11110 11011 11011 11110 11010 11011 11011",
+    "S": "01111 11000 11000 01110 00011 00011 11110",
+    "T": "11111 00110 00110 00110 00110 00110 00110",
+    "U": "11011 11011 11011 11011 11011 11011 01110",
+    "V": "11011 11011 11011 11011 11011 01110 00100",
+    "W": "10001 10001 10101 11111 11111 11011 10001",
+    "X": "11011 11011 01110 00100 01110 11011 11011",
+    "Y": "11011 11011 11011 01110 00110 00110 00110",
+    "Z": "11111 00011 00110 01110 01100 11000 11111",
+    "!": "00110 00110 00110 00110 00000 00110 00110",
+    ".": "00000 00000 00000 00000 00000 00110 00110",
+    "?": "01110 11011 00011 00110 00110 00000 00110",
+    ">": "10000 11000 11100 11110 11100 11000 10000",
+}  # fmt: skip
+SKY = 1
+
+
+def glyph(letter: str, shade: int = 3, ground: int = SKY) -> Picture:
+    tile = blank(8, 8, ground)
+    for y, row in enumerate(FONT[letter].split()):
+        for x, bit in enumerate(row):
+            if bit == "1":
+                tile[y][x + 1] = shade
+    return tile
+
+
+def bar(filled: int, *, mirrored: bool) -> Picture:
+    """Eight columns of a health bar, `filled` of them full."""
+    tile = blank(8, 8, 3)
+    for y in range(1, 6):
+        for x in range(8):
+            tile[y][x] = (1 if y == 5 else 0) if x < filled else 3
+    tile[7] = [SKY] * 8  # keeps the bar apart from the names
+    return [row[::-1] for row in tile] if mirrored else tile
+
+
+def marker(*, won: bool) -> Picture:
+    """A round that is won (a full disc) or not yet (a ring)."""
+    tile = blank(8, 8, SKY)
+    paint(tile, [(3, 3)], 36, 3 if won else 0)
+    return tile
+
+
+def ground_and_sky() -> Picture:
+    """Snowy peaks that fade into the light sky, and a dark floor: nothing dark behind a fighter."""
+    picture = blank(160, 144, SKY)
+    for x in range(160):
+        ridge = 65 + min(abs(x % 80 - 40) // 2, 4 + abs((x + 28) % 80 - 40) // 4)
+        for y in range(ridge, 96):
+            depth = y - ridge
+            solid = (
+                depth < 8
+                or (depth < 16 and (x + y) % 2 == 0)
+                or (depth < 20 and x % 4 == 0 and y % 4 == 0)
+            )
+            picture[y][x] = 0 if solid else SKY
+    for y in range(120, 144):
+        for x in range(160):
+            line = y in (121, 128, 137)
+            seam = x % 16 == (0 if y < 128 else 8 if y < 137 else 4)
+            picture[y][x] = 3 if y == 120 or (y > 121 and (line or seam)) else 2
+    return picture
+
+
+def stage() -> Picture:
+    """The gate of the arena: two posts at the walls and a beam between them."""
+    picture = ground_and_sky()
+    for y in range(24, 32):
+        for x in range(160):
+            picture[y][x] = 3 if y in (24, 31) else 0 if y == 25 else 2
+    for left in (0, 152):
+        for y in range(32, 120):
+            for x in range(8):
+                picture[y][left + x] = 3 if x in (0, 7) or y % 16 == 0 else 0 if x == 1 else 2
+    return picture
+
+
+def title() -> Picture:
+    picture = ground_and_sky()
+    for index, letter in enumerate("DUEL"):
+        for y, row in enumerate(FONT[letter].split()):
+            for x, bit in enumerate(row):
+                if bit == "1":
+                    for i in range(6 * 6):
+                        px, py = 5 + 40 * index + 6 * x + i % 6, 8 + 6 * y + i // 6
+                        for shift, shade in ((2, 2),):
+                            if picture[py + shift][px + shift] != 3:
+                                picture[py + shift][px + shift] = shade
+                        picture[py][px] = 3
+    return picture
