@@ -37,7 +37,6 @@ lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy game_rl/games/duel/src/*.py
 
 format: $(INSTALLED)  ## let ruff lay the code out
 	$(BIN)/ruff check --fix-only --quiet .

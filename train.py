@@ -1,4 +1,4 @@
-"""`python train.py --config configs/duel_ppo.yaml` is `game-rl train --config configs/duel_ppo.yaml`."""
+"""`python train.py ...` is `game-rl train ...`, for those who look for a script."""
 
 import sys
 

@@ -5,6 +5,11 @@ import pytest
 from game_rl.run_dir import RunDir, new_directory, write_atomic
 
 
+def fail_half_way(directory: Path) -> None:
+    (directory / "a").write_text("new")
+    raise RuntimeError("half way")
+
+
 def test_checkpoints_are_ordered_by_timestep_not_by_name(tmp_path: Path) -> None:
     run_dir = RunDir(tmp_path)
     for timesteps in (9, 100, 20):
@@ -30,9 +35,8 @@ def test_writing_replaces_and_leaves_no_temporary_file(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_failed_half_way_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="half way"), new_directory(tmp_path / "d") as directory:
-        (directory / "a").write_text("1")
-        raise RuntimeError("half way")
+    with pytest.raises(RuntimeError, match="half way"), new_directory(tmp_path / "d"):
+        fail_half_way(tmp_path / ".d.tmp")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -48,5 +52,5 @@ def test_a_failure_leaves_the_old_directory_as_it_was(tmp_path: Path) -> None:
     with new_directory(tmp_path / "d") as directory:
         (directory / "a").write_text("old")
     with pytest.raises(RuntimeError, match="half way"), new_directory(tmp_path / "d"):
-        raise RuntimeError("half way")
+        fail_half_way(tmp_path / ".d.tmp")
     assert (tmp_path / "d" / "a").read_text() == "old"

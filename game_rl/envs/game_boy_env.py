@@ -63,7 +63,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._frame_skip = frame_skip
         self._frame_format = frame_format
         self._max_episode_timesteps = max_episode_timesteps
-        self._start_states = _chosen(start_states, game)
+        self._start_states = chosen_start_states(start_states, game)
         self._max_idle_frames = max_idle_frames
         _check_ends(game, max_episode_timesteps)
 
@@ -164,7 +164,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         return start_state
 
 
-def _chosen(names: Sequence[str] | None, game: Game) -> tuple[str, ...]:
+def chosen_start_states(names: Sequence[str] | None, game: Game) -> tuple[str, ...]:
+    """`names`, or all that the game has; UsageError for one that it has not."""
     known = game.definition.start_states
     if names is None:
         return tuple(known)

@@ -5,7 +5,7 @@ from typing import Literal
 from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator
 from game_rl.envs.frames import Crop, FrameFormat
-from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.game_boy_env import GameBoyEnv, chosen_start_states
 from game_rl.errors import ConfigError, UsageError
 from game_rl.games.definition import Game, load_game
 
@@ -28,6 +28,17 @@ def make_env(config: EnvConfig, game: Game) -> GameBoyEnv:
         start_states=config.start_states,
         max_idle_frames=config.max_idle_frames,
     )
+
+
+def check_env_config(config: EnvConfig, game: Game) -> None:
+    """Refuse what the game does not have, without an emulator.
+
+    Raises:
+        ConfigError: its crop cannot be halved.
+        UsageError: it has no such start state.
+    """
+    make_frame_format(config.observation, game)
+    chosen_start_states(config.start_states, game)
 
 
 def make_bundled_env(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from game_rl.config.image_size import check_image_size
 from game_rl.config.schema import RunConfig
 from game_rl.envs.frames import Crop, frame_shape
+from game_rl.envs.make_env import check_env_config
 from game_rl.games.definition import Game
 from game_rl.preflight.probe import EpisodeLengths
 from game_rl.resources import Machine
@@ -40,8 +41,10 @@ def run_facts(
     """Numbers of this game and machine for `estimate`.
 
     Raises:
-        ConfigError: the network cannot take pictures of this size.
+        ConfigError: the network cannot take pictures of this size, or the game's crop no halves.
+        UsageError: the game has no such start state.
     """
+    check_env_config(config.env, game)
     crop = Crop(**game.definition.observation.crop.model_dump())
     _check_picture(config, crop)
     longest = config.env.max_episode_timesteps or _USUAL_EPISODE_TIMESTEPS

@@ -1,0 +1,180 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from game_rl.cli import main
+from tests.config.wrong_configs import WRONG_CONFIGS, WrongConfig
+from tests.emulator.roms import BAD_ROMS, BadRom
+from tests.games.example import BAD_GAMES, BadGame
+
+Output = pytest.CaptureFixture[str]
+COMMANDS = ("train", "preflight", "evaluate", "record", "check-game", "new-game", "schema")
+CONFIG = "game: duel\ntotal_timesteps: 400_000\nrun_dir: {run_dir}\nalgorithm: {{n_steps: 64}}\n"
+HANG_GUARD_S = 60
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "run.yaml"
+    path.write_text(CONFIG.format(run_dir=tmp_path / "run"))
+    return path
+
+
+def call(*arguments: object) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("wrong", WRONG_CONFIGS, ids=lambda wrong: wrong.name)
+def test_a_wrong_config_ends_with_2_and_a_message(
+    wrong: WrongConfig, tmp_path: Path, capsys: Output
+) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_bytes(wrong.content if isinstance(wrong.content, bytes) else wrong.content.encode())
+    overrides = [part for text in wrong.overrides for part in ("--set", text)]
+    assert call("train", "--config", path, *overrides) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: {path}: ")
+    assert any(all(part in line for part in wrong.told) for line in told.splitlines()), told
+
+
+@pytest.mark.parametrize("bad", BAD_ROMS, ids=lambda bad: bad.name)
+def test_a_wrong_rom_ends_with_2_and_a_message(bad: BadRom, tmp_path: Path, capsys: Output) -> None:
+    assert call("new-game", bad.make(tmp_path), "--folder", tmp_path / "new") == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: ")
+    assert bad.told in told
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("bad", BAD_GAMES, ids=lambda bad: bad.name)
+def test_a_wrong_game_file_ends_with_2_and_a_message(
+    bad: BadGame, tmp_path: Path, config: Path, capsys: Output
+) -> None:
+    game = bad.make(tmp_path)
+    assert call("preflight", "--config", config, "--set", f"game={game}") == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: ")
+    assert all(part in told for part in bad.told), told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["train"], "train needs --config FILE, or --resume RUN"),
+        (["train", "--resume", "runs", "--config", "a.yaml"], "leave --config and --set out"),
+        (["train", "--resume", "no/such/run"], "no/such/run is not a run directory"),
+        (["evaluate", "no/such/run"], "no/such/run is not a run directory"),
+        (["record", "."], ". is not a run directory: it has no config.yaml"),
+        (["check-game", "dule"], "did you mean duel"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_a_wrong_command_ends_with_2_and_the_way_out(
+    arguments: list[str], told: str, capsys: Output
+) -> None:
+    assert call(*arguments) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_unknown_start_states_are_told_before_anything_starts(config: Path, capsys: Output) -> None:
+    assert call("preflight", "--config", config, "--set", "env.start_states=[levle_1]") == 2
+    assert "did you mean level_1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)])
+def test_every_command_explains_itself(arguments: list[str], capsys: Output) -> None:
+    with pytest.raises(SystemExit) as exited:
+        call(*arguments)
+    assert exited.value.code == 0
+    text = capsys.readouterr().out
+    if arguments == ["--help"]:
+        assert all(name in text for name in COMMANDS)
+        assert "exit codes" in text
+    else:
+        assert "example:" in text
+
+
+def test_preflight_prints_exactly_the_documented_json(config: Path, capsys: Output) -> None:
+    assert call("preflight", "--config", config, "--on", "ram=8GiB,vram=8GiB,cpus=4", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    memory = {"predicted_peak_bytes", "limit_bytes", "peak_phase", "parts"}
+    assert set(report) == {"verdict", "ram", "vram", "disk", "training", "findings"}
+    assert set(report["ram"]) == set(report["vram"]) == memory
+    assert set(report["disk"]) == {"predicted_total_bytes", "free_bytes", "parts"}
+    assert set(report["training"]) == {
+        "timesteps_per_update",
+        "updates",
+        "minibatches_per_epoch",
+        "gradient_steps_per_update",
+        "checkpoints",
+        "evaluations",
+    }
+    for part in (*report["ram"]["parts"], *report["disk"]["parts"]):
+        assert set(part) == {"name", "bytes"}
+    for finding in report["findings"]:
+        assert set(finding) == {"severity", "code", "key", "message", "fix"}
+        assert finding["fix"] is None or set(finding["fix"]) == {"key", "value"}
+
+
+def test_what_does_not_fit_ends_with_3_and_a_fix(config: Path, capsys: Output) -> None:
+    assert call("preflight", "--config", config, "--on", "ram=500MiB", "--json") == 3
+    report = json.loads(capsys.readouterr().out)
+    assert report["verdict"] == "does_not_fit"
+    assert any(finding["fix"] for finding in report["findings"])
+
+
+def test_probe_measures_real_episodes(config: Path, capsys: Output) -> None:
+    assert call("preflight", "--config", config, "--probe") == 0
+    assert "timesteps" in flat(capsys.readouterr().out)
+
+
+def test_schemas_are_json_schemas_of_the_models(capsys: Output) -> None:
+    assert call("schema") == 0
+    assert "total_timesteps" in json.loads(capsys.readouterr().out)["properties"]
+    assert call("schema", "--game") == 0
+    assert "start_states" in json.loads(capsys.readouterr().out)["properties"]
+
+
+def test_check_game_shows_ranges_sums_and_a_contact_sheet(tmp_path: Path, capsys: Output) -> None:
+    episode = tmp_path / "episode.json"
+    episode.write_text(json.dumps({"start_state": "level_1", "actions": ["right", "kick"] * 20}))
+    sheet = tmp_path / "sheet.png"
+    status = call("check-game", "duel", "--timesteps", 400, "--sheet", sheet, "--recorded", episode)
+    assert status == 0
+    text = flat(capsys.readouterr().out)
+    assert "player_health" in text
+    assert "damage_dealt" in text
+    assert sheet.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_new_game_file_can_be_read_again(tmp_path: Path, capsys: Output) -> None:
+    rom = Path(__file__).parents[1] / "game_rl/games/duel/duel.gb"
+    assert call("new-game", rom, "--folder", tmp_path) == 0
+    path = tmp_path / "game.yaml"
+    assert str(path) in capsys.readouterr().out
+    assert yaml.safe_load(path.read_text())["title"] == "DUEL"
+
+
+def test_a_mistake_is_told_without_loading_torch(tmp_path: Path) -> None:
+    code = (
+        "import sys; from game_rl.cli import main; "
+        f"status = main(['train', '--config', {str(tmp_path / 'none.yaml')!r}]); "
+        "print(status, 'torch' in sys.modules)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=HANG_GUARD_S,
+    )
+    assert ended.stdout.split() == ["2", "False"]
+    assert "Traceback" not in ended.stderr
