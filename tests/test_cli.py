@@ -50,7 +50,7 @@ def test_a_wrong_rom_ends_with_2_and_a_message(bad: BadRom, tmp_path: Path, caps
     assert call("new-game", bad.make(tmp_path), "--folder", tmp_path / "new") == 2
     told = capsys.readouterr().err
     assert told.startswith("error: ")
-    assert bad.told in told
+    assert bad.says in told
     assert not (tmp_path / "new").exists()
 
 
@@ -62,7 +62,7 @@ def test_a_wrong_game_file_ends_with_2_and_a_message(
     assert call("preflight", "--config", config, "--set", f"game={game}") == 2
     told = capsys.readouterr().err
     assert told.startswith("error: ")
-    assert all(part in told for part in bad.told), told
+    assert all(part in told for part in bad.says), told
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_new_game_file_can_be_read_again(tmp_path: Path, capsys: Output) -> No
     assert call("new-game", rom, "--folder", tmp_path) == 0
     path = tmp_path / "game.yaml"
     assert str(path) in capsys.readouterr().out
-    assert yaml.safe_load(path.read_text())["title"] == "DUEL"
+    assert yaml.safe_load(path.read_text())["title"] == "Duel"
 
 
 def test_a_mistake_is_told_without_loading_torch(tmp_path: Path) -> None:

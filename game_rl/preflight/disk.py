@@ -56,11 +56,12 @@ def timestep_of_full_disk(config: RunConfig, footprint: Footprint, free_bytes: i
 
     def needed(update: int) -> float:
         timesteps = update * rollout
-        saved = min(config.checkpoints.keep_last, timesteps // config.checkpoints.every_timesteps)
-        best = timesteps >= config.evaluation.every_timesteps
-        is_writing = saved or best
-        checkpoints = (saved + best) * disk.checkpoint_bytes
-        return checkpoints + is_writing * disk.momentary_bytes + update * disk.log_bytes_per_update
+        saved = timesteps // config.checkpoints.every_timesteps
+        evaluated = timesteps // config.evaluation.every_timesteps
+        kept = min(saved, config.checkpoints.keep_last) + min(evaluated, 1)
+        is_replacing = saved > config.checkpoints.keep_last or evaluated > 1
+        replaced = disk.momentary_bytes if is_replacing else 0
+        return kept * disk.checkpoint_bytes + replaced + update * disk.log_bytes_per_update
 
     updates = range(1, training.updates + 1)
     first = bisect_left(updates, True, key=lambda update: needed(update) > free_bytes)
