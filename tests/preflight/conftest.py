@@ -1,0 +1,69 @@
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from game_rl.config.schema import RunConfig
+from game_rl.envs.frames import Crop
+from game_rl.preflight.estimate import estimate
+from game_rl.preflight.facts import RunFacts
+from game_rl.preflight.findings import Situation
+from game_rl.preflight.probe import EpisodeLengths
+from game_rl.resources import GIB, Machine
+
+FACTS = RunFacts(
+    crop=Crop(),
+    n_actions=9,
+    four_shades=False,
+    rom_bytes=32_768,
+    cpus=8,
+    uses_gpu=False,
+    episode_timesteps=200,
+)
+MACHINE = Machine(
+    ram_bytes=32 * GIB,
+    ram_available_bytes=32 * GIB,
+    vram_bytes=None,
+    vram_available_bytes=None,
+    disk_free_bytes=250 * GIB,
+    cpus=8,
+)
+
+
+def make_config(**values: Any) -> RunConfig:
+    """A config from dotted keys with __ for the dots, such as env__n_envs=2."""
+    tree: dict[str, Any] = {
+        "game": "duel",
+        "total_timesteps": 1_000_000,
+        "run_dir": "runs/x",
+        "env": {"n_envs": 8},
+        "algorithm": {"n_steps": 256, "batch_size": 256, "n_epochs": 4},
+    }
+    for key, value in values.items():
+        *sections, last = key.split("__")
+        section = tree
+        for name in sections:
+            section = section.setdefault(name, {})
+        section[last] = value
+    return RunConfig.model_validate(tree)
+
+
+@pytest.fixture
+def situation() -> Callable[..., Situation]:
+    """A run on a machine; `facts__`, `machine__` and `probe` beside the keys of make_config."""
+
+    def make(probe: EpisodeLengths | None = None, **values: Any) -> Situation:
+        facts = {k[7:]: values.pop(k) for k in list(values) if k.startswith("facts__")}
+        machine = {k[9:]: values.pop(k) for k in list(values) if k.startswith("machine__")}
+        config = make_config(**values)
+        changed = replace(FACTS, **facts)
+        return Situation(
+            config=config,
+            facts=changed,
+            machine=replace(MACHINE, **machine),
+            footprint=estimate(config, changed),
+            probe=probe,
+        )
+
+    return make

@@ -1,0 +1,85 @@
+"""The run directory: against files that torch writes, and against filling it write by write."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.policies import ActorCriticCnnPolicy
+
+from game_rl.preflight.disk import checkpoint_bytes, timestep_of_full_disk
+from game_rl.preflight.estimate import estimate
+from tests.preflight.conftest import FACTS, make_config
+from tests.preflight.test_memory import FIGHTER
+
+
+def test_a_checkpoint_has_the_size_of_what_torch_writes(tmp_path: Path) -> None:
+    space = spaces.Box(0, 255, (4, 72, 80), np.uint8)
+    policy = ActorCriticCnnPolicy(space, spaces.Discrete(9), lambda _: 1e-3)
+    for parameter in policy.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    policy.optimizer.step()
+    torch.save(policy.state_dict(), tmp_path / "policy.pt")
+    torch.save(policy.optimizer.state_dict(), tmp_path / "optimizer.pt")
+    written = sum(file.stat().st_size for file in tmp_path.iterdir())
+    assert checkpoint_bytes(make_config(), FACTS) == pytest.approx(written, rel=0.002)
+
+
+def test_the_worked_example_keeps_three_checkpoints_of_90_megabytes_and_the_best() -> None:
+    disk = estimate(FIGHTER, FACTS).disk
+    assert disk.checkpoint_bytes == pytest.approx(89.3e6, rel=0.005)
+    sizes = {part.name: part.bytes for part in disk.parts}
+    assert sizes["3 checkpoints"] == 3 * disk.checkpoint_bytes
+    assert sizes["best checkpoint"] == disk.momentary_bytes == disk.checkpoint_bytes
+    assert disk.bytes == sum(sizes.values())
+
+
+def test_a_run_with_fewer_checkpoints_than_it_may_keep_counts_those_it_makes() -> None:
+    config = make_config(total_timesteps=2048, checkpoints={"keep_last": 10})
+    assert estimate(config, FACTS).disk.parts[0].name == "1 checkpoint"
+
+
+def test_without_a_clip_there_is_no_clip() -> None:
+    disk = estimate(make_config(recording={"episodes": 0}), FACTS).disk
+    assert {part.name: part.bytes for part in disk.parts}["clip"] == 0
+
+
+@pytest.mark.parametrize("free_checkpoints", [0.5, 1.5, 2.5, 3.5, 4.5, 5.5])
+def test_the_disk_is_full_when_a_dumb_replay_of_the_writes_says_so(
+    free_checkpoints: float,
+) -> None:
+    config = make_config(
+        total_timesteps=10 * 2048,
+        checkpoints={"every_timesteps": 2 * 2048, "keep_last": 3},
+        evaluation={"every_timesteps": 5 * 2048},
+        recording={"episodes": 0},
+    )
+    footprint = estimate(config, FACTS)
+    one = footprint.disk.checkpoint_bytes
+    free = int(free_checkpoints * one)
+    full_at = None
+    folder: list[str] = []
+    for update in range(1, 11):
+        logs = update * footprint.disk.log_bytes_per_update
+        for name in ["best"] * (update % 5 == 0) + [str(update)] * (update % 2 == 0):
+            if full_at is None and (len(folder) + 1) * one + logs > free:  # + 1: the new one
+                full_at = update * 2048
+            folder = [old for old in folder if old != name] + [name]
+            checkpoints = [old for old in folder if old != "best"]
+            if len(checkpoints) > 3:
+                folder.remove(checkpoints[0])
+    assert timestep_of_full_disk(config, footprint, free) == full_at
+
+
+def test_logs_alone_can_fill_a_disk_late_in_a_long_run() -> None:
+    config = make_config(total_timesteps=10**9)
+    footprint = estimate(config, FACTS)
+    free = 5 * footprint.disk.checkpoint_bytes + 10**8
+    full_at = timestep_of_full_disk(config, footprint, free)
+    assert full_at is not None
+    assert 10**7 < full_at < 10**9
+
+
+def test_a_large_disk_is_never_full() -> None:
+    assert timestep_of_full_disk(FIGHTER, estimate(FIGHTER, FACTS), 10**12) is None

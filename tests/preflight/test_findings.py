@@ -1,0 +1,210 @@
+"""Each finding fires where it should, stays silent elsewhere, and its fix really mends it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from game_rl.preflight.changes import Fix, apply_fix, smaller_batch_sizes, smaller_n_steps
+from game_rl.preflight.findings import FINDINGS, Finding, Situation, check
+from game_rl.preflight.probe import EpisodeLengths
+from game_rl.preflight.verdict import disk_verdict, ram_verdict, vram_verdict
+from game_rl.resources import GIB, MIB
+
+Make = Callable[..., Situation]
+
+FIGHTER = {
+    "env__n_envs": 2,
+    "env__observation": {"size": "full", "colour": "rgb"},
+    "algorithm": {"n_steps": 8192, "batch_size": 2048, "n_epochs": 10},
+}
+LONG = EpisodeLengths(timesteps=(150, 180, 400), successes=1, truncated=0)
+
+
+def by_code(situation: Situation) -> dict[str, Finding]:
+    return {finding.code: finding for finding in check(situation)}
+
+
+def mended(situation: Situation, finding: Finding) -> Situation:
+    assert finding.fix is not None
+    config = apply_fix(situation.config, finding.fix)
+    assert config is not None
+    return replace(situation, config=config, footprint=situation.footprint_of(config))
+
+
+def test_a_run_that_fits_and_is_well_made_has_no_findings(situation: Make) -> None:
+    assert check(situation()) == ()
+
+
+def test_findings_come_worst_first(situation: Make) -> None:
+    found = check(situation(**FIGHTER, facts__four_shades=True, machine__ram_available_bytes=GIB))
+    order = [{"error": 0, "warning": 1, "info": 2}[finding.severity] for finding in found]
+    assert order == sorted(order)
+    assert order[0] == 0
+    assert len({finding.code for finding in found}) == len(found) > 2
+
+
+@pytest.mark.parametrize("available", [6 * GIB, 8 * GIB, 10 * GIB, 11 * GIB])
+def test_the_fix_for_ram_is_the_smallest_of_its_key(situation: Make, available: int) -> None:
+    case = situation(**FIGHTER, machine__ram_available_bytes=available)
+    before = ram_verdict(case.footprint, case.machine)
+    finding = by_code(case)[f"ram_{before}"]
+    after = mended(case, finding)
+    assert ram_verdict(after.footprint, after.machine) == "fits"
+    assert finding.fix is not None
+    assert finding.key == finding.fix.key
+    values = {
+        "algorithm.batch_size": smaller_batch_sizes(case.config),
+        "algorithm.n_steps": smaller_n_steps(case.config),
+        "env.observation.size": ["half"],
+    }[finding.fix.key]
+    for value in values[: values.index(finding.fix.value)]:
+        config = apply_fix(case.config, Fix(finding.fix.key, value))
+        assert config is None or ram_verdict(case.footprint_of(config), case.machine) != "fits"
+
+
+def test_losing_nothing_is_tried_first(situation: Make) -> None:
+    case = situation(**FIGHTER, facts__four_shades=True, machine__ram_available_bytes=8 * GIB)
+    fix = by_code(case)["ram_does_not_fit"].fix
+    assert fix is not None
+    assert (fix.key, fix.value) == ("env.observation.colour", "grey")
+
+
+def test_ram_that_nothing_can_mend_has_no_fix_and_says_what_is_large(situation: Make) -> None:
+    finding = by_code(situation(machine__ram_available_bytes=100 * MIB))["ram_does_not_fit"]
+    assert finding.fix is None
+    assert finding.severity == "error"
+    assert "Python, torch, SB3" in finding.message
+    assert "100 MiB" in finding.message
+
+
+def test_memory_in_the_margin_is_tight_and_only_a_warning(situation: Make) -> None:
+    peak = situation().footprint.ram.peak.bytes
+    finding = by_code(situation(machine__ram_available_bytes=peak))["ram_tight"]
+    assert finding.severity == "warning"
+    one_less = situation(machine__ram_available_bytes=peak - 1)
+    assert "ram_does_not_fit" in by_code(one_less)
+
+
+def test_gpu_memory_is_mended_by_the_largest_batch_that_fits(situation: Make) -> None:
+    case = situation(
+        **FIGHTER,
+        facts__uses_gpu=True,
+        machine__vram_bytes=4 * GIB,
+        machine__vram_available_bytes=4 * GIB,
+    )
+    finding = by_code(case)["vram_does_not_fit"]
+    after = mended(case, finding)
+    assert vram_verdict(after.footprint, after.machine) == "fits"
+    assert finding.fix is not None
+    assert finding.fix.key == "algorithm.batch_size"
+    assert finding.fix.value == 1024
+
+
+def test_a_gpu_that_is_not_there_is_an_error_unless_it_may_be_left_out(situation: Make) -> None:
+    finding = by_code(situation(device="cuda", facts__uses_gpu=True))["gpu_missing"]
+    assert finding.severity == "error"
+    assert "gpu_missing" not in by_code(situation(device="auto"))
+    with_gpu = situation(
+        device="cuda",
+        facts__uses_gpu=True,
+        machine__vram_bytes=16 * GIB,
+        machine__vram_available_bytes=16 * GIB,
+    )
+    assert "gpu_missing" not in by_code(with_gpu)
+
+
+def test_a_disk_that_fills_says_when_and_keeping_fewer_checkpoints_mends_it(
+    situation: Make,
+) -> None:
+    values = {
+        "checkpoints": {"every_timesteps": 100_000, "keep_last": 500},
+        "total_timesteps": 10_000_000,
+        "machine__disk_free_bytes": 1500 * MIB,
+    }
+    case = situation(**values)
+    checkpoint = case.footprint.disk.checkpoint_bytes
+    assert "disk_tight" in by_code(case)
+    values["machine__disk_free_bytes"] = 300 * MIB
+    case = situation(**values)
+    finding = by_code(case)["disk_does_not_fit"]
+    assert 300 * MIB // checkpoint == 24  # 22 of the run, the best one twice for a moment
+    assert "full at timestep 2,301,952" in finding.message  # in writing the 23rd
+    after = mended(case, finding)
+    assert disk_verdict(after.footprint, after.machine) == "tight"  # 300 MiB leave no margin
+    assert finding.fix is not None
+    assert finding.fix.key == "checkpoints.keep_last"
+
+
+def test_idle_cpus_are_told_with_the_envs_that_fit(situation: Make) -> None:
+    case = situation(**FIGHTER, facts__uses_gpu=True, device="auto")
+    gpu = replace(case.machine, vram_bytes=16 * GIB, vram_available_bytes=16 * GIB)
+    case = replace(case, machine=gpu)
+    finding = by_code(case)["machine_under_used"]
+    assert finding.severity == "info"
+    assert finding.fix is not None
+    assert (finding.fix.key, finding.fix.value) == ("env.n_envs", 6)  # 8 would need 36 GB
+    after = mended(case, finding)
+    assert ram_verdict(after.footprint, after.machine) == "fits"
+    assert "n_steps=2,730" in finding.message
+
+
+def test_too_few_workers_are_told_as_workers(situation: Make) -> None:
+    finding = by_code(situation(env={"n_envs": 8, "n_workers": 2}))["machine_under_used"]
+    assert finding.fix is not None
+    assert (finding.fix.key, finding.fix.value) == ("env.n_workers", 8)
+
+
+def test_a_busy_machine_is_not_told_to_do_more(situation: Make) -> None:
+    assert "machine_under_used" not in by_code(situation(env={"n_envs": 8}))
+    assert "machine_under_used" not in by_code(situation(env={"n_envs": 20}))
+
+
+def test_a_rollout_longer_than_any_episode_is_told(situation: Make) -> None:
+    finding = by_code(situation(algorithm={"n_steps": 4096, "batch_size": 256}))[
+        "n_steps_is_no_episode_length"
+    ]
+    assert finding.severity == "warning"
+    assert "1,000" in finding.message
+    assert finding.fix is not None
+    assert finding.fix.value == 512
+
+
+def test_a_probe_compares_with_real_episodes(situation: Make) -> None:
+    short = {"algorithm": {"n_steps": 512, "batch_size": 256}}
+    long = {"algorithm": {"n_steps": 1024, "batch_size": 256}}
+    code = "n_steps_is_no_episode_length"
+    assert code not in by_code(situation(**short, probe=LONG))
+    finding = by_code(situation(**long, probe=LONG))[code]
+    assert "150 to 400" in finding.message
+    assert "180" in finding.message
+    assert code not in by_code(mended(situation(**long, probe=LONG), finding))
+
+
+def test_colour_of_a_grey_game_is_told_and_of_a_colour_game_is_not(situation: Make) -> None:
+    rgb = {"env__observation": {"colour": "rgb"}}
+    assert "colour_of_four_shades" in by_code(situation(**rgb, facts__four_shades=True))
+    assert "colour_of_four_shades" not in by_code(situation(**rgb))
+    assert "colour_of_four_shades" not in by_code(situation(facts__four_shades=True))
+
+
+def test_the_cost_of_stacks_is_told_where_they_take_much_of_the_memory(situation: Make) -> None:
+    finding = by_code(situation(**FIGHTER, machine__ram_available_bytes=16 * GIB))[
+        "frame_stack_cost"
+    ]
+    assert finding.fix is not None
+    assert (finding.fix.key, finding.fix.value) == ("env.frame_stack", 2)
+    assert "frame_stack_cost" not in by_code(situation())
+
+
+def test_every_fix_of_every_finding_is_a_valid_config(situation: Make) -> None:
+    cases = [
+        situation(**FIGHTER, facts__four_shades=grey, machine__ram_available_bytes=ram)
+        for grey in (True, False)
+        for ram in (GIB, 8 * GIB, 64 * GIB)
+    ]
+    for case in cases:
+        for find in FINDINGS:
+            finding = find(case)
+            if finding is not None and finding.fix is not None:
+                assert apply_fix(case.config, finding.fix) is not None

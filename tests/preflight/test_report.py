@@ -1,0 +1,170 @@
+"""The report as programs and as people read it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from game_rl.config.loader import load_config
+from game_rl.errors import ConfigError
+from game_rl.games.definition import load_game
+from game_rl.preflight.facts import run_facts
+from game_rl.preflight.report import (
+    Report,
+    compare_footprint,
+    footprint_line,
+    preflight,
+    render_report,
+    report_of,
+)
+from game_rl.resources import GIB, Machine
+from tests.preflight.conftest import FACTS, MACHINE, make_config
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+WORKSTATION = Machine(
+    ram_bytes=32 * GIB,
+    ram_available_bytes=32 * GIB,
+    vram_bytes=16 * GIB,
+    vram_available_bytes=16 * GIB,
+    disk_free_bytes=250 * GIB,
+    cpus=8,
+)
+
+
+def text_of(report: Report, width: int = 100) -> str:
+    console = Console(width=width, color_system=None)
+    with console.capture() as capture:
+        console.print(render_report(report))
+    return capture.get()
+
+
+def test_the_json_has_exactly_the_promised_keys() -> None:
+    report = report_of(make_config(), FACTS, Machine(**{**vars(MACHINE), "cpus": 16}))
+    found = json.loads(json.dumps(report.to_json()))
+    assert set(found) == {"verdict", "ram", "vram", "disk", "training", "findings"}
+    assert set(found["ram"]) == {"predicted_peak_bytes", "limit_bytes", "peak_phase", "parts"}
+    assert set(found["disk"]) == {"predicted_total_bytes", "free_bytes", "parts"}
+    assert set(found["training"]) == {
+        "timesteps_per_update",
+        "updates",
+        "minibatches_per_epoch",
+        "gradient_steps_per_update",
+        "checkpoints",
+        "evaluations",
+    }
+    assert found["vram"] is None
+    finding = found["findings"][0]
+    assert set(finding) == {"severity", "code", "key", "message", "fix"}
+    assert set(finding["fix"]) == {"key", "value"}
+
+
+def test_parts_sum_to_the_whole() -> None:
+    game, config = load_game("duel"), load_config(CONFIGS / "fighter_32gb.yaml")
+    found = preflight(config, game, WORKSTATION).to_json()
+    for name, total in (("ram", "predicted_peak_bytes"), ("vram", "predicted_peak_bytes")):
+        assert sum(part["bytes"] for part in found[name]["parts"]) == found[name][total]
+    disk = found["disk"]
+    assert sum(part["bytes"] for part in disk["parts"]) == disk["predicted_total_bytes"]
+
+
+def test_the_32_gb_run_has_the_corrected_numbers_of_its_analysis() -> None:
+    game, config = load_game("duel"), load_config(CONFIGS / "fighter_32gb.yaml")
+    report = preflight(config, game, WORKSTATION)
+    found = report.to_json()
+    assert found["verdict"] == "fits"
+    ram = {part["name"]: part["bytes"] for part in found["ram"]["parts"]}
+    assert found["ram"]["peak_phase"] == "first minibatch"
+    assert ram["rollout buffer"] == pytest.approx(4.530e9, rel=1e-3)
+    assert ram["rollout buffer"] + ram["reordered copy"] == pytest.approx(9.060e9, rel=1e-3)
+    vram = {part["name"]: part["bytes"] for part in found["vram"]["parts"]}
+    tensors = vram["gradient step"] + vram["network and optimiser"]
+    assert tensors == pytest.approx(5.215e9, rel=2e-3)
+    assert found["vram"]["predicted_peak_bytes"] == pytest.approx(6.7e9, rel=0.01)
+    assert report.footprint.disk.checkpoint_bytes == pytest.approx(90.0e6, rel=0.01)
+    assert found["training"] == {
+        "timesteps_per_update": 16_384,
+        "updates": 611,
+        "minibatches_per_epoch": 8,
+        "gradient_steps_per_update": 80,
+        "checkpoints": 62,  # 61 periodic ones and the end, at timestep 10,010,624
+        "evaluations": 61,
+    }
+    codes = {finding["code"] for finding in found["findings"]}
+    assert {"n_steps_is_no_episode_length", "machine_under_used"} <= codes
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_config_that_we_ship_fits_the_machine_of_the_analysis(path: Path) -> None:
+    config = load_config(path)
+    report = preflight(config, load_game(config.game), WORKSTATION)
+    assert report.verdict == "fits"
+    assert not [finding for finding in report.findings if finding.severity == "error"]
+
+
+def test_a_person_reads_the_verdict_first_and_how_to_mend_it_last() -> None:
+    config = make_config(algorithm={"n_steps": 4096, "batch_size": 256})
+    small = Machine(**{**vars(MACHINE), "ram_available_bytes": 3 * GIB // 2})
+    lines = text_of(report_of(config, FACTS, small)).splitlines()
+    assert lines[0].startswith("DOES NOT FIT")
+    assert any(line.startswith("RAM") and "1.50 GiB" in line for line in lines)
+    assert any("→ --set algorithm." in line for line in lines)
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_the_table_keeps_its_numbers_at_any_width(width: int) -> None:
+    report = report_of(make_config(), FACTS, MACHINE)
+    text = text_of(report, width)
+    assert "FITS" in text
+    assert "rollout buffer" in text
+    assert "while a checkpoint is written" in text
+
+
+def test_the_footprint_says_how_far_the_forecast_was_off() -> None:
+    report = report_of(make_config(), FACTS, MACHINE)
+    predicted = report.footprint.ram.peak.bytes
+    footprint = compare_footprint(report, ram_peak_bytes=2 * predicted, disk_bytes=0)
+    assert footprint["ram_peak_bytes"] == {
+        "predicted": predicted,
+        "measured": 2 * predicted,
+        "error": -0.5,
+    }
+    line = footprint_line(footprint)
+    assert line.startswith("RAM ")
+    assert "-50.0%" in line
+
+
+def test_facts_come_from_the_game_and_the_machine() -> None:
+    game = load_game("duel")
+    facts = run_facts(make_config(), game, MACHINE)
+    assert facts.n_actions == len(game.action_names)
+    assert facts.rom_bytes == len(game.rom.data)
+    assert facts.four_shades
+    assert not facts.uses_gpu
+    assert run_facts(make_config(), game, WORKSTATION).uses_gpu
+    assert not run_facts(make_config(device="cpu"), game, WORKSTATION).uses_gpu
+    assert run_facts(make_config(device="cuda:1"), game, MACHINE).uses_gpu
+
+
+def test_a_crop_too_small_for_the_network_is_a_config_error() -> None:
+    game = load_game("duel")
+    area = game.definition.observation
+    crop = area.crop.model_copy(update={"height": 40, "width": 160})
+    definition = game.definition.model_copy(
+        update={"observation": area.model_copy(update={"crop": crop})}
+    )
+    small = type(game)(**{**vars(game), "definition": definition})
+    with pytest.raises(ConfigError, match="80x20"):
+        run_facts(make_config(), small, MACHINE)
+
+
+def test_a_preflight_does_not_import_torch() -> None:
+    code = (
+        "import sys\n"
+        "import game_rl.preflight.report, game_rl.preflight.probe\n"
+        "assert not {'torch', 'stable_baselines3'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
