@@ -26,7 +26,6 @@ class TrainingArithmetic:
     updates: int
     final_timesteps: int
     minibatches_per_epoch: int
-    last_minibatch: int
     gradient_steps_per_update: int
     checkpoints: int
     evaluations: int
@@ -44,7 +43,6 @@ def training_arithmetic(config: RunConfig) -> TrainingArithmetic:
         updates=updates,
         final_timesteps=final,
         minibatches_per_epoch=minibatches,
-        last_minibatch=rollout - (minibatches - 1) * config.algorithm.batch_size,
         gradient_steps_per_update=config.algorithm.n_epochs * minibatches,
         checkpoints=_times_due(every, final, updates) + (not final_is_periodic),
         evaluations=_times_due(config.evaluation.every_timesteps, final, updates),

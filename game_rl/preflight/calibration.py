@@ -14,10 +14,13 @@ from game_rl.resources import GIB, MIB
 MAIN_PROCESS_BYTES = 345_000_000
 # Code, threads and buffers of torch that the first update brings in.
 FIRST_UPDATE_BYTES = 35_000_000
-# Each process that runs emulators: Python, NumPy, PyBoy, less the pages shared with the others.
-WORKER_BYTES = 30_000_000
+# What Python starts beside it for the workers: the forkserver, which holds the pages that they
+# share, and the resource tracker.
+FORKSERVER_BYTES = 60_000_000
+# Each process that runs emulators, in pages of its own.
+WORKER_BYTES = 13_000_000
 # Each emulator and its environment, without the ROM.
-EMULATOR_BYTES = 2_500_000
+EMULATOR_BYTES = 1_700_000
 
 # glibc gives blocks from this size up back to the system when they are freed; smaller ones stay
 # in the process, ready for use again (mallopt(3), M_MMAP_THRESHOLD, after it has grown by itself).
@@ -33,17 +36,18 @@ CUDA_CONTEXT_BYTES = 700_000_000
 CUDA_HOST_BYTES = 1_000_000_000
 CUDA_ALLOCATOR_FACTOR = 1.15
 
-# On disk: tensors' file format around the numbers of one checkpoint, its state and its manifest.
-CHECKPOINT_OVERHEAD_BYTES = 24_000
-# TensorBoard's curves for one update and for one evaluation, and for opening the file.
-TENSORBOARD_UPDATE_BYTES = 1_500
-TENSORBOARD_EVALUATION_BYTES = 200
-TENSORBOARD_FILE_BYTES = 100
-EVALUATION_ROW_BYTES = 60
+# On disk: torch's file format around the numbers of one checkpoint, its state and its manifest.
+CHECKPOINT_OVERHEAD_BYTES = 18_000
+# TensorBoard: one number of a curve; the curves of SB3 and of the machine that every update adds
+# to, beside one for each variable and reward term of the game; the curves of an evaluation.
+TENSORBOARD_NUMBER_BYTES = 57
+TENSORBOARD_UPDATE_NUMBERS = 17
+TENSORBOARD_EVALUATION_NUMBERS = 3
+EVALUATION_ROW_BYTES = 50
 # config.yaml, preflight.json, footprint.json
-RUN_FILES_BYTES = 8_000
-# One picture of a clip of a Game Boy game, enlarged twice.
-PICTURE_BYTES = {"gif": 2_500, "mp4": 1_500}
+RUN_FILES_BYTES = 3_000
+# One picture of a clip, 320 x 288: a fight of the bundled game; much scrolling takes more.
+PICTURE_BYTES = {"gif": 900, "mp4": 450}
 
 # What must stay free for a verdict of "fits": for other programs, and for what no formula sees.
 RAM_MARGIN_FRACTION = 0.10

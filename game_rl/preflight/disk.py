@@ -15,7 +15,8 @@ def disk_footprint(
 ) -> DiskFootprint:
     checkpoint = checkpoint_bytes(config, facts)
     kept = min(config.checkpoints.keep_last, training.checkpoints)
-    logs = _tensorboard_bytes(training) + training.evaluations * calibration.EVALUATION_ROW_BYTES
+    rows = training.evaluations * calibration.EVALUATION_ROW_BYTES
+    logs = _tensorboard_bytes(facts, training) + rows
     parts = (
         Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", kept * checkpoint),
         Part("best checkpoint", checkpoint),
@@ -36,12 +37,13 @@ def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
     return 3 * weights + calibration.CHECKPOINT_OVERHEAD_BYTES
 
 
-def _tensorboard_bytes(training: TrainingArithmetic) -> int:
-    return (
-        calibration.TENSORBOARD_FILE_BYTES
-        + training.updates * calibration.TENSORBOARD_UPDATE_BYTES
-        + training.evaluations * calibration.TENSORBOARD_EVALUATION_BYTES
+def _tensorboard_bytes(facts: RunFacts, training: TrainingArithmetic) -> int:
+    by_update = calibration.TENSORBOARD_UPDATE_NUMBERS + facts.n_game_curves
+    numbers = (
+        training.updates * by_update
+        + training.evaluations * calibration.TENSORBOARD_EVALUATION_NUMBERS
     )
+    return numbers * calibration.TENSORBOARD_NUMBER_BYTES
 
 
 def _clip_bytes(config: RunConfig, facts: RunFacts) -> int:

@@ -22,6 +22,7 @@ class RunFacts:
     Attributes:
         crop: the part of the screen that the agent sees.
         cpus: workers that a run starts unless its config says how many.
+        n_game_curves: variables and reward terms, which TensorBoard gets after every update.
         uses_gpu: the network is on the GPU.
         episode_timesteps: usual length of an episode, measured or assumed.
     """
@@ -30,6 +31,7 @@ class RunFacts:
     n_actions: int
     four_shades: bool
     rom_bytes: int
+    n_game_curves: int
     cpus: int
     uses_gpu: bool
     episode_timesteps: int
@@ -55,6 +57,7 @@ def run_facts(
         n_actions=len(game.action_names),
         four_shades=not game.is_colour,
         rom_bytes=len(game.rom.data),
+        n_game_curves=len(game.variables) + len(game.definition.rewards),
         cpus=machine.cpus,
         uses_gpu=wants_gpu or (config.device == "auto" and machine.vram_bytes is not None),
         episode_timesteps=usual,

@@ -54,7 +54,7 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
             Phase("collect", (*training, _frames_in_flight(config, facts), kept)),
             Phase("first minibatch", (*training, Part("reordered copy", _large(reorder)), kept)),
             Phase("update", (*training, Part("gradient step", _large_peak(step.values())), kept)),
-            Phase("recording", (always[0], kept, _recording(config, facts))),
+            Phase("recording", (*always[:2], kept, _recording(config, facts))),
         )
     )
 
@@ -83,6 +83,7 @@ def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
         main += calibration.CUDA_HOST_BYTES
     return (
         Part("Python, torch, SB3", main),
+        Part("forkserver", calibration.FORKSERVER_BYTES),
         Part("training workers", _workers_bytes(config, facts, config.env.n_envs)),
         Part("evaluation workers", _workers_bytes(config, facts, evaluation_envs(config))),
     )

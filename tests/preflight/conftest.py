@@ -17,6 +17,7 @@ FACTS = RunFacts(
     n_actions=9,
     four_shades=False,
     rom_bytes=32_768,
+    n_game_curves=23,
     cpus=8,
     uses_gpu=False,
     episode_timesteps=200,
