@@ -21,7 +21,8 @@ from typing import Any
 _CONFIG = Path(__file__).parents[1] / "configs" / "duel_ppo.yaml"
 _UPDATES = 3
 _HEADER = (
-    "   envs steps size stack batch epochs |  RAM MB forecast  error | disk MB forecast  error"
+    "   envs steps size colour stack batch epochs | "
+    " RAM MB forecast  error | disk MB forecast  error"
 )
 _RAM_TOLERANCE = 0.10
 _DISK_TOLERANCE = 0.05
@@ -32,6 +33,7 @@ class Case:
     n_envs: int
     n_steps: int
     size: str
+    colour: str
     stack: int
     batch: int
     epochs: int
@@ -45,6 +47,7 @@ class Case:
             "env.n_envs": self.n_envs,
             "env.frame_stack": self.stack,
             "env.observation.size": self.size,
+            "env.observation.colour": self.colour,
             "algorithm.n_steps": self.n_steps,
             "algorithm.batch_size": self.batch,
             "algorithm.n_epochs": self.epochs,
@@ -57,22 +60,22 @@ class Case:
 
 
 CASES = (
-    Case(8, 256, "half", 4, 256, 4),
-    Case(8, 128, "half", 4, 64, 2),
-    Case(2, 256, "half", 4, 512, 3),
-    Case(4, 512, "half", 1, 1024, 2),
-    Case(8, 512, "half", 4, 1024, 2),
-    Case(8, 512, "half", 4, 2048, 1),
-    Case(16, 128, "half", 2, 512, 4),
-    Case(1, 512, "half", 4, 128, 2),
-    Case(4, 128, "half", 8, 256, 2),
-    Case(4, 128, "full", 4, 64, 2),
-    Case(8, 128, "full", 4, 256, 1),
-    Case(2, 512, "full", 2, 128, 2),
-    Case(4, 256, "full", 4, 1024, 1),
-    Case(8, 256, "full", 4, 512, 1),
-    Case(4, 256, "full", 1, 256, 2),
-    Case(16, 256, "half", 4, 4096, 1),
+    Case(8, 256, "half", "grey", 4, 256, 4),
+    Case(8, 128, "half", "grey", 4, 64, 2),
+    Case(2, 256, "half", "grey", 4, 512, 3),
+    Case(4, 512, "half", "grey", 1, 1024, 2),
+    Case(8, 512, "half", "grey", 4, 1024, 2),
+    Case(8, 512, "half", "grey", 4, 2048, 1),
+    Case(16, 128, "half", "grey", 2, 512, 4),
+    Case(1, 512, "half", "grey", 4, 128, 2),
+    Case(4, 128, "half", "rgb", 4, 256, 2),
+    Case(4, 128, "full", "grey", 4, 64, 2),
+    Case(8, 128, "full", "grey", 4, 256, 1),
+    Case(2, 512, "full", "grey", 2, 128, 2),
+    Case(4, 256, "full", "grey", 4, 1024, 1),
+    Case(8, 256, "full", "grey", 4, 512, 1),
+    Case(2, 256, "full", "rgb", 4, 128, 2),
+    Case(16, 256, "half", "grey", 4, 4096, 1),
 )
 
 
@@ -109,8 +112,8 @@ def main() -> None:
 
 def _inputs(number: int, case: Case) -> str:
     return (
-        f"{number:>2} {case.n_envs:>4} {case.n_steps:>5} {case.size:>4} {case.stack:>5} "
-        f"{case.batch:>5} {case.epochs:>6}"
+        f"{number:>2} {case.n_envs:>4} {case.n_steps:>5} {case.size:>4} {case.colour:>6} "
+        f"{case.stack:>5} {case.batch:>5} {case.epochs:>6}"
     )
 
 

@@ -13,7 +13,7 @@ from game_rl.resources import GIB, MIB
 # and the small processes that Python starts beside it (forkserver, resource tracker).
 MAIN_PROCESS_BYTES = 345_000_000
 # Code, threads and buffers of torch that the first update brings in.
-FIRST_UPDATE_BYTES = 35_000_000
+FIRST_UPDATE_BYTES = 60_000_000
 # What Python starts beside it for the workers: the forkserver, which holds the pages that they
 # share, and the resource tracker.
 FORKSERVER_BYTES = 60_000_000
@@ -26,8 +26,8 @@ EMULATOR_BYTES = 1_700_000
 # in the process, ready for use again (mallopt(3), M_MMAP_THRESHOLD, after it has grown by itself).
 ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
 
-# A clip in the making holds each picture as RGB, as 32-bit codes and enlarged with a palette.
-RECORDED_PICTURE_BYTES = 160 * 144 * (3 + 4 + 4)
+# A clip in the making holds each picture as RGB, as 64-bit colour codes and enlarged, in a palette.
+RECORDED_PICTURE_BYTES = 160 * 144 * (3 + 8 + 4)
 
 # Not measured here but reported: the CUDA context with its kernels on the GPU and in the process
 # (discuss.pytorch.org/t/73021 says 723 MiB on the GPU), and what cuDNN and the caching allocator
@@ -47,7 +47,7 @@ EVALUATION_ROW_BYTES = 50
 # config.yaml, preflight.json, footprint.json
 RUN_FILES_BYTES = 3_000
 # One picture of a clip, 320 x 288: a fight of the bundled game; much scrolling takes more.
-PICTURE_BYTES = {"gif": 900, "mp4": 450}
+PICTURE_BYTES = {"gif": 1_200, "mp4": 500}
 
 # What must stay free for a verdict of "fits": for other programs, and for what no formula sees.
 RAM_MARGIN_FRACTION = 0.10

@@ -12,7 +12,7 @@ from game_rl.resources import Machine
 
 # A recorded episode whose length nobody measured: fights and levels of arcade games take 100 to
 # 500 timesteps of four frames, 7 to 33 seconds.
-_USUAL_EPISODE_TIMESTEPS = 250
+_USUAL_EPISODE_TIMESTEPS = 200
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,7 +41,9 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     collect: the rollout buffer fills, a page at a time.
     first minibatch: SB3 reorders the buffer's observations into a copy, unless there is one env.
     update: a gradient step, on the CPU; the minibatch alone if the network is on a GPU.
-    recording: pictures of the clip after the training is closed.
+    recording: pictures of the clip when the training is closed.
+
+    Small blocks that were freed stay with the process (`calibration`), large ones do not.
     """
     rollout = Part("rollout buffer", rollout_buffer_bytes(config, facts))
     always = _processes(config, facts)
@@ -49,12 +51,13 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     reorder = _reorder_blocks(config, facts)
     step = _step_blocks(config, facts)
     kept = Part("kept by the allocator", _small_peak([reorder, *step.values()]))
+    left = Part("left by the training", _small([*_weight_blocks(config, facts), rollout.bytes]))
     return MemoryFootprint(
         phases=(
             Phase("collect", (*training, _frames_in_flight(config, facts), kept)),
             Phase("first minibatch", (*training, Part("reordered copy", _large(reorder)), kept)),
             Phase("update", (*training, Part("gradient step", _large_peak(step.values())), kept)),
-            Phase("recording", (*always[:2], kept, _recording(config, facts))),
+            Phase("recording", (*always[:2], kept, left, _recording(config, facts))),
         )
     )
 
@@ -110,6 +113,11 @@ def _network_on_cpu(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     return (Part("network and optimiser", network_of(config, facts).training_bytes),)
 
 
+def _weight_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
+    """Weights, gradients and two moments of the largest layer, which has nearly all of them."""
+    return [] if facts.uses_gpu else [network_of(config, facts).training_bytes // 4] * 4
+
+
 def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:
     """A vec step's stacks: the last and the next, the shifted, and two copies for the buffer."""
     return Part("frames in flight", 5 * config.env.n_envs * network_of(config, facts).observation)
@@ -139,10 +147,14 @@ def _large(blocks: Iterable[int]) -> int:
     return sum(size for size in blocks if size >= calibration.ALLOCATOR_THRESHOLD_BYTES)
 
 
+def _small(blocks: Iterable[int]) -> int:
+    return sum(size for size in blocks if size < calibration.ALLOCATOR_THRESHOLD_BYTES)
+
+
 def _large_peak(moments: Iterable[list[int]]) -> int:
     return max(_large(blocks) for blocks in moments)
 
 
 def _small_peak(moments: Iterable[list[int]]) -> int:
     """The heap stays as large as the small blocks of its worst moment."""
-    return max(sum(blocks) - _large(blocks) for blocks in moments)
+    return max(_small(blocks) for blocks in moments)
