@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Self
 
@@ -31,11 +32,11 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What a run may use; `vram_*` is None where there is no GPU.
+    """What a run may use; `vram_*` is None where torch has no GPU.
 
     ram_bytes: the memory of the machine, or of the container if that is less.
     ram_available_bytes: what of it is free for a new run.
-    vram_available_bytes: free memory of the first visible GPU.
+    vram_available_bytes: free memory of the first visible GPU that torch can use.
     disk_free_bytes: free on the file system that will hold the run directory.
     """
 
@@ -50,7 +51,7 @@ class Machine:
 def detect_machine(run_dir: Path) -> Machine:
     """The machine as this process may use it: container limits and affinity included."""
     total, available = effective_ram_bytes()
-    vram = _gpu_memory_bytes()
+    vram = gpu_memory_bytes() if _torch_can_use_gpus() else None
     return Machine(
         ram_bytes=total,
         ram_available_bytes=available,
@@ -222,7 +223,7 @@ def disk_free_bytes(path: Path) -> int:
     return shutil.disk_usage(existing).free
 
 
-def _gpu_memory_bytes() -> tuple[int, int] | None:
+def gpu_memory_bytes() -> tuple[int, int] | None:
     """(total, free) bytes of the first GPU that CUDA would show us, without importing torch."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     first = "0" if visible is None else visible.split(",")[0].strip()
@@ -246,6 +247,14 @@ def _gpu_memory_bytes() -> tuple[int, int] | None:
 def cpu_percent() -> float:
     """Load of all CPUs since the last call, 0..100; 0 at the first call."""
     return psutil.cpu_percent(interval=None)
+
+
+def _torch_can_use_gpus() -> bool:
+    """False for the CPU build of torch, whose version ends in "+cpu"; told without importing it."""
+    try:
+        return not metadata.version("torch").endswith("+cpu")
+    except metadata.PackageNotFoundError:
+        return False
 
 
 # ---- use -----------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from game_rl.resources import (
     effective_cpus,
     effective_ram_bytes,
     format_bytes,
+    gpu_memory_bytes,
     parse_bytes,
     parse_machine,
     process_tree_pss_bytes,
@@ -142,6 +143,38 @@ def test_cpus_follow_the_v1_quota(tmp_path: Path) -> None:
 def test_disk_is_measured_at_the_nearest_folder_that_exists(tmp_path: Path) -> None:
     free = disk_free_bytes(tmp_path / "not" / "there" / "yet")
     assert free == pytest.approx(psutil.disk_usage(str(tmp_path)).free, rel=0.05)
+
+
+def fake_nvidia_smi(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = folder / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+def test_a_gpu_is_read_from_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
+    answer = '[ "$1" = --id=1 ] && echo "16384, 15000"'
+    fake_nvidia_smi(tmp_path, answer, monkeypatch)
+    assert gpu_memory_bytes() == (16 * GIB, 15_000 * MIB)
+
+
+@pytest.mark.parametrize("script", ["exit 9", "echo no devices were found", "true"])
+def test_a_driver_that_gives_no_numbers_is_no_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    fake_nvidia_smi(tmp_path, script, monkeypatch)
+    assert gpu_memory_bytes() is None
+
+
+@pytest.mark.parametrize("visible", ["", "-1"])
+def test_a_hidden_gpu_is_no_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    fake_nvidia_smi(tmp_path, 'echo "16384, 15000"', monkeypatch)
+    assert gpu_memory_bytes() is None
 
 
 def test_the_live_machine_has_sane_numbers(tmp_path: Path) -> None:
