@@ -311,12 +311,17 @@ def _margin_note(result: verdict.Verdict) -> str:
 
 
 def _rollout_note(config: RunConfig, fix: Fix) -> str:
-    if fix.key != "env.n_envs":
+    """More envs at the same n_steps make longer rollouts; what would keep them as they are."""
+    changed = changes.apply_fix(config, fix) if fix.key == "env.n_envs" else None
+    if changed is None:
         return ""
-    same = config.rollout_timesteps // int(fix.value)
+    unit = changes.n_steps_unit(changed)
+    n_steps = config.rollout_timesteps // changed.env.n_envs // unit * unit
+    if n_steps == 0:
+        return ""
     return (
-        f" (with algorithm.n_steps={same:,} a rollout stays at {config.rollout_timesteps:,} "
-        "timesteps and takes no more memory)"
+        f" (with algorithm.n_steps={n_steps} as well, a rollout has "
+        f"{n_steps * changed.env.n_envs:,} timesteps instead of {changed.rollout_timesteps:,})"
     )
 
 

@@ -146,7 +146,7 @@ def test_idle_cpus_are_told_with_the_envs_that_fit(situation: Make) -> None:
     assert (finding.fix.key, finding.fix.value) == ("env.n_envs", 6)  # 8 would need 36 GB
     after = mended(case, finding)
     assert ram_verdict(after.footprint, after.machine) == "fits"
-    assert "n_steps=2,730" in finding.message
+    assert "n_steps=2048 as well, a rollout has 12,288" in finding.message
 
 
 def test_too_few_workers_are_told_as_workers(situation: Make) -> None:
