@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
 
-from game_rl.emulator.emulator import FRAMES_PER_SECOND
+from game_rl.emulator.emulator import FRAMES_PER_SECOND, SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_env, make_frame_format
 from game_rl.errors import UsageError
@@ -133,8 +133,8 @@ def _write_mp4(pictures: Iterator[Picture], seconds: float, path: Path) -> None:
         rate = Fraction(1 / seconds).limit_denominator(1000)
         stream = container.add_stream("libx264", rate=rate, options={"crf": "18"})
         stream.pix_fmt = "yuv420p"
+        stream.height, stream.width = SCREEN_HEIGHT * _SCALE, SCREEN_WIDTH * _SCALE
         for picture in map(_enlarged, pictures):
-            stream.height, stream.width = picture.shape[:2]
             for packet in stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")):
                 container.mux(packet)
         for packet in stream.encode():

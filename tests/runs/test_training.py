@@ -141,7 +141,8 @@ def test_another_seed_gives_other_weights(trained: Path, make_config: MakeConfig
 def test_what_does_not_fit_is_refused_and_leaves_no_directory(make_config: MakeConfig) -> None:
     config = make_config(
         "huge",
-        "algorithm.n_steps=5_000_000",
+        "env.observation.size=full",
+        "algorithm.n_steps=1_000_000",
         "algorithm.batch_size=1000",
         "total_timesteps=100_000_000",
         "evaluation.every_timesteps=50_000_000",
