@@ -38,6 +38,7 @@ class Machine:
     ram_available_bytes: what of it is free for a new run.
     vram_available_bytes: free memory of the first visible GPU that torch can use.
     disk_free_bytes: free on the file system that will hold the run directory.
+    cpu_has_bf16: the CPU multiplies matrices of bfloat16 faster than those of float32.
     """
 
     ram_bytes: int
@@ -46,6 +47,7 @@ class Machine:
     vram_available_bytes: int | None
     disk_free_bytes: int
     cpus: int
+    cpu_has_bf16: bool
 
 
 def detect_machine(run_dir: Path) -> Machine:
@@ -59,6 +61,7 @@ def detect_machine(run_dir: Path) -> Machine:
         vram_available_bytes=vram[1] if vram else None,
         disk_free_bytes=disk_free_bytes(run_dir),
         cpus=effective_cpus(),
+        cpu_has_bf16=cpu_has_bf16(),
     )
 
 
@@ -80,6 +83,7 @@ def parse_machine(text: str, *, here: Machine | None = None) -> Machine:
         vram_available_bytes=vram if "vram" in given else base.vram_available_bytes,
         disk_free_bytes=given.get("disk", base.disk_free_bytes),
         cpus=given.get("cpus", base.cpus),
+        cpu_has_bf16=base.cpu_has_bf16,
     )
 
 
@@ -174,6 +178,12 @@ def effective_cpus(root: Path = _ROOT) -> int:
         if quota is not None and period:
             cpus = min(cpus, -(-quota // period))  # half a CPU still runs one process
     return max(1, cpus)
+
+
+def cpu_has_bf16(root: Path = _ROOT) -> bool:
+    """Whether the CPU has AMX tiles for bfloat16, without which it gains nothing from them."""
+    flags = re.search(r"^flags\s*:(.*)$", _read_text(root / "proc/cpuinfo"), re.MULTILINE)
+    return flags is not None and "amx_bf16" in flags[1].split()
 
 
 def _affinity_cpus() -> int:

@@ -15,6 +15,7 @@ from game_rl.resources import (
     MIB,
     Machine,
     PssSampler,
+    cpu_has_bf16,
     detect_machine,
     disk_free_bytes,
     effective_cpus,
@@ -33,6 +34,7 @@ HERE = Machine(
     vram_available_bytes=7 * GIB,
     disk_free_bytes=100 * GIB,
     cpus=4,
+    cpu_has_bf16=True,
 )
 
 
@@ -237,6 +239,22 @@ def test_the_sampler_sees_the_peak_and_keeps_it_after_the_memory_is_freed() -> N
     assert sampler.stop() == peak
 
 
+@pytest.mark.parametrize(
+    ("cpuinfo", "expected"),
+    [
+        ("flags\t\t: fpu avx512_bf16 amx_bf16 amx_tile\n", True),
+        ("flags\t\t: fpu avx512_bf16\n", False),
+        ("Features\t: fp asimd bf16\n", False),
+        (None, False),
+    ],
+)
+def test_bf16_is_for_processors_with_tiles(
+    tmp_path: Path, cpuinfo: str | None, expected: bool
+) -> None:
+    root = lay_out(tmp_path, {"proc/cpuinfo": cpuinfo} if cpuinfo else {})
+    assert cpu_has_bf16(root) is expected
+
+
 def test_on_describes_a_whole_machine() -> None:
     assert parse_machine("ram=32GiB, vram=16GiB,disk=250GB,cpus=8", here=HERE) == Machine(
         ram_bytes=32 * GIB,
@@ -245,6 +263,7 @@ def test_on_describes_a_whole_machine() -> None:
         vram_available_bytes=16 * GIB,
         disk_free_bytes=250 * 10**9,
         cpus=8,
+        cpu_has_bf16=True,
     )
 
 

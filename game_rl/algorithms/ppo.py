@@ -6,6 +6,7 @@ from stable_baselines3.common.policies import ActorCriticCnnPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl import schedules
+from game_rl.algorithms.networks import features_extractor
 from game_rl.config.schema import LinearSchedule, PPOConfig, Schedule
 
 
@@ -27,6 +28,10 @@ def make_ppo(config: PPOConfig, vec_env: VecEnv, *, seed: int, device: str) -> P
         max_grad_norm=config.max_grad_norm,
         target_kl=config.target_kl,
         stats_window_size=config.stats_window_size,
+        policy_kwargs={
+            "features_extractor_class": features_extractor(config.precision, device),
+            "net_arch": [],  # CnnPolicy's own choice for NatureCNN, not made for a subclass of it
+        },
         seed=seed,
         device=device,
     )

@@ -19,7 +19,7 @@ class TrainingArithmetic:
         final_timesteps: where the run ends, at least the config's total_timesteps.
         gradient_steps_per_update: at most; `target_kl` may end an update sooner.
         checkpoints: the periodic ones, and the final state if it is not one of them.
-        evaluations: the periodic ones; the final evaluation of the best policy is not counted.
+        evaluations: likewise; the final evaluation of the best policy is not counted.
     """
 
     timesteps_per_update: int
@@ -36,22 +36,21 @@ def training_arithmetic(config: RunConfig) -> TrainingArithmetic:
     updates = _divide_up(config.total_timesteps, rollout)
     final = updates * rollout
     minibatches = _divide_up(rollout, config.algorithm.batch_size)
-    every = config.checkpoints.every_timesteps
-    final_is_periodic = final // every > (final - rollout) // every
+
+    def times_due(every: int) -> int:
+        periodic = min(updates, final // every)  # at most once after each update
+        final_is_periodic = final // every > (final - rollout) // every
+        return periodic + (not final_is_periodic)
+
     return TrainingArithmetic(
         timesteps_per_update=rollout,
         updates=updates,
         final_timesteps=final,
         minibatches_per_epoch=minibatches,
         gradient_steps_per_update=config.algorithm.n_epochs * minibatches,
-        checkpoints=_times_due(every, final, updates) + (not final_is_periodic),
-        evaluations=_times_due(config.evaluation.every_timesteps, final, updates),
+        checkpoints=times_due(config.checkpoints.every_timesteps),
+        evaluations=times_due(config.evaluation.every_timesteps),
     )
-
-
-def _times_due(every: int, final: int, updates: int) -> int:
-    """At most once after an update, and once for each multiple that was crossed."""
-    return min(updates, final // every)
 
 
 def _divide_up(whole: int, part: int) -> int:

@@ -24,6 +24,7 @@ class RunFacts:
         cpus: workers that a run starts unless its config says how many.
         n_game_curves: variables and reward terms, which TensorBoard gets after every update.
         uses_gpu: the network is on the GPU.
+        uses_bf16: its convolutions are computed in bfloat16.
         episode_timesteps: usual length of an episode, measured or assumed.
     """
 
@@ -34,6 +35,7 @@ class RunFacts:
     n_game_curves: int
     cpus: int
     uses_gpu: bool
+    uses_bf16: bool
     episode_timesteps: int
 
 
@@ -52,6 +54,8 @@ def run_facts(
     longest = config.env.max_episode_timesteps or _USUAL_EPISODE_TIMESTEPS
     usual = min(longest, _USUAL_EPISODE_TIMESTEPS) if probe is None else round(probe.median)
     wants_gpu = config.device.startswith("cuda")
+    uses_gpu = wants_gpu or (config.device == "auto" and machine.vram_bytes is not None)
+    precision = config.algorithm.precision
     return RunFacts(
         crop=crop,
         n_actions=len(game.action_names),
@@ -59,7 +63,9 @@ def run_facts(
         rom_bytes=len(game.rom.data),
         n_game_curves=len(game.variables) + len(game.definition.rewards),
         cpus=machine.cpus,
-        uses_gpu=wants_gpu or (config.device == "auto" and machine.vram_bytes is not None),
+        uses_gpu=uses_gpu,
+        uses_bf16=precision == "bf16"
+        or (precision == "auto" and (uses_gpu or machine.cpu_has_bf16)),
         episode_timesteps=usual,
     )
 

@@ -135,7 +135,7 @@ def _step_blocks(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
     batch_size = config.algorithm.batch_size
     if facts.uses_gpu:
         return {"minibatch": [network.observation * batch_size] * 3}
-    return network.step_blocks(batch_size)
+    return network.step_blocks(batch_size, bf16=facts.uses_bf16)
 
 
 def _recording(config: RunConfig, facts: RunFacts) -> Part:

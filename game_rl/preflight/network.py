@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-_FLOAT = 4
+_FLOAT, _BF16 = 4, 2
 _FEATURES = 512  # NatureCNN's output (SB3, torch_layers.py)
 
 
@@ -55,28 +55,30 @@ class NatureCnn:
         """Weights, gradients and Adam's two moments."""
         return 4 * self.weights_bytes
 
-    def step_blocks(self, batch_size: int) -> dict[str, list[int]]:
+    def step_blocks(self, batch_size: int, *, bf16: bool) -> dict[str, list[int]]:
         """Blocks of memory that are alive together in each part of a gradient step on the CPU.
 
         Follows torch's own order for weights in channels_last: SB3's preprocessing keeps
         `obs.float()` while it divides; each convolution converts its input to channels_last; a
         ReLU keeps its output; going back, a ReLU holds its output and both gradients, and a
-        convolution converts its saved input once more.
+        convolution converts its saved input once more. In bf16 the activations take half, and
+        the observation is there in bf16 too.
         """
         pixels = self.observation * batch_size
         x = _FLOAT * pixels
-        a1, a2, a3 = (_FLOAT * size * batch_size for size in self.activations)
-        seen = [pixels, x]
+        number = _BF16 if bf16 else _FLOAT
+        a1, a2, a3 = (number * size * batch_size for size in self.activations)
+        seen = [pixels, x, number * pixels] if bf16 else [pixels, x]
         return {
             "minibatch": [pixels] * 3,  # this one as an array and as a tensor, and the last one
             "to float": [pixels, x, x],
-            "forward 1": [*seen, x, a1],
+            "forward 1": [*seen, number * pixels, a1],
             "forward 2": [*seen, a1, a2, a2],
             "forward 3": [*seen, a1, a2, a3, a3, a3],
             "backward 3": [*seen, a1, a2, a2, a3, a3, a3],
             "backward 2": [*seen, a1, a1, a2, a2],
             "backward ReLU 1": [*seen, a1, a1, a1],
-            "backward 1": [*seen, x, a1],
+            "backward 1": [*seen, number * pixels, a1],
             "optimiser": [pixels, *[_FLOAT * self.largest_parameter] * 2],
         }
 

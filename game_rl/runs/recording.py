@@ -107,21 +107,27 @@ def _write_gif(pictures: Iterator[Picture], seconds: float, path: Path) -> None:
 
 def _paletted(pictures: list[Picture]) -> list[Image.Image]:
     """One palette for the whole clip: exact up to 256 colours (four shades stay exactly four)."""
-    codes = [picture.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1]) for picture in pictures]
-    colours = np.unique(np.concatenate([np.unique(code) for code in codes]))
+    colours = np.unique(np.concatenate([np.unique(_codes(picture)) for picture in pictures]))
     if len(colours) > _GIF_COLOURS:
         palette = Image.fromarray(np.concatenate(pictures[:: len(pictures) // 8 + 1])).quantize()
         return [
             Image.fromarray(_enlarged(p)).quantize(palette=palette, dither=Image.Dither.NONE)
             for p in pictures
         ]
-    rgb = [channel for c in colours for channel in (c >> 16 & 255, c >> 8 & 255, c & 255)]
+    rgb = [int(channel) for c in colours for channel in (c >> 16 & 255, c >> 8 & 255, c & 255)]
     frames = []
-    for code in codes:
-        frame = Image.fromarray(_enlarged(np.searchsorted(colours, code).astype(np.uint8)))
-        frame.putpalette([int(value) for value in rgb])
+    for picture in pictures:
+        indices = np.searchsorted(colours, _codes(picture)).astype(np.uint8)
+        frame = Image.fromarray(_enlarged(indices))
+        frame.putpalette(rgb)
         frames.append(frame)
     return frames
+
+
+def _codes(picture: Picture) -> NDArray[np.uint32]:
+    """One number a pixel, 0xRRGGBB."""
+    wide = picture.astype(np.uint32)
+    return (wide[:, :, 0] << 16 | wide[:, :, 1] << 8 | wide[:, :, 2]).astype(np.uint32)
 
 
 def _enlarged(picture: Picture) -> Picture:

@@ -65,6 +65,13 @@ def test_the_memory_order_changes_no_gradient() -> None:
         torch.testing.assert_close(ours.grad, theirs.grad)
 
 
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_the_network_is_sb3s_own_cnn_policy(precision: str) -> None:
+    ours = make(**NEITHER_DEFAULT, precision=precision).policy.state_dict()
+    theirs = PPO("CnnPolicy", tiny(), n_steps=4, batch_size=4, device="cpu").policy.state_dict()
+    assert {k: v.shape for k, v in ours.items()} == {k: v.shape for k, v in theirs.items()}
+
+
 def test_ppo_learns_to_take_the_rewarded_action() -> None:
     model = make_ppo(
         PPOConfig(n_steps=32, batch_size=64, n_epochs=4, learning_rate=1e-3),

@@ -20,6 +20,7 @@ FACTS = RunFacts(
     n_game_curves=23,
     cpus=8,
     uses_gpu=False,
+    uses_bf16=False,
     episode_timesteps=200,
 )
 MACHINE = Machine(
@@ -29,6 +30,7 @@ MACHINE = Machine(
     vram_available_bytes=None,
     disk_free_bytes=250 * GIB,
     cpus=8,
+    cpu_has_bf16=False,
 )
 
 
