@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from game_rl.errors import GameRLError, Interrupted, UsageError
@@ -51,6 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `game-rl schema | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a full disk, a directory that is not ours: the machine, not a bug
+        _complain(f"error: {error.filename or 'input or output'}: {error.strerror or error}")
+        return GameRLError.exit_code
 
 
 def _complain(text: str) -> None:
@@ -193,7 +197,7 @@ def _print_check(check: "GameCheck", console: Console) -> None:
         terms.add_row(term.name, f"{term.total:,.2f}", f"{term.times:,}")
     console.print(variables, terms)
     for warning in check.warnings:
-        console.print(f"[yellow]warning:[/] {warning}")
+        console.print("[yellow]warning:[/]", escape(warning))
 
 
 def _evaluation_table(evaluation: "Evaluation", title: str) -> Table:

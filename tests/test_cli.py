@@ -163,6 +163,13 @@ def test_a_new_game_file_can_be_read_again(tmp_path: Path, capsys: Output) -> No
     assert yaml.safe_load(path.read_text())["title"] == "Duel"
 
 
+def test_a_place_where_nothing_can_be_written_is_named(config: Path, capsys: Output) -> None:
+    assert call("train", "--config", config, "--set", "run_dir=/proc/run", "--force") == 1
+    told = capsys.readouterr().err
+    assert told.startswith("error: /proc/run: ")
+    assert "Traceback" not in told
+
+
 def test_a_mistake_is_told_without_loading_torch(tmp_path: Path) -> None:
     code = (
         "import sys; from game_rl.cli import main; "

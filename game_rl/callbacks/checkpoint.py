@@ -117,7 +117,9 @@ def newest_valid_checkpoint(run_dir: RunDir) -> tuple[Path, list[CheckpointError
         else:
             return path, damaged
     found = "".join(f"\n  {error}" for error in damaged)
-    raise CheckpointError(f"{run_dir.checkpoints} holds no usable checkpoint{found}")
+    raise CheckpointError(
+        f"{run_dir.checkpoints} holds no usable checkpoint; start anew with --config{found}"
+    )
 
 
 class CheckpointCallback(BoundaryCallback):

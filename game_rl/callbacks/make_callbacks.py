@@ -1,9 +1,9 @@
 """The callbacks of a run, all of them, in the order in which they act."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.console import Console
+from rich.markup import escape
 from stable_baselines3.common.callbacks import CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -41,7 +41,9 @@ def make_callbacks(
     sampler: PssSampler,
     console: Console,
 ) -> Callbacks:
-    warn: Callable[[str], None] = lambda text: console.print(f"[yellow]warning:[/] {text}")  # noqa: E731
+    def warn(text: str) -> None:
+        console.print("[yellow]warning:[/]", escape(text))
+
     stop = StopCallback()
     checkpoints = CheckpointCallback(
         run_dir,

@@ -1,12 +1,14 @@
 """A training from its config to its footprint: the one place that decides the order of things."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -69,21 +71,22 @@ def resume(root: Path, *, force: bool, console: Console) -> TrainingResult:
     game = load_game(config.game)
     checkpoint, damaged = newest_valid_checkpoint(run_dir)
     for error in damaged:
-        console.print(f"[yellow]warning:[/] {error}")
+        console.print("[yellow]warning:[/]", escape(str(error)))
     report = _check_fit(config, game, force=force, console=console)
     console.print(f"resuming from timestep {int(checkpoint.name):,} ({checkpoint})")
     return _run(config, game, run_dir, report, console=console, checkpoint=checkpoint)
 
 
 def _refuse_existing_run(run_dir: RunDir) -> None:
-    if not run_dir.exists():
-        return
-    newest = next(iter(run_dir.checkpoints_newest_first()), None)
-    reached = f"at timestep {int(newest.name):,}" if newest else "without a checkpoint yet"
-    raise UsageError(
-        f"{run_dir.root} already holds a run, {reached}; continue it with "
-        f"--resume {run_dir.root}, choose another place with --set run_dir=..., or delete it"
-    )
+    """What was learned is never overwritten; a run that ended before its first update may be."""
+    checkpoints = run_dir.checkpoints_newest_first()
+    if checkpoints or run_dir.best.exists():
+        reached = f" at timestep {int(checkpoints[0].name):,}" if checkpoints else ""
+        raise UsageError(
+            f"{run_dir.root} already holds a run{reached}; continue it with "
+            f"--resume {run_dir.root}, choose another place with --set run_dir=..., or delete it"
+        )
+    shutil.rmtree(run_dir.tensorboard, ignore_errors=True)
 
 
 def _check_fit(config: RunConfig, game: Game, *, force: bool, console: Console) -> Report:
