@@ -3,6 +3,7 @@
 from typing import Literal
 
 from game_rl.config.schema import EnvConfig, ObservationConfig
+from game_rl.emulator.emulator import Emulator
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator
 from game_rl.envs.frames import Crop, FrameFormat
 from game_rl.envs.game_boy_env import GameBoyEnv, chosen_start_states
@@ -12,15 +13,19 @@ from game_rl.games.definition import Game, load_game
 _DEFAULTS = EnvConfig()
 
 
-def make_env(config: EnvConfig, game: Game) -> GameBoyEnv:
-    """One environment with an emulator of its own.
+def make_emulator(game: Game) -> Emulator:
+    return PyBoyEmulator(game.rom, colour=game.is_colour)
+
+
+def make_env(config: EnvConfig, game: Game, emulator: Emulator | None = None) -> GameBoyEnv:
+    """One environment with an emulator of its own, which it closes.
 
     Raises:
         ConfigError: the config asks for what the game does not have.
     """
     frame_format = make_frame_format(config.observation, game)
     return GameBoyEnv(
-        PyBoyEmulator(game.rom, colour=game.is_colour),
+        make_emulator(game) if emulator is None else emulator,
         game,
         frame_skip=config.frame_skip,
         frame_format=frame_format,

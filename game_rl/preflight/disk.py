@@ -7,7 +7,7 @@ from game_rl.preflight import calibration
 from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
-from game_rl.preflight.memory import network_of
+from game_rl.preflight.memory import n_pictures, network_of
 
 
 def disk_footprint(
@@ -47,8 +47,7 @@ def _tensorboard_bytes(facts: RunFacts, training: TrainingArithmetic) -> int:
 
 
 def _clip_bytes(config: RunConfig, facts: RunFacts) -> int:
-    pictures = config.recording.episodes * facts.episode_timesteps
-    return pictures * calibration.PICTURE_BYTES[config.recording.format]
+    return n_pictures(config, facts) * calibration.PICTURE_BYTES[config.recording.format]
 
 
 def timestep_of_full_disk(config: RunConfig, footprint: Footprint, free_bytes: int) -> int | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from game_rl.buffers.layout import rollout_buffer_layout, total_bytes
 from game_rl.config.schema import RunConfig
+from game_rl.emulator.watched_emulator import picture_frames
 from game_rl.envs.frames import frame_shape
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
@@ -138,9 +139,16 @@ def _step_blocks(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
     return network.step_blocks(batch_size, bf16=facts.uses_bf16)
 
 
+def n_pictures(config: RunConfig, facts: RunFacts) -> int:
+    """Of the clip: several a timestep if the frame skip is long."""
+    frame_skip = config.env.frame_skip
+    timesteps = config.recording.episodes * facts.episode_timesteps
+    return timesteps * (frame_skip // picture_frames(frame_skip))
+
+
 def _recording(config: RunConfig, facts: RunFacts) -> Part:
-    pictures = config.recording.episodes * facts.episode_timesteps
-    return Part("pictures of the clip", pictures * calibration.RECORDED_PICTURE_BYTES)
+    size = n_pictures(config, facts) * calibration.RECORDED_PICTURE_BYTES
+    return Part("pictures of the clip", size)
 
 
 def _large(blocks: Iterable[int]) -> int:

@@ -13,8 +13,9 @@ from PIL import Image
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
 
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, SCREEN_HEIGHT, SCREEN_WIDTH
+from game_rl.emulator.watched_emulator import WatchedEmulator, picture_frames
 from game_rl.envs.game_boy_env import GameBoyEnv
-from game_rl.envs.make_env import make_env, make_frame_format
+from game_rl.envs.make_env import make_emulator, make_env, make_frame_format
 from game_rl.errors import UsageError
 from game_rl.runs.policy import TrainedRun
 from game_rl.seeds import seed_for
@@ -33,37 +34,39 @@ def record_run(run: TrainedRun, *, episodes: int, output: Path) -> Path:
     if write is None:
         raise UsageError(f"{output} must end in .gif or .mp4")
     output.parent.mkdir(parents=True, exist_ok=True)
-    frame_skip = run.config.env.frame_skip
+    frames = picture_frames(run.config.env.frame_skip)
     temporary = output.with_name(f".{output.stem}.tmp{output.suffix}")
     try:
-        with closing(make_env(run.config.env, run.game)) as env:
-            write(_play(run, env, episodes), frame_skip / FRAMES_PER_SECOND, temporary)
+        watched = WatchedEmulator(make_emulator(run.game), picture_frames=frames)
+        with closing(make_env(run.config.env, run.game, watched)) as env:
+            write(_play(run, env, watched, episodes), frames / FRAMES_PER_SECOND, temporary)
         temporary.replace(output)
     finally:
         temporary.unlink(missing_ok=True)
     return output
 
 
-def _play(run: TrainedRun, env: GameBoyEnv, episodes: int) -> Iterator[Picture]:
+def _play(
+    run: TrainedRun, env: GameBoyEnv, watched: WatchedEmulator, episodes: int
+) -> Iterator[Picture]:
     """Every picture of the episodes; the last of each is repeated so that the eye catches it."""
     frame_format = make_frame_format(run.config.env.observation, run.game)
     stack = FrameStack(frame_format.shape, run.config.env.frame_stack)
     policy = run.policy(stack.space, env.action_space)
-    hold = round(_LAST_PICTURE_S * FRAMES_PER_SECOND / run.config.env.frame_skip)
+    hold = round(_LAST_PICTURE_S * FRAMES_PER_SECOND / picture_frames(run.config.env.frame_skip))
     seed: int | None = seed_for(run.config.seed, "recording")
     for _ in range(episodes):
         observation, _ = env.reset(seed=seed)
         stack.reset(observation)
-        picture, over, seed = env.render(), False, None
-        yield picture
+        watched.take_pictures()  # those of the idle frames
+        over, seed = False, None
         while not over:
             action = _act(policy, stack.frames, deterministic=run.config.evaluation.deterministic)
             observation, _, terminated, truncated, _ = env.step(action)
             stack.push(observation)
             over = terminated or truncated
-            picture = env.render()
-            yield picture
-        yield from [picture] * hold
+            yield from watched.take_pictures()
+        yield from [env.render()] * hold
 
 
 def _act(policy: ActorCriticCnnPolicy, observation: Picture, *, deterministic: bool) -> int:

@@ -1,0 +1,65 @@
+"""An emulator whose pictures are kept, between timesteps too."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.emulator.emulator import Button, Emulator
+
+_LONGEST_PICTURE_FRAMES = 4  # 15 pictures a second: smooth enough, and a GIF of a fight stays small
+
+
+def picture_frames(frame_skip: int) -> int:
+    """Emulator frames between two pictures of a clip; divides `frame_skip`."""
+    return max(n for n in range(1, _LONGEST_PICTURE_FRAMES + 1) if frame_skip % n == 0)
+
+
+class WatchedEmulator:
+    """Passes everything on to `emulator`, which it owns, and keeps a picture every so many frames.
+
+    What is emulated is the same: a tick is only made in parts.
+    """
+
+    def __init__(self, emulator: Emulator, *, picture_frames: int) -> None:
+        self._emulator = emulator
+        self._picture_frames = picture_frames
+        self._pictures: list[NDArray[np.uint8]] = []
+
+    def take_pictures(self) -> list[NDArray[np.uint8]]:
+        """The pictures of rendered ticks since the last call, uint8 [144, 160, 3] each."""
+        pictures, self._pictures = self._pictures, []
+        return pictures
+
+    @property
+    def is_colour(self) -> bool:
+        return self._emulator.is_colour
+
+    def tick(self, frames: int, *, render: bool) -> None:
+        if not render:
+            self._emulator.tick(frames, render=False)
+            return
+        for done in range(0, frames, self._picture_frames):
+            self._emulator.tick(min(self._picture_frames, frames - done), render=True)
+            self._pictures.append(self._emulator.screen().copy())
+
+    def hold(self, buttons: Iterable[Button]) -> None:
+        self._emulator.hold(buttons)
+
+    def screen(self) -> NDArray[np.uint8]:
+        return self._emulator.screen()
+
+    def read(self, address: int, *, bank: int | None = None) -> int:
+        return self._emulator.read(address, bank=bank)
+
+    def write(self, address: int, value: int, *, bank: int | None = None) -> None:
+        self._emulator.write(address, value, bank=bank)
+
+    def save_state(self) -> bytes:
+        return self._emulator.save_state()
+
+    def load_state(self, state: bytes) -> None:
+        self._emulator.load_state(state)
+
+    def close(self) -> None:
+        self._emulator.close()
