@@ -26,8 +26,8 @@ EMULATOR_BYTES = 1_700_000
 # in the process, ready for use again (mallopt(3), M_MMAP_THRESHOLD, after it has grown by itself).
 ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
 
-# A clip in the making holds each picture as RGB, enlarged in a palette, and as Pillow keeps it.
-RECORDED_PICTURE_BYTES = 160 * 144 * (3 + 4 + 4)
+# A clip in the making holds each picture as RGB, and enlarged in a palette; Pillow adds a little.
+RECORDED_PICTURE_BYTES = 160 * 144 * (3 + 4 + 1)
 
 # Not measured here but reported: the CUDA context with its kernels on the GPU and in the process
 # (discuss.pytorch.org/t/73021 says 723 MiB on the GPU), and what cuDNN and the caching allocator

@@ -10,9 +10,9 @@ from game_rl.games.definition import Game
 from game_rl.preflight.probe import EpisodeLengths
 from game_rl.resources import Machine
 
-# A recorded episode whose length nobody measured: fights and levels of arcade games take 100 to
-# 500 timesteps of four frames, 7 to 33 seconds.
-_USUAL_EPISODE_TIMESTEPS = 200
+# A recorded episode whose length nobody measured: fights and levels of arcade games take 7 to 33
+# seconds, and a trained agent's are the shorter ones.
+_USUAL_EPISODE_FRAMES = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +51,9 @@ def run_facts(
     check_env_config(config.env, game)
     crop = Crop(**game.definition.observation.crop.model_dump())
     _check_picture(config, crop)
-    longest = config.env.max_episode_timesteps or _USUAL_EPISODE_TIMESTEPS
-    usual = min(longest, _USUAL_EPISODE_TIMESTEPS) if probe is None else round(probe.median)
+    assumed = max(_USUAL_EPISODE_FRAMES // config.env.frame_skip, 1)
+    longest = config.env.max_episode_timesteps or assumed
+    usual = min(longest, assumed) if probe is None else round(probe.median)
     wants_gpu = config.device.startswith("cuda")
     uses_gpu = wants_gpu or (config.device == "auto" and machine.vram_bytes is not None)
     precision = config.algorithm.precision

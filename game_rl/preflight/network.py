@@ -62,23 +62,24 @@ class NatureCnn:
         `obs.float()` while it divides; each convolution converts its input to channels_last; a
         ReLU keeps its output; going back, a ReLU holds its output and both gradients, and a
         convolution converts its saved input once more. In bf16 the activations take half, and
-        the observation is there in bf16 too.
+        the observation is there in bf16 too, converted and reordered at once; going back, only so.
         """
         pixels = self.observation * batch_size
         x = _FLOAT * pixels
         number = _BF16 if bf16 else _FLOAT
         a1, a2, a3 = (number * size * batch_size for size in self.activations)
         seen = [pixels, x, number * pixels] if bf16 else [pixels, x]
+        kept = [pixels, number * pixels]
         return {
             "minibatch": [pixels] * 3,  # this one as an array and as a tensor, and the last one
             "to float": [pixels, x, x],
-            "forward 1": [*seen, number * pixels, a1],
+            "forward 1": [*seen, a1] if bf16 else [*seen, x, a1],
             "forward 2": [*seen, a1, a2, a2],
             "forward 3": [*seen, a1, a2, a3, a3, a3],
-            "backward 3": [*seen, a1, a2, a2, a3, a3, a3],
-            "backward 2": [*seen, a1, a1, a2, a2],
-            "backward ReLU 1": [*seen, a1, a1, a1],
-            "backward 1": [*seen, number * pixels, a1],
+            "backward 3": [*kept, a1, a2, a2, a3, a3, a3],
+            "backward 2": [*kept, a1, a1, a2, a2],
+            "backward ReLU 1": [*kept, a1, a1, a1],
+            "backward 1": [*kept, number * pixels, a1],
             "optimiser": [pixels, *[_FLOAT * self.largest_parameter] * 2],
         }
 
