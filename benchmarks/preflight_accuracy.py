@@ -21,7 +21,7 @@ from typing import Any
 _CONFIG = Path(__file__).parents[1] / "configs" / "duel_ppo.yaml"
 _UPDATES = 3
 _HEADER = (
-    "   envs steps size colour stack batch epochs | "
+    "   envs steps size colour stack batch epochs precision | "
     " RAM MB forecast  error | disk MB forecast  error"
 )
 _RAM_TOLERANCE = 0.10
@@ -37,6 +37,7 @@ class Case:
     stack: int
     batch: int
     epochs: int
+    precision: str = "float32"
 
     def overrides(self, run_dir: Path) -> list[str]:
         rollout = self.n_envs * self.n_steps
@@ -51,6 +52,7 @@ class Case:
             "algorithm.n_steps": self.n_steps,
             "algorithm.batch_size": self.batch,
             "algorithm.n_epochs": self.epochs,
+            "algorithm.precision": self.precision,
             "evaluation.every_timesteps": _UPDATES * rollout,
             "evaluation.episodes": 4,
             "evaluation.final_episodes": 4,
@@ -60,22 +62,22 @@ class Case:
 
 
 CASES = (
-    Case(8, 256, "half", "grey", 4, 256, 4),
-    Case(8, 128, "half", "grey", 4, 64, 2),
-    Case(2, 256, "half", "grey", 4, 512, 3),
-    Case(4, 512, "half", "grey", 1, 1024, 2),
-    Case(8, 512, "half", "grey", 4, 1024, 2),
-    Case(8, 512, "half", "grey", 4, 2048, 1),
-    Case(16, 128, "half", "grey", 2, 512, 4),
-    Case(1, 512, "half", "grey", 4, 128, 2),
-    Case(4, 128, "half", "rgb", 4, 256, 2),
-    Case(4, 128, "full", "grey", 4, 64, 2),
-    Case(8, 128, "full", "grey", 4, 256, 1),
-    Case(2, 512, "full", "grey", 2, 128, 2),
-    Case(4, 256, "full", "grey", 4, 1024, 1),
-    Case(8, 256, "full", "grey", 4, 512, 1),
-    Case(2, 256, "full", "rgb", 4, 128, 2),
-    Case(16, 256, "half", "grey", 4, 4096, 1),
+    Case(8, 256, "half", "grey", 4, 256, 4, "bf16"),
+    Case(8, 128, "half", "grey", 4, 64, 2, "float32"),
+    Case(2, 256, "half", "grey", 4, 512, 3, "bf16"),
+    Case(4, 512, "half", "grey", 1, 1024, 2, "float32"),
+    Case(8, 512, "half", "grey", 4, 1024, 2, "float32"),
+    Case(8, 512, "half", "grey", 4, 2048, 1, "bf16"),
+    Case(16, 128, "half", "grey", 2, 512, 4, "float32"),
+    Case(1, 512, "half", "grey", 4, 128, 2, "bf16"),
+    Case(4, 128, "half", "rgb", 4, 256, 2, "float32"),
+    Case(4, 128, "full", "grey", 4, 64, 2, "bf16"),
+    Case(8, 128, "full", "grey", 4, 256, 1, "float32"),
+    Case(2, 512, "full", "grey", 2, 128, 2, "float32"),
+    Case(4, 256, "full", "grey", 4, 1024, 1, "bf16"),
+    Case(8, 256, "full", "grey", 4, 512, 1, "float32"),
+    Case(2, 256, "full", "rgb", 4, 128, 2, "bf16"),
+    Case(16, 256, "half", "grey", 4, 4096, 1, "float32"),
 )
 
 
@@ -113,7 +115,7 @@ def main() -> None:
 def _inputs(number: int, case: Case) -> str:
     return (
         f"{number:>2} {case.n_envs:>4} {case.n_steps:>5} {case.size:>4} {case.colour:>6} "
-        f"{case.stack:>5} {case.batch:>5} {case.epochs:>6}"
+        f"{case.stack:>5} {case.batch:>5} {case.epochs:>6} {case.precision:>9}"
     )
 
 
