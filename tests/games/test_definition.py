@@ -50,8 +50,9 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
 
 def test_a_sha256_is_not_needed_and_may_be_in_capitals(tmp_path: Path) -> None:
     sha256 = VALID_GAME.split("sha256: ")[1][:64]
-    load_game(str(write_game(tmp_path, VALID_GAME.replace(f", sha256: {sha256}", ""))))
-    load_game(str(write_game(tmp_path, VALID_GAME.replace(sha256, sha256.upper()))))
+    for text in (f", sha256: {sha256}", ""), (sha256, sha256.upper()):
+        game = load_game(str(write_game(tmp_path, VALID_GAME.replace(*text))))
+        assert game.rom.sha256 == sha256
 
 
 def test_a_folder_is_enough_and_paths_are_relative_to_the_config(tmp_path: Path) -> None:

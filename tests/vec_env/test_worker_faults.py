@@ -202,6 +202,7 @@ def test_ctrl_c_of_the_whole_group_leaves_the_workers_alone(tmp_path: Path) -> N
     for process in vec_env.processes:
         os.kill(process.pid, signal.SIGINT)
     use(vec_env)
+    assert all(process.is_alive() for process in vec_env.processes)
     vec_env.close()
 
 
