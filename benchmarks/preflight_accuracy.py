@@ -2,7 +2,7 @@
 
     python -m benchmarks.preflight_accuracy [--only N]
 
-Each run makes three updates of the bundled game with an evaluation, checkpoints and a clip, and
+Each run makes some updates of the bundled game with an evaluation, checkpoints and a clip, and
 writes its footprint.json: the memory peak of the whole process tree (summed proportional set size,
 sampled all along) and the bytes of its run directory. The table compares both with what the
 preflight said. Pages that other programs on the machine map too (another torch, say) count only in
@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 _CONFIG = Path(__file__).parents[1] / "configs" / "duel_ppo.yaml"
-_UPDATES = 3
+_GRADIENT_STEPS = 60  # enough that the sampler, four times a second, meets a step's short peak
+_FEWEST_UPDATES, _MOST_TIMESTEPS = 3, 20_000
 _HEADER = (
     "   envs steps size colour stack batch epochs precision | "
     " RAM MB forecast  error | disk MB forecast  error"
@@ -41,10 +42,12 @@ class Case:
 
     def overrides(self, run_dir: Path) -> list[str]:
         rollout = self.n_envs * self.n_steps
+        wanted = _GRADIENT_STEPS // (self.epochs * (rollout // self.batch))
+        updates = max(_FEWEST_UPDATES, min(wanted, _MOST_TIMESTEPS // rollout))
         values = {
             "run_dir": run_dir,
             "device": "cpu",
-            "total_timesteps": _UPDATES * rollout,
+            "total_timesteps": updates * rollout,
             "env.n_envs": self.n_envs,
             "env.frame_stack": self.stack,
             "env.observation.size": self.size,
@@ -53,7 +56,7 @@ class Case:
             "algorithm.batch_size": self.batch,
             "algorithm.n_epochs": self.epochs,
             "algorithm.precision": self.precision,
-            "evaluation.every_timesteps": _UPDATES * rollout,
+            "evaluation.every_timesteps": updates * rollout,
             "evaluation.episodes": 4,
             "evaluation.final_episodes": 4,
             "checkpoints.every_timesteps": rollout,
