@@ -125,7 +125,9 @@ def test_preflight_prints_exactly_the_documented_json(config: Path, capsys: Outp
 
 
 def test_what_does_not_fit_ends_with_3_and_a_fix(config: Path, capsys: Output) -> None:
-    assert call("preflight", "--config", config, "--on", "ram=500MiB", "--json") == 3
+    large = ["algorithm.n_steps=8192", "evaluation.every_timesteps=100_000"]
+    overrides = [word for value in large for word in ("--set", value)]
+    assert call("preflight", "--config", config, *overrides, "--on", "ram=3GiB", "--json") == 3
     report = json.loads(capsys.readouterr().out)
     assert report["verdict"] == "does_not_fit"
     assert any(finding["fix"] for finding in report["findings"])

@@ -18,6 +18,7 @@ PACKAGE = ROOT / "game_rl"
 LAYERS = (
     {"errors"},
     {"returns", "schedules", "resources", "run_dir", "seeds"},
+    {"pss_sampler"},
     {"config"},
     {"emulator"},
     {"games"},

@@ -16,7 +16,8 @@ from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
 from game_rl.callbacks.stop import StopCallback
 from game_rl.callbacks.torch_threads import TorchThreadsCallback
 from game_rl.config.schema import RunConfig
-from game_rl.resources import PssSampler, effective_cpus
+from game_rl.pss_sampler import PssSampler
+from game_rl.resources import effective_cpus
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 

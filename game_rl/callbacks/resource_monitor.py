@@ -8,10 +8,10 @@ import torch
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.stop import StopCallback
 from game_rl.errors import TrainingError
+from game_rl.pss_sampler import PssSampler
 from game_rl.resources import (
     GIB,
     MIB,
-    PssSampler,
     cpu_percent,
     disk_free_bytes,
     effective_ram_bytes,

@@ -25,6 +25,10 @@ EMULATOR_BYTES = 1_700_000
 # glibc gives blocks from this size up back to the system when they are freed; smaller ones stay
 # in the process, ready for use again (mallopt(3), M_MMAP_THRESHOLD, after it has grown by itself).
 ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
+# Orthogonal initialisation, Adam's temporaries and gradients come and go in blocks as large as the
+# linear layer's weight (28 MiB for a whole screen), which stay below that size. The heap keeps so
+# many of them more than are alive: the mean of what runs with full-size frames showed.
+HEAP_HOLES = 3.4
 
 # A clip in the making holds each picture as RGB, and enlarged in a palette; Pillow adds a little.
 RECORDED_PICTURE_BYTES = 160 * 144 * (3 + 4 + 1)

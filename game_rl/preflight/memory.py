@@ -51,7 +51,10 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     training = (*always, *_network_on_cpu(config, facts), rollout)
     reorder = _reorder_blocks(config, facts)
     step = _step_blocks(config, facts)
-    kept = Part("kept by the allocator", _small_peak([reorder, *step.values()]))
+    kept = Part(
+        "kept by the allocator",
+        _small_peak([reorder, *step.values()]) + _heap_holes(config, facts),
+    )
     left = Part("left by the training", _small([*_weight_blocks(config, facts), rollout.bytes]))
     return MemoryFootprint(
         phases=(
@@ -117,6 +120,12 @@ def _network_on_cpu(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
 def _weight_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
     """Weights, gradients and two moments of the largest layer, which has nearly all of them."""
     return [] if facts.uses_gpu else [network_of(config, facts).training_bytes // 4] * 4
+
+
+def _heap_holes(config: RunConfig, facts: RunFacts) -> int:
+    """Room in the heap that blocks of the largest weight's size left and nothing else fills."""
+    weight = 0 if facts.uses_gpu else 4 * network_of(config, facts).largest_parameter
+    return round(calibration.HEAP_HOLES * weight)
 
 
 def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:

@@ -28,7 +28,8 @@ from game_rl.preflight.report import (
     preflight,
     render_report,
 )
-from game_rl.resources import PssSampler, detect_machine
+from game_rl.pss_sampler import PssSampler
+from game_rl.resources import detect_machine
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.runs.evaluation import evaluate_run
 from game_rl.runs.policy import TrainedRun, check_rom, open_run, open_trained_run

@@ -15,7 +15,7 @@ from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
 from game_rl.callbacks.stop import StopCallback
 from game_rl.callbacks.torch_threads import TorchThreadsCallback, torch_threads
 from game_rl.errors import Interrupted, TrainingError
-from game_rl.resources import PssSampler
+from game_rl.pss_sampler import PssSampler
 from game_rl.run_dir import RunDir
 
 MakeModel = Callable[..., PPO]
