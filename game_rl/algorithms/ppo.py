@@ -35,7 +35,7 @@ def make_ppo(config: PPOConfig, vec_env: VecEnv, *, seed: int, device: str) -> P
         seed=seed,
         device=device,
     )
-    # the same numbers in another order in memory: NatureCNN's update takes about half the time
+    # the same numbers in another order in memory: NatureCNN's update is faster so
     model.policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
     return model
 

@@ -20,8 +20,7 @@ def torch_threads(n_threads: int) -> Iterator[None]:
 class TorchThreadsCallback(BaseCallback):
     """One torch thread during rollouts, all during updates.
 
-    Idle torch threads spin against the emulator processes; on two cores one thread made rollouts
-    three times faster, while updates want every core.
+    Idle torch threads spin against the emulator processes; updates want every core.
     """
 
     def __init__(self, n_threads: int) -> None:

@@ -128,7 +128,7 @@ class PPOConfig(Section):
     target_kl: _Positive | None = None
     """An update stops early when the policy has moved 1.5 times this far; null: never."""
     precision: Literal["float32", "bf16", "auto"] = "float32"
-    """Of the convolutions: bf16 halves an update's time where the hardware has it; auto: there."""
+    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there."""
     stats_window_size: _Count = 100
     """Over how many episodes the logged means of reward and length go."""
 

@@ -27,7 +27,8 @@ EMULATOR_BYTES = 1_700_000
 ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
 # Orthogonal initialisation, Adam's temporaries and gradients come and go in blocks as large as the
 # linear layer's weight (28 MiB for a whole screen), which stay below that size. The heap keeps so
-# many of them more than are alive: the mean of what runs with full-size frames showed.
+# many of them more than are alive: fitted to runs with full-size frames, rows 9 to 13 of
+# benchmarks/preflight_accuracy.py, which are therefore no test of it.
 HEAP_HOLES = 3.4
 
 # A clip in the making holds each picture as RGB, and enlarged in a palette; Pillow adds a little.
