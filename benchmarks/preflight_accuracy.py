@@ -81,6 +81,15 @@ CASES = (
     Case(8, 256, "full", "grey", 4, 512, 1, "float32"),
     Case(2, 256, "full", "rgb", 4, 128, 2, "bf16"),
     Case(16, 256, "half", "grey", 4, 4096, 1, "float32"),
+    # No constant was fitted to the rows from here on.
+    Case(32, 64, "half", "grey", 4, 512, 2, "bf16"),
+    Case(64, 32, "half", "grey", 4, 256, 1, "float32"),
+    Case(2, 1024, "half", "rgb", 2, 256, 2, "bf16"),
+    Case(12, 128, "half", "grey", 3, 384, 3, "float32"),
+    Case(2, 512, "full", "rgb", 4, 256, 1, "float32"),
+    Case(8, 256, "full", "grey", 4, 128, 1, "bf16"),
+    Case(16, 64, "full", "grey", 1, 1024, 2, "float32"),
+    Case(6, 200, "full", "rgb", 1, 300, 2, "bf16"),
 )
 
 
