@@ -2,7 +2,7 @@
 
 import sys
 
-from game_rl.cli import main
+from game_rl.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -13,7 +13,7 @@ from PIL import Image
 from rich.console import Console
 
 from game_rl.callbacks.checkpoint import load_policy, newest_valid_checkpoint, read_state
-from game_rl.cli import main
+from game_rl.cli.main import main
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, DoesNotFitError, UsageError
 from game_rl.run_dir import RunDir

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from game_rl.cli import main
+from game_rl.cli.main import main
 from tests.config.wrong_configs import WRONG_CONFIGS, WrongConfig
 from tests.emulator.roms import BAD_ROMS, BadRom
 from tests.games.example import BAD_GAMES, BadGame
@@ -158,7 +158,7 @@ def test_check_game_shows_ranges_sums_and_a_contact_sheet(tmp_path: Path, capsys
 
 
 def test_a_new_game_file_can_be_read_again(tmp_path: Path, capsys: Output) -> None:
-    rom = Path(__file__).parents[1] / "game_rl/games/duel/duel.gb"
+    rom = Path(__file__).parents[2] / "game_rl/games/duel/duel.gb"
     assert call("new-game", rom, "--folder", tmp_path) == 0
     path = tmp_path / "game.yaml"
     assert str(path) in capsys.readouterr().out
@@ -174,7 +174,7 @@ def test_a_place_where_nothing_can_be_written_is_named(config: Path, capsys: Out
 
 def test_a_mistake_is_told_without_loading_torch(tmp_path: Path) -> None:
     code = (
-        "import sys; from game_rl.cli import main; "
+        "import sys; from game_rl.cli.main import main; "
         f"status = main(['train', '--config', {str(tmp_path / 'none.yaml')!r}]); "
         "print(status, 'torch' in sys.modules)"
     )

@@ -1,0 +1,98 @@
+"""`game-rl check-game` and `game-rl new-game`: describing a game."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from game_rl.cli.arguments import add_command, positive
+
+if TYPE_CHECKING:
+    from game_rl.cli.arguments import Commands
+    from game_rl.envs.game_check import GameCheck
+
+
+def add_check_game(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "check-game",
+        _check_game,
+        summary="play a game.yaml's game and show what its variables and rewards do",
+        example="game-rl check-game my_game/game.yaml --recorded episode.json",
+    )
+    parser.add_argument("game", metavar="FILE", help="a game.yaml, or the name of a bundled game")
+    parser.add_argument(
+        "--recorded",
+        type=Path,
+        metavar="FILE",
+        help='an episode to play too: {"start_state": ..., "seed": 0, "actions": [names]}',
+    )
+    parser.add_argument("--timesteps", type=positive, default=2_000, metavar="N")
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument(
+        "--sheet",
+        type=Path,
+        default=Path("contact_sheet.png"),
+        metavar="FILE",
+        help="PNG of the start states and some play (default: contact_sheet.png)",
+    )
+
+
+def add_new_game(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "new-game",
+        _new_game,
+        summary="write a starter game.yaml for a ROM",
+        example="game-rl new-game roms/my_game.gb --folder my_game",
+    )
+    parser.add_argument("rom", type=Path, metavar="ROM")
+    parser.add_argument(
+        "--folder", type=Path, metavar="DIR", help="where to put it (default: beside the ROM)"
+    )
+
+
+def _check_game(arguments: argparse.Namespace) -> int:
+    from game_rl.envs.contact_sheet import write_contact_sheet
+    from game_rl.envs.game_check import check_game
+    from game_rl.envs.recorded_episode import read_recorded_episode
+    from game_rl.games.definition import load_game
+
+    game = load_game(arguments.game)
+    recorded = read_recorded_episode(arguments.recorded, game) if arguments.recorded else None
+    check = check_game(game, seed=arguments.seed, timesteps=arguments.timesteps, recorded=recorded)
+    write_contact_sheet(check.screens, arguments.sheet)
+    _print_check(check, Console())
+    print(f"contact sheet: {arguments.sheet}")
+    return 0
+
+
+def _new_game(arguments: argparse.Namespace) -> int:
+    from game_rl.games.starter import write_starter
+
+    path = write_starter(arguments.rom, arguments.folder or arguments.rom.parent)
+    print(f"{path} written; fill in its variables, then run: game-rl check-game {path}")
+    return 0
+
+
+def _print_check(check: "GameCheck", console: Console) -> None:
+    console.print(
+        f"[bold]{check.title}[/]: {check.timesteps:,} timesteps, {check.episodes} episodes begun, "
+        f"{check.ended} ended, {check.successes} successes"
+    )
+    variables = Table("variable", title="variables", title_justify="left")
+    for heading in ("lowest", "highest", "changes"):
+        variables.add_column(heading, justify="right")
+    for v in check.variables:
+        variables.add_row(v.name, f"{v.minimum:,}", f"{v.maximum:,}", f"{v.changes:,}")
+    terms = Table("term", title="reward", title_justify="left")
+    for heading in ("sum", "timesteps"):
+        terms.add_column(heading, justify="right")
+    for term in check.reward_terms:
+        terms.add_row(term.name, f"{term.total:,.2f}", f"{term.times:,}")
+    console.print(variables, terms)
+    for warning in check.warnings:
+        console.print("[yellow]warning:[/]", escape(warning))

@@ -1,0 +1,69 @@
+"""The command line: finds the command, sets the exit code.
+
+Torch, SB3 and PyBoy are imported inside the commands that need them: a mistake in a config is told
+in a fraction of a second, and worker processes, which import the main module again, stay small.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from game_rl.cli import games, planning, playing, schemas, training
+from game_rl.errors import GameRLError, Interrupted
+
+EXIT_CODES = """\
+exit codes:
+  0    done
+  1    failed (a worker died, a checkpoint is damaged, a loss became NaN, the disk is nearly full)
+  2    a mistake in the config, the game file, the ROM or the command
+  3    the run does not fit this machine
+  130  interrupted; everything up to the last update is saved
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code (see EXIT_CODES)."""
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    try:
+        return command(arguments)
+    except Interrupted:
+        _complain("interrupted; everything up to the last update is saved")
+        return Interrupted.exit_code
+    except GameRLError as error:
+        _complain(f"error: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return Interrupted.exit_code
+    except BrokenPipeError:  # `game-rl schema | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:  # a full disk, a directory that is not ours: the machine, not a bug
+        _complain(f"error: {error.filename or 'input or output'}: {error.strerror or error}")
+        return GameRLError.exit_code
+
+
+def _complain(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="game-rl",
+        description="Train agents on Game Boy games.",
+        epilog=EXIT_CODES,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
+            prog, max_help_position=16, width=96
+        ),
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    training.add_train(commands)
+    planning.add_preflight(commands)
+    playing.add_evaluate(commands)
+    playing.add_record(commands)
+    games.add_check_game(commands)
+    games.add_new_game(commands)
+    schemas.add_schema(commands)
+    return parser
