@@ -7,22 +7,33 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.ppo import make_ppo
 from game_rl.config.schema import RunConfig
+from game_rl.envs.packing import FramePacking
 from game_rl.errors import ConfigError
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 
 
-def make_algorithm(config: RunConfig, vec_env: VecEnv, run_dir: RunDir, *, stream: str) -> PPO:
+def make_algorithm(
+    config: RunConfig, vec_env: VecEnv, run_dir: RunDir, *, packing: FramePacking, stream: str
+) -> PPO:
     """The algorithm of `config`, logging to the run's TensorBoard directory.
 
     Args:
+        packing: of the frames in the stacks that `vec_env` gives.
         stream: the name under which its seed is drawn from the run's.
 
     Raises:
         ConfigError: `device` names a GPU that is not there.
     """
     seed = seed_for(config.seed, stream)
-    model = make_ppo(config.algorithm, vec_env, seed=seed, device=find_device(config.device))
+    model = make_ppo(
+        config.algorithm,
+        vec_env,
+        packing=packing,
+        frame_stack=config.env.frame_stack,
+        seed=seed,
+        device=find_device(config.device),
+    )
     model.set_logger(configure(str(run_dir.tensorboard), ["tensorboard"]))
     return model
 

@@ -24,15 +24,16 @@ class ArrayLayout:
 
 
 def rollout_buffer_layout(
-    *, n_steps: int, n_envs: int, observation_shape: tuple[int, ...]
+    *, n_steps: int, n_envs: int, frame_bytes: int, frame_stack: int
 ) -> tuple[ArrayLayout, ...]:
-    """The arrays of SB3's RolloutBuffer for uint8 observations and a Discrete action.
+    """The arrays of a rollout buffer for packed frames and a Discrete action.
 
-    The whole stack of frames is stored for each timestep. Since SB3 2.7.1 images stay uint8.
+    Each frame is there once: that of every timestep, those that the first stack had before it, and
+    one of zeros, which is what a stack has before its episode began.
     """
     scalars = ("rewards", "returns", "episode_starts", "values", "log_probs", "advantages")
     return (
-        ArrayLayout("observations", (n_steps, n_envs, *observation_shape), np.uint8),
+        ArrayLayout("frames", (frame_stack + n_steps, n_envs, frame_bytes), np.uint8),
         ArrayLayout("actions", (n_steps, n_envs, 1), np.int64),
         *(ArrayLayout(name, (n_steps, n_envs), np.float32) for name in scalars),
     )

@@ -105,6 +105,8 @@ class PPOConfig(Section):
     """Timesteps that each env plays between two updates; a rollout is n_steps x n_envs."""
     batch_size: _Count = 64
     """Timesteps in one gradient step; must divide n_steps x n_envs."""
+    micro_batch_size: _Count | None = None
+    """Computes each gradient step's batch in parts of this size, in less memory; null: at once."""
     n_epochs: Annotated[int, Field(ge=1, le=1_000)] = 10
     """How often an update goes through the whole rollout."""
     learning_rate: Schedule = 3e-4
@@ -231,6 +233,14 @@ class RunConfig(Section):
             yield Problem(key, f"{batch:,} does not divide {product}; use {near}", reads)
 
     def _ppo_problems(self) -> Iterator[Problem]:
+        micro, batch = self.algorithm.micro_batch_size, self.algorithm.batch_size
+        if micro is not None and micro > batch:
+            yield Problem(
+                ("algorithm", "micro_batch_size"),
+                f"{micro:,} is more than batch_size, {batch:,}, which it is a part of; "
+                f"use at most {batch:,}, or remove the line",
+                (("algorithm", "batch_size"),),
+            )
         for name in ("learning_rate", "clip_range"):
             usual = PPOConfig.model_fields[name].default
             for key, value in _schedule_values(getattr(self.algorithm, name)):

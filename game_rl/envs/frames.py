@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
+from game_rl.envs.packing import FramePacking
 
 Pixels = NDArray[np.uint8]
 
@@ -47,11 +48,14 @@ class FrameFormat:
         return frame_shape(size=self.size, colour=self.colour, crop=self.crop)
 
     @property
-    def n_levels(self) -> int:
-        """How many values a pixel can have: 4 and 13 fit 2 and 4 bits."""
-        if not self.four_shades:
-            return 256
-        return 4 if self.size == "full" else 13
+    def packing(self) -> FramePacking:
+        """How frames of this format are stored."""
+        return FramePacking(
+            self.shape,
+            bits=8 if not self.four_shades else 2 if self.size == "full" else 4,
+            rounding=2 if self.colour == "rgb" else 3,
+            is_one_plane=self.four_shades,
+        )
 
     def observe(self, screen: Pixels) -> Pixels:
         """A new, contiguous uint8 [C, H, W] array from a [144, 160, 3] screen."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from game_rl.buffers.layout import rollout_buffer_layout, total_bytes
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.watched_emulator import picture_frames
-from game_rl.envs.frames import frame_shape
+from game_rl.envs.frames import FrameFormat, frame_shape
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import MemoryFootprint, Part, Phase
@@ -26,12 +26,19 @@ def network_of(config: RunConfig, facts: RunFacts) -> NatureCnn:
 
 
 def rollout_buffer_bytes(config: RunConfig, facts: RunFacts) -> int:
-    network = network_of(config, facts)
+    observation = config.env.observation
+    frame_format = FrameFormat(
+        size=observation.size,
+        colour=observation.colour,
+        four_shades=facts.four_shades,
+        crop=facts.crop,
+    )
     return total_bytes(
         rollout_buffer_layout(
             n_steps=config.algorithm.n_steps,
             n_envs=config.env.n_envs,
-            observation_shape=(network.channels, network.height, network.width),
+            frame_bytes=frame_format.packing.nbytes,
+            frame_stack=config.env.frame_stack,
         )
     )
 

@@ -19,6 +19,7 @@ from game_rl.callbacks.make_callbacks import Callbacks, make_callbacks
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
+from game_rl.envs.make_env import make_frame_format
 from game_rl.errors import DoesNotFitError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.preflight.report import (
@@ -153,7 +154,9 @@ def _learn(
     with ExitStack() as stack:
         vec_env = stack.enter_context(closing(_training_env(config, game)))
         evaluation_env = stack.enter_context(closing(_evaluation_env(config, game)))
-        model = make_algorithm(config, vec_env, run_dir, stream=_stream(checkpoint))
+        packing = make_frame_format(config.env.observation, game).packing
+        stream = _stream(checkpoint)
+        model = make_algorithm(config, vec_env, run_dir, packing=packing, stream=stream)
         stack.callback(model.logger.close)
         callbacks = make_callbacks(
             config,

@@ -1,47 +1,83 @@
+import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from hypothesis import given
+from hypothesis import strategies as st
 from stable_baselines3.common.torch_layers import NatureCNN
 
-from game_rl.algorithms.networks import Bf16NatureCNN, features_extractor
+from game_rl.algorithms.networks import LeanNatureCNN, Precision, find_precision
 from game_rl.resources import cpu_has_bf16
 
-SPACE = spaces.Box(0, 255, (4, 72, 80), "uint8")
+
+def space(channels: int = 4, height: int = 72, width: int = 80) -> spaces.Box:
+    return spaces.Box(0, 255, (channels, height, width), np.uint8)
 
 
-@pytest.fixture
-def pair() -> tuple[NatureCNN, Bf16NatureCNN]:
-    """The same weights in both precisions."""
-    plain, ours = NatureCNN(SPACE), Bf16NatureCNN(SPACE)
+def pair(observations: spaces.Box, precision: Precision) -> tuple[NatureCNN, LeanNatureCNN]:
+    """SB3's network and ours with the same weights."""
+    plain, ours = NatureCNN(observations), LeanNatureCNN(observations, precision=precision)
     ours.load_state_dict(plain.state_dict())
     return plain, ours
 
 
-def test_features_agree_within_the_eight_bits_of_a_bfloat16(
-    pair: tuple[NatureCNN, Bf16NatureCNN],
+def pictures(observations: spaces.Box, n: int = 8) -> torch.Tensor:
+    return torch.randint(0, 256, (n, *observations.shape), dtype=torch.uint8)
+
+
+def gradients(network: torch.nn.Module, observations: torch.Tensor) -> torch.Tensor:
+    network(observations).square().sum().backward()
+    return torch.cat([parameter.grad.flatten() for parameter in network.parameters()])
+
+
+@given(st.integers(1, 4), st.integers(36, 60), st.integers(36, 60), st.booleans())
+def test_float32_is_naturecnn_for_every_picture_size(
+    channels: int, height: int, width: int, channels_last: bool
 ) -> None:
-    plain, ours = pair
-    pictures = torch.rand(16, *SPACE.shape)
-    expected, found = plain(pictures), ours(pictures)
+    seen = space(channels, height, width)
+    plain, ours = pair(seen, "float32")
+    if channels_last:
+        ours.to(memory_format=torch.channels_last)
+    observations = pictures(seen, 2)
+    torch.testing.assert_close(ours(observations), plain(observations / 255.0))
+    torch.testing.assert_close(
+        gradients(ours, observations), gradients(plain, observations / 255.0), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_bytes_and_floats_are_seen_alike() -> None:
+    _, ours = pair(space(), "float32")
+    observations = pictures(space())
+    floats = observations.float()
+    torch.testing.assert_close(ours(floats), ours(observations))
+    assert torch.equal(floats, observations.float())  # left as they were
+
+
+def test_features_agree_within_the_eight_bits_of_a_bfloat16() -> None:
+    plain, ours = pair(space(), "bf16")
+    observations = pictures(space(), 16)
+    expected, found = plain(observations / 255.0), ours(observations)
     assert found.dtype == torch.float32
     assert (found - expected).abs().max() < 0.02 * expected.abs().max()
     assert not torch.equal(found, expected)
 
 
-def test_gradients_point_the_same_way_and_are_float32(
-    pair: tuple[NatureCNN, Bf16NatureCNN],
-) -> None:
-    pictures = torch.rand(16, *SPACE.shape)
-    gradients = []
-    for network in pair:
-        network(pictures).square().sum().backward()
-        gradients.append(torch.cat([p.grad.flatten() for p in network.parameters()]))
-    assert gradients[1].dtype == torch.float32
-    assert torch.nn.functional.cosine_similarity(*gradients, dim=0) > 0.99
+def test_gradients_in_bfloat16_point_the_same_way_and_are_float32() -> None:
+    plain, ours = pair(space(), "bf16")
+    observations = pictures(space(), 16)
+    found = gradients(ours, observations)
+    assert found.dtype == torch.float32
+    expected = gradients(plain, observations / 255.0)
+    assert torch.nn.functional.cosine_similarity(found, expected, dim=0) > 0.99
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_a_state_dict_is_sb3s(precision: Precision) -> None:
+    plain, ours = pair(space(), precision)
+    assert list(ours.state_dict()) == list(plain.state_dict())
 
 
 def test_auto_takes_what_the_processor_is_fast_in() -> None:
-    expected = Bf16NatureCNN if cpu_has_bf16() else NatureCNN
-    assert features_extractor("auto", "cpu") is expected
-    assert features_extractor("float32", "cpu") is NatureCNN
-    assert features_extractor("bf16", "cpu") is Bf16NatureCNN
+    assert find_precision("auto", "cpu") == ("bf16" if cpu_has_bf16() else "float32")
+    assert find_precision("float32", "cpu") == "float32"
+    assert find_precision("bf16", "cpu") == "bf16"

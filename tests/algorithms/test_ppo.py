@@ -8,7 +8,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from game_rl.algorithms.ppo import make_ppo
 from game_rl.config.schema import LinearSchedule, PPOConfig
-from tests.tiny_env import TinyEnv
+from game_rl.envs.packing import FramePacking
+from tests.tiny_env import FRAME, TinyEnv
 
 NEITHER_DEFAULT = {
     "n_steps": 8,
@@ -30,7 +31,13 @@ def tiny(n_envs: int = 2) -> VecMonitor:
 
 
 def make(**values: object) -> PPO:
-    return make_ppo(PPOConfig.model_validate(values), tiny(), seed=0, device="cpu")
+    return make_tiny_ppo(PPOConfig.model_validate(values))
+
+
+def make_tiny_ppo(config: PPOConfig) -> PPO:
+    return make_ppo(
+        config, tiny(), packing=FramePacking(FRAME), frame_stack=1, seed=0, device="cpu"
+    )
 
 
 def test_every_number_of_the_config_reaches_ppo() -> None:
@@ -73,12 +80,7 @@ def test_the_network_is_sb3s_own_cnn_policy(precision: str) -> None:
 
 
 def test_ppo_learns_to_take_the_rewarded_action() -> None:
-    model = make_ppo(
-        PPOConfig(n_steps=32, batch_size=64, n_epochs=4, learning_rate=1e-3),
-        tiny(),
-        seed=0,
-        device="cpu",
-    )
+    model = make_tiny_ppo(PPOConfig(n_steps=32, batch_size=64, n_epochs=4, learning_rate=1e-3))
     model.learn(1_500)
     observation = model.get_env().reset()
     actions, _ = model.predict(observation, deterministic=True)

@@ -1,4 +1,4 @@
-"""The layout against the arrays that SB3 really allocates."""
+"""The layout against the arrays that are really allocated, and against SB3's."""
 
 import numpy as np
 import pytest
@@ -6,25 +6,38 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import RolloutBuffer
 
 from game_rl.buffers.layout import rollout_buffer_layout, total_bytes
+from game_rl.buffers.rollout import PackedRolloutBuffer
+from game_rl.envs.packing import FramePacking
 
 
-@pytest.mark.parametrize(
-    ("n_steps", "n_envs", "shape"),
-    [(16, 2, (4, 72, 80)), (5, 1, (12, 144, 160)), (7, 3, (1, 36, 36))],
-)
-def test_the_layout_is_what_sb3_allocates(
-    n_steps: int, n_envs: int, shape: tuple[int, ...]
-) -> None:
-    buffer = RolloutBuffer(
-        n_steps, spaces.Box(0, 255, shape, np.uint8), spaces.Discrete(9), n_envs=n_envs
-    )
-    allocated = {
+def arrays_of(buffer: RolloutBuffer) -> dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]:
+    return {
         name: (value.shape, value.dtype)
         for name, value in vars(buffer).items()
         if isinstance(value, np.ndarray)
     }
-    layout = rollout_buffer_layout(n_steps=n_steps, n_envs=n_envs, observation_shape=shape)
-    assert {a.name: (a.shape, np.dtype(a.dtype)) for a in layout} == allocated
-    assert total_bytes(layout) == sum(
-        value.nbytes for value in vars(buffer).values() if isinstance(value, np.ndarray)
+
+
+@pytest.mark.parametrize(
+    ("n_steps", "n_envs", "frame_stack", "bits"), [(16, 2, 4, 4), (5, 1, 1, 2), (7, 3, 2, 8)]
+)
+def test_the_layout_is_what_is_allocated(
+    n_steps: int, n_envs: int, frame_stack: int, bits: int
+) -> None:
+    packing = FramePacking((1, 36, 40), bits=bits)  # type: ignore[arg-type]
+    space = spaces.Box(0, 255, (frame_stack, 36, 40), np.uint8)
+    actions = spaces.Discrete(9)
+    ours = PackedRolloutBuffer(
+        n_steps, space, actions, n_envs=n_envs, packing=packing, frame_stack=frame_stack
     )
+    layout = rollout_buffer_layout(
+        n_steps=n_steps, n_envs=n_envs, frame_bytes=packing.nbytes, frame_stack=frame_stack
+    )
+    assert {a.name: (a.shape, np.dtype(a.dtype)) for a in layout} == arrays_of(ours)
+    assert total_bytes(layout) == sum(
+        value.nbytes for value in vars(ours).values() if isinstance(value, np.ndarray)
+    )
+    theirs = arrays_of(RolloutBuffer(n_steps, space, actions, n_envs=n_envs))
+    small = {name: array for name, array in arrays_of(ours).items() if name != "frames"}
+    del theirs["observations"]
+    assert small == theirs

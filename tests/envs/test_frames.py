@@ -104,12 +104,19 @@ def test_every_format_gives_private_contiguous_frames_of_its_shape(
     assert not np.shares_memory(frame, screen)
 
 
-def test_the_levels_are_all_that_occur() -> None:
-    for size, n_levels in (("full", 4), ("half", 13)):
-        frame_format = FrameFormat(size=size)  # type: ignore[arg-type]
-        frames = [frame_format.observe(four_shades(seed)) for seed in range(5)]
-        assert len(np.unique(frames)) == frame_format.n_levels == n_levels
-    assert FrameFormat(four_shades=False).n_levels == 256
+@pytest.mark.parametrize(
+    ("size", "shades", "bits", "nbytes"),
+    [("full", True, 2, 5_760), ("half", True, 4, 2_880), ("half", False, 8, 5_760)],
+)
+def test_a_frame_takes_as_few_bits_as_it_has_levels(
+    size: str, shades: bool, bits: int, nbytes: int
+) -> None:
+    frame_format = FrameFormat(size=size, four_shades=shades)  # type: ignore[arg-type]
+    screens = [four_shades(seed) if shades else colours(seed) for seed in range(5)]
+    n_levels = len(np.unique([frame_format.observe(screen) for screen in screens]))
+    assert n_levels in range(2 ** (bits // 2) + 1, 2**bits + 1)
+    assert frame_format.packing.bits == bits
+    assert frame_format.packing.nbytes == nbytes
 
 
 def test_the_shape_of_a_whole_screen() -> None:

@@ -1,0 +1,134 @@
+"""PPO whose minibatches may be larger than memory."""
+
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.type_aliases import RolloutBufferSamples
+from stable_baselines3.common.utils import explained_variance
+from torch.nn import functional
+
+from game_rl.buffers.rollout import Indices, PackedRolloutBuffer
+
+
+@dataclass(frozen=True)
+class _Losses:
+    """What one gradient step logs, under SB3's names; means over the minibatch."""
+
+    policy_gradient_loss: float = 0.0
+    value_loss: float = 0.0
+    entropy_loss: float = 0.0
+    loss: float = 0.0
+    clip_fraction: float = 0.0
+    approx_kl: float = 0.0
+
+    def plus(self, other: "_Losses") -> "_Losses":
+        return _Losses(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+
+class MicroBatchPPO(PPO):
+    """SB3's PPO that goes through a minibatch in parts and takes one gradient step for the whole.
+
+    The gradient is the minibatch's up to rounding: advantages are normalised over all of it, and
+    the mean losses of each part count by its share. Only one part is unpacked at a time, so memory
+    follows `micro_batch_size` and not `batch_size`. For Discrete actions.
+    """
+
+    rollout_buffer: PackedRolloutBuffer
+
+    def __init__(  # PPO has thirty arguments, and they stay its own
+        self,
+        *arguments: Any,  # noqa: ANN401
+        micro_batch_size: int,
+        **keywords: Any,  # noqa: ANN401
+    ) -> None:
+        super().__init__(*arguments, **keywords)
+        self.micro_batch_size = micro_batch_size
+
+    def train(self) -> None:
+        """As PPO.train: the same loss, early stop and curves."""
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)
+        steps: list[_Losses] = []
+        last_epoch: list[_Losses] = []
+        has_moved_far = False
+        for _ in range(self.n_epochs):
+            last_epoch = []
+            for indices in self.rollout_buffer.minibatches(self.batch_size):
+                last_epoch.append(self._accumulate(indices))
+                has_moved_far = self._is_far(last_epoch[-1].approx_kl)
+                if has_moved_far:
+                    break
+                torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+                self.policy.optimizer.step()
+            steps += last_epoch
+            self._n_updates += 1
+            if has_moved_far:
+                break
+        self._log(steps, last_epoch)
+
+    def _is_far(self, approx_kl: float) -> bool:
+        return self.target_kl is not None and approx_kl > 1.5 * self.target_kl
+
+    def _accumulate(self, indices: Indices) -> _Losses:
+        """Leave the gradient of the minibatch's loss in the parameters."""
+        advantages = torch.from_numpy(self.rollout_buffer.advantages[indices].flatten())
+        if self.normalize_advantage and len(advantages) > 1:
+            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        self.policy.optimizer.zero_grad()
+        total = _Losses()
+        for start in range(0, len(indices), self.micro_batch_size):
+            part = slice(start, start + self.micro_batch_size)
+            samples = self.rollout_buffer.samples(indices[part])
+            samples = samples._replace(advantages=advantages[part].to(self.device))
+            total = total.plus(self._backward(samples, len(indices)))
+        return total
+
+    def _backward(self, part: RolloutBufferSamples, batch_size: int) -> _Losses:
+        """Add the gradient of a part's share of the loss; PPO.train's formulas."""
+        clip_range, clip_range_vf = self._clip_ranges()
+        values, log_prob, entropy = self.policy.evaluate_actions(
+            part.observations, part.actions.long().flatten()
+        )
+        ratio = torch.exp(log_prob - part.old_log_prob)
+        clipped = torch.clamp(ratio, 1 - clip_range, 1 + clip_range)
+        policy_loss = -torch.min(part.advantages * ratio, part.advantages * clipped).mean()
+        values = values.flatten()
+        if clip_range_vf is not None:
+            change = (values - part.old_values).clamp(-clip_range_vf, clip_range_vf)
+            values = part.old_values + change
+        value_loss = functional.mse_loss(part.returns, values)
+        assert entropy is not None  # a Categorical knows its own
+        entropy_loss = -entropy.mean()
+        loss = policy_loss + self.ent_coef * entropy_loss + self.vf_coef * value_loss
+        share = len(values) / batch_size
+        (share * loss).backward()  # type: ignore[no-untyped-call]  # torch annotates it not
+        with torch.no_grad():
+            log_ratio = log_prob - part.old_log_prob
+            approx_kl = (ratio - 1 - log_ratio).mean()  # http://joschu.net/blog/kl-approx.html
+            clip_fraction = ((ratio - 1).abs() > clip_range).float().mean()
+        means = (policy_loss, value_loss, entropy_loss, loss, clip_fraction, approx_kl)
+        return _Losses(*(share * mean.item() for mean in means))
+
+    def _clip_ranges(self) -> tuple[float, float | None]:
+        """Of the probability ratio and of the value function, now."""
+        remaining = self._current_progress_remaining
+        of_values = None if self.clip_range_vf is None else self.clip_range_vf(remaining)  # type: ignore[operator]  # a schedule since setup
+        return self.clip_range(remaining), of_values  # type: ignore[operator]
+
+    def _log(self, steps: list[_Losses], last_epoch: list[_Losses]) -> None:
+        for name in ("entropy_loss", "policy_gradient_loss", "value_loss", "clip_fraction"):
+            self.logger.record(f"train/{name}", np.mean([getattr(step, name) for step in steps]))
+        approx_kl = np.mean([step.approx_kl for step in last_epoch])
+        self.logger.record("train/approx_kl", approx_kl)
+        self.logger.record("train/loss", steps[-1].loss)
+        buffer = self.rollout_buffer
+        variance = explained_variance(buffer.values.flatten(), buffer.returns.flatten())
+        self.logger.record("train/explained_variance", variance)
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        clip_range, clip_range_vf = self._clip_ranges()
+        self.logger.record("train/clip_range", clip_range)
+        if clip_range_vf is not None:
+            self.logger.record("train/clip_range_vf", clip_range_vf)

@@ -1,0 +1,152 @@
+"""SB3's RolloutBuffer with each frame stored once, packed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.type_aliases import RolloutBufferSamples
+
+from game_rl.buffers.layout import rollout_buffer_layout
+from game_rl.envs.packing import FramePacking
+
+Indices = NDArray[np.int64]
+
+
+class PackedRolloutBuffer(RolloutBuffer):
+    """A drop-in RolloutBuffer for stacks of frames: what goes in comes out, bit for bit.
+
+    `add` takes stacks, uint8 [n_envs, frame_stack * C, H, W] as VecFrameStack makes them (the
+    newest frame last, zeros before an episode's first frame), and keeps the newest frame of each.
+    A sample's stacks are put together again, and unpacked on the device. There is no
+    `observations` array, and `get` makes no copy of the whole rollout.
+
+    Args:
+        packing: of one frame.
+        frame_stack: frames in a stack.
+    """
+
+    _SAMPLED = ("actions", "values", "log_probs", "advantages", "returns")
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        device: torch.device | str = "auto",
+        gae_lambda: float = 1,
+        gamma: float = 0.99,
+        n_envs: int = 1,
+        *,
+        packing: FramePacking,
+        frame_stack: int,
+    ) -> None:
+        channels, height, width = packing.shape
+        stack_shape = (frame_stack * channels, height, width)
+        if observation_space.shape != stack_shape:
+            raise ValueError(f"stacks are {observation_space.shape}, not {stack_shape}")
+        self._packing = packing
+        self._frame_stack = frame_stack
+        self._layout = rollout_buffer_layout(
+            n_steps=buffer_size,
+            n_envs=n_envs,
+            frame_bytes=packing.nbytes,
+            frame_stack=frame_stack,
+        )
+        self.frames = np.zeros(self._layout[0].shape, self._layout[0].dtype)
+        super().__init__(
+            buffer_size, observation_space, action_space, device, gae_lambda, gamma, n_envs
+        )
+
+    def reset(self) -> None:
+        """Forget the rollout; the memory of its frames is used again."""
+        for array in self._layout[1:]:
+            setattr(self, array.name, np.zeros(array.shape, array.dtype))
+        self.generator_ready = False
+        self.pos = 0
+        self.full = False
+
+    def add(
+        self,
+        obs: NDArray[np.uint8],
+        action: NDArray[Any],
+        reward: NDArray[Any],
+        episode_start: NDArray[Any],
+        value: torch.Tensor,
+        log_prob: torch.Tensor,
+    ) -> None:
+        """One vec step, as RolloutBuffer's.
+
+        Raises:
+            ValueError: a frame has a pixel that the packing cannot hold.
+        """
+        stacks = obs.reshape(self.n_envs, self._frame_stack, *self._packing.shape)
+        row = self._frame_stack + self.pos
+        self.frames[row] = self._packing.pack(stacks[:, -1])
+        if self.pos == 0:
+            self.frames[1:row] = self._packing.pack(stacks[:, :-1]).swapaxes(0, 1)
+        self.actions[self.pos] = action.reshape(self.n_envs, self.action_dim)
+        self.rewards[self.pos] = reward
+        self.episode_starts[self.pos] = episode_start
+        self.values[self.pos] = value.cpu().numpy().flatten()
+        self.log_probs[self.pos] = log_prob.cpu().numpy().reshape(self.n_envs)
+        self.pos += 1
+        self.full = self.pos == self.buffer_size
+
+    def get(self, batch_size: int | None = None) -> Iterator[RolloutBufferSamples]:  # type: ignore[override]  # SB3 says Generator
+        """Minibatches of the whole rollout in random order; RolloutBuffer's, bit for bit."""
+        return map(self.samples, self.minibatches(batch_size))
+
+    def minibatches(self, batch_size: int | None = None) -> Iterator[Indices]:
+        """The indices of each minibatch of `get`: timestep t of env e is e * buffer_size + t."""
+        assert self.full
+        n_timesteps = self.buffer_size * self.n_envs
+        indices = np.random.permutation(n_timesteps)  # noqa: NPY002 - as SB3 draws
+        self._flatten()
+        step = batch_size or len(indices)
+        return (indices[start : start + step] for start in range(0, len(indices), step))
+
+    def _flatten(self) -> None:
+        """As SB3: from [n_steps, n_envs] to [n_envs * n_steps, 1], the small arrays alone."""
+        if self.generator_ready:
+            return
+        self._ages = _ages(self.episode_starts, self._frame_stack - 1)
+        for name in self._SAMPLED:
+            setattr(self, name, self.swap_and_flatten(getattr(self, name)))
+        self.generator_ready = True
+
+    def samples(self, indices: Indices) -> RolloutBufferSamples:
+        """These timesteps, numbered as in `minibatches`."""
+        scalars = (self.values, self.log_probs, self.advantages, self.returns)
+        return RolloutBufferSamples(
+            self._stacks(indices),
+            self.to_torch(self.actions[indices].astype(np.float32)),
+            *(self.to_torch(array[indices].flatten()) for array in scalars),
+        )
+
+    def _stacks(self, indices: Indices) -> torch.Tensor:
+        """uint8 [batch, frame_stack * C, H, W] on the device."""
+        envs, steps = np.divmod(indices, self.buffer_size)
+        ages = np.arange(self._frame_stack - 1, -1, -1)  # of a stack's frames, the oldest first
+        rows = self._frame_stack + steps[:, None] - ages
+        rows[ages > self._ages[steps, envs][:, None]] = 0
+        packed = torch.from_numpy(self.frames[rows, envs[:, None]]).to(self.device)
+        stacks = torch.empty((len(indices), *self.obs_shape), dtype=torch.uint8, device=self.device)
+        self._packing.unpack_into(packed, stacks.view(len(indices), self._frame_stack, -1))
+        return stacks
+
+
+def _ages(episode_starts: NDArray[np.float32], most: int) -> NDArray[np.int64]:
+    """How many frames back a stack reaches: int64 [n_steps, n_envs], at most `most`.
+
+    Frames from before the rollout are always in reach: those of another episode were zeros already.
+    """
+    ages = np.empty(episode_starts.shape, np.int64)
+    age = np.full(episode_starts.shape[1], most)
+    for step, starts in enumerate(episode_starts):
+        age = np.where(starts, 0, np.minimum(age + 1, most))
+        ages[step] = age
+    return ages

@@ -1,0 +1,107 @@
+"""A frame in as few bits as it has information, and back, bit for bit.
+
+A pixel of a four-shade screen is 85 q for q in 0 to 3, so it takes 2 bits. A half-size pixel is
+(85 Q + r) // 4 for the sum Q in 0 to 12 of four of them, so it takes 4; r is 3 for grey and 2 for
+RGB (see `frames`). Red, green and blue of four shades are the same picture, which is kept once.
+Everything else takes 8 bits.
+
+The pixels of a byte are far apart, not neighbours: the first half of the picture is in the high
+bits and the second half in the low bits, so that unpacking moves whole rows and not single pixels.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class FramePacking:
+    """How the frames of one format are packed.
+
+    Attributes:
+        shape: (channels, height, width) of a frame.
+        bits: for a pixel: 2 for four shades, 4 for their half-size means, 8 for any bytes.
+        rounding: r above; matters for 4 bits alone.
+        is_one_plane: all channels of a frame are equal.
+    """
+
+    shape: tuple[int, int, int]
+    bits: Literal[2, 4, 8] = 8
+    rounding: Literal[2, 3] = 3
+    is_one_plane: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Of one packed frame."""
+        return math.ceil(self._n_pixels * self.bits / 8)
+
+    def pack(self, frames: Bytes) -> Bytes:
+        """uint8 [..., C, H, W] as a new uint8 [..., nbytes].
+
+        Raises:
+            ValueError: a frame has a pixel that this packing cannot hold.
+        """
+        pixels = self._planes(frames).reshape(*frames.shape[:-3], self._n_pixels)
+        codes = pixels // {2: 85, 4: 21, 8: 1}[self.bits]
+        packed = np.zeros((*codes.shape[:-1], self.nbytes), np.uint8)
+        for shift, part in self._parts():
+            packed[..., : part.stop - part.start] |= codes[..., part] << shift
+        if self.bits < 8 or self.is_one_plane:
+            self._check_lossless(packed, frames)
+        return packed
+
+    def unpack(self, packed: Bytes) -> Bytes:
+        """uint8 [..., nbytes] as a new uint8 [..., C, H, W]."""
+        frames = np.empty((*packed.shape[:-1], *self.shape), np.uint8)
+        self.unpack_into(packed, frames.reshape(*packed.shape[:-1], math.prod(self.shape)))
+        return frames
+
+    def unpack_into(self, packed: Any, pixels: Any) -> None:  # noqa: ANN401 - no torch here
+        """Unpack [..., nbytes] into [..., C * H * W], both uint8, of NumPy or both of torch."""
+        first = pixels[..., : self._n_pixels]
+        mask = (1 << self.bits) - 1
+        for shift, part in self._parts():
+            codes = packed[..., : part.stop - part.start]
+            first[..., part] = (codes >> shift) & mask if self.bits < 8 else codes
+        self._levels(first)
+        for channel in range(1, math.prod(self.shape) // self._n_pixels):
+            pixels[..., channel * self._n_pixels : (channel + 1) * self._n_pixels] = first
+
+    @property
+    def _n_pixels(self) -> int:
+        """That are kept of a frame."""
+        channels, height, width = self.shape
+        return (1 if self.is_one_plane else channels) * height * width
+
+    def _parts(self) -> list[tuple[int, slice]]:
+        """By how far the pixels of each stretch of the picture are shifted within the bytes."""
+        n, nbytes = self._n_pixels, self.nbytes
+        stretches = range(8 // self.bits)
+        return [
+            (8 - self.bits * (i + 1), slice(min(i * nbytes, n), min((i + 1) * nbytes, n)))
+            for i in stretches
+        ]
+
+    def _planes(self, frames: Bytes) -> Bytes:
+        return frames[..., :1, :, :] if self.is_one_plane else frames
+
+    def _levels(self, codes: Any) -> None:  # noqa: ANN401
+        """Codes become pixels, in place; (85 Q + r) // 4 is 21 Q + (Q + r) // 4, all in bytes."""
+        if self.bits == 2:
+            codes *= 85
+        elif self.bits == 4:
+            quarters = codes + self.rounding
+            quarters >>= 2
+            codes *= 21
+            codes += quarters
+
+    def _check_lossless(self, packed: Bytes, frames: Bytes) -> None:
+        wrong = self.unpack(packed) != frames
+        if wrong.any():
+            what = f"{self.bits} bits a pixel" + (", the same in each channel" * self.is_one_plane)
+            raise ValueError(f"a frame has a pixel of {frames[wrong][0]}, which {what} cannot hold")
