@@ -1,5 +1,6 @@
 """What the training process and its workers exchange at every step: one row for each env."""
 
+import itertools
 import math
 import mmap
 import os
@@ -12,12 +13,15 @@ from numpy.typing import DTypeLike, NDArray
 
 _ALIGNMENT = 64  # bytes of a cache line
 
+_Field = tuple[tuple[int, ...], DTypeLike]
+
 
 class SharedArrays:
     """Arrays of all envs in one block of memory that every process maps.
 
     Attributes:
-        observations: [n_envs, *observation shape], as the observation space.
+        observations: [n_rows, n_envs, *observation shape], as the observation space.
+        row: int64 [1], which row of `observations` the workers are to write.
         actions: [n_envs, *action shape], as the action space.
         rewards: float32 [n_envs].
         terminated, truncated: bool [n_envs].
@@ -26,22 +30,24 @@ class SharedArrays:
     def __init__(
         self,
         file_descriptor: int,
+        *,
         n_envs: int,
+        n_rows: int,
         observation_space: spaces.Space[Any],
         action_space: spaces.Space[Any],
     ) -> None:
-        fields = _fields(observation_space, action_space)
-        n_bytes = sum(_field_bytes(n_envs, shape, dtype) for shape, dtype in fields)
-        if os.fstat(file_descriptor).st_size < n_bytes:
-            os.ftruncate(file_descriptor, n_bytes)
-        memory = mmap.mmap(file_descriptor, n_bytes)
-        arrays: list[NDArray[Any]] = []
-        offset = 0
-        for shape, dtype in fields:
-            array: NDArray[Any] = np.ndarray((n_envs, *shape), dtype, memory, offset)
-            arrays.append(array)
-            offset += _field_bytes(n_envs, shape, dtype)
-        self.observations, self.actions, self.rewards, self.terminated, self.truncated = arrays
+        observation_shape, observation_dtype = _shape_and_dtype(observation_space)
+        action_shape, action_dtype = _shape_and_dtype(action_space)
+        fields: list[_Field] = [
+            ((n_rows, n_envs, *observation_shape), observation_dtype),
+            ((n_envs, *action_shape), action_dtype),
+            ((n_envs,), np.float32),
+            ((n_envs,), np.bool_),
+            ((n_envs,), np.bool_),
+            ((1,), np.int64),
+        ]
+        self.observations, self.actions, self.rewards, *flags = _map_arrays(file_descriptor, fields)
+        self.terminated, self.truncated, self.row = flags
 
 
 def nameless_file() -> int:
@@ -55,15 +61,24 @@ def nameless_file() -> int:
         return os.dup(file.fileno())
 
 
-def _fields(*env_spaces: spaces.Space[Any]) -> list[tuple[tuple[int, ...], DTypeLike]]:
-    fields: list[tuple[tuple[int, ...], DTypeLike]] = []
-    for space in env_spaces:
-        if space.shape is None or space.dtype is None:
-            raise TypeError(f"{space} is not one array of a fixed shape, so it cannot be shared")
-        fields.append((space.shape, space.dtype))
-    return [*fields, ((), np.float32), ((), np.bool_), ((), np.bool_)]
+def _map_arrays(file_descriptor: int, fields: list[_Field]) -> list[NDArray[Any]]:
+    sizes = [_padded_bytes(shape, dtype) for shape, dtype in fields]
+    if os.fstat(file_descriptor).st_size < sum(sizes):
+        os.ftruncate(file_descriptor, sum(sizes))
+    memory = mmap.mmap(file_descriptor, sum(sizes))
+    offsets = itertools.accumulate(sizes, initial=0)
+    return [
+        np.ndarray(shape, dtype, memory, offset)
+        for (shape, dtype), offset in zip(fields, offsets, strict=False)
+    ]
 
 
-def _field_bytes(n_envs: int, shape: tuple[int, ...], dtype: DTypeLike) -> int:
-    n_bytes = n_envs * math.prod(shape) * np.dtype(dtype).itemsize
+def _shape_and_dtype(space: spaces.Space[Any]) -> _Field:
+    if space.shape is None or space.dtype is None:
+        raise TypeError(f"{space} is not one array of a fixed shape, so it cannot be shared")
+    return space.shape, space.dtype
+
+
+def _padded_bytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:
+    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
     return max(1, math.ceil(n_bytes / _ALIGNMENT)) * _ALIGNMENT

@@ -1,4 +1,4 @@
-"""SB3's SubprocVecEnv with several envs in a worker, shared memory, and errors that arrive."""
+"""SB3's SubprocVecEnv with several envs in a worker, shared memory, stacks, errors that arrive."""
 
 import itertools
 import os
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from game_rl.errors import WorkerError
+from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
 from game_rl.vec_env.shared_arrays import SharedArrays, nameless_file
 from game_rl.vec_env.worker import Command, Request, Spaces, StepReport
 from game_rl.vec_env.worker_pool import StartMethod, WorkerPool
@@ -35,11 +36,14 @@ class SharedMemoryVecEnv(SubprocVecEnv):
     Args:
         env_fns: one for each env; they travel by cloudpickle, those of one worker together, so that
             what they share (a ROM) is sent and held once. Nothing they import may import torch.
+        frame_stack: observations are stacks of so many frames, as VecFrameStack(self, frame_stack,
+            channels_order="first") would give; more than one only of uint8 pictures [C, H, W].
         n_workers: processes; each has a contiguous block of envs. None: one for each env.
         timeout_s: how long a worker may take for one command.
         start_method: forkserver lets workers share the memory of what they import.
 
     Raises:
+        ValueError: `frame_stack` is more than 1 and the observations are no pictures.
         WorkerError: an env could not be built, or its spaces differ.
         GameRLError: an env's constructor raised one.
     """
@@ -48,6 +52,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self,
         env_fns: Sequence[Callable[[], gym.Env[Any, Any]]],
         *,
+        frame_stack: int = 1,
         n_workers: int | None = None,
         timeout_s: float = 60.0,
         start_method: StartMethod = "forkserver",
@@ -60,9 +65,11 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self.processes = self._pool.processes
         try:
             spaces_ = self._build_envs(env_fns)
-            self._arrays = self._share_arrays(n_envs, spaces_)
+            observation_space = stacked_space(spaces_.observation, frame_stack)
+            self._arrays = self._share_arrays(n_envs, frame_stack + 1, spaces_)
+            self._stacks = FrameStacks(self._arrays.observations)
             # Not SubprocVecEnv's: it would start its own processes.
-            VecEnv.__init__(self, n_envs, spaces_.observation, spaces_.action)
+            VecEnv.__init__(self, n_envs, observation_space, spaces_.action)
         except BaseException:
             self.close()
             raise
@@ -81,13 +88,16 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self.reset_infos = self._ask(Command.RESET, None, seeds, options)
         self._reset_seeds()
         self._reset_options()
-        return self._arrays.observations.copy()
+        self._stacks.begin_episode(slice(None))
+        return self._stacks.all()
 
     def step_async(self, actions: NDArray[Any]) -> None:
         actions = np.asarray(actions)
         if actions.shape != self._arrays.actions.shape:
             raise ValueError(f"actions are {actions.shape}, not {self._arrays.actions.shape}")
         np.copyto(self._arrays.actions, actions, casting="same_kind")
+        self._stacks.turn()
+        self._arrays.row[0] = self._stacks.newest
         self._pool.request(
             {worker: Request(Command.STEP, envs) for worker, envs in enumerate(self._blocks)}
         )
@@ -104,12 +114,15 @@ class SharedMemoryVecEnv(SubprocVecEnv):
                 if report is not None:
                     self._take_in(number, report, infos)
         dones = arrays.terminated | arrays.truncated
-        return arrays.observations.copy(), arrays.rewards.copy(), dones, infos
+        return self._stacks.all(), arrays.rewards.copy(), dones, infos
 
     def _take_in(self, number: int, report: StepReport, infos: Infos) -> None:
-        infos[number] = {**report.info, **infos[number]}
+        info = infos[number] = {**report.info, **infos[number]}
         if report.reset_info is not None:
             self.reset_infos[number] = report.reset_info
+            last_frame = info["terminal_observation"]
+            info["terminal_observation"] = self._stacks.ending_with(number, last_frame)
+            self._stacks.begin_episode(number)
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
         return self._ask(Command.GET_ATTR, indices, attr_name)
@@ -172,11 +185,17 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         first: Spaces = results[0]
         return first
 
-    def _share_arrays(self, n_envs: int, spaces_: Spaces) -> SharedArrays:
+    def _share_arrays(self, n_envs: int, n_rows: int, spaces_: Spaces) -> SharedArrays:
         file_descriptor = nameless_file()
         try:
-            arrays = SharedArrays(file_descriptor, n_envs, spaces_.observation, spaces_.action)
-            request = Request(Command.ATTACH, (), (n_envs, spaces_))
+            arrays = SharedArrays(
+                file_descriptor,
+                n_envs=n_envs,
+                n_rows=n_rows,
+                observation_space=spaces_.observation,
+                action_space=spaces_.action,
+            )
+            request = Request(Command.ATTACH, (), (n_envs, n_rows, spaces_))
             workers = range(len(self._blocks))
             self._pool.request(dict.fromkeys(workers, request), file_descriptor=file_descriptor)
             self._pool.collect()

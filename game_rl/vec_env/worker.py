@@ -41,7 +41,7 @@ class Command(enum.Enum):
     BUILD = (
         "build"  # (pickled list of env functions) -> Spaces of the worker's first env, not per env
     )
-    ATTACH = "attach"  # (n_envs, Spaces), then the file descriptor -> None
+    ATTACH = "attach"  # (n_envs, n_rows, Spaces), then the file descriptor -> None
     RESET = "reset"  # (seed or None by env, options by env) -> reset info
     STEP = "step"  # () -> StepReport, or None if there is nothing to say
     RENDER = "render"  # () -> picture
@@ -195,9 +195,15 @@ class _Worker:
         assert first is not None
         return first
 
-    def _attach(self, n_envs: int, spaces_: Spaces) -> None:
+    def _attach(self, n_envs: int, n_rows: int, spaces_: Spaces) -> None:
         file_descriptor = recv_handle(self._connection)
-        self._arrays = SharedArrays(file_descriptor, n_envs, spaces_.observation, spaces_.action)
+        self._arrays = SharedArrays(
+            file_descriptor,
+            n_envs=n_envs,
+            n_rows=n_rows,
+            observation_space=spaces_.observation,
+            action_space=spaces_.action,
+        )
         os.close(file_descriptor)
 
     def _env(self, number: int) -> Env:
@@ -238,14 +244,15 @@ class _Worker:
 
     def _store(self, number: int, observation: object) -> None:
         """Copy into the shared row; NumPy alone would broadcast and cast without a word."""
-        row = self._shared().observations[number]
+        arrays = self._shared()
+        place = arrays.observations[arrays.row[0], number]
         array = np.asarray(observation)
-        if array.shape != row.shape or array.dtype != row.dtype:
+        if array.shape != place.shape or array.dtype != place.dtype:
             raise ValueError(
                 f"the observation is {array.dtype} {array.shape}, "
-                f"its space says {row.dtype} {row.shape}"
+                f"its space says {place.dtype} {place.shape}"
             )
-        row[...] = array
+        place[...] = array
 
     def _call(
         self, number: int, method: str, args: tuple[object, ...], kwargs: dict[str, object]

@@ -1,26 +1,25 @@
 """The vec env of a real game."""
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
-from stable_baselines3.common.vec_env import (
-    DummyVecEnv,
-    SubprocVecEnv,
-    VecEnv,
-    VecFrameStack,
-    VecMonitor,
-)
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecFrameStack, VecMonitor
 
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.make_env import make_env
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.vec_env.make_vec_env import make_vec_env
+from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+from tests.envs.example import fake_env
 
-CONFIG = EnvConfig(n_workers=2, frame_stack=3, max_episode_timesteps=40)
+FRAME_STACK = 3
+CONFIG = EnvConfig(n_workers=2, frame_stack=FRAME_STACK, max_episode_timesteps=300)
 
 
 @pytest.fixture(scope="module")
@@ -43,20 +42,50 @@ def played(vec_env: VecEnv, n_steps: int) -> list[Any]:
     return seen
 
 
-def test_duel_is_the_same_in_workers_and_in_the_vec_env_of_sb3(duel: Game) -> None:
-    ours = make_vec_env(CONFIG, duel, n_envs=3, seed=4)
+class Oracle(SubprocVecEnv):
+    """SB3's, with rewards in float32, as its DummyVecEnv and its algorithms have them."""
+
+    def step_wait(self) -> tuple:
+        observations, rewards, dones, infos = super().step_wait()
+        return observations, rewards.astype(np.float32), dones, infos
+
+
+def of_sb3(env_fns: list[Callable[[], gym.Env]], seed: int) -> VecEnv:
+    vec_env = VecFrameStack(VecMonitor(Oracle(env_fns)), FRAME_STACK, channels_order="first")
+    vec_env.seed(seed)
+    return vec_env
+
+
+def ends(seen: list[Any]) -> set[tuple[bool, bool]]:
+    """Which (done, truncated) have been met."""
+    return {
+        (bool(done), info["TimeLimit.truncated"])
+        for dones, infos in zip(seen[3::4], seen[4::4], strict=True)
+        for done, info in zip(dones, infos, strict=True)
+    }
+
+
+def test_duel_is_the_same_in_our_workers_and_in_the_vec_envs_of_sb3(duel: Game) -> None:
+    seen = played(make_vec_env(CONFIG, duel, n_envs=3, seed=4), 2_000)
     env_fns = [functools.partial(make_env, CONFIG, duel)] * 3
-    theirs = VecFrameStack(VecMonitor(DummyVecEnv(env_fns)), 3, channels_order="first")
-    theirs.seed(4)
-    np.testing.assert_equal(played(ours, 100), played(theirs, 100))
+    assert ends(seen) == {(False, False), (True, False), (True, True)}
+    np.testing.assert_equal(seen, played(of_sb3(env_fns, 4), 2_000))
 
 
-def test_it_is_worker_processes_then_monitor_then_frame_stack(duel: Game) -> None:
+def test_the_fake_game_is_the_same_in_our_workers_and_in_the_vec_envs_of_sb3() -> None:
+    env_fns = [functools.partial(fake_env, max_episode_timesteps=60)] * 2
+    ours = VecMonitor(SharedMemoryVecEnv(env_fns, n_workers=2, frame_stack=FRAME_STACK))
+    ours.seed(7)
+    seen = played(ours, 2_000)
+    assert ends(seen) == {(False, False), (True, False), (True, True)}
+    np.testing.assert_equal(seen, played(of_sb3(env_fns, 7), 2_000))
+
+
+def test_it_is_worker_processes_that_stack_then_a_monitor(duel: Game) -> None:
     vec_env = make_vec_env(CONFIG, duel, n_envs=3, seed=0)
     try:
-        assert isinstance(vec_env, VecFrameStack)
-        assert isinstance(vec_env.venv, VecMonitor)
-        assert isinstance(vec_env.unwrapped, SubprocVecEnv)
+        assert isinstance(vec_env, VecMonitor)
+        assert isinstance(vec_env.venv, SubprocVecEnv)
         assert len(vec_env.unwrapped.processes) == 2
         one_frame = make_env(CONFIG, duel).observation_space.shape
         assert vec_env.observation_space.shape == (3 * one_frame[0], *one_frame[1:])

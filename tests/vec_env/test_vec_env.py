@@ -49,9 +49,16 @@ def make() -> Iterator[Maker]:
         vec_env.close()
 
 
+FRAME_STACK = 3
+
+
+def stacked_by_sb3(vec_env: VecEnv) -> VecEnv:
+    return VecFrameStack(vec_env, FRAME_STACK, channels_order="first")
+
+
 def played(vec_env: VecEnv, n_steps: int) -> list[Any]:
     """Everything that a learner sees in `n_steps` random vec steps with a reset on the way."""
-    vec_env = VecFrameStack(VecMonitor(vec_env), 3, channels_order="first")
+    vec_env = VecMonitor(vec_env)
     vec_env.seed(11)
     random = np.random.default_rng(0)
     seen: list[Any] = [vec_env.reset(), vec_env.reset_infos]
@@ -74,25 +81,39 @@ def played(vec_env: VecEnv, n_steps: int) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def played_by_sb3() -> list[Any]:
-    return played(SubprocVecEnv([RandomEpisodes] * 3), 600)
+    return played(stacked_by_sb3(SubprocVecEnv([RandomEpisodes] * 3)), 600)
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 3])
 def test_a_learner_sees_what_it_sees_with_the_subproc_vec_env_of_sb3(
     make: Maker, played_by_sb3: list[Any], n_workers: int
 ) -> None:
-    seen = played(make(*[RandomEpisodes] * 3, n_workers=n_workers), 600)
-    np.testing.assert_equal(seen, played_by_sb3)
+    vec_env = make(*[RandomEpisodes] * 3, n_workers=n_workers, frame_stack=FRAME_STACK)
+    np.testing.assert_equal(played(vec_env, 600), played_by_sb3)
 
 
 def test_thousands_of_steps_equal_those_of_the_dummy_vec_env_of_sb3(make: Maker) -> None:
-    seen = played(make(*[RandomEpisodes] * 5, n_workers=2), 3_000)
-    np.testing.assert_equal(seen, played(DummyVecEnv([RandomEpisodes] * 5), 3_000))
+    seen = played(make(*[RandomEpisodes] * 5, n_workers=2, frame_stack=FRAME_STACK), 3_000)
+    oracle = stacked_by_sb3(DummyVecEnv([RandomEpisodes] * 5))
+    np.testing.assert_equal(seen, played(oracle, 3_000))
+
+
+@pytest.mark.parametrize("frame_stack", [1, 2, 5])
+def test_any_number_of_frames_can_be_stacked(make: Maker, frame_stack: int) -> None:
+    vec_env = make(*[RandomEpisodes] * 2, frame_stack=frame_stack)
+    oracle = VecFrameStack(DummyVecEnv([RandomEpisodes] * 2), frame_stack, channels_order="first")
+    assert vec_env.observation_space == oracle.observation_space
+    np.testing.assert_equal(played(vec_env, 100), played(oracle, 100))
 
 
 def test_spawned_workers_do_the_same(make: Maker) -> None:
     vec_env = make(*[RandomEpisodes] * 3, n_workers=2, start_method="spawn")
     np.testing.assert_equal(played(vec_env, 50), played(DummyVecEnv([RandomEpisodes] * 3), 50))
+
+
+def test_numbers_are_not_stacked(make: Maker) -> None:
+    with pytest.raises(ValueError, match="only uint8 pictures"):
+        make(Continuous, frame_stack=2)
 
 
 def test_it_is_a_subproc_vec_env_to_everyone_who_asks(make: Maker) -> None:
@@ -111,8 +132,9 @@ def test_workers_get_contiguous_blocks_that_differ_by_one_at_most(
     assert blocks == list(zip([process.pid for process in vec_env.processes], sizes, strict=True))
 
 
-def test_returned_arrays_and_infos_never_change_afterwards(make: Maker) -> None:
-    vec_env = make(*[RandomEpisodes] * 3, n_workers=2)
+@pytest.mark.parametrize("frame_stack", [1, 3])
+def test_returned_arrays_never_change_afterwards(make: Maker, frame_stack: int) -> None:
+    vec_env = make(*[RandomEpisodes] * 3, n_workers=2, frame_stack=frame_stack)
     vec_env.seed(0)
     held = [vec_env.reset()]
     for _ in range(8):
@@ -122,6 +144,19 @@ def test_returned_arrays_and_infos_never_change_afterwards(make: Maker) -> None:
         vec_env.step(np.zeros(3, int))
     np.testing.assert_equal(held, copies)
     assert len({array.ctypes.data for array in held}) == len(held)
+
+
+def test_what_the_caller_does_to_its_arrays_changes_no_later_one(make: Maker) -> None:
+    one, other = (make(*[RandomEpisodes] * 2, frame_stack=3) for _ in range(2))
+    for vec_env in (one, other):
+        vec_env.seed(0)
+    one.reset()[:] = 1
+    np.testing.assert_array_equal(other.reset()[:, :-2], 0)
+    for _ in range(30):
+        mine, his = (vec_env.step(np.ones(2, int))[:3] for vec_env in (one, other))
+        np.testing.assert_equal(mine, his)
+        for array in mine:
+            array[:] = 1
 
 
 def test_infos_are_fresh_dicts_of_python_bools(make: Maker) -> None:

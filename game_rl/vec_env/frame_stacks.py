@@ -1,0 +1,69 @@
+"""The newest frames of each env as one observation."""
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+Space = spaces.Space[Any]
+
+
+class FrameStacks:
+    """Stacks as SB3's VecFrameStack(channels_order="first") makes them, each frame stored once.
+
+    An episode's first observation has zeros where there was no frame yet.
+
+    Args:
+        ring: [size + 1, n_envs, *frame shape], which the workers write: each vec step a row of it,
+            and the `size` other rows keep what the learner has seen last.
+    """
+
+    def __init__(self, ring: NDArray[Any]) -> None:
+        self.newest = 0
+        """The row that the workers write, or have just written."""
+        self._ring = ring
+        self._size = len(ring) - 1
+        frame_shape = ring.shape[2:]
+        self._shape = frame_shape
+        if self._size > 1:
+            self._shape = (self._size * frame_shape[0], *frame_shape[1:])
+
+    def turn(self) -> None:
+        """The oldest row becomes the newest, to be overwritten."""
+        self.newest = (self.newest + 1) % len(self._ring)
+
+    def begin_episode(self, env: int | slice) -> None:
+        """Forget all frames of `env` but the newest."""
+        self._ring[self._rows(self._size)[:-1], env] = 0
+
+    def all(self) -> NDArray[Any]:
+        """A new array [n_envs, size * C, H, W]; [n_envs, *frame shape] if `size` is 1."""
+        _, n_envs, *frame_shape = self._ring.shape
+        stacks = np.empty((n_envs, self._size, *frame_shape), self._ring.dtype)
+        for place, row in enumerate(self._rows(self._size)):
+            stacks[:, place] = self._ring[row]
+        return stacks.reshape(n_envs, *self._shape)
+
+    def ending_with(self, env: int, last_frame: NDArray[Any]) -> NDArray[Any]:
+        """The stack that `last_frame` makes in the place of the newest row, a new array."""
+        earlier = self._ring[self._rows(self._size)[:-1], env]
+        return np.concatenate((earlier, last_frame[None])).reshape(self._shape)
+
+    def _rows(self, count: int) -> list[int]:
+        """The newest `count` rows, oldest first."""
+        return [(self.newest - age) % len(self._ring) for age in range(count)][::-1]
+
+
+def stacked_space(space: Space, size: int) -> Space:
+    """The space of stacks of `size` observations.
+
+    Raises:
+        ValueError: they are no pictures, so they cannot be stacked.
+    """
+    if size == 1:
+        return space
+    if not isinstance(space, spaces.Box) or space.dtype != np.uint8 or len(space.shape) != 3:
+        raise ValueError(f"only uint8 pictures [C, H, W] can be stacked, not {space}")
+    low, high = (np.repeat(bound, size, axis=0) for bound in (space.low, space.high))
+    return spaces.Box(low, high, dtype=np.uint8)
