@@ -81,3 +81,25 @@ def test_auto_takes_what_the_processor_is_fast_in() -> None:
     assert find_precision("auto", "cpu") == ("bf16" if cpu_has_bf16() else "float32")
     assert find_precision("float32", "cpu") == "float32"
     assert find_precision("bf16", "cpu") == "bf16"
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_a_rollout_is_played_with_the_newest_weights(precision: Precision) -> None:
+    """Weights are prepared once for a rollout, but never outlive an update or a restore."""
+    _, ours = pair(space(), precision)
+    optimizer = torch.optim.Adam(ours.parameters(), lr=0.1, fused=True)
+    observations = pictures(space())
+    for change in ("update", "restore", None):
+        ours.train()
+        ours(observations).sum().backward()
+        if change == "update":
+            optimizer.step()
+        ours.eval()
+        if change == "restore":
+            with torch.no_grad():
+                ours(observations)
+            ours.load_state_dict(NatureCNN(space()).state_dict())
+        expected = ours(observations).detach()  # with gradients: from the parameters themselves
+        with torch.no_grad():
+            for _ in range(2):
+                assert torch.equal(ours(observations), expected)
