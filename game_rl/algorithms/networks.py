@@ -46,7 +46,7 @@ class LeanNatureCNN(NatureCNN):
         super().__init__(observation_space, features_dim, normalized_image)
         self._number = torch.bfloat16 if precision == "bf16" else torch.float32
         self._kept: _Weights = []
-        self.register_load_state_dict_post_hook(_forget_weights)
+        self.register_load_state_dict_post_hook(_forget_weights)  # type: ignore[no-untyped-call]
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         weights = self._kept or self._weights()
@@ -61,15 +61,14 @@ class LeanNatureCNN(NatureCNN):
 
     def _weights(self) -> _Weights:
         """(weight, bias) of each layer as they are multiplied."""
-        pairs = [
-            (layer.weight, layer.bias)
-            for layer in (*self.cnn, *self.linear)
-            if isinstance(layer, (nn.Conv2d, nn.Linear))
-        ]
-        pairs[0] = (_block_weight(pairs[0][0]) / 255.0, pairs[0][1])
+        pairs: _Weights = []
+        for layer in (*self.cnn, *self.linear):
+            if isinstance(layer, (nn.Conv2d, nn.Linear)):
+                weight, bias = layer.parameters()
+                pairs.append((weight if pairs else _block_weight(weight) / 255.0, bias))
         return [(weight.to(self._number), bias.to(self._number)) for weight, bias in pairs]
 
-    def train(self, mode: bool = True) -> Self:  # noqa: FBT001, FBT002 - torch's signature
+    def train(self, mode: bool = True) -> Self:
         self._kept = []
         return super().train(mode)
 
