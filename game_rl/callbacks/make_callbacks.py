@@ -15,6 +15,7 @@ from game_rl.callbacks.progress import ProgressCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
 from game_rl.callbacks.stop import StopCallback
 from game_rl.callbacks.torch_threads import TorchThreadsCallback
+from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
 from game_rl.config.schema import RunConfig
 from game_rl.pss_sampler import PssSampler
 from game_rl.resources import effective_cpus
@@ -75,6 +76,7 @@ def make_callbacks(
                 evaluation,  # before the checkpoint, which carries the best reward
                 checkpoints,
                 monitor,
+                WorkerRestartsCallback(warn=warn),
                 progress,
                 stop,
             ]

@@ -50,6 +50,11 @@ class FrameStacks:
         earlier = self._ring[self._rows(self._size)[:-1], env]
         return np.concatenate((earlier, last_frame[None])).reshape(self._shape)
 
+    def before(self, env: int) -> NDArray[Any]:
+        """The stack before the last turn, a new array."""
+        earlier = self._ring[self._rows(self._size + 1)[:-1], env]
+        return earlier.reshape(self._shape)
+
     def _rows(self, count: int) -> list[int]:
         """The newest `count` rows, oldest first."""
         return [(self.newest - age) % len(self._ring) for age in range(count)][::-1]

@@ -1,22 +1,18 @@
 """SB3's SubprocVecEnv with several envs in a worker, shared memory, stacks, errors that arrive."""
 
-import itertools
-import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from multiprocessing.process import BaseProcess
 from typing import Any
 
-import cloudpickle
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
-from game_rl.errors import WorkerError
 from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
-from game_rl.vec_env.shared_arrays import SharedArrays, nameless_file
-from game_rl.vec_env.worker import Command, Request, Spaces, StepReport
-from game_rl.vec_env.worker_pool import StartMethod, WorkerPool
+from game_rl.vec_env.messages import STEP, Command, Request, StepReport
+from game_rl.vec_env.worker_pool import StartMethod
+from game_rl.vec_env.workers import EnvFn, Workers
 
 Infos = list[dict[str, Any]]
 Indices = int | Iterable[int] | None
@@ -32,6 +28,11 @@ class SharedMemoryVecEnv(SubprocVecEnv):
     Whatever `reset` and `step_wait` return belongs to the caller. After an error everything is
     closed, and calls other than `close` raise WorkerError. After a KeyboardInterrupt the workers
     are still there and answer the next call.
+
+    A worker that dies is replaced (see `Workers`), and the next step tells that its envs' episodes
+    are over: no reward, truncated, `terminal_observation` what was seen last, and
+    `worker_restarted` in the info. New episodes have begun then, seeded by the last seed of
+    `seed()` for the env and the count of the worker's deaths. The other envs notice nothing.
 
     Args:
         env_fns: one for each env; they travel by cloudpickle, those of one worker together, so that
@@ -50,7 +51,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
 
     def __init__(
         self,
-        env_fns: Sequence[Callable[[], gym.Env[Any, Any]]],
+        env_fns: Sequence[EnvFn],
         *,
         frame_stack: int = 1,
         n_workers: int | None = None,
@@ -59,33 +60,48 @@ class SharedMemoryVecEnv(SubprocVecEnv):
     ) -> None:
         self.waiting = False
         n_envs = len(env_fns)
-        self._blocks = _contiguous_blocks(n_envs, min(n_workers or n_envs, n_envs))
-        self._worker_of = [worker for worker, envs in enumerate(self._blocks) for _ in envs]
-        self._pool = WorkerPool(self._blocks, timeout_s=timeout_s, start_method=start_method)
-        self.processes = self._pool.processes
+        self._workers = Workers(
+            env_fns, n_workers=n_workers or n_envs, timeout_s=timeout_s, start_method=start_method
+        )
+        blocks = self._workers.blocks
+        self._worker_of = [worker for worker, envs in enumerate(blocks) for _ in envs]
+        self._last_seeds: list[int | None] = [None] * n_envs
         try:
-            spaces_ = self._build_envs(env_fns)
-            observation_space = stacked_space(spaces_.observation, frame_stack)
-            self._arrays = self._share_arrays(n_envs, frame_stack + 1, spaces_)
+            spaces = self._workers.build()
+            observation_space = stacked_space(spaces.observation, frame_stack)
+            self._arrays = self._workers.attach(spaces, n_rows=frame_stack + 1)
             self._stacks = FrameStacks(self._arrays.observations)
             # Not SubprocVecEnv's: it would start its own processes.
-            VecEnv.__init__(self, n_envs, observation_space, spaces_.action)
+            VecEnv.__init__(self, n_envs, observation_space, spaces.action)
         except BaseException:
             self.close()
             raise
 
     @property
-    def closed(self) -> bool:  # type: ignore[override]  # a plain attribute in SB3
-        return not self._pool.is_open
+    def processes(self) -> list[BaseProcess]:  # type: ignore[override]  # an attribute in SB3
+        return self._workers.processes
+
+    @property
+    def closed(self) -> bool:  # type: ignore[override]  # an attribute in SB3
+        return not self._workers.is_open
+
+    @property
+    def worker_deaths(self) -> Sequence[str]:
+        """What happened to each worker that was replaced, oldest first."""
+        return tuple(self._workers.deaths.accounts)
 
     def close(self) -> None:
-        self._pool.close()
+        self._workers.close()
 
     def reset(self) -> NDArray[Any]:
         self.waiting = False
-        seeds = dict(enumerate(self._seeds))
-        options = dict(enumerate(self._options))
-        self.reset_infos = self._ask(Command.RESET, None, seeds, options)
+        self._last_seeds = [
+            last if seed is None else seed
+            for seed, last in zip(self._seeds, self._last_seeds, strict=True)
+        ]
+        answers = self._workers.exchange(self._reset_request)
+        self.reset_infos = [info for worker in sorted(answers) for info in answers[worker]]
+        self._workers.lost.clear()
         self._reset_seeds()
         self._reset_options()
         self._stacks.begin_episode(slice(None))
@@ -98,31 +114,70 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         np.copyto(self._arrays.actions, actions, casting="same_kind")
         self._stacks.turn()
         self._arrays.row[0] = self._stacks.newest
-        self._pool.request(
-            {worker: Request(Command.STEP, envs) for worker, envs in enumerate(self._blocks)}
-        )
+        self._workers.request(self._step_request)
         self.waiting = True
 
     def step_wait(self) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], Infos]:
-        reports = self._pool.collect()
+        answers = self._workers.collect(self._step_request)
         self.waiting = False
+        self._workers.deaths.vec_steps += 1
+        for worker in self._workers.lost:
+            self._cut_short(self._workers.blocks[worker])
         arrays = self._arrays
         time_limits = (arrays.truncated & ~arrays.terminated).tolist()
         infos: Infos = [{"TimeLimit.truncated": time_limit} for time_limit in time_limits]
-        for worker, worker_reports in reports.items():
-            for number, report in zip(self._blocks[worker], worker_reports or (), strict=False):
+        for worker, answer in answers.items():
+            take_in = self._take_in_loss if worker in self._workers.lost else self._take_in
+            for number, report in zip(self._workers.blocks[worker], answer or (), strict=False):
                 if report is not None:
-                    self._take_in(number, report, infos)
+                    take_in(number, report, infos[number])
+        self._workers.lost.clear()
         dones = arrays.terminated | arrays.truncated
         return self._stacks.all(), arrays.rewards.copy(), dones, infos
 
-    def _take_in(self, number: int, report: StepReport, infos: Infos) -> None:
-        info = infos[number] = {**report.info, **infos[number]}
+    def _cut_short(self, envs: range) -> None:
+        """A dead worker may have left anything in the arrays."""
+        block = slice(envs.start, envs.stop)
+        self._arrays.rewards[block] = 0
+        self._arrays.terminated[block] = False
+        self._arrays.truncated[block] = True
+
+    def _take_in(self, number: int, report: StepReport, info: dict[str, Any]) -> None:
+        for name, value in report.info.items():
+            info.setdefault(name, value)
         if report.reset_info is not None:
             self.reset_infos[number] = report.reset_info
             last_frame = info["terminal_observation"]
             info["terminal_observation"] = self._stacks.ending_with(number, last_frame)
             self._stacks.begin_episode(number)
+
+    def _take_in_loss(self, number: int, reset_info: dict[str, Any], info: dict[str, Any]) -> None:
+        info["terminal_observation"] = self._stacks.before(number)
+        info["worker_restarted"] = True
+        self.reset_infos[number] = reset_info
+        self._stacks.begin_episode(number)
+
+    def _step_request(self, worker: int) -> Request:
+        if worker not in self._workers.lost:
+            return STEP
+        envs = self._workers.blocks[worker]
+        seeds = {number: self._restart_seed(number) for number in envs}
+        return Request(Command.RESET, envs, (seeds, dict.fromkeys(envs)))
+
+    def _reset_request(self, worker: int) -> Request:
+        envs = self._workers.blocks[worker]
+        seeds = {number: self._seeds[number] for number in envs}
+        if worker in self._workers.lost:
+            seeds = {n: self._restart_seed(n) if s is None else s for n, s in seeds.items()}
+        return Request(Command.RESET, envs, (seeds, {n: self._options[n] for n in envs}))
+
+    def _restart_seed(self, number: int) -> int | None:
+        """Not the env's first seed again: whatever killed the worker may be in those episodes."""
+        seed = self._last_seeds[number]
+        if seed is None:
+            return None
+        deaths = self._workers.deaths.count(self._worker_of[number])
+        return int(np.random.SeedSequence((seed, deaths)).generate_state(1)[0])
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
         return self._ask(Command.GET_ATTR, indices, attr_name)
@@ -160,51 +215,9 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         asked: dict[int, list[int]] = {}
         for number in numbers:
             asked.setdefault(self._worker_of[number], []).append(number)
-        results = self._pool.exchange(
-            {worker: Request(command, envs, arguments) for worker, envs in asked.items()}
-        )
+        requests = {worker: Request(command, envs, arguments) for worker, envs in asked.items()}
+        answers = self._workers.exchange(requests.get)
         by_worker = {
-            worker: iter(results[worker] or [None] * len(envs)) for worker, envs in asked.items()
+            worker: iter(answers[worker] or [None] * len(envs)) for worker, envs in asked.items()
         }
         return [next(by_worker[self._worker_of[number]]) for number in numbers]
-
-    def _build_envs(self, env_fns: Sequence[Callable[[], gym.Env[Any, Any]]]) -> Spaces:
-        results = self._pool.exchange(
-            {
-                worker: Request(
-                    Command.BUILD, envs, (cloudpickle.dumps([env_fns[number] for number in envs]),)
-                )
-                for worker, envs in enumerate(self._blocks)
-            }
-        )
-        for worker, spaces_ in results.items():
-            if spaces_ != results[0]:
-                raise WorkerError(
-                    f"env {self._blocks[worker][0]} has {spaces_}, but env 0 has {results[0]}"
-                )
-        first: Spaces = results[0]
-        return first
-
-    def _share_arrays(self, n_envs: int, n_rows: int, spaces_: Spaces) -> SharedArrays:
-        file_descriptor = nameless_file()
-        try:
-            arrays = SharedArrays(
-                file_descriptor,
-                n_envs=n_envs,
-                n_rows=n_rows,
-                observation_space=spaces_.observation,
-                action_space=spaces_.action,
-            )
-            request = Request(Command.ATTACH, (), (n_envs, n_rows, spaces_))
-            workers = range(len(self._blocks))
-            self._pool.request(dict.fromkeys(workers, request), file_descriptor=file_descriptor)
-            self._pool.collect()
-        finally:
-            os.close(file_descriptor)
-        return arrays
-
-
-def _contiguous_blocks(n_envs: int, n_workers: int) -> list[range]:
-    """Blocks in order whose sizes differ by one at most."""
-    bounds = [worker * n_envs // n_workers for worker in range(n_workers + 1)]
-    return [range(first, end) for first, end in itertools.pairwise(bounds)]

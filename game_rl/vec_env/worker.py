@@ -1,16 +1,12 @@
-"""An environment process: the messages that it understands, and what it does with each.
+"""An environment process: obeys the requests of `messages` until nobody needs it any more.
 
-One message each way for each command, however many envs the worker has. A request is a pickled
-`Request`; its answer is a pickled `Reply`, or a `Failure`, after which the worker leaves. What
-every step moves (observations, actions, rewards) goes through `SharedArrays`. A closed pipe means
-that nobody needs the worker any more.
+A closed pipe means that it is so.
 
 This module stays free of torch and stable_baselines3: a worker is to cost 60 MB, not 230. The same
 holds for the `__main__` of the program, which Python imports again in every worker: so `train.py`
 and the CLI import torch inside functions.
 """
 
-import enum
 import math
 import os
 import pickle
@@ -18,87 +14,29 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import ForkingPickler, recv_handle
+from multiprocessing.reduction import recv_handle
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 
 from game_rl.errors import GameRLError
+from game_rl.vec_env.messages import (
+    NOTHING_TO_SAY,
+    Command,
+    Failure,
+    Reply,
+    Request,
+    Spaces,
+    StepReport,
+    pack,
+    unpack_request,
+)
 from game_rl.vec_env.shared_arrays import SharedArrays
 
 Env = gym.Env[Any, Any]
-
-
-class Command(enum.Enum):
-    """What a worker can be asked for; the arguments of each, and its result for each env."""
-
-    START = "start"  # never sent: what the greeting of a new worker answers
-    BUILD = (
-        "build"  # (pickled list of env functions) -> Spaces of the worker's first env, not per env
-    )
-    ATTACH = "attach"  # (n_envs, n_rows, Spaces), then the file descriptor -> None
-    RESET = "reset"  # (seed or None by env, options by env) -> reset info
-    STEP = "step"  # () -> StepReport, or None if there is nothing to say
-    RENDER = "render"  # () -> picture
-    GET_ATTR = "get_attr"  # (name) -> value
-    HAS_ATTR = "has_attr"  # (name) -> bool
-    SET_ATTR = "set_attr"  # (name, value) -> None
-    CALL = "call"  # (method name, arguments, keyword arguments) -> what it returns
-    IS_WRAPPED = "is_wrapped"  # (module and qualified name of a wrapper class) -> bool
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    command: Command
-    envs: Sequence[int]  # numbers within the whole vec env; results come in this order
-    arguments: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """`result` is a list with one entry for each env, or None if all entries are None."""
-
-    result: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """An exception, in plain strings, so that it can always be pickled.
-
-    `user_error` is the class of game_rl.errors that the exception belongs to, if any.
-    """
-
-    env: int | None
-    exception: str
-    message: str
-    traceback: str
-    user_error: type[GameRLError] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Spaces:
-    observation: spaces.Space[Any]
-    action: spaces.Space[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class StepReport:
-    """`info` has terminal_observation if the episode ended; `reset_info` is None if it did not."""
-
-    info: dict[str, Any]
-    reset_info: dict[str, Any] | None
-
-
-def pack(message: Request | Reply | Failure) -> bytes:
-    return bytes(ForkingPickler.dumps(message))
-
-
-NOTHING_TO_SAY = pack(Reply(None))
 
 
 def run_worker(connection: Connection, first_env: int) -> None:
@@ -107,7 +45,7 @@ def run_worker(connection: Connection, first_env: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     worker = _Worker(connection, first_env)
-    message, failed = NOTHING_TO_SAY, False
+    message, failed = pack(NOTHING_TO_SAY), False
     try:
         while not failed:
             connection.send_bytes(message)
@@ -136,11 +74,11 @@ class _Worker:
         self._connection = connection
         self._first_env = first_env
         self._envs: list[Env] = []
+        self._numbers = range(first_env, first_env)
         self._arrays: SharedArrays | None = None
         self._current_env: int | None = None
         self._per_env: dict[Command, Callable[..., Any]] = {
             Command.RESET: self._reset,
-            Command.STEP: self._step,
             Command.RENDER: lambda number: self._env(number).render(),
             Command.GET_ATTR: lambda number, name: self._env(number).get_wrapper_attr(name),
             Command.HAS_ATTR: lambda number, name: self._env(number).has_wrapper_attr(name),
@@ -152,8 +90,8 @@ class _Worker:
     def answer(self, message: bytes) -> tuple[bytes, bool]:
         """The packed answer, and whether it is a Failure."""
         try:
-            result = self._obey(pickle.loads(message))  # noqa: S301 - from our own parent
-            return (NOTHING_TO_SAY if result is None else pack(Reply(result))), False
+            result = self._obey(unpack_request(message))
+            return pack(NOTHING_TO_SAY if result is None else Reply(result)), False
         except BaseException as error:  # noqa: BLE001 - SystemExit, EOFError: all must reach the user
             return pack(_failure(error, self._current_env)), True
 
@@ -166,25 +104,34 @@ class _Worker:
                 traceback.print_exc()
 
     def _obey(self, request: Request) -> object:
+        if request.command is Command.STEP:
+            return self._for_each(self._numbers, self._step)
         if request.command is Command.BUILD:
             return self._build(*request.arguments)
         if request.command is Command.ATTACH:
             self._attach(*request.arguments)
             return None
-        act = self._per_env[request.command]
+        return self._for_each(request.envs, self._per_env[request.command], *request.arguments)
+
+    def _for_each(
+        self, numbers: Sequence[int], act: Callable[..., object], *arguments: object
+    ) -> list[object] | None:
         results = []
-        for number in request.envs:
+        for number in numbers:
             self._current_env = number
-            results.append(act(number, *request.arguments))
+            results.append(act(number, *arguments))
         self._current_env = None
         return None if all(result is None for result in results) else results
 
     def _build(self, pickled_env_fns: bytes) -> Spaces:
+        self.close()  # those of a BUILD whose answer nobody waited for
+        self._envs.clear()
         first: Spaces | None = None
         for number, env_fn in enumerate(pickle.loads(pickled_env_fns), self._first_env):  # noqa: S301
             self._current_env = number
             env = env_fn()
             self._envs.append(env)
+            self._numbers = range(self._first_env, number + 1)
             spaces_ = Spaces(env.observation_space, env.action_space)
             first = first or spaces_
             if spaces_ != first:

@@ -3,8 +3,7 @@
 import contextlib
 import multiprocessing
 import os
-import pickle
-import selectors
+import select
 import signal
 import time
 import weakref
@@ -18,7 +17,8 @@ from operator import itemgetter
 from typing import Any, Literal, NoReturn
 
 from game_rl.errors import WorkerError
-from game_rl.vec_env.worker import Command, Failure, Reply, Request, pack, run_worker
+from game_rl.vec_env.messages import Command, Failure, Request, pack, unpack_answer
+from game_rl.vec_env.worker import run_worker
 
 StartMethod = Literal["forkserver", "spawn"]
 
@@ -53,29 +53,33 @@ class _Handle:
 class WorkerPool:
     """Processes that hold a contiguous block of envs each, and the conversation with them.
 
-    Any failure closes the whole pool before it is raised. `close` may be called at any time and any
-    number of times, takes 3 s at most and raises nothing; it also runs when the pool is garbage and
-    when the interpreter ends.
+    An exception in a worker or a hang closes the whole pool before it is raised; a worker that
+    ends by itself does not. `close` may be called at any time and any number of times, takes 3 s at
+    most and raises nothing; it also runs when the pool is garbage and when the interpreter ends.
+
+    Attributes:
+        deaths: the workers that have ended by themselves, and how; `restart` takes one out.
     """
 
     def __init__(
         self, blocks: Sequence[range], *, timeout_s: float, start_method: StartMethod
     ) -> None:
+        self.deaths: dict[int, WorkerError] = {}
         self._timeout_s = timeout_s
-        self._selector = selectors.DefaultSelector()
+        self._poll = select.poll()
+        self._watched: dict[int, tuple[_Handle, bool]] = {}  # by descriptor; True: tells the end
         self._handles: list[_Handle] = []
         self._closed_because = ""
-        self._shut_down = weakref.finalize(
-            self, _shut_down, self._handles, self._selector, os.getpid()
-        )
+        self._shut_down = weakref.finalize(self, _shut_down, self._handles, os.getpid())
         context = multiprocessing.get_context(start_method)
         assert isinstance(context, (ForkServerContext, SpawnContext))
         context.set_forkserver_preload(_PRELOAD)
+        self._context = context
         try:
-            with _environment(_ONE_THREAD):
-                for number, envs in enumerate(blocks):
-                    self._start(context, number, envs)
+            for number, envs in enumerate(blocks):
+                self._handles.append(self._start(number, envs))
             self.collect()
+            self.fail_if_any_died()
         except BaseException:
             self.close()
             raise
@@ -94,7 +98,7 @@ class WorkerPool:
         """Send a request to each of these workers; answers left by an interrupt are dropped.
 
         Raises:
-            WorkerError: a worker is dead, or the pool is closed.
+            WorkerError: as `collect`.
         """
         self.collect()
         for worker, request in requests.items():
@@ -107,43 +111,66 @@ class WorkerPool:
                     assert handle.process.pid is not None
                     send_handle(handle.connection, file_descriptor, handle.process.pid)
             except OSError:
-                self._fail(_death(handle))
+                self._bury(handle)
 
     def collect(self) -> dict[int, Any]:
-        """Wait for every request under way; the results by worker.
+        """Wait for every request under way; the results by worker, without those that died.
 
         Raises:
-            WorkerError: an env raised; a worker died or gave no answer in time; the pool is closed.
+            WorkerError: an env raised; a worker gave no answer in time; the pool is closed.
             GameRLError: an env raised one; its cause is the WorkerError with the traceback.
         """
-        if not self.is_open:
-            raise WorkerError(f"the environments are closed{self._closed_because}; make new ones")
-        missing = {handle.number: handle for handle in self._handles if handle.awaited}
+        self.check_open()
+        missing = [handle for handle in self._handles if handle.awaited]
         results: dict[int, Any] = {}
-        timeout_s = self._patience_s(missing.values())
+        timeout_s = self._patience_s(missing)
         deadline = time.monotonic() + timeout_s
         while missing:
             ready = self._ready(deadline)
             if not ready:
-                self._fail(_hang(missing.values(), timeout_s))
-            for handle, is_death in ready:
-                if is_death or handle.number not in missing:
-                    self._fail(_death(handle))
-                results[handle.number] = self._receive(handle)
-                del missing[handle.number]
+                self.fail(_hang(missing, timeout_s))
+            for handle, is_end in ready:
+                if is_end:
+                    self._bury(handle)
+                else:
+                    self._receive(handle, results)
+            missing = [handle for handle in missing if handle.awaited]
         return results
 
     def exchange(self, requests: Mapping[int, Request]) -> dict[int, Any]:
         self.request(requests)
         return self.collect()
 
+    def restart(self, worker: int) -> None:
+        """Put a new process in the place of a dead one; it holds no envs yet."""
+        self.check_open()
+        dead = self._handles[worker]
+        with contextlib.suppress(OSError):
+            dead.process.kill()  # it may have closed its connection and live on
+        dead.process.join(_DEATH_TIMEOUT_S)
+        self._handles[worker] = self._start(worker, dead.envs)
+        del self.deaths[worker]
+
+    def check_open(self) -> None:
+        if not self.is_open:
+            raise WorkerError(f"the environments are closed{self._closed_because}; make new ones")
+
+    def fail_if_any_died(self) -> None:
+        for death in self.deaths.values():
+            self.fail(death)
+
+    def fail(self, error: WorkerError) -> NoReturn:
+        """Close, and raise `error`."""
+        self._close_because(error)
+        raise error
+
     def close(self) -> None:
         self._shut_down()
 
-    def _start(self, context: ForkServerContext | SpawnContext, number: int, envs: range) -> None:
-        ours, theirs = context.Pipe()
-        with theirs:
-            process = context.Process(
+    def _start(self, number: int, envs: range) -> _Handle:
+        ours, theirs = self._context.Pipe()
+        with theirs, _environment(_ONE_THREAD):
+            process = self._context.Process(
                 target=run_worker,
                 args=(theirs, envs.start),
                 name=f"game_rl worker {number}",
@@ -151,9 +178,10 @@ class WorkerPool:
             )
             process.start()
         handle = _Handle(number, envs, process, ours)
-        self._handles.append(handle)
-        self._selector.register(ours, selectors.EVENT_READ, (handle, False))
-        self._selector.register(process.sentinel, selectors.EVENT_READ, (handle, True))
+        for descriptor, is_end in ((ours.fileno(), False), (process.sentinel, True)):
+            self._watched[descriptor] = (handle, is_end)
+            self._poll.register(descriptor, select.POLLIN)
+        return handle
 
     def _patience_s(self, handles: Collection[_Handle]) -> float:
         if any(handle.awaited in (Command.START, Command.BUILD) for handle in handles):
@@ -162,20 +190,33 @@ class WorkerPool:
 
     def _ready(self, deadline: float) -> list[tuple[_Handle, bool]]:
         """Workers with a message, then workers that ended (True): last words come first."""
-        ready = self._selector.select(max(deadline - time.monotonic(), 0))
-        ready = ready or self._selector.select(min(self._timeout_s, _LAST_CHANCE_S))
-        return sorted((key.data for key, _ in ready), key=itemgetter(1))
+        ready = self._poll.poll(max(deadline - time.monotonic(), 0) * 1000)
+        ready = ready or self._poll.poll(min(self._timeout_s, _LAST_CHANCE_S) * 1000)
+        return sorted((self._watched[descriptor] for descriptor, _ in ready), key=itemgetter(1))
 
-    def _receive(self, handle: _Handle) -> object:
+    def _receive(self, handle: _Handle, results: dict[int, Any]) -> None:
         try:
             message = handle.connection.recv_bytes()
         except (EOFError, OSError):
-            self._fail(_death(handle))
+            self._bury(handle)
+            return
         handle.awaited = None
-        answer: Reply | Failure = pickle.loads(message)  # noqa: S301 - from our own worker
+        answer = unpack_answer(message)
         if isinstance(answer, Failure):
             self._raise(answer, handle)
-        return answer.result
+        results[handle.number] = answer.result
+
+    def _bury(self, handle: _Handle) -> None:
+        if handle.number not in self.deaths:
+            self.deaths[handle.number] = _death(handle)
+            self._unwatch(handle)
+        handle.awaited = None
+
+    def _unwatch(self, handle: _Handle) -> None:
+        for descriptor in (handle.connection.fileno(), handle.process.sentinel):
+            self._poll.unregister(descriptor)
+            del self._watched[descriptor]
+        handle.connection.close()
 
     def _raise(self, failure: Failure, handle: _Handle) -> NoReturn:
         place = handle if failure.env is None else f"env {failure.env}"
@@ -188,23 +229,18 @@ class WorkerPool:
             raise error
         raise failure.user_error(failure.message) from error
 
-    def _fail(self, error: WorkerError) -> NoReturn:
-        self._close_because(error)
-        raise error
-
     def _close_because(self, error: WorkerError) -> None:
         self._closed_because = " because " + str(error).partition("\n")[0]
         self.close()
 
 
-def _shut_down(handles: list[_Handle], selector: selectors.BaseSelector, owner: int) -> None:
+def _shut_down(handles: list[_Handle], owner: int) -> None:
     """Hang up, wait for the workers to leave, kill those that do not.
 
     The closed pipe is the whole message: a worker that is busy sending learns of it too.
     """
     if os.getpid() != owner:
         return  # a fork of the owner must not end the owner's workers
-    selector.close()
     for handle in handles:
         handle.connection.close()
     _join(handles, _LEAVE_TIMEOUT_S)

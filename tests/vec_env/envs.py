@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,38 @@ class Faulty(RandomEpisodes):
     def _meet(self, where: str) -> None:
         if where in self._faults:
             misbehave(self._faults[where])
+
+
+class Mortal(RandomEpisodes):
+    """Does `fault` in the `where` of these counts, over all processes that have held it.
+
+    `tally` is a file whose length is the count: it survives the process.
+    """
+
+    def __init__(self, *, fault: str, where: str, at: Collection[int], tally: Path) -> None:
+        super().__init__()
+        self._fault, self._where, self._at, self._tally = fault, where, at, tally
+        self._meet("constructor")
+
+    def reset(self, **kwargs: Any) -> tuple:
+        self._meet("reset")
+        return super().reset(**kwargs)
+
+    def step(self, action: int) -> tuple:
+        self._meet("step")
+        return super().step(action)
+
+    def ask(self) -> str:
+        self._meet("ask")
+        return "answer"
+
+    def _meet(self, where: str) -> None:
+        if where == self._where:
+            with self._tally.open("a") as file:
+                file.write("x")
+                count = file.tell()
+            if count in self._at:
+                misbehave(self._fault)
 
 
 class Interrupting(RandomEpisodes):

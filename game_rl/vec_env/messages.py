@@ -1,0 +1,96 @@
+"""What the training process and an environment process say to each other.
+
+One message each way for each command, however many envs the worker has. A request is a pickled
+`Request`; its answer is a pickled `Reply`, or a `Failure`, after which the worker leaves. What
+every step moves (observations, actions, rewards) goes through `SharedArrays`, so that the messages
+of a usual step are empty: "step" one way, "nothing to say" the other.
+"""
+
+import enum
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+from gymnasium import spaces
+
+from game_rl.errors import GameRLError
+
+
+class Command(enum.Enum):
+    """What a worker can be asked for; the arguments of each, and its result for each env."""
+
+    START = "start"  # never sent: what the greeting of a new worker answers
+    BUILD = "build"  # (pickled list of env functions) -> Spaces of the worker's first env alone
+    ATTACH = "attach"  # (n_envs, n_rows, Spaces), then the file descriptor -> None
+    RESET = "reset"  # (seed or None by env, options by env) -> reset info
+    STEP = "step"  # all envs of the worker -> StepReport, or None if there is nothing to say
+    RENDER = "render"  # () -> picture
+    GET_ATTR = "get_attr"  # (name) -> value
+    HAS_ATTR = "has_attr"  # (name) -> bool
+    SET_ATTR = "set_attr"  # (name, value) -> None
+    CALL = "call"  # (method name, arguments, keyword arguments) -> what it returns
+    IS_WRAPPED = "is_wrapped"  # (module and qualified name of a wrapper class) -> bool
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    command: Command
+    envs: Sequence[int]  # numbers within the whole vec env; results come in this order
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """`result` is a list with one entry for each env, or None if all entries are None."""
+
+    result: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An exception, in plain strings, so that it can always be pickled.
+
+    `user_error` is the class of game_rl.errors that the exception belongs to, if any.
+    """
+
+    env: int | None
+    exception: str
+    message: str
+    traceback: str
+    user_error: type[GameRLError] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spaces:
+    observation: spaces.Space[Any]
+    action: spaces.Space[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """`info` has terminal_observation if the episode ended; `reset_info` is None if it did not."""
+
+    info: dict[str, Any]
+    reset_info: dict[str, Any] | None
+
+
+STEP = Request(Command.STEP, ())
+NOTHING_TO_SAY = Reply(None)
+
+
+def pack(message: Request | Reply | Failure) -> bytes:
+    if message is STEP or message is NOTHING_TO_SAY:
+        return b""
+    return bytes(ForkingPickler.dumps(message))
+
+
+def unpack_request(message: bytes) -> Request:
+    request: Request = pickle.loads(message) if message else STEP  # noqa: S301 - our own parent
+    return request
+
+
+def unpack_answer(message: bytes) -> Reply | Failure:
+    answer: Reply | Failure = pickle.loads(message) if message else NOTHING_TO_SAY  # noqa: S301
+    return answer

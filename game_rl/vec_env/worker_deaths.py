@@ -1,0 +1,44 @@
+"""How often workers have died, and whether that is still an accident."""
+
+from game_rl.errors import WorkerError
+
+_MOST_IN_A_ROW = 3
+_CALM_VEC_STEPS = 1_000  # without a death of that worker: its next one begins a new row
+
+
+class WorkerDeaths:
+    """The deaths of `n_workers` workers; `note` says when the run must end.
+
+    Three deaths of one worker are in a row when at most 1,000 vec steps lie between each and the
+    next: then the cause is in the game or the machine, and to go on would hide it. When memory runs
+    out the kernel may kill all workers at once; that is one death of each.
+
+    Attributes:
+        accounts: what happened, in words, oldest first.
+        vec_steps: made so far, counted by the owner.
+    """
+
+    def __init__(self, n_workers: int) -> None:
+        self.accounts: list[str] = []
+        self.vec_steps = 0
+        self._counts = [0] * n_workers
+        self._in_a_row = [0] * n_workers
+        self._last_at = [0] * n_workers
+
+    def count(self, worker: int) -> int:
+        return self._counts[worker]
+
+    def note(self, worker: int, death: WorkerError) -> None:
+        """`worker` has died now.
+
+        Raises:
+            WorkerError: for the third time in a row.
+        """
+        if self.vec_steps - self._last_at[worker] > _CALM_VEC_STEPS:
+            self._in_a_row[worker] = 0
+        self._last_at[worker] = self.vec_steps
+        self._counts[worker] += 1
+        self._in_a_row[worker] += 1
+        self.accounts.append(str(death))
+        if self._in_a_row[worker] == _MOST_IN_A_ROW:
+            raise WorkerError(f"{death}; it is the third time in a row") from death

@@ -1,0 +1,158 @@
+"""Workers with their envs: built, attached to the shared arrays, replaced when they die."""
+
+import itertools
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import cloudpickle
+import gymnasium as gym
+
+from game_rl.errors import WorkerError
+from game_rl.vec_env.messages import Command, Request, Spaces
+from game_rl.vec_env.shared_arrays import SharedArrays, nameless_file
+from game_rl.vec_env.worker_deaths import WorkerDeaths
+from game_rl.vec_env.worker_pool import StartMethod, WorkerPool
+
+EnvFn = Callable[[], gym.Env[Any, Any]]
+RequestFor = Callable[[int], Request | None]
+
+
+class Workers:
+    """Processes with a contiguous block of envs each, whatever happens to the processes.
+
+    A worker that ends by itself (a crash in native code, the kernel's out-of-memory killer) is
+    replaced by a new process that builds the same envs; they have to be reset before they can be
+    stepped, and what `set_attr` and methods did to them is gone.
+
+    Attributes:
+        blocks: the envs of each worker.
+        deaths: of all workers so far.
+        lost: the replaced workers whose envs have not been reset; for the owner to clear.
+
+    Raises (everywhere; everything is closed then):
+        WorkerError: an env raised or hung; a worker died while its envs were built for the first
+            time, or for the third time in a row.
+        GameRLError: an env raised one.
+    """
+
+    def __init__(
+        self,
+        env_fns: Sequence[EnvFn],
+        *,
+        n_workers: int,
+        timeout_s: float,
+        start_method: StartMethod,
+    ) -> None:
+        self.blocks = _contiguous_blocks(len(env_fns), min(n_workers, len(env_fns)))
+        self.deaths = WorkerDeaths(len(self.blocks))
+        self.lost: set[int] = set()
+        self._env_fns = env_fns
+        self._empty: set[int] = set()  # new processes, without envs yet
+        self._file = nameless_file()
+        weakref.finalize(self, os.close, self._file)
+        self._attachment: tuple[int, int, Spaces] | None = None
+        self._pool = WorkerPool(self.blocks, timeout_s=timeout_s, start_method=start_method)
+
+    @property
+    def processes(self) -> list[BaseProcess]:
+        return self._pool.processes
+
+    @property
+    def is_open(self) -> bool:
+        return self._pool.is_open
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def build(self) -> Spaces:
+        """Build all envs; the spaces that they share."""
+        spaces = self._build(range(len(self.blocks)))
+        self._pool.fail_if_any_died()
+        for worker, others in spaces.items():
+            if others != spaces[0]:
+                raise WorkerError(
+                    f"env {self.blocks[worker][0]} has {others}, but env 0 has {spaces[0]}"
+                )
+        return spaces[0]
+
+    def attach(self, spaces: Spaces, *, n_rows: int) -> SharedArrays:
+        """Make the arrays that all workers will map."""
+        n_envs = len(self._env_fns)
+        self._attachment = (n_envs, n_rows, spaces)
+        arrays = SharedArrays(
+            self._file,
+            n_envs=n_envs,
+            n_rows=n_rows,
+            observation_space=spaces.observation,
+            action_space=spaces.action,
+        )
+        self._attach(range(len(self.blocks)))
+        self._pool.fail_if_any_died()
+        return arrays
+
+    def exchange(self, request_for: RequestFor) -> dict[int, Any]:
+        """Ask each worker for which there is a request; their results."""
+        self.request(request_for)
+        return self.collect(request_for)
+
+    def request(self, request_for: RequestFor) -> None:
+        self._pool.check_open()
+        self._replace_dead()
+        self._pool.request(_requests(range(len(self.blocks)), request_for))
+
+    def collect(self, request_for: RequestFor) -> dict[int, Any]:
+        """The results of what was requested; one that died meanwhile is asked again."""
+        results = self._pool.collect()
+        while replaced := self._replace_dead():
+            results |= self._pool.exchange(_requests(replaced, request_for))
+        return results
+
+    def _replace_dead(self) -> set[int]:
+        """Which workers are new; none of them has died again."""
+        replaced: set[int] = set()
+        while self._pool.deaths or self._empty:
+            self._note_deaths()
+            self._build(self._empty)
+            self._attach(self._empty)
+            living = self._empty - self._pool.deaths.keys()
+            self._empty -= living
+            self.lost |= living
+            replaced |= living
+        return replaced
+
+    def _note_deaths(self) -> None:
+        for worker, death in list(self._pool.deaths.items()):
+            try:
+                self.deaths.note(worker, death)
+            except WorkerError as error:
+                self._pool.fail(error)
+            self._empty.add(worker)
+            self._pool.restart(worker)
+
+    def _build(self, workers: Sequence[int] | set[int]) -> dict[int, Spaces]:
+        return self._pool.exchange({worker: self._build_request(worker) for worker in workers})
+
+    def _build_request(self, worker: int) -> Request:
+        envs = self.blocks[worker]
+        pickled = cloudpickle.dumps([self._env_fns[number] for number in envs])
+        return Request(Command.BUILD, envs, (pickled,))
+
+    def _attach(self, workers: Sequence[int] | set[int]) -> None:
+        request = Request(Command.ATTACH, (), self._attachment or ())
+        living = [worker for worker in workers if worker not in self._pool.deaths]
+        self._pool.request(dict.fromkeys(living, request), file_descriptor=self._file)
+        self._pool.collect()
+
+
+def _requests(workers: Sequence[int] | set[int], request_for: RequestFor) -> dict[int, Request]:
+    requests = {worker: request_for(worker) for worker in workers}
+    return {worker: request for worker, request in requests.items() if request is not None}
+
+
+def _contiguous_blocks(n_envs: int, n_workers: int) -> list[range]:
+    """Blocks in order whose sizes differ by one at most."""
+    bounds = [worker * n_envs // n_workers for worker in range(n_workers + 1)]
+    return [range(first, end) for first, end in itertools.pairwise(bounds)]

@@ -1,0 +1,57 @@
+import csv
+from collections.abc import Callable
+
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.vec_env import VecMonitor
+
+from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
+from game_rl.run_dir import RunDir
+from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+from tests.callbacks.conftest import N_STEPS
+from tests.tiny_env import TinyEnv
+
+
+class KillAt(BaseCallback):
+    def __init__(self, call: int) -> None:
+        super().__init__()
+        self._call = call
+
+    def _on_step(self) -> bool:
+        if self.n_calls == self._call:
+            self.training_env.unwrapped.processes[0].kill()
+        return True
+
+
+def test_a_worker_that_dies_in_training_is_counted_and_told_once(run_dir: RunDir) -> None:
+    warnings: list[str] = []
+    vec_env = VecMonitor(SharedMemoryVecEnv([TinyEnv] * 2, n_workers=2))
+    model = PPO(
+        "CnnPolicy",
+        vec_env,
+        n_steps=N_STEPS,
+        batch_size=N_STEPS,
+        n_epochs=1,
+        device="cpu",
+        policy_kwargs={"features_extractor_kwargs": {"features_dim": 8}},
+    )
+    model.set_logger(configure(str(run_dir.tensorboard), ["csv"]))
+    rollout = 2 * N_STEPS
+    model.learn(4 * rollout, callback=[KillAt(6), WorkerRestartsCallback(warn=warnings.append)])
+    model.logger.close()
+    vec_env.close()
+    with (run_dir.tensorboard / "progress.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["resources/worker_restarts"] for row in rows] == ["0", "0", "1", "1"]
+    (warning,) = warnings
+    assert warning.startswith("worker 0 (env 0) was killed (SIGKILL)")
+    assert warning.endswith("it was restarted and its episodes were cut short")
+
+
+def test_a_vec_env_without_workers_has_no_restarts(
+    make_model: Callable[..., PPO], run_dir: RunDir
+) -> None:
+    make_model().learn(16, callback=WorkerRestartsCallback(warn=print))
+    header = (run_dir.tensorboard / "progress.csv").read_text().splitlines()[0]
+    assert "resources/worker_restarts" in header
