@@ -1,0 +1,170 @@
+"""Peak memory of whole trainings: a plain SB3 script and ours at the same settings.
+
+    python -m benchmarks.memory [--only forerunner-rgb ...] [--peers plain ours] [--scale 0.1]
+
+Peak PSS (proportional set size: a page that n processes share counts 1/n in each) of each
+training's whole process tree, watched from outside, so that no peer needs a line of code for it.
+Ours is the whole `game-rl train`, with its evaluation emulator, TensorBoard and checkpoint; the
+peer does not have them. `ours-micro` goes through each batch in parts (`micro_batch_size`).
+
+The one cut: a training makes one update of one epoch. Memory peaks in a rollout's first `get`,
+which copies it, and in its first gradient steps, and a second update does the same again. Pages
+that other programs map too (another torch, say) count in part only: use a quiet machine.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+from benchmarks.trainings.work import Work, set_words
+from game_rl.pss_sampler import PssSampler
+
+_CONFIG = Path(__file__).parent / "trainings" / "duel.yaml"
+_WORKERS_EVERY_S = 2.0
+_FORERUNNER = Work(n_envs=2, n_steps=8192, batch_size=2048, n_epochs=1, size="full", updates=1)
+_HALF = Work(n_envs=8, n_steps=128, batch_size=256, n_epochs=1, updates=2)
+WORKS = {
+    "forerunner-rgb": replace(_FORERUNNER, colour="rgb"),
+    "forerunner-grey": _FORERUNNER,
+    "8-envs": _HALF,
+    "64-envs": replace(_HALF, n_envs=64),
+}
+PEERS = ("plain", "ours", "ours-micro")
+_HEADER = (
+    f"{'':<15} {'':<10} | {'peak PSS':>11} {'plain / it':>10} | "
+    f"{'workers':>7} {'PSS each':>9} {'RSS each':>9} | minutes"
+)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What one training took.
+
+    Attributes:
+        peak_bytes: the highest PSS of the process tree.
+        workers: how many processes hold emulators.
+        worker_pss_bytes, worker_rss_bytes: the mean over the workers, when it was highest.
+    """
+
+    peak_bytes: int
+    workers: int
+    worker_pss_bytes: float
+    worker_rss_bytes: float
+    minutes: float
+
+
+class WorkerWatch:
+    """The processes that a forkserver of the tree has started, and their memory."""
+
+    def __init__(self, pid: int) -> None:
+        self._root = psutil.Process(pid)
+        self.count = 0
+        self.pss_bytes = 0.0
+        self.rss_bytes = 0.0
+
+    def look(self) -> None:
+        with suppress(psutil.Error):  # they come and go
+            found = [worker.memory_full_info() for worker in self._workers()]
+            if found:
+                self.count = max(self.count, len(found))
+                self.pss_bytes = max(self.pss_bytes, sum(m.pss for m in found) / len(found))
+                self.rss_bytes = max(self.rss_bytes, sum(m.rss for m in found) / len(found))
+
+    def _workers(self) -> list[psutil.Process]:
+        return [
+            worker
+            for server in self._root.children(recursive=False)
+            if "multiprocessing.forkserver" in " ".join(server.cmdline())
+            for worker in server.children(recursive=False)
+        ]
+
+
+def measure(command: Sequence[str]) -> Memory:
+    """Run `command` and watch the memory of its process tree."""
+    began = time.monotonic()
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        workers = WorkerWatch(process.pid)
+        with PssSampler(process.pid) as sampler:
+            while not _ended(process):
+                workers.look()
+        if process.returncode:
+            output.seek(0)
+            raise SystemExit(f"{' '.join(command)} failed:\n{output.read()}")
+    minutes = (time.monotonic() - began) / 60
+    peak = sampler.peak_bytes
+    return Memory(peak, workers.count, workers.pss_bytes, workers.rss_bytes, minutes)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(_WORKERS_EVERY_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def plain_command(work: Work) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.trainings.plain_sb3", *work.arguments()]
+
+
+def our_command(work: Work, overrides: Sequence[str], run_dir: Path) -> list[str]:
+    words = [*work.overrides(), f"run_dir={run_dir}", *overrides]
+    train = [sys.executable, "-m", "game_rl", "train", "--force", "--config", str(_CONFIG)]
+    return [*train, *set_words(words)]
+
+
+def command_of(peer: str, work: Work, *, micro_batch_size: int, run_dir: Path) -> list[str]:
+    if peer == "plain":
+        return plain_command(work)
+    micro = [f"algorithm.micro_batch_size={micro_batch_size}"] if peer == "ours-micro" else []
+    return our_command(work, micro, run_dir)
+
+
+def scaled(work: Work, scale: float) -> Work:
+    """The same with a shorter rollout of whole batches."""
+    batches = max(1, round(scale * work.rollout_timesteps / work.batch_size))
+    return replace(work, n_steps=batches * work.batch_size // work.n_envs)
+
+
+def line(name: str, peer: str, found: Memory, plain: Memory | None) -> str:
+    ratio = "" if plain is None else f"{plain.peak_bytes / found.peak_bytes:.1f}"
+    return (
+        f"{name:<15} {peer:<10} | {found.peak_bytes / 1e6:>8,.0f} MB {ratio:>10} | "
+        f"{found.workers:>7} {found.worker_pss_bytes / 1e6:>6,.0f} MB "
+        f"{found.worker_rss_bytes / 1e6:>6,.0f} MB | {found.minutes:>7.1f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=WORKS, default=list(WORKS))
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
+    parser.add_argument("--micro-batch-size", type=int, default=64, help="of ours-micro")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the rollouts, for a look")
+    options = parser.parse_args()
+    print(_HEADER)
+    for name in options.only:
+        work = scaled(WORKS[name], options.scale)
+        plain = None
+        for peer in options.peers:
+            with tempfile.TemporaryDirectory() as folder:
+                micro = min(options.micro_batch_size, work.batch_size)
+                run_dir = Path(folder) / "run"
+                found = measure(command_of(peer, work, micro_batch_size=micro, run_dir=run_dir))
+            plain = found if peer == "plain" else plain
+            print(line(name, peer, found, plain), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""The training that `game-rl train` does, without evaluation and checkpoints.
+
+    python -c "from benchmarks.trainings.ours import main; main()" [--set KEY=VALUE] ...
+
+Started so because Python's worker processes import their parent's main module again, and that of
+the real command is light where this one imports torch.
+"""
+
+import argparse
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+from stable_baselines3.common.callbacks import CallbackList
+
+from benchmarks.trainings.update_clock import UpdateClock
+from benchmarks.trainings.work import Work
+from game_rl.algorithms.make_algorithm import make_algorithm
+from game_rl.callbacks.game_metrics import GameMetricsCallback
+from game_rl.callbacks.non_finite import NonFiniteCallback
+from game_rl.callbacks.torch_threads import TorchThreadsCallback
+from game_rl.config.loader import load_config
+from game_rl.config.schema import RunConfig
+from game_rl.envs.make_env import make_frame_format
+from game_rl.games.definition import load_game
+from game_rl.resources import effective_cpus
+from game_rl.run_dir import RunDir
+from game_rl.vec_env.make_vec_env import make_vec_env
+
+CONFIG = Path(__file__).with_name("duel.yaml")
+
+
+def train(config: RunConfig, run_dir: RunDir) -> UpdateClock:
+    clock = UpdateClock()
+    callbacks = [
+        clock,
+        NonFiniteCallback(),
+        TorchThreadsCallback(effective_cpus()),
+        GameMetricsCallback(),
+    ]
+    game = load_game(config.game)
+    env = make_vec_env(config.env, game, n_envs=config.env.n_envs, seed=config.seed)
+    with closing(env):
+        packing = make_frame_format(config.env.observation, game).packing
+        model = make_algorithm(config, env, run_dir, packing=packing, stream="algorithm")
+        model.learn(config.total_timesteps, callback=CallbackList(callbacks))
+        model.logger.close()
+    return clock
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    work, options = Work.parse(parser)
+    config = load_config(CONFIG, [*work.overrides(), *options.set])
+    with tempfile.TemporaryDirectory() as folder:
+        print(train(config, RunDir(Path(folder))).to_json())
