@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from stable_baselines3 import PPO
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 from stable_baselines3.common.utils import explained_variance
 from torch.nn import functional
 
+from game_rl.algorithms.overlapped_ppo import OverlappedPPO
 from game_rl.buffers.rollout import Indices, PackedRolloutBuffer
 
 
@@ -28,8 +28,8 @@ class _Losses:
         return _Losses(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
 
-class MicroBatchPPO(PPO):
-    """SB3's PPO that goes through a minibatch in parts and takes one gradient step for the whole.
+class MicroBatchPPO(OverlappedPPO):
+    """PPO that goes through a minibatch in parts and takes one gradient step for the whole.
 
     The gradient is the minibatch's up to rounding: advantages are normalised over all of it, and
     the mean losses of each part count by its share. Only one part is unpacked at a time, so memory

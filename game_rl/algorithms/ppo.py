@@ -9,6 +9,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from game_rl import schedules
 from game_rl.algorithms.micro_batch_ppo import MicroBatchPPO
 from game_rl.algorithms.networks import LeanCnnPolicy, find_precision, policy_arguments
+from game_rl.algorithms.overlapped_ppo import OverlappedPPO
 from game_rl.buffers.rollout import PackedRolloutBuffer
 from game_rl.config.schema import LinearSchedule, PPOConfig, Schedule
 from game_rl.envs.packing import FramePacking
@@ -46,7 +47,7 @@ def make_ppo(
         "device": device,
     }
     if config.micro_batch_size is None:
-        model = PPO(LeanCnnPolicy, vec_env, **arguments)
+        model: PPO = OverlappedPPO(LeanCnnPolicy, vec_env, **arguments)
     else:
         model = MicroBatchPPO(
             LeanCnnPolicy, vec_env, micro_batch_size=config.micro_batch_size, **arguments

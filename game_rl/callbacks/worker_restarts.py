@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from game_rl.callbacks.boundary import BoundaryCallback
+from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 
 
@@ -27,4 +28,6 @@ class WorkerRestartsCallback(BoundaryCallback):
 
     def _deaths(self) -> Sequence[str]:
         vec_env = self.training_env.unwrapped
-        return vec_env.worker_deaths if isinstance(vec_env, SharedMemoryVecEnv) else ()
+        if isinstance(vec_env, SharedMemoryVecEnv | HalvedVecEnv):
+            return vec_env.worker_deaths
+        return ()

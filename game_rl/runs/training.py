@@ -36,7 +36,7 @@ from game_rl.runs.evaluation import evaluate_run
 from game_rl.runs.policy import TrainedRun, check_rom, open_run, open_trained_run
 from game_rl.runs.recording import record_run
 from game_rl.seeds import seed_for
-from game_rl.vec_env.make_vec_env import make_vec_env
+from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _learn(
 
 def _training_env(config: RunConfig, game: Game) -> VecEnv:
     seed = seed_for(config.seed, "training_env")
-    return make_vec_env(config.env, game, n_envs=config.env.n_envs, seed=seed)
+    return make_training_env(config.env, game, seed=seed)
 
 
 def _evaluation_env(config: RunConfig, game: Game) -> VecEnv:

@@ -8,6 +8,7 @@ from game_rl.config.schema import EnvConfig
 from game_rl.envs.make_env import make_env
 from game_rl.games.definition import Game
 from game_rl.resources import effective_cpus
+from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 
 
@@ -16,13 +17,39 @@ def make_vec_env(config: EnvConfig, game: Game, *, n_envs: int, seed: int) -> Ve
 
     Env i has the seed `seed + i` at its first reset. `n_envs` is not `config.n_envs` in evaluation.
     """
-    env_fn = functools.partial(make_env, config, game)
-    vec_env: VecEnv = SharedMemoryVecEnv(
-        [env_fn] * n_envs,
-        frame_stack=config.frame_stack,
-        n_workers=config.n_workers or effective_cpus(),
-        timeout_s=config.worker_timeout_s,
-    )
-    vec_env = VecMonitor(vec_env)
+    n_workers = config.n_workers or effective_cpus()
+    vec_env = VecMonitor(_part(config, game, n_envs=n_envs, n_workers=n_workers))
     vec_env.seed(seed)
     return vec_env
+
+
+def make_training_env(config: EnvConfig, game: Game, *, seed: int) -> VecEnv:
+    """As `make_vec_env`, in two halves that can play by turns, if there are workers for both."""
+    n_workers = config.n_workers or training_workers(config.n_envs, effective_cpus())
+    if min(n_workers, config.n_envs) < 2:
+        return make_vec_env(config, game, n_envs=config.n_envs, seed=seed)
+    first, first_workers = (config.n_envs + 1) // 2, (n_workers + 1) // 2
+    parts = [_part(config, game, n_envs=first, n_workers=first_workers)]
+    try:
+        rest = config.n_envs - first
+        parts.append(_part(config, game, n_envs=rest, n_workers=n_workers - first_workers))
+    except BaseException:
+        parts[0].close()
+        raise
+    vec_env = HalvedVecEnv(*parts)
+    vec_env.seed(seed)
+    return vec_env
+
+
+def training_workers(n_envs: int, cpus: int) -> int:
+    """Processes for a training's envs: while one half plays, a CPU chooses for the other."""
+    return min(n_envs, 2 * max(1, cpus - 1))
+
+
+def _part(config: EnvConfig, game: Game, *, n_envs: int, n_workers: int) -> SharedMemoryVecEnv:
+    return SharedMemoryVecEnv(
+        [functools.partial(make_env, config, game)] * n_envs,
+        frame_stack=config.frame_stack,
+        n_workers=n_workers,
+        timeout_s=config.worker_timeout_s,
+    )

@@ -1,0 +1,136 @@
+"""Two vec envs that are one to SB3: one can play while actions are chosen for the other."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecMonitor
+
+from game_rl.vec_env.vec_env import Indices, Infos, SharedMemoryVecEnv
+
+Outcome = tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], Infos]
+
+
+class Half(VecMonitor):
+    """Episode returns for one half; observations are one array."""
+
+    def reset(self) -> NDArray[Any]:
+        observations = super().reset()
+        assert isinstance(observations, np.ndarray)
+        return observations
+
+    def step_wait(self) -> Outcome:
+        observations, rewards, dones, infos = super().step_wait()
+        assert isinstance(observations, np.ndarray)
+        return observations, rewards, dones, infos
+
+
+class HalvedVecEnv(SubprocVecEnv):
+    """The envs of `first`, then those of `second`, each with its own workers.
+
+    To SB3 it is one SubprocVecEnv inside a VecMonitor. Who knows of the halves can step them by
+    turns (`halves[i].step_async`, `halves[i].step_wait`): while one plays, there is time to choose
+    the actions of the other. Takes over both, and closes them.
+
+    Attributes:
+        halves: both, each with episode returns in its infos, as VecMonitor puts them there.
+        bounds: where in a batch of all envs each half has its rows.
+    """
+
+    def __init__(self, first: SharedMemoryVecEnv, second: SharedMemoryVecEnv) -> None:
+        self._parts = (first, second)
+        self.halves = (Half(first), Half(second))
+        self.bounds = (slice(0, first.num_envs), slice(first.num_envs, None))
+        n_envs = first.num_envs + second.num_envs
+        # Not SubprocVecEnv's: it would start its own processes.
+        VecEnv.__init__(self, n_envs, first.observation_space, first.action_space)
+
+    @property
+    def processes(self) -> list[BaseProcess]:  # type: ignore[override]  # an attribute in SB3
+        return [process for part in self._parts for process in part.processes]
+
+    @property
+    def closed(self) -> bool:  # type: ignore[override]  # an attribute in SB3
+        return any(part.closed for part in self._parts)
+
+    @property
+    def waiting(self) -> bool:  # type: ignore[override]  # an attribute in SB3
+        return any(part.waiting for part in self._parts)
+
+    @property
+    def worker_deaths(self) -> Sequence[str]:
+        """As SharedMemoryVecEnv's, those of the first half before those of the second."""
+        return tuple(death for part in self._parts for death in part.worker_deaths)
+
+    def close(self) -> None:
+        for part in self._parts:
+            part.close()
+
+    def reset(self) -> NDArray[Any]:
+        for half, bounds in zip(self.halves, self.bounds, strict=True):
+            half.venv._seeds = self._seeds[bounds]
+            half.venv._options = self._options[bounds]
+        observations = [half.reset() for half in self.halves]
+        self.reset_infos = self._joined(part.reset_infos for part in self._parts)
+        self._reset_seeds()
+        self._reset_options()
+        return np.concatenate(observations)
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        for half, bounds in zip(self.halves, self.bounds, strict=True):
+            half.step_async(np.asarray(actions)[bounds])
+
+    def step_wait(self) -> Outcome:
+        return self.joined(*(half.step_wait() for half in self.halves))
+
+    def joined(self, first: Outcome, second: Outcome) -> Outcome:
+        """What `step_wait` of both halves gave, as one vec step."""
+        self.reset_infos = self._joined(part.reset_infos for part in self._parts)
+        return (
+            np.concatenate((first[0], second[0])),
+            np.concatenate((first[1], second[1])),
+            np.concatenate((first[2], second[2])),
+            [*first[3], *second[3]],
+        )
+
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
+        return self._ask("get_attr", indices, attr_name)
+
+    def set_attr(self, attr_name: str, value: object, indices: Indices = None) -> None:
+        self._ask("set_attr", indices, attr_name, value)
+
+    def has_attr(self, attr_name: str) -> bool:
+        return all(part.has_attr(attr_name) for part in self._parts)
+
+    def env_method(
+        self,
+        method_name: str,
+        *method_args: object,
+        indices: Indices = None,
+        **method_kwargs: object,
+    ) -> list[Any]:
+        return self._ask("env_method", indices, method_name, *method_args, **method_kwargs)
+
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: Indices = None) -> list[bool]:
+        return self._ask("env_is_wrapped", indices, wrapper_class)
+
+    def get_images(self) -> Sequence[NDArray[Any] | None]:
+        return self._joined(part.get_images() for part in self._parts)
+
+    def _ask(self, method: str, indices: Indices, *args: object, **kwargs: object) -> list[Any]:
+        """One result for each index, in their order, from a method that both parts have."""
+        numbers = [range(self.num_envs)[index] for index in self._get_indices(indices)]
+        answers: dict[int, Any] = {}
+        for part, bounds in zip(self._parts, self.bounds, strict=True):
+            mine = [number for number in numbers if number in range(self.num_envs)[bounds]]
+            local = [number - bounds.start for number in mine]
+            results = getattr(part, method)(*args, indices=local, **kwargs)
+            answers |= zip(mine, results or [None] * len(mine), strict=True)
+        return [answers[number] for number in numbers]
+
+    @staticmethod
+    def _joined(lists: Iterable[Iterable[Any]]) -> list[Any]:
+        return list(itertools.chain.from_iterable(lists))
