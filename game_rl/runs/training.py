@@ -12,7 +12,8 @@ from rich.markup import escape
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.algorithms.make_algorithm import make_algorithm
+from game_rl.algorithms.make_algorithm import find_device, make_algorithm
+from game_rl.algorithms.networks import find_precision
 from game_rl.callbacks.checkpoint import checkpoint_bytes, newest_valid_checkpoint, restore
 from game_rl.callbacks.evaluation import Evaluation, forget_evaluations_after
 from game_rl.callbacks.make_callbacks import Callbacks, make_callbacks
@@ -158,6 +159,7 @@ def _learn(
         stream = _stream(checkpoint)
         model = make_algorithm(config, vec_env, run_dir, packing=packing, stream=stream)
         stack.callback(model.logger.close)
+        console.print(_precision_note(config))
         callbacks = make_callbacks(
             config,
             run_dir,
@@ -174,6 +176,13 @@ def _learn(
             _learn_for(missing, model, callbacks)
     if callbacks.stop.reason is not None:
         raise callbacks.stop.reason
+
+
+def _precision_note(config: RunConfig) -> str:
+    wanted, device = config.algorithm.precision, find_device(config.device)
+    found = find_precision(wanted, device)
+    why = f" (auto: what {device} is fastest in)" if wanted == "auto" else ""
+    return f"the network multiplies in {found}{why}"
 
 
 def _training_env(config: RunConfig, game: Game) -> VecEnv:
