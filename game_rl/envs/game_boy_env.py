@@ -1,6 +1,6 @@
 """A Game Boy game as a Gymnasium environment."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, SupportsInt
 
 import gymnasium
@@ -15,6 +15,7 @@ from game_rl.envs.start_state_cache import StartStateCache
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game, unknown_name
 from game_rl.games.rewards import EpisodeReward
+from game_rl.games.variables import Variable
 
 Observation = NDArray[np.uint8]
 
@@ -68,9 +69,10 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         _check_ends(game, max_episode_timesteps)
 
         definition = game.definition
-        self._actions = tuple(definition.actions.values())
+        self._actions = tuple(frozenset(buttons) for buttons in definition.actions.values())
         self._endings = tuple(definition.endings.values())
         self._reward = EpisodeReward(definition.rewards, game.custom_reward())
+        self._watched = _variables_of_a_step(game)
         self._states = StartStateCache(emulator, game)
         self._seed_variable = next(
             (v for v in game.variables if v.name == definition.random_seed), None
@@ -109,13 +111,13 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             raise ResetNeeded("the episode is over, or none has begun; call reset()")
         self._emulator.hold(self._actions[self._valid(action)])
         self._emulator.tick(self._frame_skip, render=True)
-        values = self.read_variables()
+        values = _read(self._watched, self._emulator)
         reward = self._reward.step(values)
         self._timesteps += 1
         terminated = any(ending.holds(values) for ending in self._endings)
         truncated = not terminated and self._timesteps == self._max_episode_timesteps
         self._running = not (terminated or truncated)
-        info = {} if self._running else self._summary(values)
+        info = {} if self._running else self._summary(self.read_variables())
         return self._observe(), reward, terminated, truncated, info
 
     def render(self) -> NDArray[np.uint8]:
@@ -124,8 +126,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
 
     def read_variables(self) -> dict[str, int]:
         """The game's variables now, by name."""
-        emulator = self._emulator
-        return {variable.name: variable.read(emulator) for variable in self._game.variables}
+        return _read(self._game.variables, self._emulator)
 
     @property
     def reward_terms(self) -> dict[str, float]:
@@ -162,6 +163,20 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         if start_state not in known:
             raise UsageError(unknown_name(start_state, "start state", known))
         return start_state
+
+
+def _read(variables: Iterable[Variable], emulator: Emulator) -> dict[str, int]:
+    return {variable.name: variable.read(emulator) for variable in variables}
+
+
+def _variables_of_a_step(game: Game) -> tuple[Variable, ...]:
+    """Those that rewards and endings look at; the game's own reward class may look at all."""
+    definition = game.definition
+    if definition.reward is not None:
+        return game.variables
+    watched = {term.variable for term in definition.rewards.values()}
+    watched |= {ending.variable for ending in definition.endings.values()}
+    return tuple(variable for variable in game.variables if variable.name in watched)
 
 
 def chosen_start_states(names: Sequence[str] | None, game: Game) -> tuple[str, ...]:

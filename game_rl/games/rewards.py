@@ -26,6 +26,11 @@ class RewardTerm(Section):
         if self.weight == 0:
             yield Problem(("weight",), "a weight of 0 rewards nothing; remove the term")
 
+    @property
+    def needs_change(self) -> bool:
+        """Whether a variable that stays as it is can earn nothing."""
+        return self.on in ("increase", "decrease", "change")
+
     def reward(self, before: int, now: int) -> float:
         """What one timestep earns in which the variable went from `before` to `now`."""
         match self.on:
@@ -45,7 +50,8 @@ class EpisodeReward:
     """The reward terms of one running episode."""
 
     def __init__(self, terms: Mapping[str, RewardTerm], custom: CustomReward | None) -> None:
-        self._terms = tuple(terms.items())
+        # looked up once, not in every timestep
+        self._terms = tuple((n, t, t.variable, t.needs_change) for n, t in terms.items())
         self._custom = custom
         self._before: Values = {}
         self._sums: dict[str, float] = {}
@@ -58,7 +64,7 @@ class EpisodeReward:
 
     def reset(self, values: Values) -> None:
         self._before = values
-        self._sums = {name: 0.0 for name, _ in self._terms}
+        self._sums = {name: 0.0 for name, *_ in self._terms}
         self._spent = set()
         if self._custom is not None:
             self._custom.reset(values)
@@ -70,10 +76,11 @@ class EpisodeReward:
             GameFileError: the game's own reward class failed, or its reward is not finite.
         """
         total = 0.0
-        for name, term in self._terms:
-            if name in self._spent:
+        for name, term, variable, needs_change in self._terms:
+            before, now = self._before[variable], values[variable]
+            if (needs_change and before == now) or name in self._spent:
                 continue
-            earned = term.reward(self._before[term.variable], values[term.variable])
+            earned = term.reward(before, now)
             if earned:
                 total += self._earn(name, earned)
                 if term.once:
