@@ -5,7 +5,7 @@ import threading
 import time
 from typing import Self
 
-from game_rl.resources import process_tree_pss_bytes, resident_bytes
+from game_rl.resources import process_tree_memory, resident_bytes
 
 
 class PssSampler:
@@ -55,9 +55,11 @@ class PssSampler:
         return self._peak_bytes
 
     def _sample(self) -> None:
-        self._last_bytes = process_tree_pss_bytes(self._pid)
-        resident, highest = resident_bytes(self._pid)
-        between = highest - resident if highest > self._highest_root_bytes else 0
+        # resident as of the same moment: read a little later, it may be much less
+        self._last_bytes, resident = process_tree_memory(self._pid)
+        _, highest = resident_bytes(self._pid)
+        rose = resident and highest > self._highest_root_bytes
+        between = max(highest - resident, 0) if rose else 0
         self._highest_root_bytes = highest
         self._peak_bytes = max(self._peak_bytes, self._last_bytes + between)
 

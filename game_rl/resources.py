@@ -274,20 +274,28 @@ def process_tree_pss_bytes(pid: int | None = None, *, root: Path = _ROOT) -> int
     really takes. Where the kernel has no smaps_rollup (macOS, Windows, Linux < 4.14) a process
     counts with its unique set size instead, which leaves shared pages out.
     """
-    pid = os.getpid() if pid is None else pid
-    return sum(_pss_bytes(member, root) for member in _process_tree(pid, root))
+    return process_tree_memory(os.getpid() if pid is None else pid, root=root)[0]
 
 
-def _pss_bytes(pid: int, root: Path) -> int:
+def process_tree_memory(pid: int, *, root: Path = _ROOT) -> tuple[int, int]:
+    """`process_tree_pss_bytes`, and what of process `pid` was resident at the same moment.
+
+    Resident is 0 where the kernel has no smaps_rollup.
+    """
+    members = [_pss_and_resident(member, root) for member in _process_tree(pid, root)]
+    return sum(pss for pss, _ in members), members[0][1]
+
+
+def _pss_and_resident(pid: int, root: Path) -> tuple[int, int]:
     rollup = _read_table(root / "proc" / str(pid) / "smaps_rollup")
     if "Pss" in rollup:
-        return rollup["Pss"] * KIB
+        return rollup["Pss"] * KIB, rollup.get("Rss", 0) * KIB
     if (root / "proc/self/smaps_rollup").exists():
-        return 0  # it ended while we looked, is a zombie, or belongs to someone else
+        return 0, 0  # it ended while we looked, is a zombie, or belongs to someone else
     try:
-        return int(psutil.Process(pid).memory_full_info().uss)
+        return int(psutil.Process(pid).memory_full_info().uss), 0
     except psutil.Error:
-        return 0
+        return 0, 0
 
 
 def _process_tree(pid: int, root: Path) -> list[int]:
