@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from game_rl.cli import games, planning, playing, schemas, training
+from game_rl.cli import games, planning, playing, schemas, training, tuning
 from game_rl.errors import GameRLError, Interrupted
 
 EXIT_CODES = """\
@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     training.add_train(commands)
     planning.add_preflight(commands)
+    tuning.add_tune(commands)
     playing.add_evaluate(commands)
     playing.add_record(commands)
     games.add_check_game(commands)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -10,6 +11,7 @@ from game_rl.cli.arguments import add_command, add_config_arguments
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
+    from game_rl.preflight.report import Report
 
 
 def add_preflight(commands: "Commands") -> None:
@@ -17,7 +19,7 @@ def add_preflight(commands: "Commands") -> None:
         commands,
         "preflight",
         _preflight,
-        summary="say what memory, disk and arithmetic a run will take, before it starts",
+        summary="say what memory, disk and time a run will take, before it starts",
         example="game-rl preflight --config configs/duel_ppo.yaml --on ram=32GiB,cpus=8",
     )
     add_config_arguments(parser, required=True)
@@ -27,7 +29,9 @@ def add_preflight(commands: "Commands") -> None:
         help="plan for another machine; what is left out is taken from this one",
     )
     parser.add_argument(
-        "--probe", action="store_true", help="play random episodes and measure their length"
+        "--probe",
+        action="store_true",
+        help="measure, in about 10 seconds, how long episodes are and how fast this machine trains",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -44,10 +48,36 @@ def _preflight(arguments: argparse.Namespace) -> int:
     machine = detect_machine(config.run_dir)
     if arguments.on:
         machine = parse_machine(arguments.on, here=machine)
-    probe = probe_episodes(config, game) if arguments.probe else None
+    probe = measured = None
+    if arguments.probe:
+        with _busy("playing random episodes"):
+            probe = probe_episodes(config, game)
     report = preflight(config, game, machine, probe=probe)
+    unmeasured = _why_unmeasured(arguments, report)
+    if unmeasured is None:
+        from game_rl.runs.speed_probe import measure_speed
+
+        with _busy("training in small, to measure this machine's speed"):
+            measured = measure_speed(config, game)
+        report = preflight(config, game, machine, probe=probe, measured=measured)
     if arguments.json:
         print(json.dumps(report.to_json(), indent=2))
     else:
-        Console().print(render_report(report))
+        console = Console()
+        console.print(render_report(report))
+        if unmeasured is not None:
+            console.print(f"speed     not measured: {unmeasured}")
     return 3 if report.verdict == "does_not_fit" else 0
+
+
+def _why_unmeasured(arguments: argparse.Namespace, report: "Report") -> str | None:
+    if arguments.on:
+        return "--on describes another machine"
+    if not arguments.probe:
+        return "--probe does so in about 10 seconds"
+    return "the run does not fit" if report.verdict == "does_not_fit" else None
+
+
+def _busy(doing: str) -> AbstractContextManager[object]:
+    """A line that moves on a terminal while something takes seconds; stdout stays clean."""
+    return Console(stderr=True).status(doing)

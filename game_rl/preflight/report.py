@@ -12,6 +12,7 @@ from game_rl.preflight.facts import RunFacts, run_facts
 from game_rl.preflight.findings import Finding, Situation, check
 from game_rl.preflight.footprint import Footprint, MemoryFootprint, Part
 from game_rl.preflight.probe import EpisodeLengths
+from game_rl.preflight.speed import MeasuredSpeed, SpeedForecast, forecast_speed
 from game_rl.preflight.table import report_table
 from game_rl.preflight.verdict import Verdict, verdict
 from game_rl.resources import Machine, format_bytes
@@ -21,12 +22,16 @@ FootprintComparison = dict[str, dict[str, int | float]]
 
 @dataclass(frozen=True)
 class Report:
-    """Whether a run fits a machine, what it takes, and what to change."""
+    """Whether a run fits a machine, what it takes, and what to change.
+
+    `speed` is None where nobody measured the machine.
+    """
 
     verdict: Verdict
     machine: Machine
     footprint: Footprint
     findings: tuple[Finding, ...]
+    speed: SpeedForecast | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; the parts of RAM and VRAM are those of the peak phase and sum to the peak.
@@ -52,30 +57,59 @@ class Report:
                 "checkpoints": training.checkpoints,
                 "evaluations": training.evaluations,
             },
+            "speed": _speed_json(self.speed) if self.speed else None,
             "findings": [asdict(finding) for finding in self.findings],
         }
 
 
 def preflight(
-    config: RunConfig, game: Game, machine: Machine, *, probe: EpisodeLengths | None = None
+    config: RunConfig,
+    game: Game,
+    machine: Machine,
+    *,
+    probe: EpisodeLengths | None = None,
+    measured: MeasuredSpeed | None = None,
 ) -> Report:
-    """Estimate, compare with the machine, and look for what could be better."""
-    return report_of(config, run_facts(config, game, machine, probe), machine, probe=probe)
+    """Estimate, compare with the machine, and look for what could be better.
+
+    Args:
+        config: of the run.
+        game: that it plays.
+        machine: that it shall run on.
+        probe: how long episodes are.
+        measured: how fast `machine` is at this run.
+    """
+    facts = run_facts(config, game, machine, probe)
+    return report_of(config, facts, machine, probe=probe, measured=measured)
 
 
 def report_of(
-    config: RunConfig, facts: RunFacts, machine: Machine, *, probe: EpisodeLengths | None = None
+    config: RunConfig,
+    facts: RunFacts,
+    machine: Machine,
+    *,
+    probe: EpisodeLengths | None = None,
+    measured: MeasuredSpeed | None = None,
 ) -> Report:
+    """As `preflight`, from numbers."""
     footprint = estimate(config, facts)
     situation = Situation(
         config=config, facts=facts, machine=machine, footprint=footprint, probe=probe
     )
-    return Report(verdict(footprint, machine), machine, footprint, check(situation))
+    length = facts.episode_timesteps if probe is None else probe.mean
+    speed = (
+        forecast_speed(config, footprint.training, measured, episode_timesteps=length)
+        if measured is not None
+        else None
+    )
+    return Report(verdict(footprint, machine), machine, footprint, check(situation), speed)
 
 
 def render_report(report: Report) -> RenderableType:
-    """What a person reads: the verdict, the peak, the disk, the arithmetic, what to change."""
-    return report_table(report.verdict, report.machine, report.footprint, report.findings)
+    """What a person reads: the verdict, the peak, the disk, the time, what to change."""
+    return report_table(
+        report.verdict, report.machine, report.footprint, report.findings, report.speed
+    )
 
 
 def compare_footprint(
@@ -119,3 +153,12 @@ def _memory_json(memory: MemoryFootprint, limit_bytes: int) -> dict[str, Any]:
 
 def _parts_json(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
     return [asdict(part) for part in parts]
+
+
+def _speed_json(speed: SpeedForecast) -> dict[str, Any]:
+    """`seconds` sum to `wall_s`."""
+    return {
+        "timesteps_per_s": speed.timesteps_per_s,
+        "wall_s": speed.wall_s,
+        "seconds": dict(speed.seconds),
+    }

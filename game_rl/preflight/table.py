@@ -6,6 +6,7 @@ from rich.text import Text
 
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.footprint import Footprint, MemoryFootprint, Part
+from game_rl.preflight.speed import SpeedForecast, format_duration
 from game_rl.preflight.verdict import Verdict
 from game_rl.resources import Machine, format_bytes
 
@@ -20,12 +21,17 @@ _SMALL_SHARE = 0.02  # parts below this share of the whole are summed up as "oth
 
 
 def report_table(
-    verdict: Verdict, machine: Machine, footprint: Footprint, findings: tuple[Finding, ...]
+    verdict: Verdict,
+    machine: Machine,
+    footprint: Footprint,
+    findings: tuple[Finding, ...],
+    speed: SpeedForecast | None,
 ) -> RenderableType:
     return Group(
         _headline(verdict, footprint, machine),
         _resources(footprint, machine),
         _training(footprint),
+        *([_speed(speed)] if speed else ()),
         *(_finding(finding) for finding in findings),
     )
 
@@ -91,6 +97,19 @@ def _training(footprint: Footprint) -> Text:
         f"{t.gradient_steps_per_update:,} gradient steps in each "
         f"({t.minibatches_per_epoch:,} minibatches an epoch); "
         f"{t.checkpoints:,} checkpoints, {t.evaluations:,} evaluations"
+    )
+
+
+def _speed(speed: SpeedForecast) -> Text:
+    rate = speed.timesteps_per_s
+    return Text.assemble(
+        "speed     about ",
+        (f"{rate:,.{0 if rate >= 10 else 1}f} timesteps/s", "bold"),
+        ", ",
+        (format_duration(speed.wall_s), "bold"),
+        f"\n        collecting {speed.share('emulation', 'inference'):.0%} "
+        f"(network {speed.share('inference'):.0%}, emulators {speed.share('emulation'):.0%}), "
+        f"updating {speed.share('update'):.0%}, evaluating {speed.share('evaluation'):.0%}",
     )
 
 

@@ -12,7 +12,7 @@ from tests.emulator.roms import BAD_ROMS, BadRom
 from tests.games.example import BAD_GAMES, BadGame
 
 Output = pytest.CaptureFixture[str]
-COMMANDS = ("train", "preflight", "evaluate", "record", "check-game", "new-game", "schema")
+COMMANDS = ("train", "preflight", "tune", "evaluate", "record", "check-game", "new-game", "schema")
 CONFIG = "game: duel\ntotal_timesteps: 400_000\nrun_dir: {run_dir}\nalgorithm: {{n_steps: 64}}\n"
 HANG_GUARD_S = 60
 
@@ -106,7 +106,8 @@ def test_preflight_prints_exactly_the_documented_json(config: Path, capsys: Outp
     assert call("preflight", "--config", config, "--on", "ram=8GiB,vram=8GiB,cpus=4", "--json") == 0
     report = json.loads(capsys.readouterr().out)
     memory = {"predicted_peak_bytes", "limit_bytes", "peak_phase", "parts"}
-    assert set(report) == {"verdict", "ram", "vram", "disk", "training", "findings"}
+    assert set(report) == {"verdict", "ram", "vram", "disk", "training", "speed", "findings"}
+    assert report["speed"] is None
     assert set(report["ram"]) == set(report["vram"]) == memory
     assert set(report["disk"]) == {"predicted_total_bytes", "free_bytes", "parts"}
     assert set(report["training"]) == {
@@ -125,17 +126,12 @@ def test_preflight_prints_exactly_the_documented_json(config: Path, capsys: Outp
 
 
 def test_what_does_not_fit_ends_with_3_and_a_fix(config: Path, capsys: Output) -> None:
-    large = ["algorithm.n_steps=8192", "evaluation.every_timesteps=100_000"]
+    large = ["algorithm={n_steps: 8192, batch_size: 65536}", "evaluation.every_timesteps=100_000"]
     overrides = [word for value in large for word in ("--set", value)]
-    assert call("preflight", "--config", config, *overrides, "--on", "ram=3GiB", "--json") == 3
+    assert call("preflight", "--config", config, *overrides, "--on", "ram=4GiB", "--json") == 3
     report = json.loads(capsys.readouterr().out)
     assert report["verdict"] == "does_not_fit"
     assert any(finding["fix"] for finding in report["findings"])
-
-
-def test_probe_measures_real_episodes(config: Path, capsys: Output) -> None:
-    assert call("preflight", "--config", config, "--probe") == 0
-    assert "timesteps" in flat(capsys.readouterr().out)
 
 
 def test_schemas_are_json_schemas_of_the_models(capsys: Output) -> None:

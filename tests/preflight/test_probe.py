@@ -23,6 +23,18 @@ def test_another_seed_plays_other_episodes() -> None:
     assert probe_episodes(config, game, episodes=2) != probe_episodes(other, game, episodes=2)
 
 
-def test_lengths_have_an_exact_middle() -> None:
-    lengths = EpisodeLengths(timesteps=(5, 1, 3), successes=None, truncated=0)
-    assert (lengths.shortest, lengths.median, lengths.longest) == (1, 3, 5)
+def test_a_probe_ends_where_episodes_do_not() -> None:
+    game = load_game("duel")
+    config = make_config(env={"max_episode_timesteps": 10**9, "frame_skip": 4})
+    whole = probe_episodes(config, game, episodes=3).timesteps
+    assert probe_episodes(config, game, episodes=3, most_frames=4 * sum(whole)).timesteps == whole
+    one_less = 4 * sum(whole) - 4
+    assert probe_episodes(config, game, episodes=3, most_frames=one_less).timesteps == whole[:2]
+    cut = probe_episodes(config, game, most_frames=12)
+    assert cut == EpisodeLengths(timesteps=(3,), successes=None, truncated=1)
+
+
+def test_lengths_have_an_exact_middle_and_mean() -> None:
+    lengths = EpisodeLengths(timesteps=(9, 1, 2), successes=None, truncated=0)
+    assert (lengths.shortest, lengths.median, lengths.longest) == (1, 2, 9)
+    assert lengths.mean == 4

@@ -12,6 +12,7 @@ from game_rl.config.loader import load_config
 from game_rl.errors import ConfigError
 from game_rl.games.definition import load_game
 from game_rl.preflight.facts import run_facts
+from game_rl.preflight.probe import EpisodeLengths
 from game_rl.preflight.report import (
     Report,
     compare_footprint,
@@ -20,6 +21,7 @@ from game_rl.preflight.report import (
     render_report,
     report_of,
 )
+from game_rl.preflight.speed import MeasuredSpeed
 from game_rl.resources import GIB, Machine
 from tests.preflight.conftest import FACTS, MACHINE, make_config
 
@@ -45,7 +47,7 @@ def text_of(report: Report, width: int = 100) -> str:
 def test_the_json_has_exactly_the_promised_keys() -> None:
     report = report_of(make_config(), FACTS, Machine(**{**vars(MACHINE), "cpus": 16}))
     found = json.loads(json.dumps(report.to_json()))
-    assert set(found) == {"verdict", "ram", "vram", "disk", "training", "findings"}
+    assert set(found) == {"verdict", "ram", "vram", "disk", "training", "speed", "findings"}
     assert set(found["ram"]) == {"predicted_peak_bytes", "limit_bytes", "peak_phase", "parts"}
     assert set(found["disk"]) == {"predicted_total_bytes", "free_bytes", "parts"}
     assert set(found["training"]) == {
@@ -57,6 +59,7 @@ def test_the_json_has_exactly_the_promised_keys() -> None:
         "evaluations",
     }
     assert found["vram"] is None
+    assert found["speed"] is None
     finding = found["findings"][0]
     assert set(finding) == {"severity", "code", "key", "message", "fix"}
     assert set(finding["fix"]) == {"key", "value"}
@@ -122,6 +125,32 @@ def test_the_table_keeps_its_numbers_at_any_width(width: int) -> None:
     assert "FITS" in text
     assert "rollout buffer" in text
     assert "while a checkpoint is written" in text
+
+
+def test_a_measured_machine_tells_how_long_the_run_takes() -> None:
+    measured = MeasuredSpeed(
+        inference_s=0.002,
+        emulation_s=0.004,
+        gradient_step_s=0.030,
+        evaluation_vec_step_s=0.003,
+        checkpoint_s=0.050,
+        start_s=1.5,
+    )
+    lengths = EpisodeLengths(timesteps=(50, 150, 100), successes=None, truncated=0)
+    report = report_of(make_config(), FACTS, MACHINE, probe=lengths, measured=measured)
+    speed = report.to_json()["speed"]
+    assert set(speed) == {"timesteps_per_s", "wall_s", "seconds"}
+    assert sum(speed["seconds"].values()) == pytest.approx(speed["wall_s"])
+    # 489 updates of 8 x 256 timesteps and 32 gradient steps; 20 evaluations of 5 x 100 vec steps
+    assert speed["seconds"]["inference"] == pytest.approx(489 * 256 * 0.002)
+    assert speed["seconds"]["update"] == pytest.approx(489 * 32 * 0.030)
+    assert speed["seconds"]["evaluation"] == pytest.approx((20 * 5 + 25) * 100 * 0.003)
+    lines = text_of(report, width=80).splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("speed"))
+    assert lines[first] == "speed     about 794 timesteps/s, 21 min 1 s"
+    assert lines[first + 1].split() == (
+        "collecting 60% (network 20%, emulators 40%), updating 37%, evaluating 3%".split()
+    )
 
 
 def test_the_footprint_says_how_far_the_forecast_was_off() -> None:

@@ -1,0 +1,153 @@
+"""`game-rl tune`: the fastest number of envs and workers for a config."""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from game_rl.cli.arguments import add_command, add_config_arguments, positive
+
+if TYPE_CHECKING:
+    from game_rl.cli.arguments import Commands
+    from game_rl.preflight.speed import SpeedForecast
+    from game_rl.runs.tuning import Trial, Tuning
+
+_SECONDS = 90
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def add_tune(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "tune",
+        _tune,
+        summary="try numbers of envs and workers; print the fastest that fits, as a diff",
+        example="game-rl tune --config configs/duel_ppo.yaml",
+    )
+    add_config_arguments(parser, required=True)
+    parser.add_argument(
+        "--seconds",
+        type=positive,
+        default=_SECONDS,
+        metavar="N",
+        help=f"about how long it may take (default: {_SECONDS}); Ctrl-C prints the best so far",
+    )
+
+
+def _tune(arguments: argparse.Namespace) -> int:
+    from game_rl.config.loader import load_config
+    from game_rl.games.definition import load_game
+    from game_rl.resources import detect_machine
+
+    config = load_config(arguments.config, arguments.set)
+    game = load_game(config.game)
+    machine = detect_machine(config.run_dir)
+    from game_rl.runs.tuning import Tuning
+
+    tuning = Tuning(config, game, machine, seconds=arguments.seconds)
+    is_interrupted = False
+    try:
+        with _progress(arguments.seconds) as tell:
+            tuning.run(tell)
+    except KeyboardInterrupt:
+        is_interrupted = True
+    _print_found(tuning, arguments, Console())
+    if is_interrupted:
+        raise KeyboardInterrupt
+    return 0
+
+
+@contextmanager
+def _progress(seconds: int) -> Iterator[Callable[[str], None]]:
+    """A bar that is as long as the time; nothing where there is no terminal."""
+    started = time.monotonic()
+    columns = (BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=seconds)
+        yield lambda text: progress.update(
+            task, description=text, completed=time.monotonic() - started
+        )
+
+
+def _print_found(tuning: "Tuning", arguments: argparse.Namespace, console: Console) -> None:
+    best = tuning.best
+    if best is None:
+        return
+    console.print(_table(tuning, best))
+    console.print()
+    console.print(_outcome(tuning, best))
+    if best is tuning.present:
+        return
+    from game_rl.config.proposal import propose
+
+    values = best.setting.changes_of(tuning.present.setting)
+    lines = propose(arguments.config, values, best.config, arguments.set)
+    if lines is not None:
+        console.print()
+        for line in lines:
+            console.print(Text(line, _DIFF_STYLES.get(line[:1], "")), soft_wrap=True)
+        console.print()
+    words = (
+        f"--set {'.'.join(key)}={'null' if value is None else value}"
+        for key, value in values.items()
+    )
+    console.print(
+        Text.assemble("or " if lines else "with ", (" ".join(words), "bold")), soft_wrap=True
+    )
+
+
+def _table(tuning: "Tuning", best: "Trial") -> Table:
+    title = "timesteps/s while collecting and over the whole run; predicted peak of RAM"
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="")
+    for heading in ("n_envs", "workers", "n_steps", "collecting", "whole run", "RAM"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for trial in sorted(tuning.trials, key=lambda trial: -trial.collecting_per_s):
+        table.add_row(*_cells(tuning, trial, best), style="bold" if trial is best else "")
+    return table
+
+
+def _outcome(tuning: "Tuning", best: "Trial") -> str:
+    present, fastest = tuning.forecast(tuning.present), tuning.forecast(best)
+    if best is tuning.present or fastest is None:
+        return "The present setting is the fastest, or within noise of it: keep it."
+    lines = [f"fastest  {_speed(fastest)}", "present  does not fit"]
+    if present is not None:
+        gain = fastest.timesteps_per_s / present.timesteps_per_s - 1
+        lines = [f"{lines[0]}, {gain:.0%} faster", f"present  {_speed(present)}"]
+    return "\n".join([*lines, "Rollouts, batches and updates are the same in both."])
+
+
+def _speed(forecast: "SpeedForecast") -> str:
+    from game_rl.preflight.speed import format_duration
+
+    return f"about {forecast.timesteps_per_s:,.0f} timesteps/s, {format_duration(forecast.wall_s)}"
+
+
+def _cells(tuning: "Tuning", trial: "Trial", best: "Trial") -> list[str]:
+    from game_rl.resources import format_bytes
+
+    setting, forecast = trial.setting, tuning.forecast(trial)
+    speeds = ["-", "-"]
+    if forecast is not None:
+        speeds = [f"{trial.collecting_per_s:,.0f}", f"{forecast.timesteps_per_s:,.0f}"]
+    notes = {
+        "fastest": trial is best,
+        "present": trial is tuning.present,
+        "does not fit": not tuning.fits(trial),
+        "not tried": tuning.fits(trial) and forecast is None,
+    }
+    return [
+        str(setting.n_envs),
+        str(setting.workers(tuning.cpus)),
+        f"{setting.n_steps:,}",
+        *speeds,
+        format_bytes(trial.ram_bytes),
+        ", ".join(note for note, holds in notes.items() if holds),
+    ]

@@ -1,0 +1,92 @@
+"""A YAML text with some of its values changed, everything else as the user wrote it."""
+
+from collections.abc import Mapping
+
+import yaml
+
+from game_rl.config.section import Key
+
+_INDENT = "  "
+
+
+def with_values(text: str, values: Mapping[Key, int | None]) -> str:
+    """The text with these numbers (or null) at their keys; comments and order stay.
+
+    A key that is not there yet comes under the first line of its section, a section at the end.
+    Whoever uses the text reads it again first: where aliases or several documents are in it, a
+    change here may be one elsewhere too.
+
+    Raises:
+        ValueError: something on the way to a key is not a mapping.
+        yaml.YAMLError: the text is not YAML.
+    """
+    for key, value in values.items():
+        text = _with_value(text, key, value)
+    return text
+
+
+def _with_value(text: str, key: Key, value: int | None) -> str:
+    node, known = _nearest(yaml.compose(text, Loader=yaml.SafeLoader), key)
+    if known == len(key):
+        return _replaced(text, node, value)
+    if not isinstance(node, yaml.MappingNode):
+        raise ValueError(f"{'.'.join(key[:known])} is not a section")
+    missing = key[known:]
+    if node.flow_style:
+        start = node.start_mark.index + 1
+        comma = ", " if node.value else ""
+        return f"{text[:start]}{_flow(missing, value)}{comma}{text[start:]}"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    first = node.value[0][0].start_mark
+    lines = _block(missing, value, indent=" " * first.column, newline=newline)
+    if known:
+        return _under_first_entry(text, node, lines, newline)
+    return f"{text}{'' if text.endswith(newline) else newline}{lines}"
+
+
+def _nearest(root: yaml.Node | None, key: Key) -> tuple[yaml.Node | None, int]:
+    """The innermost node on the way to the key, and how many parts of the key lead to it."""
+    node = root
+    for depth, name in enumerate(key):
+        entries = node.value if isinstance(node, yaml.MappingNode) else ()
+        child = next((value for entry, value in entries if entry.value == name), None)
+        if child is None:
+            return node, depth
+        node = child
+    return node, len(key)
+
+
+def _replaced(text: str, node: yaml.Node | None, value: int | None) -> str:
+    if not isinstance(node, yaml.ScalarNode):
+        raise ValueError("a section is where a number should be")
+    start, end = node.start_mark.index, node.end_mark.index
+    # written as its neighbour was: 8_192, or nothing for null
+    number = f"{value:_}" if value is not None and "_" in node.value else _written(value)
+    return f"{text[:start]}{' ' if start == end else ''}{number}{text[end:]}"
+
+
+def _under_first_entry(text: str, section: yaml.MappingNode, lines: str, newline: str) -> str:
+    """After the line of the section's first entry if that is all of it, else before it."""
+    entry, value = section.value[0]
+    at = text.rfind("\n", 0, entry.start_mark.index) + 1
+    if isinstance(value, yaml.ScalarNode) and value.end_mark.line == entry.start_mark.line:
+        at = text.find("\n", value.end_mark.index) + 1
+        if at == 0:  # the last line, without its end
+            return f"{text}{newline}{lines}"
+    return f"{text[:at]}{lines}{text[at:]}"
+
+
+def _block(key: Key, value: int | None, *, indent: str, newline: str) -> str:
+    rows = [f"{indent}{_INDENT * depth}{name}:" for depth, name in enumerate(key)]
+    return newline.join(rows) + f" {_written(value)}{newline}"
+
+
+def _flow(key: Key, value: int | None) -> str:
+    inner = f"{key[-1]}: {_written(value)}"
+    for name in reversed(key[:-1]):
+        inner = f"{name}: {{{inner}}}"
+    return inner
+
+
+def _written(value: int | None) -> str:
+    return "null" if value is None else str(value)

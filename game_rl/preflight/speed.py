@@ -1,0 +1,114 @@
+"""From what was measured in some seconds to how long a run takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from game_rl.config.schema import RunConfig
+from game_rl.preflight.arithmetic import TrainingArithmetic
+from game_rl.preflight.memory import evaluation_envs
+
+Part = Literal["inference", "emulation", "update", "evaluation", "checkpoints", "start"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredSpeed:
+    """What one machine takes for each thing that a run does often, in seconds.
+
+    Attributes:
+        inference_s: of one vec step of the training, the network at work.
+        emulation_s: of one vec step, the rest: waiting for emulators, as far as they do not play
+            while the network works, and storing what they gave.
+        gradient_step_s: at the config's batch_size.
+        evaluation_vec_step_s: of one vec step of the evaluation's envs, the network included.
+        checkpoint_s: to write one.
+        start_s: to start workers and build the network, once for training and evaluation.
+    """
+
+    inference_s: float
+    emulation_s: float
+    gradient_step_s: float
+    evaluation_vec_step_s: float
+    checkpoint_s: float
+    start_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedForecast:
+    """How long a run takes from its start to its last evaluation.
+
+    Attributes:
+        timesteps: that the run trains for.
+        seconds: of each part of the run; their sum is `wall_s`.
+    """
+
+    timesteps: int
+    seconds: Mapping[Part, float]
+
+    @property
+    def wall_s(self) -> float:
+        return sum(self.seconds.values())
+
+    @property
+    def timesteps_per_s(self) -> float:
+        """Of training, over the whole run: evaluations make it less."""
+        return self.timesteps / self.wall_s
+
+    def share(self, *parts: Part) -> float:
+        """Of the run's time, 0..1."""
+        return sum(self.seconds[part] for part in parts) / self.wall_s
+
+
+def forecast_speed(
+    config: RunConfig,
+    training: TrainingArithmetic,
+    measured: MeasuredSpeed,
+    *,
+    episode_timesteps: float,
+) -> SpeedForecast:
+    """A run at the measured speed.
+
+    Every evaluation counts as one that is better than those before it, so that it writes a
+    checkpoint, and `target_kl` as if it never ended an update early.
+
+    Args:
+        episode_timesteps: mean length of an evaluation's episode.
+    """
+    vec_steps = training.final_timesteps // config.env.n_envs
+    gradient_steps = training.updates * training.gradient_steps_per_update
+    evaluation = config.evaluation
+    played = training.evaluations * _vec_steps_of(evaluation.episodes, evaluation_envs(config))
+    last_envs = min(evaluation.n_envs, evaluation.final_episodes)
+    played += _vec_steps_of(evaluation.final_episodes, last_envs)
+    return SpeedForecast(
+        timesteps=training.final_timesteps,
+        seconds={
+            "inference": vec_steps * measured.inference_s,
+            "emulation": vec_steps * measured.emulation_s,
+            "update": gradient_steps * measured.gradient_step_s,
+            "evaluation": played * episode_timesteps * measured.evaluation_vec_step_s,
+            "checkpoints": (training.checkpoints + training.evaluations) * measured.checkpoint_s,
+            "start": measured.start_s,
+        },
+    )
+
+
+def _vec_steps_of(episodes: int, n_envs: int) -> int:
+    """In units of an episode's length: an evaluation lasts until the busiest env is done."""
+    return -(-episodes // n_envs)
+
+
+def format_duration(seconds: float) -> str:
+    """For people, in two units: "5 min 20 s", "3 h 10 min"; "4.2 s" below ten seconds."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    for size, name, small, small_name in (
+        (86_400, "d", 3_600, "h"),
+        (3_600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        # rounded in the smaller unit first, so that it never says "1 h 60 min"
+        count, rest = divmod(round(seconds / small), size // small)
+        if count:
+            return f"{count} {name} {rest} {small_name}" if rest else f"{count} {name}"
+    return f"{seconds:.0f} s"

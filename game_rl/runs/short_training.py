@@ -1,0 +1,196 @@
+"""A training in small, whose pieces can be timed."""
+
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from math import lcm, prod
+from pathlib import Path
+from statistics import median
+from types import TracebackType
+from typing import Self
+
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.policies import BasePolicy
+
+from game_rl.algorithms.make_algorithm import find_device, make_algorithm
+from game_rl.callbacks.game_metrics import GameMetricsCallback
+from game_rl.callbacks.non_finite import NonFiniteCallback
+from game_rl.callbacks.torch_threads import TorchThreadsCallback, torch_threads
+from game_rl.config.schema import RunConfig, nearest_divisors
+from game_rl.envs.make_env import make_frame_format
+from game_rl.games.definition import Game
+from game_rl.preflight.arithmetic import training_arithmetic
+from game_rl.resources import effective_cpus
+from game_rl.run_dir import RunDir
+from game_rl.seeds import seed_for
+from game_rl.vec_env.make_vec_env import make_training_env
+
+_ROLLOUT_TIMESTEPS = 1_024  # long enough for what happens once an update not to weigh too much
+_FEWEST_GRADIENT_STEPS = 8  # in an update, for the same reason
+_WARM_UP_VEC_STEPS = 10
+_LEARNING_RATE = 1e-9  # takes as long as another, and cannot diverge
+# Observations of a gradient step in bytes. A CPU takes about a second for so many, and for more of
+# them longer in proportion; a GPU is faster by the timestep the more it gets.
+_LARGEST_BATCH_BYTES = {"cpu": 2**25, "cuda": 2**30}
+
+
+@dataclass(frozen=True)
+class VecStepTime:
+    """Seconds of one vec step.
+
+    Attributes:
+        inference_s: the network chooses actions.
+        emulation_s: it does not: it waits for emulators, and what they gave is stored.
+    """
+
+    inference_s: float
+    emulation_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.emulation_s + self.inference_s
+
+
+def median_of(rollouts: Sequence[VecStepTime]) -> VecStepTime:
+    return VecStepTime(
+        inference_s=median(rollout.inference_s for rollout in rollouts),
+        emulation_s=median(rollout.emulation_s for rollout in rollouts),
+    )
+
+
+class ShortTraining:
+    """The training of a config with its own emulators, workers and network, but short rollouts.
+
+    Nothing of it is large: a rollout is of some minibatches, and of a minibatch that would take
+    seconds it is a part. A context manager, which closes the workers; warm it up first.
+
+    Attributes:
+        model: the run's algorithm, untrained.
+        start_s: seconds that it took to build.
+    """
+
+    def __init__(self, config: RunConfig, game: Game) -> None:
+        started = time.perf_counter()
+        seed = seed_for(config.seed, "speed_probe")
+        with ExitStack() as stack:
+            stack.enter_context(torch_threads(effective_cpus()))
+            self._vec_env = make_training_env(config.env, game, seed=seed)
+            stack.enter_context(closing(self._vec_env))
+            short = shortened(
+                config,
+                observation_bytes=prod(self._vec_env.observation_space.shape or ()),
+                device=find_device(config.device),
+            )
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="game_rl_"))
+            self.model: PPO = make_algorithm(
+                short,
+                self._vec_env,
+                RunDir(Path(folder)),
+                packing=make_frame_format(config.env.observation, game).packing,
+                stream="speed_probe",
+            )
+            stack.callback(self.model.logger.close)
+            self._closing = stack.pop_all()
+        self._rollout_timesteps = short.rollout_timesteps
+        self._gradient_steps = training_arithmetic(short).gradient_steps_per_update
+        self._batch_share = short.algorithm.batch_size / config.algorithm.batch_size
+        self._callback = _loop_callbacks()
+        self._network = _NetworkClock(self.model.policy)
+        self.start_s = time.perf_counter() - started
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._closing.__exit__(kind, error, traceback)
+
+    def warm_up(self) -> None:
+        """Some vec steps, the first of which are slow; an update's first one is slow too."""
+        callbacks = CallbackList([self._callback, _StopCallback(_WARM_UP_VEC_STEPS)])
+        self.model.learn(self._rollout_timesteps, callback=callbacks)
+
+    def collect(self) -> VecStepTime:
+        """Time one rollout."""
+        model = self.model
+        network_s, started = self._network.seconds, time.perf_counter()
+        model.collect_rollouts(
+            self._vec_env, self._callback, model.rollout_buffer, n_rollout_steps=model.n_steps
+        )
+        total_s = (time.perf_counter() - started) / model.n_steps
+        inference_s = (self._network.seconds - network_s) / model.n_steps
+        return VecStepTime(inference_s, total_s - inference_s)
+
+    def update(self) -> float:
+        """Seconds of a gradient step at the config's batch_size; `collect` comes first."""
+        started = time.perf_counter()
+        self.model.logger.dump(self.model.num_timesteps)
+        self.model.train()
+        seconds = time.perf_counter() - started
+        return seconds / self._gradient_steps / self._batch_share
+
+
+def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunConfig:
+    """The same training with short rollouts, few epochs and batches that take no more than seconds.
+
+    A batch is the config's or a divisor of it, and so a rollout has whole batches here too.
+    """
+    algorithm = config.algorithm
+    largest = _LARGEST_BATCH_BYTES["cuda" if device.startswith("cuda") else "cpu"]
+    batch = algorithm.batch_size
+    if batch * observation_bytes > largest:
+        batch = nearest_divisors(largest // observation_bytes + 1, batch)[0]
+    whole = lcm(batch, config.env.n_envs)
+    rollout = min(config.rollout_timesteps, -(-_ROLLOUT_TIMESTEPS // whole) * whole)
+    changes = {
+        "n_steps": rollout // config.env.n_envs,
+        "batch_size": batch,
+        "n_epochs": min(algorithm.n_epochs, -(-_FEWEST_GRADIENT_STEPS * batch // rollout)),
+        "target_kl": None,
+        "learning_rate": _LEARNING_RATE,
+    }
+    return config.model_copy(update={"algorithm": algorithm.model_copy(update=changes)})
+
+
+def _loop_callbacks() -> BaseCallback:
+    """Those of a run's callbacks that work in each vec step or switch threads."""
+    return CallbackList(
+        [NonFiniteCallback(), TorchThreadsCallback(effective_cpus()), GameMetricsCallback()]
+    )
+
+
+class _StopCallback(BaseCallback):
+    """Ends training after some vec steps."""
+
+    def __init__(self, vec_steps: int) -> None:
+        super().__init__()
+        self._vec_steps = vec_steps
+
+    def _on_step(self) -> bool:
+        return self.n_calls < self._vec_steps
+
+
+class _NetworkClock:
+    """Counts the seconds in which the policy chooses actions; an update does not call it so."""
+
+    def __init__(self, policy: BasePolicy) -> None:
+        self.seconds = 0.0
+        self._is_on_gpu = policy.device.type == "cuda"
+        policy.register_forward_pre_hook(self._begin)
+        policy.register_forward_hook(self._end)
+
+    def _begin(self, *_: object) -> None:
+        self._began = time.perf_counter()
+
+    def _end(self, *_: object) -> None:
+        if self._is_on_gpu:
+            torch.cuda.synchronize()
+        self.seconds += time.perf_counter() - self._began

@@ -1,0 +1,88 @@
+"""How fast this machine trains: the run's own parts at work for some seconds."""
+
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from stable_baselines3 import PPO
+
+from game_rl.callbacks.checkpoint import CheckpointState, save_checkpoint
+from game_rl.callbacks.torch_threads import torch_threads
+from game_rl.config.schema import RunConfig
+from game_rl.games.definition import Game
+from game_rl.preflight.memory import evaluation_envs
+from game_rl.preflight.speed import MeasuredSpeed
+from game_rl.runs.short_training import ShortTraining, VecStepTime, median_of
+from game_rl.seeds import seed_for
+from game_rl.vec_env.make_vec_env import make_vec_env
+
+TRAINING_S = 6.0
+_FEWEST_UPDATES = 3
+_EVALUATION_S = 1.0
+_EVALUATION_WARM_UP = 5  # vec steps
+
+
+def measure_speed(
+    config: RunConfig, game: Game, *, training_s: float = TRAINING_S
+) -> MeasuredSpeed:
+    """Train in small; with start-up about ten seconds, more where a single update takes long.
+
+    Each figure is the median over rollouts or updates: another program's busy moment is left out.
+
+    Args:
+        config: of the run.
+        game: that it plays.
+        training_s: seconds for rollouts and updates, which come in turns as in the run.
+    """
+    with ShortTraining(config, game) as training:
+        training.warm_up()
+        training.collect()
+        training.update()  # the first one, which is slower
+        rollouts: list[VecStepTime] = []
+        updates: list[float] = []
+        deadline = time.perf_counter() + training_s
+        while time.perf_counter() < deadline or len(updates) < _FEWEST_UPDATES:
+            rollouts.append(training.collect())
+            updates.append(training.update())
+        started = time.perf_counter()
+        evaluation_vec_step_s = _evaluation_vec_step_s(training.model, config, game)
+        evaluation_s = time.perf_counter() - started
+        vec_step = median_of(rollouts)
+        return MeasuredSpeed(
+            inference_s=vec_step.inference_s,
+            emulation_s=vec_step.emulation_s,
+            gradient_step_s=median(updates),
+            evaluation_vec_step_s=evaluation_vec_step_s,
+            checkpoint_s=_checkpoint_s(training.model),
+            start_s=training.start_s + evaluation_s - _EVALUATION_S,
+        )
+
+
+def _evaluation_vec_step_s(model: PPO, config: RunConfig, game: Game) -> float:
+    """Mean over a second of playing as evaluations do."""
+    seed = seed_for(config.seed, "speed_probe/evaluation")
+    n_envs = evaluation_envs(config)
+    with (
+        closing(make_vec_env(config.env, game, n_envs=n_envs, seed=seed)) as vec_env,
+        torch_threads(1),
+    ):
+        observations: Any = vec_env.reset()
+        vec_steps, started = -_EVALUATION_WARM_UP, 0.0
+        while vec_steps < 1 or time.perf_counter() < started + _EVALUATION_S:
+            if vec_steps == 0:
+                started = time.perf_counter()
+            actions, _ = model.predict(observations, deterministic=config.evaluation.deterministic)
+            observations, _, _, _ = vec_env.step(actions)
+            vec_steps += 1
+        return (time.perf_counter() - started) / vec_steps
+
+
+def _checkpoint_s(model: PPO) -> float:
+    state = CheckpointState(0, 0, 0, "", None)
+    with tempfile.TemporaryDirectory(prefix="game_rl_") as folder:
+        started = time.perf_counter()
+        save_checkpoint(model, state, Path(folder) / "checkpoint")
+        return time.perf_counter() - started

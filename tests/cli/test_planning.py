@@ -1,0 +1,98 @@
+"""Preflight and tuning at the command line."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from game_rl.cli.main import main
+from tests.runs.conftest import TINY
+
+Output = pytest.CaptureFixture[str]
+TOO_LARGE = [
+    word
+    for value in (
+        "total_timesteps=1_000_000_000",
+        "env.observation={size: full, colour: rgb}",
+        "algorithm={n_steps: 1_000_000, batch_size: 1_000_000}",
+        "evaluation.every_timesteps=1_000_000_000",
+        "checkpoints.every_timesteps=1_000_000_000",
+    )
+    for word in ("--set", value)
+]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "run.yaml"
+    path.write_text(TINY.format(run_dir=tmp_path / "run"))
+    return path
+
+
+def call(*arguments: object) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+def test_a_probe_tells_how_fast_this_machine_trains(config: Path, capsys: Output) -> None:
+    assert call("preflight", "--config", config, "--probe", "--json") == 0
+    printed = capsys.readouterr()
+    speed = json.loads(printed.out)["speed"]
+    assert speed["timesteps_per_s"] == pytest.approx(192 / speed["wall_s"])
+    assert all(seconds > 0 for seconds in speed["seconds"].values())
+    assert not printed.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why", "status"),
+    [
+        ([], "--probe does so in about 10 seconds", 0),
+        (["--probe", "--on", "ram=32GiB,cpus=8"], "--on describes another machine", 0),
+        (["--probe", *TOO_LARGE], "the run does not fit", 3),
+    ],
+    ids=["not asked", "another machine", "too large"],
+)
+def test_speed_that_is_not_measured_says_why(
+    arguments: list[str], why: str, status: int, config: Path, capsys: Output
+) -> None:
+    assert call("preflight", "--config", config, *arguments) == status
+    assert f"speed     not measured: {why}" in capsys.readouterr().out
+
+
+def test_tuning_a_run_prints_what_was_tried(config: Path, capsys: Output) -> None:
+    assert call("tune", "--config", config, "--seconds", "2") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("timesteps/s while collecting and over the whole run")
+    assert lines[1].split()[:3] == ["n_envs", "workers", "n_steps"]
+    assert any(re.match(r" +2 +1 +16 .*present", line) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--set", "env.n_env=4"], "unknown key; did you mean n_envs?"),
+        (["--set", "game=dule"], "did you mean duel"),
+    ],
+)
+def test_a_mistake_in_what_is_tuned_ends_with_2(
+    arguments: list[str], told: str, config: Path, capsys: Output
+) -> None:
+    assert call("tune", "--config", config, *arguments) == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--config", "run.yaml", "--seconds", "0"], ["--config", "x", "--seconds", "a"]],
+)
+def test_a_tuning_needs_a_config_and_a_time(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        call("tune", *arguments)
+    assert ended.value.code == 2
+
+
+def test_a_run_that_fits_nowhere_is_not_tuned(config: Path, capsys: Output) -> None:
+    assert call("tune", "--config", config, *TOO_LARGE) == 3
+    printed = capsys.readouterr()
+    assert "no number of envs makes the run fit this machine" in printed.err
+    assert not printed.out

@@ -1,0 +1,117 @@
+"""The forecast's arithmetic against a run that is played through, step by step."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from game_rl.config.schema import RunConfig
+from game_rl.preflight.arithmetic import training_arithmetic
+from game_rl.preflight.speed import MeasuredSpeed, forecast_speed, format_duration
+from tests.preflight.conftest import make_config
+
+MEASURED = MeasuredSpeed(
+    emulation_s=0.004,
+    inference_s=0.002,
+    gradient_step_s=0.030,
+    evaluation_vec_step_s=0.003,
+    checkpoint_s=0.050,
+    start_s=1.5,
+)
+
+
+def simulated(config: RunConfig, episode_timesteps: int) -> dict[str, float]:
+    """Seconds of each part, by a clock that is moved on event by event."""
+    algorithm, evaluation, checkpoints = config.algorithm, config.evaluation, config.checkpoints
+    clock = dict.fromkeys(
+        ("emulation", "inference", "update", "evaluation", "checkpoints", "start"), 0.0
+    )
+    clock["start"] = MEASURED.start_s
+    timesteps, evaluated, saved = 0, 0, 0
+    while timesteps < config.total_timesteps:
+        for _ in range(algorithm.n_steps):
+            clock["emulation"] += MEASURED.emulation_s
+            clock["inference"] += MEASURED.inference_s
+            timesteps += config.env.n_envs
+        for _ in range(algorithm.n_epochs):
+            for _ in range(0, algorithm.n_steps * config.env.n_envs, algorithm.batch_size):
+                clock["update"] += MEASURED.gradient_step_s
+        is_last = timesteps >= config.total_timesteps
+        if is_last or timesteps // evaluation.every_timesteps > evaluated:
+            clock["evaluation"] += evaluation_s(config, evaluation.episodes, episode_timesteps)
+            clock["checkpoints"] += MEASURED.checkpoint_s  # as the best so far
+        if is_last or timesteps // checkpoints.every_timesteps > saved:
+            clock["checkpoints"] += MEASURED.checkpoint_s
+        evaluated = timesteps // evaluation.every_timesteps
+        saved = timesteps // checkpoints.every_timesteps
+    clock["evaluation"] += evaluation_s(config, evaluation.final_episodes, episode_timesteps)
+    return clock
+
+
+def evaluation_s(config: RunConfig, episodes: int, episode_timesteps: int) -> float:
+    """Each env plays its share of the episodes; the others wait for the busiest."""
+    left = [0] * min(config.evaluation.n_envs, episodes)
+    for episode in range(episodes):
+        left[episode % len(left)] += episode_timesteps
+    return max(left) * MEASURED.evaluation_vec_step_s
+
+
+@given(
+    n_envs=st.integers(1, 8),
+    minibatches=st.integers(1, 4),
+    n_epochs=st.integers(1, 3),
+    rollouts=st.integers(1, 10),
+    rest=st.integers(0, 63),
+    rhythm=st.tuples(st.integers(64, 2_000), st.integers(64, 2_000)),
+    episodes=st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 4)),
+)
+def test_a_forecast_is_the_sum_of_what_happens(
+    n_envs: int,
+    minibatches: int,
+    n_epochs: int,
+    rollouts: int,
+    rest: int,
+    rhythm: tuple[int, int],
+    episodes: tuple[int, int, int],
+) -> None:
+    batch, n_steps = 16 * n_envs // minibatches, 16
+    rollout = n_steps * n_envs
+    if batch < 2 or rollout % batch:
+        batch = rollout
+    config = make_config(
+        total_timesteps=rollouts * rollout + rest,
+        env={"n_envs": n_envs},
+        algorithm={"n_steps": n_steps, "batch_size": batch, "n_epochs": n_epochs},
+        evaluation={
+            "every_timesteps": max(rhythm[0], rollout),
+            "episodes": episodes[0],
+            "final_episodes": episodes[1],
+            "n_envs": episodes[2],
+        },
+        checkpoints={"every_timesteps": max(rhythm[1], rollout)},
+    )
+    speed = forecast_speed(config, training_arithmetic(config), MEASURED, episode_timesteps=50)
+    expected = simulated(config, 50)
+    assert dict(speed.seconds) == pytest.approx(expected)
+    assert speed.wall_s == pytest.approx(sum(expected.values()))
+    trained = -(-config.total_timesteps // rollout) * rollout
+    assert speed.timesteps_per_s == pytest.approx(trained / speed.wall_s)
+    assert speed.share(*speed.seconds) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.04, "0.0 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (320.2, "5 min 20 s"),
+        (3_599.9, "1 h"),
+        (11_430, "3 h 10 min"),
+        (86_399, "1 d"),
+        (187_200, "2 d 4 h"),
+    ],
+)
+def test_durations_are_told_in_two_units(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
