@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -67,7 +67,11 @@ def _tune(arguments: argparse.Namespace) -> int:
 def _progress(seconds: int) -> Iterator[Callable[[str], None]]:
     """A bar that is as long as the time; nothing where there is no terminal."""
     started = time.monotonic()
-    columns = (BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    columns = (
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("of about {task.total} s: {task.description}"),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=seconds)
         yield lambda text: progress.update(
@@ -115,6 +119,8 @@ def _table(tuning: "Tuning", best: "Trial") -> Table:
 
 def _outcome(tuning: "Tuning", best: "Trial") -> str:
     present, fastest = tuning.forecast(tuning.present), tuning.forecast(best)
+    if sum(trial.coarse is not None for trial in tuning.trials) < 2:
+        return "There was no time for another setting: give it more with --seconds."
     if best is tuning.present or fastest is None:
         return "The present setting is the fastest, or within noise of it: keep it."
     lines = [f"fastest  {_speed(fastest)}", "present  does not fit"]

@@ -29,8 +29,11 @@ from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.vec_env.make_vec_env import make_training_env
 
-_ROLLOUT_TIMESTEPS = 1_024  # long enough for what happens once an update not to weigh too much
-_FEWEST_GRADIENT_STEPS = 8  # in an update, for the same reason
+# A rollout and an update are not much shorter than this (or as short as the run's own), so that
+# what happens once in them does not weigh too much.
+_ROLLOUT_TIMESTEPS = 1_024
+_GRADIENT_STEPS = 8
+_MOST_BATCHES = 4  # of the largest size, in a rollout
 _WARM_UP_VEC_STEPS = 10
 _LEARNING_RATE = 1e-9  # takes as long as another, and cannot diverge
 # Observations of a gradient step in bytes. A CPU takes about a second for so many, and for more of
@@ -149,11 +152,12 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
     if batch * observation_bytes > largest:
         batch = nearest_divisors(largest // observation_bytes + 1, batch)[0]
     whole = lcm(batch, config.env.n_envs)
-    rollout = min(config.rollout_timesteps, -(-_ROLLOUT_TIMESTEPS // whole) * whole)
+    wanted = min(_ROLLOUT_TIMESTEPS, _MOST_BATCHES * largest // observation_bytes)
+    rollout = min(config.rollout_timesteps, -(-wanted // whole) * whole)
     changes = {
         "n_steps": rollout // config.env.n_envs,
         "batch_size": batch,
-        "n_epochs": min(algorithm.n_epochs, -(-_FEWEST_GRADIENT_STEPS * batch // rollout)),
+        "n_epochs": min(algorithm.n_epochs, -(-_GRADIENT_STEPS * batch // rollout)),
         "target_kl": None,
         "learning_rate": _LEARNING_RATE,
     }

@@ -20,7 +20,7 @@ from game_rl.seeds import seed_for
 from game_rl.vec_env.make_vec_env import make_vec_env
 
 TRAINING_S = 6.0
-_FEWEST_UPDATES = 3
+_FEWEST_UPDATES = 2
 _EVALUATION_S = 1.0
 _EVALUATION_WARM_UP = 5  # vec steps
 

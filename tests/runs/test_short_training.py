@@ -64,7 +64,7 @@ def test_a_batch_that_takes_seconds_becomes_a_part_of_it_on_a_cpu_only() -> None
     )
     short = shortened(config, observation_bytes=FULL_RGB_STACK, device="cpu")
     assert short.algorithm.batch_size == 64  # the next, 128, has 34 MiB
-    assert short.rollout_timesteps == 1_024
+    assert short.rollout_timesteps == 512
     on_gpu = shortened(config, observation_bytes=FULL_RGB_STACK, device="cuda")
     assert on_gpu.algorithm.batch_size == 2_048
 
