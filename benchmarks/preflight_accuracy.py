@@ -39,6 +39,7 @@ class Case:
     batch: int
     epochs: int
     precision: str = "float32"
+    micro_batch: int | None = None
 
     def overrides(self, run_dir: Path) -> list[str]:
         rollout = self.n_envs * self.n_steps
@@ -61,6 +62,8 @@ class Case:
             "evaluation.final_episodes": 4,
             "checkpoints.every_timesteps": rollout,
         }
+        if self.micro_batch is not None:
+            values["algorithm.micro_batch_size"] = self.micro_batch
         return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
 
 
@@ -81,7 +84,6 @@ CASES = (
     Case(8, 256, "full", "grey", 4, 512, 1, "float32"),
     Case(2, 256, "full", "rgb", 4, 128, 2, "bf16"),
     Case(16, 256, "half", "grey", 4, 4096, 1, "float32"),
-    # No constant was fitted to the rows from here on.
     Case(32, 64, "half", "grey", 4, 512, 2, "bf16"),
     Case(64, 32, "half", "grey", 4, 256, 1, "float32"),
     Case(2, 1024, "half", "rgb", 2, 256, 2, "bf16"),
@@ -90,6 +92,12 @@ CASES = (
     Case(8, 256, "full", "grey", 4, 128, 1, "bf16"),
     Case(16, 64, "full", "grey", 1, 1024, 2, "float32"),
     Case(6, 200, "full", "rgb", 1, 300, 2, "bf16"),
+    Case(2, 2048, "full", "rgb", 4, 1024, 1, "float32", 128),
+    Case(64, 64, "half", "grey", 4, 1024, 1, "bf16", 256),
+    Case(4, 512, "full", "grey", 4, 1024, 1, "bf16", 256),
+    Case(8, 512, "half", "grey", 4, 2048, 2, "float32", 512),
+    Case(16, 128, "half", "rgb", 4, 2048, 2, "float32", 1024),
+    Case(2, 512, "full", "rgb", 4, 1024, 1, "bf16", 64),
 )
 
 

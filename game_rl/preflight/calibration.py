@@ -9,11 +9,10 @@ MB = 10^6 bytes, proportional set size.
 
 from game_rl.resources import GIB, MIB
 
-# The training process with torch, SB3, TensorBoard and PyBoy imported and a first network made,
-# and the small processes that Python starts beside it (forkserver, resource tracker).
-MAIN_PROCESS_BYTES = 345_000_000
+# The training process with torch, SB3, TensorBoard and PyBoy imported and a first network made.
+MAIN_PROCESS_BYTES = 300_000_000
 # Code, threads and buffers of torch that the first update brings in.
-FIRST_UPDATE_BYTES = 60_000_000
+FIRST_UPDATE_BYTES = 50_000_000
 # What Python starts beside it for the workers: the forkserver, which holds the pages that they
 # share, and the resource tracker.
 FORKSERVER_BYTES = 60_000_000
@@ -25,11 +24,12 @@ EMULATOR_BYTES = 1_700_000
 # glibc gives blocks from this size up back to the system when they are freed; smaller ones stay
 # in the process, ready for use again (mallopt(3), M_MMAP_THRESHOLD, after it has grown by itself).
 ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
-# Orthogonal initialisation, Adam's temporaries and gradients come and go in blocks as large as the
-# linear layer's weight (28 MiB for a whole screen), which stay below that size. The heap keeps so
-# many of them more than are alive: fitted to runs with full-size frames, rows 9 to 13 of
-# benchmarks/preflight_accuracy.py, which are therefore no test of it.
-HEAP_HOLES = 3.4
+# Blocks of a gradient step come and go in the heap in an order that leaves holes: this share of
+# what is alive in small blocks at its worst moment, and of a gradient. Fitted, with the memory of
+# the process itself, to the even rows of benchmarks/preflight_accuracy.py; the odd ones test it.
+HEAP_HOLES = 1.3
+# The free end of the heap that stays with the process when all is freed (M_TRIM_THRESHOLD).
+HEAP_TOP_BYTES = 2 * ALLOCATOR_THRESHOLD_BYTES
 
 # A clip in the making holds each picture as RGB, and enlarged in a palette; Pillow adds a little.
 RECORDED_PICTURE_BYTES = 160 * 144 * (3 + 4 + 1)

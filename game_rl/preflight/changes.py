@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from game_rl.config.schema import RunConfig
 
+_SMALLEST_MICRO_BATCH = 16  # smaller ones take longer and save little
 _NEIGHBOURS = 64  # values tried where the first one is not a valid config
 
 
@@ -69,6 +70,13 @@ def smaller_batch_sizes(config: RunConfig) -> Sequence[int]:
     rollout, batch = config.rollout_timesteps, config.algorithm.batch_size
     below = range(min(batch, rollout) - 1, 1, -1)
     return [size for size in below if rollout % size == 0]
+
+
+def smaller_micro_batch_sizes(config: RunConfig) -> Sequence[int]:
+    """Powers of two below what now goes through the network together, the largest first."""
+    together = config.algorithm.micro_batch_size or config.algorithm.batch_size
+    largest = (together - 1).bit_length() - 1
+    return [2**power for power in range(largest, _SMALLEST_MICRO_BATCH.bit_length() - 2, -1)]
 
 
 def smaller_n_steps(config: RunConfig) -> Sequence[int]:

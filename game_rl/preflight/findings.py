@@ -11,7 +11,7 @@ from game_rl.preflight.disk import timestep_of_full_disk
 from game_rl.preflight.estimate import estimate
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import Footprint, Phase
-from game_rl.preflight.memory import n_workers, rollout_buffer_bytes
+from game_rl.preflight.memory import gradient_step_bytes, n_training_workers
 from game_rl.preflight.probe import EpisodeLengths
 from game_rl.resources import Machine, format_bytes
 
@@ -19,7 +19,6 @@ Severity = Literal["error", "warning", "info"]
 
 _SHORTEST_ROLLOUT = 128  # n_steps below this make advantages noisy; SB3's Atari presets use it
 _EPISODES_IN_A_ROLLOUT = 4
-_LARGE_SHARE_OF_RAM = 0.25
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,8 @@ def ram_short(situation: Situation) -> Finding | None:
         f"ram_{result}",
         fix.key if fix else "algorithm.n_steps",
         f"needs {format_bytes(peak.bytes)} of RAM in the phase {peak.name!r}, mostly "
-        f"{_largest(peak)}, and {format_bytes(limit)} are available{_margin_note(result)}",
+        f"{_largest(peak)}, and {format_bytes(limit)} are available{_margin_note(result)}"
+        f"{_same_learning_note(fix)}",
         fix,
     )
 
@@ -101,9 +101,9 @@ def vram_short(situation: Situation) -> Finding | None:
     return Finding(
         "error" if result == "does_not_fit" else "warning",
         f"vram_{result}",
-        "algorithm.batch_size",
+        fix.key if fix else "algorithm.batch_size",
         f"needs {format_bytes(vram.peak.bytes)} of GPU memory, mostly {_largest(vram.peak)}, and "
-        f"{format_bytes(free)} are free{_margin_note(result)}",
+        f"{format_bytes(free)} are free{_margin_note(result)}{_same_learning_note(fix)}",
         fix,
     )
 
@@ -131,7 +131,7 @@ def disk_short(situation: Situation) -> Finding | None:
 
 def machine_under_used(situation: Situation) -> Finding | None:
     config, machine = situation.config, situation.machine
-    busy = n_workers(config, situation.facts, config.env.n_envs)
+    busy = n_training_workers(config, situation.facts)
     if busy >= machine.cpus or verdict.verdict(situation.footprint, machine) != "fits":
         return None
     if busy < config.env.n_envs:
@@ -182,30 +182,20 @@ def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
 
 
 def colour_of_four_shades(situation: Situation) -> Finding | None:
-    if situation.config.env.observation.colour == "grey" or not situation.facts.four_shades:
+    config, facts = situation.config, situation.facts
+    fix = Fix("env.observation.colour", "grey")
+    grey = changes.apply_fix(config, fix)
+    if config.env.observation.colour == "grey" or not facts.four_shades or grey is None:
         return None
+    step, grey_step = (gradient_step_bytes(changed, facts) for changed in (config, grey))
     return Finding(
         "warning",
         "colour_of_four_shades",
         "env.observation.colour",
-        "the game has four shades of grey, so rgb stores each of them three times: "
-        f"{format_bytes(_rollout_bytes(situation))} of rollout buffer would be a third of that",
-        Fix("env.observation.colour", "grey"),
-    )
-
-
-def frame_stack_cost(situation: Situation) -> Finding | None:
-    stack = situation.config.env.frame_stack
-    stored, available = _rollout_bytes(situation), situation.machine.ram_available_bytes
-    if stack == 1 or stored < _LARGE_SHARE_OF_RAM * available:
-        return None
-    return Finding(
-        "info",
-        "frame_stack_cost",
-        "env.frame_stack",
-        f"every frame is stored {stack} times, once in each stack that shows it: "
-        f"{format_bytes(stored)}, of which {format_bytes(stored // stack)} are different",
-        Fix("env.frame_stack", stack // 2),
+        "the game has four shades of grey, so red, green and blue are one picture that the network "
+        f"reads three times: a gradient step takes {format_bytes(step)} where grey takes "
+        f"{format_bytes(grey_step)}, and longer",
+        fix,
     )
 
 
@@ -217,7 +207,6 @@ FINDINGS: tuple[Callable[[Situation], Finding | None], ...] = (
     n_steps_is_no_episode_length,
     colour_of_four_shades,
     machine_under_used,
-    frame_stack_cost,
 )
 
 
@@ -245,8 +234,13 @@ def _cheapest_fix(situation: Situation, judge: _Judge, candidates: list[_Change]
     return None
 
 
+def _micro_batch_change(config: RunConfig) -> _Change:
+    """First of all: it changes nothing about what is learned."""
+    return ("algorithm.micro_batch_size", changes.smaller_micro_batch_sizes(config))
+
+
 def _colour_change(situation: Situation) -> list[_Change]:
-    """First of all: it loses nothing."""
+    """Before anything that changes the learning: it loses nothing."""
     return [("env.observation.colour", ["grey"])] if colour_of_four_shades(situation) else []
 
 
@@ -263,6 +257,7 @@ def _ram_changes(situation: Situation) -> list[_Change]:
     rollout: _Change = ("algorithm.n_steps", changes.smaller_n_steps(config))
     is_update = situation.footprint.ram.peak.name == "update"
     return [
+        *([_micro_batch_change(config)] if is_update else []),
         *_colour_change(situation),
         *([batch, rollout] if is_update else [rollout, batch]),
         ("env.n_envs", changes.smaller_n_envs(config)),
@@ -271,8 +266,15 @@ def _ram_changes(situation: Situation) -> list[_Change]:
 
 
 def _vram_changes(situation: Situation) -> list[_Change]:
-    batch: _Change = ("algorithm.batch_size", changes.smaller_batch_sizes(situation.config))
-    return [*_colour_change(situation), batch, *_size_change(situation)]
+    """Of GPU memory, which nothing but a gradient step fills."""
+    config = situation.config
+    batch: _Change = ("algorithm.batch_size", changes.smaller_batch_sizes(config))
+    return [
+        _micro_batch_change(config),
+        *_colour_change(situation),
+        batch,
+        *_size_change(situation),
+    ]
 
 
 def _disk_changes(situation: Situation) -> list[_Change]:
@@ -310,6 +312,14 @@ def _margin_note(result: verdict.Verdict) -> str:
     return "" if result == "does_not_fit" else ", which leaves no margin for other programs"
 
 
+def _same_learning_note(fix: Fix | None) -> str:
+    if fix is None or fix.key != "algorithm.micro_batch_size":
+        return ""
+    return (
+        f"; batches in parts of {fix.value} learn the same: the gradient is that of the whole batch"
+    )
+
+
 def _rollout_note(config: RunConfig, fix: Fix) -> str:
     """More envs at the same n_steps make longer rollouts; what would keep them as they are."""
     changed = changes.apply_fix(config, fix) if fix.key == "env.n_envs" else None
@@ -323,7 +333,3 @@ def _rollout_note(config: RunConfig, fix: Fix) -> str:
         f" (with algorithm.n_steps={n_steps} as well, a rollout has "
         f"{n_steps * changed.env.n_envs:,} timesteps instead of {changed.rollout_timesteps:,})"
     )
-
-
-def _rollout_bytes(situation: Situation) -> int:
-    return rollout_buffer_bytes(situation.config, situation.facts)

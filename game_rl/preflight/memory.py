@@ -10,6 +10,7 @@ from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import MemoryFootprint, Part, Phase
 from game_rl.preflight.network import NatureCnn
+from game_rl.vec_env.worker_count import training_workers
 
 
 def network_of(config: RunConfig, facts: RunFacts) -> NatureCnn:
@@ -25,19 +26,22 @@ def network_of(config: RunConfig, facts: RunFacts) -> NatureCnn:
     )
 
 
-def rollout_buffer_bytes(config: RunConfig, facts: RunFacts) -> int:
+def frame_format_of(config: RunConfig, facts: RunFacts) -> FrameFormat:
     observation = config.env.observation
-    frame_format = FrameFormat(
+    return FrameFormat(
         size=observation.size,
         colour=observation.colour,
         four_shades=facts.four_shades,
         crop=facts.crop,
     )
+
+
+def rollout_buffer_bytes(config: RunConfig, facts: RunFacts) -> int:
     return total_bytes(
         rollout_buffer_layout(
             n_steps=config.algorithm.n_steps,
             n_envs=config.env.n_envs,
-            frame_bytes=frame_format.packing.nbytes,
+            frame_bytes=frame_format_of(config, facts).packing.nbytes,
             frame_stack=config.env.frame_stack,
         )
     )
@@ -47,39 +51,41 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     """Summed proportional set size of all processes of a run.
 
     collect: the rollout buffer fills, a page at a time.
-    first minibatch: SB3 reorders the buffer's observations into a copy, unless there is one env.
-    update: a gradient step, on the CPU; the minibatch alone if the network is on a GPU.
+    update: a gradient step, on the CPU; the packed minibatch alone if the network is on a GPU.
     recording: pictures of the clip when the training is closed.
 
-    Small blocks that were freed stay with the process (`calibration`), large ones do not.
+    Large blocks go back to the system when they are freed, small ones stay with the process, and
+    so do the holes between them (`calibration`).
     """
-    rollout = Part("rollout buffer", rollout_buffer_bytes(config, facts))
     always = _processes(config, facts)
-    training = (*always, *_network_on_cpu(config, facts), rollout)
-    reorder = _reorder_blocks(config, facts)
-    step = _step_blocks(config, facts)
-    kept = Part(
-        "kept by the allocator",
-        _small_peak([reorder, *step.values()]) + _heap_holes(config, facts),
-    )
-    left = Part("left by the training", _small([*_weight_blocks(config, facts), rollout.bytes]))
+    network = _network_on_cpu(config, facts)
+    rollout = Part("rollout buffer", rollout_buffer_bytes(config, facts))
+    training = (*always, *network, rollout)
+    moments = list(_step_moments(config, facts).values())
+    step = Part("gradient step", max(map(sum, moments)))
+    small = max(map(_small, moments))
+    heap = small + _holes(config, facts, small)
+    spare = max(map(_large, moments)) + heap - step.bytes
+    top = min(heap, calibration.HEAP_TOP_BYTES)
     return MemoryFootprint(
         phases=(
-            Phase("collect", (*training, _frames_in_flight(config, facts), kept)),
-            Phase("first minibatch", (*training, Part("reordered copy", _large(reorder)), kept)),
-            Phase("update", (*training, Part("gradient step", _large_peak(step.values())), kept)),
-            Phase("recording", (*always[:2], kept, left, _recording(config, facts))),
+            Phase("collect", (*training, _frames_in_flight(config, facts), _kept(heap))),
+            Phase("update", (*training, step, _kept(spare))),
+            Phase("recording", (*always[:2], *network, _kept(top), _recording(config, facts))),
         )
     )
 
 
 def vram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint | None:
-    """Memory of the GPU, which peaks in a gradient step; None if the network is on the CPU."""
+    """Memory of the GPU, which peaks in a gradient step; None if the network is on the CPU.
+
+    The minibatch travels packed and is unpacked on the GPU. Not measured: tensors are counted as
+    on the CPU, and what CUDA adds is a guess (`calibration`).
+    """
     if not facts.uses_gpu:
         return None
-    network = network_of(config, facts)
-    weights = network.training_bytes
-    step = network.gpu_step_bytes(config.algorithm.batch_size)
+    weights = network_of(config, facts).training_bytes
+    step = gradient_step_bytes(config, facts)
     parts = (
         Part("CUDA context", calibration.CUDA_CONTEXT_BYTES),
         Part("network and optimiser", weights),
@@ -91,15 +97,27 @@ def vram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint | None
     return MemoryFootprint(phases=(Phase("update", parts),))
 
 
+def observations_in_a_step(config: RunConfig) -> int:
+    """That are unpacked and go through the network together."""
+    algorithm = config.algorithm
+    return min(algorithm.batch_size, algorithm.micro_batch_size or algorithm.batch_size)
+
+
 def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     main = calibration.MAIN_PROCESS_BYTES + calibration.FIRST_UPDATE_BYTES
     if facts.uses_gpu:
         main += calibration.CUDA_HOST_BYTES
+    training = _workers_bytes(
+        facts, workers=n_training_workers(config, facts), emulators=config.env.n_envs
+    )
+    evaluation = _workers_bytes(
+        facts, workers=_evaluation_workers(config, facts), emulators=evaluation_envs(config)
+    )
     return (
         Part("Python, torch, SB3", main),
         Part("forkserver", calibration.FORKSERVER_BYTES),
-        Part("training workers", _workers_bytes(config, facts, config.env.n_envs)),
-        Part("evaluation workers", _workers_bytes(config, facts, evaluation_envs(config))),
+        Part("training workers", training),
+        Part("evaluation workers", evaluation),
     )
 
 
@@ -108,14 +126,18 @@ def evaluation_envs(config: RunConfig) -> int:
     return min(config.evaluation.n_envs, config.evaluation.episodes)
 
 
-def n_workers(config: RunConfig, facts: RunFacts, n_envs: int) -> int:
-    return min(config.env.n_workers or facts.cpus, n_envs)
+def n_training_workers(config: RunConfig, facts: RunFacts) -> int:
+    n_envs = config.env.n_envs
+    return min(config.env.n_workers or training_workers(n_envs, facts.cpus), n_envs)
 
 
-def _workers_bytes(config: RunConfig, facts: RunFacts, n_envs: int) -> int:
-    workers = n_workers(config, facts, n_envs)
+def _evaluation_workers(config: RunConfig, facts: RunFacts) -> int:
+    return min(config.env.n_workers or facts.cpus, evaluation_envs(config))
+
+
+def _workers_bytes(facts: RunFacts, *, workers: int, emulators: int) -> int:
     emulator = calibration.EMULATOR_BYTES + facts.rom_bytes
-    return workers * calibration.WORKER_BYTES + n_envs * emulator
+    return workers * calibration.WORKER_BYTES + emulators * emulator
 
 
 def _network_on_cpu(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
@@ -124,35 +146,56 @@ def _network_on_cpu(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     return (Part("network and optimiser", network_of(config, facts).training_bytes),)
 
 
-def _weight_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
-    """Weights, gradients and two moments of the largest layer, which has nearly all of them."""
-    return [] if facts.uses_gpu else [network_of(config, facts).training_bytes // 4] * 4
-
-
-def _heap_holes(config: RunConfig, facts: RunFacts) -> int:
-    """Room in the heap that blocks of the largest weight's size left and nothing else fills."""
-    weight = 0 if facts.uses_gpu else 4 * network_of(config, facts).largest_parameter
-    return round(calibration.HEAP_HOLES * weight)
-
-
 def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:
-    """A vec step's stacks: the last and the next, the shifted, and two copies for the buffer."""
-    return Part("frames in flight", 5 * config.env.n_envs * network_of(config, facts).observation)
+    """A vec step's stacks: the last, the next, in halves, and as the network's numbers."""
+    stacks = config.env.n_envs * network_of(config, facts).observation
+    return Part("frames in flight", (3 + 4) * stacks)
 
 
-def _reorder_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
-    """SB3 swaps axes and reshapes, a copy; with a single env or step it is a view."""
-    if config.env.n_envs == 1 or config.algorithm.n_steps == 1:
-        return []
-    return [config.rollout_timesteps * network_of(config, facts).observation]
-
-
-def _step_blocks(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
-    network = network_of(config, facts)
-    batch_size = config.algorithm.batch_size
+def _step_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
+    """Blocks of RAM that are alive together, at each moment of an update."""
     if facts.uses_gpu:
-        return {"minibatch": [network.observation * batch_size] * 3}
-    return network.step_blocks(batch_size, bf16=facts.uses_bf16)
+        return {"minibatch": [_packed_minibatch(config, facts)]}
+    return _network_moments(config, facts)
+
+
+def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
+    """Blocks of the memory that the network is in, likewise."""
+    size = observations_in_a_step(config)
+    step = network_of(config, facts).step_blocks(size, bf16=facts.uses_bf16)
+    return {"unpack": unpack_blocks(config, facts), **step}
+
+
+def gradient_step_bytes(config: RunConfig, facts: RunFacts) -> int:
+    """Of the memory that the network is in, beside its weights and what belongs to them."""
+    return max(map(sum, _network_moments(config, facts).values()))
+
+
+def _packed_minibatch(config: RunConfig, facts: RunFacts) -> int:
+    frames = observations_in_a_step(config) * config.env.frame_stack
+    return frames * frame_format_of(config, facts).packing.nbytes
+
+
+def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
+    """As FramePacking.unpack_into: the codes shifted and masked, or a quarter of each level.
+
+    The stacks of the minibatch before are still there: the loop over minibatches holds them.
+    """
+    size = observations_in_a_step(config)
+    stacks = size * network_of(config, facts).observation
+    packed = _packed_minibatch(config, facts)
+    temporary = [packed, packed] if frame_format_of(config, facts).packing.bits < 8 else []
+    return [stacks, stacks, packed, *temporary]
+
+
+def _holes(config: RunConfig, facts: RunFacts, small: int) -> int:
+    """Room in the heap between blocks that come and go: those of a step, and the gradient."""
+    gradient = 0 if facts.uses_gpu else network_of(config, facts).weights_bytes
+    return round(calibration.HEAP_HOLES * (small + _small([gradient])))
+
+
+def _kept(size: int) -> Part:
+    return Part("kept by the allocator", size)
 
 
 def n_pictures(config: RunConfig, facts: RunFacts) -> int:
@@ -173,12 +216,3 @@ def _large(blocks: Iterable[int]) -> int:
 
 def _small(blocks: Iterable[int]) -> int:
     return sum(size for size in blocks if size < calibration.ALLOCATOR_THRESHOLD_BYTES)
-
-
-def _large_peak(moments: Iterable[list[int]]) -> int:
-    return max(_large(blocks) for blocks in moments)
-
-
-def _small_peak(moments: Iterable[list[int]]) -> int:
-    """The heap stays as large as the small blocks of its worst moment."""
-    return max(_small(blocks) for blocks in moments)

@@ -1,4 +1,4 @@
-"""SB3's CnnPolicy as numbers: parameters, and the bytes of one gradient step."""
+"""The policy's network as numbers: parameters, and the bytes of one gradient step."""
 
 from dataclasses import dataclass
 
@@ -56,40 +56,38 @@ class NatureCnn:
         return 4 * self.weights_bytes
 
     def step_blocks(self, batch_size: int, *, bf16: bool) -> dict[str, list[int]]:
-        """Blocks of memory that are alive together in each part of a gradient step on the CPU.
+        """Blocks of memory that are alive together in each part of a gradient step.
 
-        Follows torch's own order for weights in channels_last: SB3's preprocessing keeps
-        `obs.float()` while it divides; each convolution converts its input to channels_last; a
-        ReLU keeps its output; going back, a ReLU holds its output and both gradients, and a
-        convolution converts its saved input once more. In bf16 the activations take half, and
-        the observation is there in bf16 too, converted and reordered at once; going back, only so.
+        Without weights, their gradients and the optimiser's moments, but with the copies of the
+        weights and gradients that bfloat16 works with. As torch's profiler tells of LeanNatureCNN:
+        the bytes are moved into the order of blocks, then become numbers; a ReLU works in place;
+        flattening copies out of channels_last; going back, a ReLU holds its output and both
+        gradients. The bytes stay all along: whoever asked for the step has them.
         """
-        pixels = self.observation * batch_size
-        x = _FLOAT * pixels
         number = _BF16 if bf16 else _FLOAT
+        pixels = self.observation * batch_size
+        x = number * self._whole_blocks * batch_size
         a1, a2, a3 = (number * size * batch_size for size in self.activations)
-        seen = [pixels, x, number * pixels] if bf16 else [pixels, x]
-        kept = [pixels, number * pixels]
+        always = [pixels, _BF16 * self.parameters] if bf16 else [pixels]
+        gradient = [_BF16 * self.largest_parameter] if bf16 else []
+        bytes_in_blocks = [self._whole_blocks * batch_size] * (1 if self._is_whole else 2)
         return {
-            "minibatch": [pixels] * 3,  # this one as an array and as a tensor, and the last one
-            "to float": [pixels, x, x],
-            "forward 1": [*seen, a1] if bf16 else [*seen, x, a1],
-            "forward 2": [*seen, a1, a2, a2],
-            "forward 3": [*seen, a1, a2, a3, a3, a3],
-            "backward 3": [*kept, a1, a2, a2, a3, a3, a3],
-            "backward 2": [*kept, a1, a1, a2, a2],
-            "backward ReLU 1": [*kept, a1, a1, a1],
-            "backward 1": [*kept, number * pixels, a1],
-            "optimiser": [pixels, *[_FLOAT * self.largest_parameter] * 2],
+            "to blocks": [*always, *bytes_in_blocks, x],
+            "forward": [*always, x, a1, a2, a3, a3],
+            "backward linear": [*always, x, a1, a2, a3, a3, a3, *gradient],
+            "backward 2": [*always, x, a1, a2, a2, a2],
+            "backward 1": [*always, x, a1, a1, a1],
         }
 
-    def gpu_step_bytes(self, batch_size: int) -> int:
-        """Peak of tensors of a gradient step, without weights; facts of SB3 2.9 and torch 2.13.
+    def step_bytes(self, batch_size: int, *, bf16: bool) -> int:
+        """The most that is alive at once in a gradient step; see `step_blocks`."""
+        return max(map(sum, self.step_blocks(batch_size, bf16=bf16).values()))
 
-        9 bytes a number while uint8 becomes float and is divided; going back, the observation as
-        uint8 and float, and three times the first activations.
-        """
-        to_float = 9 * self.observation * batch_size
-        backward = (5 * self.observation + 3 * _FLOAT * self.activations[0]) * batch_size
-        optimiser = self.observation * batch_size + self.weights_bytes
-        return max(to_float, backward, optimiser)
+    @property
+    def _whole_blocks(self) -> int:
+        """Numbers in the 4 x 4 blocks of an observation; what is left over is not looked at."""
+        return self.channels * (self.height // 4 * 4) * (self.width // 4 * 4)
+
+    @property
+    def _is_whole(self) -> bool:
+        return self._whole_blocks == self.observation

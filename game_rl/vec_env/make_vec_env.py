@@ -10,6 +10,7 @@ from game_rl.games.definition import Game
 from game_rl.resources import effective_cpus
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+from game_rl.vec_env.worker_count import training_workers
 
 
 def make_vec_env(config: EnvConfig, game: Game, *, n_envs: int, seed: int) -> VecEnv:
@@ -39,11 +40,6 @@ def make_training_env(config: EnvConfig, game: Game, *, seed: int) -> VecEnv:
     vec_env = HalvedVecEnv(*parts)
     vec_env.seed(seed)
     return vec_env
-
-
-def training_workers(n_envs: int, cpus: int) -> int:
-    """Processes for a training's envs: while one half plays, a CPU chooses for the other."""
-    return min(n_envs, 2 * max(1, cpus - 1))
 
 
 def _part(config: EnvConfig, game: Game, *, n_envs: int, n_workers: int) -> SharedMemoryVecEnv:

@@ -5,6 +5,7 @@ from game_rl.preflight.changes import (
     first_fix,
     larger_n_envs,
     smaller_batch_sizes,
+    smaller_micro_batch_sizes,
     smaller_n_envs,
     smaller_n_steps,
     smallest_fix,
@@ -39,6 +40,14 @@ def test_candidates_are_all_values_that_keep_the_config_valid() -> None:
     for key, (found, everything) in keys.items():
         assert list(found) == [value for value in everything if is_valid(config, key, value)]
     assert list(larger_n_envs(config, 12)) == [12, 11, 10, 9, 8, 7]
+
+
+def test_parts_of_a_batch_are_halved() -> None:
+    values = {"n_steps": 64, "batch_size": 128}
+    assert list(smaller_micro_batch_sizes(make_config(algorithm=values))) == [64, 32, 16]
+    for micro, smaller in ((100, [64, 32, 16]), (17, [16]), (16, []), (2, [])):
+        config = make_config(algorithm=values | {"micro_batch_size": micro})
+        assert list(smaller_micro_batch_sizes(config)) == smaller
 
 
 def test_the_smallest_change_is_the_first_that_a_scan_finds() -> None:

@@ -6,8 +6,11 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
 
+from game_rl.algorithms.networks import LeanCnnPolicy, Precision, policy_arguments
 from game_rl.preflight.network import NatureCnn
+from tests.preflight.torch_account import peak_of_tensors
 
+SIDES = ((4, 72, 80), (4, 73, 83))
 SHAPES = [(4, 72, 80), (4, 84, 84), (12, 144, 160), (1, 36, 36), (2, 37, 50)]
 
 
@@ -44,15 +47,42 @@ def test_activations_are_what_the_convolutions_give(shape: tuple[int, int, int])
     assert network_of(shape).activations == tuple(found)
 
 
-def test_the_step_grows_with_the_batch_and_always_holds_the_minibatch() -> None:
-    small, large = (network_of((4, 72, 80)).step_blocks(size, bf16=False) for size in (64, 128))
+def profiled_peak(shape: tuple[int, int, int], batch_size: int, precision: Precision) -> int:
+    """The most bytes in tensors that a gradient step makes, by torch's own account."""
+    space = spaces.Box(0, 255, shape, np.uint8)
+    policy = LeanCnnPolicy(
+        space, spaces.Discrete(9), lambda _: 1e-3, **policy_arguments(precision)
+    ).to(memory_format=torch.channels_last)
+    pictures = torch.zeros((batch_size, *shape), dtype=torch.uint8)
+
+    def step() -> None:
+        values, log_prob, _ = policy.evaluate_actions(pictures, torch.zeros(batch_size))
+        (values.mean() - log_prob.mean()).backward()
+
+    return peak_of_tensors(step)
+
+
+@pytest.mark.parametrize("shape", [(4, 72, 80), (12, 144, 160), (4, 90, 98)])
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_the_step_is_what_torch_allocates(
+    shape: tuple[int, int, int], precision: Precision
+) -> None:
+    network, batch_size, bf16 = network_of(shape), 128, precision == "bf16"
+    pictures = batch_size * network.observation  # were there before
+    gradients = 0 if bf16 else network.weights_bytes  # bf16 ones take the place of their weights
+    expected = network.step_bytes(batch_size, bf16=bf16) - pictures + gradients
+    assert profiled_peak(shape, batch_size, precision) == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+def test_the_step_grows_with_the_batch_and_always_holds_the_minibatch(*, bf16: bool) -> None:
+    small, large = (network_of((4, 72, 80)).step_blocks(size, bf16=bf16) for size in (64, 128))
     for moment, blocks in small.items():
         assert sum(blocks) <= sum(large[moment])
         assert blocks[0] == 64 * 4 * 72 * 80
 
 
-def test_the_step_of_a_gpu_has_the_measured_numbers() -> None:
-    # facts of torch 2.13: 9 bytes a number going forward, 5 O + 12 A1 going back
-    assert network_of((12, 144, 160)).gpu_step_bytes(1) == 119_040_672 // 4 + 276_480
-    assert network_of((12, 144, 160)).gpu_step_bytes(2048) == 2048 * 2_488_320
-    assert network_of((4, 144, 160)).gpu_step_bytes(2048) == 2048 * 984_960
+def test_pictures_whose_sides_are_no_multiples_of_four_are_copied_once_more() -> None:
+    whole, odd = (network_of(shape).step_blocks(8, bf16=False) for shape in SIDES)
+    assert whole["to blocks"] == [8 * 4 * 72 * 80] * 2 + [4 * 8 * 4 * 72 * 80]
+    assert odd["to blocks"] == [8 * 4 * 73 * 83] + [8 * 4 * 72 * 80] * 2 + [4 * 8 * 4 * 72 * 80]

@@ -74,19 +74,17 @@ def test_parts_sum_to_the_whole() -> None:
     assert sum(part["bytes"] for part in disk["parts"]) == disk["predicted_total_bytes"]
 
 
-def test_the_32_gb_run_has_the_corrected_numbers_of_its_analysis() -> None:
+def test_the_32_gb_run_has_the_numbers_of_lean_storage() -> None:
     game, config = load_game("duel"), load_config(CONFIGS / "fighter_32gb.yaml")
     report = preflight(config, game, WORKSTATION)
     found = report.to_json()
     assert found["verdict"] == "fits"
     ram = {part["name"]: part["bytes"] for part in found["ram"]["parts"]}
-    assert found["ram"]["peak_phase"] == "first minibatch"
-    assert ram["rollout buffer"] == pytest.approx(4.530e9, rel=1e-3)
-    assert ram["rollout buffer"] + ram["reordered copy"] == pytest.approx(9.060e9, rel=1e-3)
+    assert ram["rollout buffer"] == 2 * (8_192 + 4) * 5_760 + 16_384 * 32  # SB3's takes 4.5 GB
+    assert found["ram"]["predicted_peak_bytes"] < 2e9
     vram = {part["name"]: part["bytes"] for part in found["vram"]["parts"]}
-    tensors = vram["gradient step"] + vram["network and optimiser"]
-    assert tensors == pytest.approx(5.215e9, rel=2e-3)
-    assert found["vram"]["predicted_peak_bytes"] == pytest.approx(6.7e9, rel=0.01)
+    assert vram["gradient step"] == 2048 * (5 * 276_480 + 12 * 43_680)
+    assert found["vram"]["predicted_peak_bytes"] < 16e9 / 3
     assert report.footprint.disk.checkpoint_bytes == pytest.approx(90.0e6, rel=0.01)
     assert found["training"] == {
         "timesteps_per_update": 16_384,
@@ -109,7 +107,7 @@ def test_every_config_that_we_ship_fits_the_machine_of_the_analysis(path: Path) 
 
 
 def test_a_person_reads_the_verdict_first_and_how_to_mend_it_last() -> None:
-    config = make_config(algorithm={"n_steps": 4096, "batch_size": 256})
+    config = make_config(algorithm={"n_steps": 4096, "batch_size": 4096})
     small = Machine(**{**vars(MACHINE), "ram_available_bytes": 3 * GIB // 2})
     lines = text_of(report_of(config, FACTS, small)).splitlines()
     assert lines[0].startswith("DOES NOT FIT")
@@ -123,7 +121,7 @@ def test_the_table_keeps_its_numbers_at_any_width(width: int) -> None:
     report = report_of(make_config(), FACTS, MACHINE)
     text = text_of(report, width)
     assert "FITS" in text
-    assert "rollout buffer" in text
+    assert "network and optimiser" in text
     assert "while a checkpoint is written" in text
 
 

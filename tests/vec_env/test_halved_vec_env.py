@@ -11,8 +11,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv,
 from game_rl.config.schema import EnvConfig
 from game_rl.games.definition import load_game
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
-from game_rl.vec_env.make_vec_env import make_training_env, training_workers
+from game_rl.vec_env.make_vec_env import make_training_env
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+from game_rl.vec_env.worker_count import training_workers
 from tests.vec_env.envs import RandomEpisodes
 
 Make = Callable[[int, int], HalvedVecEnv]
