@@ -7,7 +7,7 @@ import select
 import signal
 import time
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
@@ -25,6 +25,7 @@ StartMethod = Literal["forkserver", "spawn"]
 _START_TIMEOUT_S = 120.0  # imports from a cold network disk
 _LAST_CHANCE_S = 1.0  # after Ctrl-Z and fg every deadline has passed, and the answers come at once
 _LEAVE_TIMEOUT_S = 2.0  # for a worker to close its envs
+_STARTS = (Command.START, Command.BUILD)
 _DEATH_TIMEOUT_S = 1.0  # for the kernel to end a killed process and to say how
 
 # Imported once, by the forkserver, whose pages the workers share. Two workers with four Duels each:
@@ -41,7 +42,7 @@ class _Handle:
     envs: range
     process: BaseProcess
     connection: Connection
-    awaited: Command | None = Command.START  # its greeting
+    awaited: Command | None = None
 
     def __str__(self) -> str:
         envs = (
@@ -68,6 +69,8 @@ class WorkerPool:
         self._timeout_s = timeout_s
         self._poll = select.poll()
         self._watched: dict[int, tuple[_Handle, bool]] = {}  # by descriptor; True: tells the end
+        self._missing: set[int] = set()  # workers whose answer is awaited
+        self._patience_s = timeout_s
         self._handles: list[_Handle] = []
         self._closed_because = ""
         self._shut_down = weakref.finalize(self, _shut_down, self._handles, os.getpid())
@@ -104,7 +107,7 @@ class WorkerPool:
         for worker, request in requests.items():
             handle = self._handles[worker]
             message = pack(request)
-            handle.awaited = request.command
+            self._await(handle, request.command)
             try:
                 handle.connection.send_bytes(message)
                 if file_descriptor is not None:
@@ -121,20 +124,18 @@ class WorkerPool:
             GameRLError: an env raised one; its cause is the WorkerError with the traceback.
         """
         self.check_open()
-        missing = [handle for handle in self._handles if handle.awaited]
         results: dict[int, Any] = {}
-        timeout_s = self._patience_s(missing)
-        deadline = time.monotonic() + timeout_s
-        while missing:
+        deadline = time.monotonic() + self._patience_s
+        while self._missing:
             ready = self._ready(deadline)
             if not ready:
-                self.fail(_hang(missing, timeout_s))
+                missing = (self._handles[worker] for worker in sorted(self._missing))
+                self.fail(_hang(missing, self._patience_s))
             for handle, is_end in ready:
                 if is_end:
                     self._bury(handle)
                 else:
                     self._receive(handle, results)
-            missing = [handle for handle in missing if handle.awaited]
         return results
 
     def exchange(self, requests: Mapping[int, Request]) -> dict[int, Any]:
@@ -178,21 +179,29 @@ class WorkerPool:
             )
             process.start()
         handle = _Handle(number, envs, process, ours)
+        self._await(handle, Command.START)  # its greeting
         for descriptor, is_end in ((ours.fileno(), False), (process.sentinel, True)):
             self._watched[descriptor] = (handle, is_end)
             self._poll.register(descriptor, select.POLLIN)
         return handle
 
-    def _patience_s(self, handles: Collection[_Handle]) -> float:
-        if any(handle.awaited in (Command.START, Command.BUILD) for handle in handles):
-            return max(self._timeout_s, _START_TIMEOUT_S)
-        return self._timeout_s
+    def _await(self, handle: _Handle, command: Command) -> None:
+        handle.awaited = command
+        self._missing.add(handle.number)
+        is_start = command in _STARTS
+        self._patience_s = max(self._timeout_s, _START_TIMEOUT_S if is_start else 0)
+
+    def _await_no_more(self, handle: _Handle) -> None:
+        handle.awaited = None
+        self._missing.discard(handle.number)
 
     def _ready(self, deadline: float) -> list[tuple[_Handle, bool]]:
         """Workers with a message, then workers that ended (True): last words come first."""
-        ready = self._poll.poll(max(deadline - time.monotonic(), 0) * 1000)
-        ready = ready or self._poll.poll(min(self._timeout_s, _LAST_CHANCE_S) * 1000)
-        return sorted((self._watched[descriptor] for descriptor, _ in ready), key=itemgetter(1))
+        events = self._poll.poll(max(deadline - time.monotonic(), 0) * 1000)
+        events = events or self._poll.poll(min(self._timeout_s, _LAST_CHANCE_S) * 1000)
+        ready = [self._watched[descriptor] for descriptor, _ in events]
+        ready.sort(key=itemgetter(1))
+        return ready
 
     def _receive(self, handle: _Handle, results: dict[int, Any]) -> None:
         try:
@@ -200,7 +209,7 @@ class WorkerPool:
         except (EOFError, OSError):
             self._bury(handle)
             return
-        handle.awaited = None
+        self._await_no_more(handle)
         answer = unpack_answer(message)
         if isinstance(answer, Failure):
             self._raise(answer, handle)
@@ -210,7 +219,7 @@ class WorkerPool:
         if handle.number not in self.deaths:
             self.deaths[handle.number] = _death(handle)
             self._unwatch(handle)
-        handle.awaited = None
+        self._await_no_more(handle)
 
     def _unwatch(self, handle: _Handle) -> None:
         for descriptor in (handle.connection.fileno(), handle.process.sentinel):

@@ -148,8 +148,7 @@ class Workers:
 
 
 def _requests(workers: Sequence[int] | set[int], request_for: RequestFor) -> dict[int, Request]:
-    requests = {worker: request_for(worker) for worker in workers}
-    return {worker: request for worker, request in requests.items() if request is not None}
+    return {worker: request for worker in workers if (request := request_for(worker)) is not None}
 
 
 def _contiguous_blocks(n_envs: int, n_workers: int) -> list[range]:

@@ -10,6 +10,7 @@ from pyboy import PyBoy
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator
 from game_rl.emulator.rom import Rom, read_rom
 from game_rl.errors import EmulatorError
+from game_rl.games.definition import load_game
 from tests.emulator.roms import make_rom
 
 BATTERY, CLOCK, NO_BATTERY = 0x1B, 0x10, 0x00
@@ -73,6 +74,22 @@ def test_the_screen_has_four_shades_or_rgb(tmp_path: Path, emulator: PyBoyEmulat
     assert set(np.unique(emulator.screen())) <= {0, 85, 170, 255}
     with closing(PyBoyEmulator(rom_of(tmp_path, colour_flag=0x80), colour=True)) as colour:
         assert colour.is_colour
+
+
+@pytest.mark.parametrize("colour", [False, True])
+def test_the_screen_is_the_picture_that_pyboy_draws(colour: bool) -> None:
+    rom = load_game("duel").rom
+    four_shades = (0xFFFFFF, 0xAAAAAA, 0x555555, 0x000000)
+    oracle = PyBoy(
+        io.BytesIO(rom.data), window="null", cgb=colour, color_palette=four_shades, log_level=5
+    )
+    with closing(PyBoyEmulator(rom, colour=colour)) as emulator:
+        for frames in (1, 60, 40, 4, 4):
+            oracle.tick(frames, True, False)
+            emulator.tick(frames, render=True)
+            np.testing.assert_array_equal(emulator.screen(), oracle.screen.ndarray[:, :, :3])
+        assert len(np.unique(emulator.screen())) > 1
+    oracle.stop(save=False)
 
 
 def test_exactly_the_asked_buttons_are_held(emulator: PyBoyEmulator) -> None:
