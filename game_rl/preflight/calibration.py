@@ -10,7 +10,7 @@ MB = 10^6 bytes, proportional set size.
 from game_rl.resources import GIB, MIB
 
 # The training process with torch, SB3, TensorBoard and PyBoy imported and a first network made.
-MAIN_PROCESS_BYTES = 300_000_000
+MAIN_PROCESS_BYTES = 310_000_000
 # Code, threads and buffers of torch that the first update brings in.
 FIRST_UPDATE_BYTES = 50_000_000
 # What Python starts beside it for the workers: the forkserver, which holds the pages that they
@@ -19,7 +19,7 @@ FORKSERVER_BYTES = 60_000_000
 # Each process that runs emulators, in pages of its own.
 WORKER_BYTES = 13_000_000
 # Each emulator and its environment, without the ROM.
-EMULATOR_BYTES = 1_700_000
+EMULATOR_BYTES = 1_000_000
 
 # glibc gives blocks from this size up back to the system when they are freed; smaller ones stay
 # in the process, ready for use again (mallopt(3), M_MMAP_THRESHOLD, after it has grown by itself).
