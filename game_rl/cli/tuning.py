@@ -65,14 +65,17 @@ def _tune(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _progress(seconds: int) -> Iterator[Callable[[str], None]]:
-    """A bar that is as long as the time; nothing where there is no terminal."""
-    started = time.monotonic()
+    """A bar that is as long as the time, with what is tried now; lines where no terminal is."""
+    console, started = Console(stderr=True), time.monotonic()
+    if not console.is_terminal:
+        yield console.print
+        return
     columns = (
         BarColumn(),
         TimeElapsedColumn(),
         TextColumn("of about {task.total} s: {task.description}"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=seconds)
         yield lambda text: progress.update(
             task, description=text, completed=time.monotonic() - started

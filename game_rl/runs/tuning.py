@@ -217,7 +217,7 @@ class Tuning:
 
     def _measure(self, trial: Trial, seconds: float) -> VecStepTime:
         setting = trial.setting
-        self._tell(f"{setting.n_envs} envs in {setting.workers(self.cpus)} workers")
+        self._tell(f"n_envs={setting.n_envs}, n_workers={setting.workers(self.cpus)}")
         with ShortTraining(trial.config, self._game) as training:
             training.warm_up()
             rollouts: list[VecStepTime] = []

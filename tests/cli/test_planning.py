@@ -1,7 +1,11 @@
 """Preflight and tuning at the command line."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +13,7 @@ import pytest
 from game_rl.cli.main import main
 from tests.runs.conftest import TINY
 
+HANG_GUARD_S = 60
 Output = pytest.CaptureFixture[str]
 TOO_LARGE = [
     word
@@ -65,6 +70,25 @@ def test_tuning_a_run_prints_what_was_tried(config: Path, capsys: Output) -> Non
     assert lines[0].startswith("timesteps/s while collecting and over the whole run")
     assert lines[1].split()[:3] == ["n_envs", "workers", "n_steps"]
     assert any(re.match(r" +2 +1 +16 .*present", line) for line in lines)
+
+
+def test_ctrl_c_prints_the_best_so_far_and_ends_with_130(config: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "game_rl", "tune", "--config", str(config), "--seconds", "1000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    for _ in range(3):  # an update and the present setting are measured, and now another one
+        process.stderr.readline()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
+    printed, errors = process.communicate(timeout=HANG_GUARD_S)
+    assert process.returncode == 130
+    assert "present" in printed
+    assert "not tried" in printed
+    assert errors == "interrupted\n"
 
 
 @pytest.mark.parametrize(
