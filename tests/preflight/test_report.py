@@ -146,8 +146,8 @@ def test_a_measured_machine_tells_how_long_the_run_takes() -> None:
     lines = text_of(report, width=80).splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("speed"))
     assert lines[first] == "speed     about 794 timesteps/s, 21 min 1 s"
-    assert lines[first + 1].split() == (
-        "collecting 60% (network 20%, emulators 40%), updating 37%, evaluating 3%".split()
+    assert lines[first + 1].strip() == (
+        "collecting 60% (network 20%, emulators 40%), updating 37%, evaluating 3%"
     )
 
 

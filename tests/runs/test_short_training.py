@@ -69,8 +69,12 @@ def test_a_batch_that_takes_seconds_becomes_a_part_of_it_on_a_cpu_only() -> None
     assert on_gpu.algorithm.batch_size == 2_048
 
 
-def test_pieces_take_most_of_the_time_that_passes(make_config: MakeConfig) -> None:
-    config, n_threads = make_config(), torch.get_num_threads()
+@pytest.mark.parametrize("micro_batch_size", ["null", "8", "16"])
+def test_pieces_take_most_of_the_time_that_passes(
+    micro_batch_size: str, make_config: MakeConfig
+) -> None:
+    config = make_config("run", f"algorithm.micro_batch_size={micro_batch_size}")
+    n_threads = torch.get_num_threads()
     with ShortTraining(config, load_game(config.game)) as training:
         training.warm_up()
         times = [time.perf_counter()]
