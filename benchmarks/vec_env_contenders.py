@@ -1,0 +1,233 @@
+"""What `benchmarks.vec_env` compares; each one is a program that measures when it is told to.
+
+    python -c "from benchmarks.vec_env_contenders import main; main()" ours duel 8
+
+For each line on stdin, a number of seconds, it plays random actions for so long and writes its
+timesteps per second; it starts with a line that says what its workers weigh. (Not `python -m`:
+worker processes would import this module again, and torch with it.)
+"""
+
+import functools
+import hashlib
+import io
+import itertools
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from game_rl.config.schema import EnvConfig
+from game_rl.emulator.emulator import Button
+from game_rl.emulator.saved_state import unpack_state
+from game_rl.envs.make_env import make_emulator, make_env
+from game_rl.games.definition import Game, load_game
+from game_rl.games.start_states import make_start_state
+from game_rl.resources import effective_cpus, process_tree_pss_bytes, resident_bytes
+from tests.emulator.roms import make_rom
+
+_CONFIG = EnvConfig()
+_ACTIONS = 10_000  # drawn beforehand, then played again and again
+_RAW_EPISODE_TIMESTEPS = 250  # about as long as a fight with random buttons
+
+# Its program never halts the processor, which is the most work that a Game Boy can make.
+_BUSY_GAME = """\
+title: Busy
+rom: {{path: busy.gb, sha256: {sha256}}}
+hardware: dmg
+start_states: {{beginning: {{script: [{{wait: 90}}]}}}}
+actions: {{idle: [], left: [left], right: [right], a: [a], b: [b]}}
+variables: {{counter: {{address: 0xC000}}}}
+rewards: {{counted: {{variable: counter, on: increase, weight: 0.001}}}}
+"""
+
+
+def game_called(name: str, folder: Path) -> Game:
+    if name != "busy":
+        return load_game(name)
+    rom = make_rom(title=b"BUSY")
+    (folder / "busy.gb").write_bytes(rom)
+    sha256 = hashlib.sha256(rom).hexdigest()
+    (folder / "game.yaml").write_text(_BUSY_GAME.format(sha256=sha256))
+    return load_game(str(folder / "game.yaml"))
+
+
+@dataclass(frozen=True)
+class Contender:
+    """`play(seconds)` gives timesteps per second; `workers` are process ids."""
+
+    play: Callable[[float], float]
+    close: Callable[[], None]
+    workers: tuple[int, ...]
+
+
+def ours(game: Game, n_envs: int) -> Contender:
+    from game_rl.vec_env.make_vec_env import make_vec_env
+    from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+
+    vec_env = make_vec_env(_CONFIG, game, n_envs=n_envs, seed=0)
+    vec_env.reset()
+    assert isinstance(vec_env.unwrapped, SharedMemoryVecEnv)
+    workers = tuple(process.pid or 0 for process in vec_env.unwrapped.processes)
+    return Contender(_player(vec_env.step, vec_env.action_space, n_envs), vec_env.close, workers)
+
+
+def sb3(game: Game, n_envs: int) -> Contender:
+    from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack, VecMonitor
+
+    multiprocessing.set_forkserver_preload(["stable_baselines3.common.vec_env"])  # starts sooner
+    subproc = SubprocVecEnv([functools.partial(make_env, _CONFIG, game)] * n_envs)
+    vec_env = VecFrameStack(VecMonitor(subproc), _CONFIG.frame_stack, channels_order="first")
+    vec_env.seed(0)
+    vec_env.reset()
+    workers = tuple(process.pid or 0 for process in subproc.processes)
+    return Contender(_player(vec_env.step, vec_env.action_space, n_envs), vec_env.close, workers)
+
+
+def gymnasium(game: Game, n_envs: int) -> Contender:
+    """Stacks by Gymnasium's own wrapper, in its workers."""
+
+    def stacked() -> gym.Env[Any, Any]:
+        env = make_env(_CONFIG, game)
+        return gym.wrappers.FrameStackObservation(env, _CONFIG.frame_stack, padding_type="zero")
+
+    vec_env = gym.vector.AsyncVectorEnv([stacked] * n_envs, shared_memory=True)
+    vec_env.reset(seed=0)
+    workers = tuple(process.pid or 0 for process in vec_env.processes)
+    space = vec_env.single_action_space
+    return Contender(_player(vec_env.step, space, n_envs), vec_env.close, workers)
+
+
+def raw(game: Game, n_envs: int, *, count_loads: bool = False) -> Contender:
+    """The limit: `PyBoy.tick` alone, on all cores, as many emulators as there are envs."""
+    cores = effective_cpus()
+    pipes = [multiprocessing.Pipe() for _ in range(cores)]
+    processes = []
+    for core, (_, theirs) in enumerate(pipes):
+        n_emulators = max(1, n_envs // cores)
+        process = multiprocessing.Process(
+            target=_tick_raw,
+            args=(theirs, game, n_emulators, core, count_loads),
+            daemon=True,
+        )
+        process.start()
+        processes.append(process)
+
+    def play(seconds: float) -> float:
+        for ours, _ in pipes:
+            ours.send(seconds)
+        return float(sum(ours.recv() for ours, _ in pipes))
+
+    def close() -> None:
+        for process in processes:
+            process.kill()
+
+    return Contender(play, close, tuple(process.pid or 0 for process in processes))
+
+
+CONTENDERS: dict[str, Callable[[Game, int], Contender]] = {
+    "raw": raw,
+    "raw+loads": functools.partial(raw, count_loads=True),
+    "ours": ours,
+    "sb3": sb3,
+    "gymnasium": gymnasium,
+}
+
+
+def _player(
+    step: Callable[[Any], object], action_space: gym.Space[Any], n_envs: int
+) -> Callable[[float], float]:
+    n_actions = int(getattr(action_space, "n"))  # noqa: B009 - Discrete, to mypy any space
+    drawn = np.random.default_rng(0).integers(n_actions, size=(_ACTIONS, n_envs))
+    actions = itertools.cycle(drawn)
+
+    def play(seconds: float) -> float:
+        started, vec_steps = time.perf_counter(), 0
+        while (elapsed := time.perf_counter() - started) < seconds:
+            step(next(actions))
+            vec_steps += 1
+        return vec_steps * n_envs / elapsed
+
+    return play
+
+
+def _tick_raw(
+    connection: Connection, game: Game, n_emulators: int, seed: int, count_loads: bool
+) -> None:
+    """Ticks per second of one process, for as many seconds as each message says."""
+    start_state = _raw_start_state(game)
+    emulators = [_RawEmulator(game) for _ in range(n_emulators)]
+    actions = tuple(frozenset(buttons) for buttons in game.definition.actions.values())
+    drawn = np.random.default_rng(seed).integers(len(actions), size=_ACTIONS).tolist()
+    next_action = itertools.cycle(drawn).__next__
+    age = _RAW_EPISODE_TIMESTEPS
+    while True:
+        seconds = connection.recv()
+        measured_s, n_ticks = 0.0, 0
+        while measured_s < seconds:
+            if age == _RAW_EPISODE_TIMESTEPS:
+                started, age = time.perf_counter(), 0
+                for emulator in emulators:
+                    emulator.load(start_state)
+                measured_s += count_loads * (time.perf_counter() - started)
+            started = time.perf_counter()
+            for emulator in emulators:
+                emulator.tick(actions[next_action()])
+            measured_s += time.perf_counter() - started
+            age += 1
+            n_ticks += n_emulators
+        connection.send(n_ticks / measured_s)
+
+
+class _RawEmulator:
+    def __init__(self, game: Game) -> None:
+        from pyboy import PyBoy  # not above: it warns unless game_rl has imported it before
+
+        rom = io.BytesIO(game.rom.data)
+        self._pyboy = PyBoy(
+            rom, window="null", sound_emulated=False, no_input=True, cgb=False, log_level=5
+        )
+        self._held: frozenset[Button] = frozenset()
+
+    def load(self, state: bytes) -> None:
+        self._pyboy.load_state(io.BytesIO(state))
+
+    def tick(self, buttons: frozenset[Button]) -> None:
+        for button in buttons - self._held:
+            self._pyboy.button_press(button)
+        for button in self._held - buttons:
+            self._pyboy.button_release(button)
+        self._held = buttons
+        self._pyboy.tick(_CONFIG.frame_skip, True, False)
+
+
+def _raw_start_state(game: Game) -> bytes:
+    """PyBoy's own state of the game's first start state."""
+    name, spec = next(iter(game.definition.start_states.items()))
+    with closing(make_emulator(game)) as emulator:
+        packed = make_start_state(
+            emulator, name, spec, power_on=emulator.save_state(), folder=game.folder
+        )
+    return unpack_state(packed, rom_sha256=game.rom.sha256, is_colour=False)
+
+
+def main() -> None:
+    name, game_name, n_envs = sys.argv[1:]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        contender = CONTENDERS[name](game_called(game_name, folder), int(n_envs))
+        stack.callback(contender.close)
+        contender.play(0.3)  # warm up
+        memory = [(process_tree_pss_bytes(p), resident_bytes(p)[0]) for p in contender.workers]
+        print(json.dumps(memory), flush=True)
+        for line in sys.stdin:
+            print(contender.play(float(line)), flush=True)
