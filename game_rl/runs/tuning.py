@@ -8,7 +8,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import DoesNotFitError
 from game_rl.games.definition import Game
 from game_rl.preflight.arithmetic import training_arithmetic
-from game_rl.preflight.facts import run_facts
+from game_rl.preflight.probe import probe_episodes
 from game_rl.preflight.report import preflight
 from game_rl.preflight.speed import MeasuredSpeed, SpeedForecast, forecast_speed
 from game_rl.preflight.verdict import Verdict
@@ -100,6 +100,7 @@ class Tuning:
         self._seconds = seconds
         self._tell: Callable[[str], None] = lambda _: None
         self._scale = min(1.0, seconds / _SHORT_S)  # of what each measurement takes
+        self._episode_timesteps = 0.0  # until a probe has told
         self.measured: MeasuredSpeed | None = None
         self.present = self._trial(setting_of(config))
         self.trials = [self.present]
@@ -127,6 +128,7 @@ class Tuning:
                 "no number of envs makes the run fit this machine; see what does: game-rl preflight"
             )
         self._tell("training in small, to measure an update")
+        self._episode_timesteps = probe_episodes(self._config, self._game).mean
         self.measured = measure_speed(
             fitting[0].config, self._game, training_s=self._scale * TRAINING_S
         )
@@ -162,12 +164,11 @@ class Tuning:
             emulation_s=trial.vec_step.emulation_s,
             inference_s=trial.vec_step.inference_s,
         )
-        facts = run_facts(trial.config, self._game, self._machine)
         return forecast_speed(
             trial.config,
             training_arithmetic(trial.config),
             changed,
-            episode_timesteps=facts.episode_timesteps,
+            episode_timesteps=self._episode_timesteps,
         )
 
     def _is_clearly_faster(self, trial: Trial) -> bool:
