@@ -52,7 +52,8 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
 
     collect: the rollout buffer fills, a page at a time.
     update: a gradient step, on the CPU; the packed minibatch alone if the network is on a GPU.
-    recording: pictures of the clip when the training is closed.
+    recording: pictures of the clip when the training is closed, and the best policy, which plays;
+        the network that was trained is still there, garbage that nobody collected.
 
     Large blocks go back to the system when they are freed, small ones stay with the process, and
     so do the holes between them (`calibration`).
@@ -71,7 +72,7 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
         phases=(
             Phase("collect", (*training, _frames_in_flight(config, facts), _kept(heap))),
             Phase("update", (*training, step, _kept(spare))),
-            Phase("recording", (*always[:2], *network, _kept(top), _recording(config, facts))),
+            Phase("recording", (*always[:2], *network, *_recording(config, facts), _kept(top))),
         )
     )
 
@@ -205,9 +206,13 @@ def n_pictures(config: RunConfig, facts: RunFacts) -> int:
     return timesteps * (frame_skip // picture_frames(frame_skip))
 
 
-def _recording(config: RunConfig, facts: RunFacts) -> Part:
-    size = n_pictures(config, facts) * calibration.RECORDED_PICTURE_BYTES
-    return Part("pictures of the clip", size)
+def _recording(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
+    weights = network_of(config, facts).weights_bytes
+    pictures = n_pictures(config, facts) * calibration.RECORDED_PICTURE_BYTES
+    return (
+        Part("policy that plays", 2 * weights),  # its own, and those of the file
+        Part("pictures of the clip", pictures),
+    )
 
 
 def _large(blocks: Iterable[int]) -> int:

@@ -16,6 +16,8 @@ from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import Phase
 from game_rl.preflight.memory import (
     frame_format_of,
+    n_pictures,
+    network_of,
     ram_footprint,
     rollout_buffer_bytes,
     unpack_blocks,
@@ -183,3 +185,13 @@ def test_more_of_anything_takes_no_less_memory_than_the_allocator_may_give_back(
     for change in more:
         grown = ram_footprint(make_config(**(base | change)), facts).peak.bytes
         assert grown >= peak - calibration.ALLOCATOR_THRESHOLD_BYTES
+
+
+@pytest.mark.parametrize("facts", [FACTS, ON_GPU])
+def test_recording_holds_a_second_policy_and_every_picture(facts: RunFacts) -> None:
+    none, one = (make_config(recording={"episodes": episodes}) for episodes in (0, 1))
+    without, recording = (
+        phase(ram_footprint(config, facts).phases, "recording") for config in (none, one)
+    )
+    assert part(recording, "policy that plays") == 2 * network_of(one, facts).weights_bytes
+    assert recording.bytes - without.bytes == n_pictures(one, facts) * 184_320
