@@ -25,7 +25,7 @@ from game_rl.envs.make_env import make_frame_format
 from game_rl.games.definition import load_game
 from game_rl.resources import effective_cpus
 from game_rl.run_dir import RunDir
-from game_rl.vec_env.make_vec_env import make_vec_env
+from game_rl.vec_env.make_vec_env import make_training_env
 
 CONFIG = Path(__file__).with_name("duel.yaml")
 
@@ -39,7 +39,7 @@ def train(config: RunConfig, run_dir: RunDir) -> UpdateClock:
         GameMetricsCallback(),
     ]
     game = load_game(config.game)
-    env = make_vec_env(config.env, game, n_envs=config.env.n_envs, seed=config.seed)
+    env = make_training_env(config.env, game, seed=config.seed)
     with closing(env):
         packing = make_frame_format(config.env.observation, game).packing
         model = make_algorithm(config, env, run_dir, packing=packing, stream="algorithm")
