@@ -40,7 +40,7 @@ WORKS = {
 PEERS = ("plain", "ours", "ours-micro")
 _HEADER = (
     f"{'':<15} {'':<10} | {'peak PSS':>11} {'plain / it':>10} | "
-    f"{'workers':>7} {'PSS each':>9} {'RSS each':>9} | minutes"
+    f"{'workers':>7} {'most PSS':>9} {'most RSS':>9} | minutes"
 )
 
 
@@ -51,13 +51,13 @@ class Memory:
     Attributes:
         peak_bytes: the highest PSS of the process tree.
         workers: how many processes hold emulators.
-        worker_pss_bytes, worker_rss_bytes: the mean over the workers, when it was highest.
+        worker_pss_bytes, worker_rss_bytes: the largest worker's.
     """
 
     peak_bytes: int
     workers: int
-    worker_pss_bytes: float
-    worker_rss_bytes: float
+    worker_pss_bytes: int
+    worker_rss_bytes: int
     minutes: float
 
 
@@ -67,16 +67,15 @@ class WorkerWatch:
     def __init__(self, pid: int) -> None:
         self._root = psutil.Process(pid)
         self.count = 0
-        self.pss_bytes = 0.0
-        self.rss_bytes = 0.0
+        self.pss_bytes = 0
+        self.rss_bytes = 0
 
     def look(self) -> None:
         with suppress(psutil.Error):  # they come and go
             found = [worker.memory_full_info() for worker in self._workers()]
-            if found:
-                self.count = max(self.count, len(found))
-                self.pss_bytes = max(self.pss_bytes, sum(m.pss for m in found) / len(found))
-                self.rss_bytes = max(self.rss_bytes, sum(m.rss for m in found) / len(found))
+            self.count = max(self.count, len(found))
+            self.pss_bytes = max(self.pss_bytes, *(memory.pss for memory in found), 0)
+            self.rss_bytes = max(self.rss_bytes, *(memory.rss for memory in found), 0)
 
     def _workers(self) -> list[psutil.Process]:
         return [
@@ -157,7 +156,7 @@ def main() -> None:
     for name in options.only:
         work = scaled(WORKS[name], options.scale)
         plain = None
-        for peer in options.peers:
+        for peer in (peer for peer in PEERS if peer in options.peers):
             with tempfile.TemporaryDirectory() as folder:
                 micro = min(options.micro_batch_size, work.batch_size)
                 run_dir = Path(folder) / "run"
