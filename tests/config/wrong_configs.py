@@ -291,6 +291,11 @@ _VALUES = (
 
 _DISAGREEMENTS = (
     WrongConfig(
+        "micro batch larger than the batch",
+        _with("algorithm:\n  batch_size: 64\n  micro_batch_size: 65\n"),
+        ("line 6", "algorithm.micro_batch_size: 65 is more than batch_size, 64", "at most 64"),
+    ),
+    WrongConfig(
         "a batch that does not divide",
         _with("env: {n_envs: 8}\nalgorithm:\n  n_steps: 256\n  batch_size: 300\n"),
         ("line 7", "algorithm.batch_size: 300 does not divide", "256 x 8 = 2,048", "256 or 512"),
