@@ -24,6 +24,7 @@ from game_rl.config.schema import RunConfig, nearest_divisors
 from game_rl.envs.make_env import make_frame_format
 from game_rl.games.definition import Game
 from game_rl.preflight.arithmetic import training_arithmetic
+from game_rl.pss_sampler import PssSampler
 from game_rl.resources import effective_cpus
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
@@ -33,7 +34,7 @@ from game_rl.vec_env.make_vec_env import make_training_env
 # what happens once in them does not weigh too much.
 _ROLLOUT_TIMESTEPS = 1_024
 _GRADIENT_STEPS = 8
-_MOST_BATCHES = 4  # of the largest size, in a rollout
+_LEARNED_BATCHES = 4  # of the largest size; what an update goes through if it has so many epochs
 _WARM_UP_VEC_STEPS = 10
 _LEARNING_RATE = 1e-9  # takes as long as another, and cannot diverge
 # Observations of a gradient step in bytes. A CPU takes about a second for so many, and for more of
@@ -81,6 +82,7 @@ class ShortTraining:
         seed = seed_for(config.seed, "speed_probe")
         with ExitStack() as stack:
             stack.enter_context(torch_threads(effective_cpus()))
+            stack.enter_context(PssSampler())  # it takes its part of a run's time
             self._vec_env = make_training_env(config.env, game, seed=seed)
             stack.enter_context(closing(self._vec_env))
             short = shortened(
@@ -152,12 +154,14 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
     if batch * observation_bytes > largest:
         batch = nearest_divisors(largest // observation_bytes + 1, batch)[0]
     whole = lcm(batch, config.env.n_envs)
-    wanted = min(_ROLLOUT_TIMESTEPS, _MOST_BATCHES * largest // observation_bytes)
+    learned = _LEARNED_BATCHES * largest // observation_bytes
+    wanted = min(_ROLLOUT_TIMESTEPS, learned)
     rollout = min(config.rollout_timesteps, -(-wanted // whole) * whole)
+    n_epochs = max(learned // rollout, -(-_GRADIENT_STEPS * batch // rollout))
     changes = {
         "n_steps": rollout // config.env.n_envs,
         "batch_size": batch,
-        "n_epochs": min(algorithm.n_epochs, -(-_GRADIENT_STEPS * batch // rollout)),
+        "n_epochs": min(algorithm.n_epochs, n_epochs),
         "target_kl": None,
         "learning_rate": _LEARNING_RATE,
     }
