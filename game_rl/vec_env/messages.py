@@ -3,11 +3,14 @@
 One message each way for each command, however many envs the worker has. A request is a pickled
 `Request`; its answer is a pickled `Reply`, or a `Failure`, after which the worker leaves. What
 every step moves (observations, actions, rewards) goes through `SharedArrays`, so that the messages
-of a usual step are empty: "step" one way, "nothing to say" the other.
+of a usual step are empty: "step" one way, "nothing to say" the other. On the wire a message has its
+length before it; `multiprocessing.Connection` would do the same in three times the time.
 """
 
 import enum
+import os
 import pickle
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
@@ -16,6 +19,8 @@ from typing import Any
 from gymnasium import spaces
 
 from game_rl.errors import GameRLError
+
+_LENGTH = struct.Struct("=Q")
 
 
 class Command(enum.Enum):
@@ -94,3 +99,27 @@ def unpack_request(message: bytes) -> Request:
 def unpack_answer(message: bytes) -> Reply | Failure:
     answer: Reply | Failure = pickle.loads(message) if message else NOTHING_TO_SAY  # noqa: S301
     return answer
+
+
+def send(descriptor: int, message: bytes) -> None:
+    """Write to a socket; OSError if the other end is closed."""
+    unsent = _LENGTH.pack(len(message)) + message
+    while unsent:
+        unsent = unsent[os.write(descriptor, unsent) :]
+
+
+def receive(descriptor: int) -> bytes:
+    """Read from a socket; OSError or EOFError if the other end is closed."""
+    (length,) = _LENGTH.unpack(_read(descriptor, _LENGTH.size))
+    return _read(descriptor, length) if length else b""
+
+
+def _read(descriptor: int, n_bytes: int) -> bytes:
+    parts = []
+    while n_bytes:
+        part = os.read(descriptor, n_bytes)
+        if not part:
+            raise EOFError
+        parts.append(part)
+        n_bytes -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)

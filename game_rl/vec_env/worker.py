@@ -34,6 +34,8 @@ from game_rl.vec_env.messages import (
     Spaces,
     StepReport,
     pack,
+    receive,
+    send,
     unpack_request,
 )
 from game_rl.vec_env.shared_arrays import SharedArrays
@@ -53,16 +55,17 @@ def run_worker(connection: Connection, first_env: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     worker = _Worker(connection, first_env)
+    socket = connection.fileno()
     poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
+    poll.register(socket, select.POLLIN)
     message, failed = pack(NOTHING_TO_SAY), False
     waits_are_short = False
     try:
         while not failed:
-            connection.send_bytes(message)
+            send(socket, message)
             waits_are_short = _wait(poll, awake=waits_are_short)
-            message, failed = worker.answer(connection.recv_bytes())
-        connection.send_bytes(message)  # the Failure
+            message, failed = worker.answer(receive(socket))
+        send(socket, message)  # the Failure
     except (EOFError, OSError):
         pass  # the parent closed the pipe
     finally:
@@ -96,7 +99,7 @@ class _Worker:
         self._first_env = first_env
         self._envs: list[Env] = []
         self._numbers = range(first_env, first_env)
-        self._arrays: SharedArrays | None = None
+        self._arrays: SharedArrays  # from ATTACH on
         self._current_env: int | None = None
         self._per_env: dict[Command, Callable[..., Any]] = {
             Command.RESET: self._reset,
@@ -177,10 +180,6 @@ class _Worker:
     def _env(self, number: int) -> Env:
         return self._envs[number - self._first_env]
 
-    def _shared(self) -> SharedArrays:
-        assert self._arrays is not None
-        return self._arrays
-
     def _reset(
         self, number: int, seeds: dict[int, int | None], options: dict[int, Any]
     ) -> dict[str, Any]:
@@ -194,7 +193,7 @@ class _Worker:
 
         The stored observation is then the first of the next episode.
         """
-        arrays = self._shared()
+        arrays = self._arrays
         env = self._env(number)
         observation, reward, terminated, truncated, info = env.step(arrays.actions[number].copy())
         if not math.isfinite(reward):
@@ -212,8 +211,7 @@ class _Worker:
 
     def _store(self, number: int, observation: object) -> None:
         """Copy into the shared row; NumPy alone would broadcast and cast without a word."""
-        arrays = self._shared()
-        place = arrays.observations[arrays.row[0], number]
+        place = self._arrays.observations[self._arrays.row[0], number]
         array = np.asarray(observation)
         if array.shape != place.shape or array.dtype != place.dtype:
             raise ValueError(

@@ -8,16 +8,14 @@ import signal
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import send_handle
-from operator import itemgetter
 from typing import Any, Literal, NoReturn
 
 from game_rl.errors import WorkerError
-from game_rl.vec_env.messages import Command, Failure, Request, pack, unpack_answer
+from game_rl.vec_env.messages import Command, Failure, Request, pack, receive, send, unpack_answer
 from game_rl.vec_env.worker import run_worker
 
 StartMethod = Literal["forkserver", "spawn"]
@@ -25,7 +23,6 @@ StartMethod = Literal["forkserver", "spawn"]
 _START_TIMEOUT_S = 120.0  # imports from a cold network disk
 _LAST_CHANCE_S = 1.0  # after Ctrl-Z and fg every deadline has passed, and the answers come at once
 _LEAVE_TIMEOUT_S = 2.0  # for a worker to close its envs
-_STARTS = (Command.START, Command.BUILD)
 _DEATH_TIMEOUT_S = 1.0  # for the kernel to end a killed process and to say how
 
 # Imported once, by the forkserver, whose pages the workers share. Two workers with four Duels each:
@@ -34,15 +31,38 @@ _PRELOAD = ["game_rl.vec_env.worker", "game_rl.envs.make_env"]
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-@dataclass(eq=False)
 class _Handle:
     """One worker; `awaited` is the command that it has not answered yet."""
 
-    number: int
-    envs: range
-    process: BaseProcess
-    connection: Connection
-    awaited: Command | None = None
+    def __init__(
+        self, number: int, envs: range, process: BaseProcess, connection: Connection
+    ) -> None:
+        self.number = number
+        self.envs = envs
+        self.process = process
+        self.connection = connection
+        self.descriptor = connection.fileno()
+        self.awaited: Command | None = Command.START  # its greeting
+        self._poll = select.poll()
+        self._poll.register(self.descriptor, select.POLLIN)
+        self._poll.register(process.sentinel, select.POLLIN)
+
+    def is_heard(self) -> bool:
+        """Whether there is a message, or the process has ended."""
+        return bool(self._poll.poll(0))
+
+    def receive(self, timeout_s: float) -> bytes | None:
+        """The next message, None if there is none in time.
+
+        Raises:
+            EOFError, OSError: the process has ended, and all that it had to say was received.
+        """
+        events = self._poll.poll(timeout_s * 1000)  # in the order of `register`
+        if not events:
+            return None
+        if events[0][0] != self.descriptor:
+            raise EOFError
+        return receive(self.descriptor)
 
     def __str__(self) -> str:
         envs = (
@@ -67,9 +87,6 @@ class WorkerPool:
     ) -> None:
         self.deaths: dict[int, WorkerError] = {}
         self._timeout_s = timeout_s
-        self._poll = select.poll()
-        self._watched: dict[int, tuple[_Handle, bool]] = {}  # by descriptor; True: tells the end
-        self._missing: set[int] = set()  # workers whose answer is awaited
         self._patience_s = timeout_s
         self._handles: list[_Handle] = []
         self._closed_because = ""
@@ -104,12 +121,16 @@ class WorkerPool:
             WorkerError: as `collect`.
         """
         self.collect()
+        takes_long = any(request.command is Command.BUILD for request in requests.values())
+        self._patience_s = max(self._timeout_s, _START_TIMEOUT_S if takes_long else 0)
         for worker, request in requests.items():
+            if worker in self.deaths:
+                continue
             handle = self._handles[worker]
             message = pack(request)
-            self._await(handle, request.command)
+            handle.awaited = request.command
             try:
-                handle.connection.send_bytes(message)
+                send(handle.descriptor, message)
                 if file_descriptor is not None:
                     assert handle.process.pid is not None
                     send_handle(handle.connection, file_descriptor, handle.process.pid)
@@ -124,18 +145,11 @@ class WorkerPool:
             GameRLError: an env raised one; its cause is the WorkerError with the traceback.
         """
         self.check_open()
-        results: dict[int, Any] = {}
         deadline = time.monotonic() + self._patience_s
-        while self._missing:
-            ready = self._ready(deadline)
-            if not ready:
-                missing = (self._handles[worker] for worker in sorted(self._missing))
-                self.fail(_hang(missing, self._patience_s))
-            for handle, is_end in ready:
-                if is_end:
-                    self._bury(handle)
-                else:
-                    self._receive(handle, results)
+        results: dict[int, Any] = {}
+        for handle in self._handles:
+            if handle.awaited:
+                self._collect_from(handle, deadline, results)
         return results
 
     def exchange(self, requests: Mapping[int, Request]) -> dict[int, Any]:
@@ -178,53 +192,29 @@ class WorkerPool:
                 daemon=True,
             )
             process.start()
-        handle = _Handle(number, envs, process, ours)
-        self._await(handle, Command.START)  # its greeting
-        for descriptor, is_end in ((ours.fileno(), False), (process.sentinel, True)):
-            self._watched[descriptor] = (handle, is_end)
-            self._poll.register(descriptor, select.POLLIN)
-        return handle
+        self._patience_s = max(self._timeout_s, _START_TIMEOUT_S)
+        return _Handle(number, envs, process, ours)
 
-    def _await(self, handle: _Handle, command: Command) -> None:
-        handle.awaited = command
-        self._missing.add(handle.number)
-        is_start = command in _STARTS
-        self._patience_s = max(self._timeout_s, _START_TIMEOUT_S if is_start else 0)
-
-    def _await_no_more(self, handle: _Handle) -> None:
-        handle.awaited = None
-        self._missing.discard(handle.number)
-
-    def _ready(self, deadline: float) -> list[tuple[_Handle, bool]]:
-        """Workers with a message, then workers that ended (True): last words come first."""
-        events = self._poll.poll(max(deadline - time.monotonic(), 0) * 1000)
-        events = events or self._poll.poll(min(self._timeout_s, _LAST_CHANCE_S) * 1000)
-        ready = [self._watched[descriptor] for descriptor, _ in events]
-        ready.sort(key=itemgetter(1))
-        return ready
-
-    def _receive(self, handle: _Handle, results: dict[int, Any]) -> None:
+    def _collect_from(self, handle: _Handle, deadline: float, results: dict[int, Any]) -> None:
         try:
-            message = handle.connection.recv_bytes()
+            message = handle.receive(max(deadline - time.monotonic(), 0))
+            if message is None:
+                message = handle.receive(min(self._timeout_s, _LAST_CHANCE_S))
         except (EOFError, OSError):
             self._bury(handle)
             return
-        self._await_no_more(handle)
+        if message is None:
+            silent = [h for h in self._handles if h.awaited and not h.is_heard()]
+            self.fail(_hang(silent or [handle], self._patience_s))
+        handle.awaited = None
         answer = unpack_answer(message)
         if isinstance(answer, Failure):
             self._raise(answer, handle)
         results[handle.number] = answer.result
 
     def _bury(self, handle: _Handle) -> None:
-        if handle.number not in self.deaths:
-            self.deaths[handle.number] = _death(handle)
-            self._unwatch(handle)
-        self._await_no_more(handle)
-
-    def _unwatch(self, handle: _Handle) -> None:
-        for descriptor in (handle.connection.fileno(), handle.process.sentinel):
-            self._poll.unregister(descriptor)
-            del self._watched[descriptor]
+        self.deaths[handle.number] = _death(handle)
+        handle.awaited = None
         handle.connection.close()
 
     def _raise(self, failure: Failure, handle: _Handle) -> NoReturn:
