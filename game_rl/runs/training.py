@@ -18,6 +18,7 @@ from game_rl.callbacks.checkpoint import checkpoint_bytes, newest_valid_checkpoi
 from game_rl.callbacks.evaluation import Evaluation, forget_evaluations_after
 from game_rl.callbacks.make_callbacks import Callbacks, make_callbacks
 from game_rl.callbacks.non_finite import check_finite
+from game_rl.callbacks.torch_threads import torch_threads
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
@@ -31,7 +32,7 @@ from game_rl.preflight.report import (
     render_report,
 )
 from game_rl.pss_sampler import PssSampler
-from game_rl.resources import detect_machine
+from game_rl.resources import detect_machine, effective_cpus
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.runs.evaluation import evaluate_run
 from game_rl.runs.policy import TrainedRun, check_rom, open_run, open_trained_run
@@ -153,6 +154,8 @@ def _learn(
 ) -> None:
     """Train up to `total_timesteps`; everything that it starts is closed when it returns."""
     with ExitStack() as stack:
+        # the first weights, too, depend on how many threads compute them
+        stack.enter_context(torch_threads(effective_cpus()))
         vec_env = stack.enter_context(closing(_training_env(config, game)))
         evaluation_env = stack.enter_context(closing(_evaluation_env(config, game)))
         packing = make_frame_format(config.env.observation, game).packing

@@ -142,11 +142,12 @@ def test_what_does_not_fit_is_refused_and_leaves_no_directory(make_config: MakeC
     config = make_config(
         "huge",
         "env.observation.size=full",
+        "env.n_envs=64",
         "algorithm.n_steps=1_000_000",
         "algorithm.batch_size=1000",
         "total_timesteps=100_000_000",
-        "evaluation.every_timesteps=50_000_000",
-        "checkpoints.every_timesteps=50_000_000",
+        "evaluation.every_timesteps=100_000_000",
+        "checkpoints.every_timesteps=100_000_000",
     )
     with pytest.raises(DoesNotFitError, match="--force"):
         start(config)
