@@ -8,16 +8,30 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
+from pydantic import JsonValue
 
+from game_rl.config.saved import Blob, Saved
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
 from game_rl.envs.frames import FrameFormat
 from game_rl.envs.start_state_cache import StartStateCache
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game, unknown_name
-from game_rl.games.rewards import EpisodeReward
+from game_rl.games.rewards import EpisodeReward, RewardState
 from game_rl.games.variables import Variable
 
 Observation = NDArray[np.uint8]
+
+
+class EnvState(Saved):
+    """Everything in which an env differs from a new one of the same game and settings."""
+
+    emulator: Blob
+    random: dict[str, JsonValue]
+    """State of the env's numpy bit generator."""
+    reward: RewardState
+    start_state: str
+    timesteps: int
+    running: bool
 
 
 class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
@@ -123,6 +137,34 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def render(self) -> NDArray[np.uint8]:
         """The whole screen with all that the observation leaves out, uint8 [144, 160, 3]."""
         return self._emulator.screen().copy()
+
+    def save_state(self) -> EnvState:
+        """The env between two timesteps; with the same actions it goes on from there as it did.
+
+        Raises:
+            GameFileError: the game's own reward class cannot be saved.
+        """
+        return EnvState(
+            emulator=self._emulator.save_state(),
+            random=dict(self.np_random.bit_generator.state),
+            reward=self._reward.save_state(),
+            start_state=self._start_state,
+            timesteps=self._timesteps,
+            running=self._running,
+        )
+
+    def load_state(self, state: EnvState) -> None:
+        """Go on from `state`, of an env of the same game and settings.
+
+        Raises:
+            EmulatorError: the emulator's state is damaged, or of another game or version.
+        """
+        self._emulator.load_state(state.emulator)
+        self.np_random.bit_generator.state = dict(state.random)
+        self._reward.load_state(state.reward)
+        self._start_state = state.start_state
+        self._timesteps = state.timesteps
+        self._running = state.running
 
     def read_variables(self) -> dict[str, int]:
         """The game's variables now, by name."""

@@ -3,11 +3,14 @@
 import hashlib
 import importlib
 import importlib.util
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol
+
+from pydantic import JsonValue
 
 from game_rl.errors import GameFileError
 
@@ -16,7 +19,12 @@ CUSTOM_TERM = "custom"
 
 
 class CustomReward(Protocol):
-    """One object an env, made without arguments; `variables` are game.yaml's, by name."""
+    """One object an env, made without arguments; `variables` are game.yaml's, by name.
+
+    A checkpoint keeps the object's attributes, if they are plain data (numbers, texts, lists,
+    dicts with text keys). A class with others has two more methods: `save_state(self)` returns
+    plain data, and `load_state(self, state)` takes it back.
+    """
 
     def reset(self, variables: Mapping[str, int]) -> None:
         """An episode begins."""
@@ -25,7 +33,15 @@ class CustomReward(Protocol):
         """The reward of one timestep, or several named ones."""
 
 
-def load_custom_reward(reference: str, folder: Path) -> CustomReward:
+class GameReward(CustomReward, Protocol):
+    """A custom reward that can be saved; what it raises is a GameFileError."""
+
+    def save_state(self) -> JsonValue: ...
+
+    def load_state(self, state: JsonValue) -> None: ...
+
+
+def load_custom_reward(reference: str, folder: Path) -> GameReward:
     """A new object of the class `module:Class`; `module` is a .py in `folder`, or importable.
 
     Raises:
@@ -54,6 +70,7 @@ class _Checked:
 
     def __init__(self, reward: object, reference: str) -> None:
         self._reference = reference
+        self._reward = reward
         for method in ("reset", "step"):
             if not callable(getattr(reward, method, None)):
                 raise GameFileError(
@@ -78,10 +95,41 @@ class _Checked:
         except Exception as error:
             raise self._failure("step", error) from error
 
-    def _failure(self, method: str, error: Exception) -> GameFileError:
+    def save_state(self) -> JsonValue:
+        save = getattr(self._reward, "save_state", None)
+        try:
+            state: JsonValue = dict(vars(self._reward)) if save is None else save()
+            copy: JsonValue = json.loads(json.dumps(state, allow_nan=False))
+        except Exception as error:
+            raise self._unsaved(f"{type(error).__name__}: {error}") from error
+        if copy != state:
+            raise self._unsaved("JSON changes it (a tuple, or a key that is no text)")
+        return copy
+
+    def load_state(self, state: JsonValue) -> None:
+        load = getattr(self._reward, "load_state", None)
+        try:
+            if load is not None:
+                load(state)
+            else:
+                assert isinstance(state, dict)
+                vars(self._reward).clear()
+                vars(self._reward).update(state)
+        except Exception as error:
+            raise self._failure("load_state", error) from error
+
+    def _unsaved(self, why: str) -> GameFileError:
         return GameFileError(
-            f"{self._reference}.{method} failed with {type(error).__name__}: {error}; "
-            "`step` returns a number or a mapping of term to number"
+            f"what {self._reference} keeps between timesteps cannot be saved in a checkpoint: "
+            f"{why}; keep plain data only (numbers, texts, lists, dicts with text keys), or give "
+            "the class `save_state(self)`, which returns plain data, and `load_state(self, state)`"
+        )
+
+    def _failure(self, method: str, error: Exception) -> GameFileError:
+        hint = "; `step` returns a number or a mapping of term to number"
+        return GameFileError(
+            f"{self._reference}.{method} failed with {type(error).__name__}: {error}"
+            + (hint if method == "step" else "")
         )
 
 

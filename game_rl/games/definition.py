@@ -15,7 +15,7 @@ from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Button
 from game_rl.emulator.rom import Rom, read_rom
 from game_rl.errors import GameFileError, RomError
 from game_rl.games.conditions import Condition
-from game_rl.games.custom_reward import CustomReward, load_custom_reward
+from game_rl.games.custom_reward import GameReward, load_custom_reward
 from game_rl.games.rewards import RewardTerm
 from game_rl.games.start_states import StartStateSpec
 from game_rl.games.symbols import Location, read_symbols
@@ -191,7 +191,7 @@ class Game:
     def action_names(self) -> tuple[str, ...]:
         return tuple(self.definition.actions)
 
-    def custom_reward(self) -> CustomReward | None:
+    def custom_reward(self) -> GameReward | None:
         """A new object of the game's own reward class, if it has one."""
         reference = self.definition.reward
         return None if reference is None else load_custom_reward(reference, self.folder)

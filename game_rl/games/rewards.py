@@ -4,9 +4,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from pydantic import JsonValue
+
+from game_rl.config.saved import Saved
 from game_rl.config.section import Problem, Section
 from game_rl.errors import GameFileError
-from game_rl.games.custom_reward import CUSTOM_TERM, CustomReward
+from game_rl.games.custom_reward import CUSTOM_TERM, GameReward
 
 Values = Mapping[str, int]
 
@@ -46,10 +49,22 @@ class RewardTerm(Section):
                 return self.weight * now
 
 
+class RewardState(Saved):
+    """What the rewards of the timesteps to come depend on."""
+
+    before: dict[str, int]
+    """The variables after the last timestep."""
+    sums: dict[str, float]
+    spent: tuple[str, ...]
+    """`once` terms that have been earned."""
+    custom: JsonValue = None
+    """What the game's own reward class keeps."""
+
+
 class EpisodeReward:
     """The reward terms of one running episode."""
 
-    def __init__(self, terms: Mapping[str, RewardTerm], custom: CustomReward | None) -> None:
+    def __init__(self, terms: Mapping[str, RewardTerm], custom: GameReward | None) -> None:
         # looked up once, not in every timestep
         self._terms = tuple((n, t, t.variable, t.needs_change) for n, t in terms.items())
         self._custom = custom
@@ -90,7 +105,27 @@ class EpisodeReward:
             total += self._step_custom(self._custom, values)
         return total
 
-    def _step_custom(self, custom: CustomReward, values: Values) -> float:
+    def save_state(self) -> RewardState:
+        """The state now.
+
+        Raises:
+            GameFileError: the game's own reward class keeps what JSON cannot hold.
+        """
+        return RewardState(
+            before=dict(self._before),
+            sums=self.sums,
+            spent=tuple(sorted(self._spent)),
+            custom=None if self._custom is None else self._custom.save_state(),
+        )
+
+    def load_state(self, state: RewardState) -> None:
+        self._before = dict(state.before)
+        self._sums = dict(state.sums)
+        self._spent = set(state.spent)
+        if self._custom is not None:
+            self._custom.load_state(state.custom)
+
+    def _step_custom(self, custom: GameReward, values: Values) -> float:
         earned = custom.step(values)
         if not isinstance(earned, Mapping):
             earned = {CUSTOM_TERM: earned}
