@@ -10,7 +10,7 @@
     ├── WorkerError             1   an environment process raised, died or hung
     ├── CheckpointError         1   a checkpoint is missing, damaged or of another run
     └── TrainingError           1   training cannot go on (a non-finite loss, a full disk)
-    Interrupted                 130 the user stopped the run; everything is saved
+    Interrupted                 128 + number of the signal that stopped the run
 
 A message names the thing, what was found, and the way out.
 """
@@ -59,4 +59,6 @@ class TrainingError(GameRLError):
 
 
 class Interrupted(GameRLError):  # noqa: N818 - not a failure: the user asked for it
-    exit_code = 130
+    def __init__(self, message: str, *, exit_code: int = 130) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code

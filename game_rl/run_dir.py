@@ -1,11 +1,19 @@
 """Every path of a run, and writing that leaves a file whole or absent."""
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from game_rl.errors import UsageError
+
+_TEMPORARY = ".tmp"
+_TRASH = ".trash"
 
 
 @dataclass(frozen=True)
@@ -41,9 +49,9 @@ class RunDir:
         return self.root / "checkpoints"
 
     @property
-    def best(self) -> Path:
-        """The checkpoint with the best evaluation so far."""
-        return self.root / "best"
+    def damaged(self) -> Path:
+        """Checkpoints that a resumed run set aside because they did not verify."""
+        return self.root / "damaged"
 
     @property
     def videos(self) -> Path:
@@ -61,6 +69,29 @@ class RunDir:
     def exists(self) -> bool:
         return self.config.is_file()
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only training that writes here; the kernel lets go when the process ends.
+
+        Raises:
+            UsageError: another one does.
+        """
+        try:
+            with FileLock(self.root / "lock", timeout=0):
+                yield
+        except Timeout:
+            raise UsageError(
+                f"another training is writing to {self.root}; wait until it has ended, stop it, "
+                "or choose another place with --set run_dir=..."
+            ) from None
+
+    def remove_leftovers(self) -> None:
+        """Delete what a killed process had begun to write or to delete; only under the lock."""
+        for folder in (self.root, self.checkpoints):
+            for path in folder.glob(".*"):
+                if path.name.endswith((_TEMPORARY, _TRASH)):
+                    _remove(path)
+
     def size_bytes(self) -> int:
         """Sum of the sizes of all files of the run."""
         return sum(p.stat().st_size for p in self.root.rglob("*") if p.is_file())
@@ -70,54 +101,52 @@ def write_atomic(path: Path, content: str | bytes) -> None:
     """Put `content` at `path` in one rename: readers see the old file or the new, never half."""
     path.parent.mkdir(parents=True, exist_ok=True)
     data = content.encode() if isinstance(content, str) else content
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}{_TEMPORARY}")
     try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        write_synced(temporary, data)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
 
 
+def write_synced(path: Path, content: bytes) -> None:
+    """Write a file that is on the disk when this returns."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 @contextmanager
 def new_directory(path: Path) -> Iterator[Path]:
-    """Fill the yielded directory; it becomes `path`, fsynced and whole, when the block ends.
+    """Fill the yielded directory with synced files; it becomes `path` when the block ends.
 
-    If the block raises, nothing is left. A directory that already stands at `path` is replaced
-    after the new one is complete.
+    If the block raises, nothing is left. The parent exists; a directory is never replaced.
+
+    Raises:
+        FileExistsError: something stands at `path`.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
+    if path.exists():
+        raise FileExistsError(errno.EEXIST, "stands already", str(path))
+    temporary = path.with_name(f".{path.name}{_TEMPORARY}")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     try:
         yield temporary
-        for file in temporary.iterdir():
-            _sync_file(file)
         sync_directory(temporary)
-        _move_into_place(temporary, path)
+        temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     sync_directory(path.parent)
 
 
-def _move_into_place(temporary: Path, path: Path) -> None:
-    if not path.exists():
-        temporary.rename(path)
-        return
-    old = path.with_name(f".{path.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    path.rename(old)
-    temporary.rename(path)
-    shutil.rmtree(old)
-
-
-def _sync_file(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+def remove_directory(path: Path) -> None:
+    """Delete `path` so that it is never seen in part: it leaves its name first."""
+    trash = path.with_name(f".{path.name}{_TRASH}")
+    shutil.rmtree(trash, ignore_errors=True)
+    path.rename(trash)
+    shutil.rmtree(trash)
 
 
 def sync_directory(path: Path) -> None:
@@ -130,3 +159,10 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

@@ -24,6 +24,7 @@ LAYERS = (
     {"games"},
     {"envs"},
     {"buffers", "vec_env"},
+    {"checkpoints"},
     {"algorithms", "callbacks", "preflight"},
     {"runs"},
     {"cli", "__main__"},

@@ -1,8 +1,11 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from game_rl.run_dir import RunDir, new_directory, write_atomic
+from game_rl.errors import UsageError
+from game_rl.run_dir import RunDir, new_directory, remove_directory, write_atomic
 
 
 def fail_half_way(directory: Path) -> None:
@@ -40,17 +43,57 @@ def test_a_directory_that_failed_half_way_leaves_nothing(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_new_directory_takes_the_place_of_the_old_one_whole(tmp_path: Path) -> None:
-    for content in ("a", "b"):
-        with new_directory(tmp_path / "d") as directory:
-            (directory / content).write_text(content)
-    assert [p.name for p in tmp_path.iterdir()] == ["d"]
-    assert [p.name for p in (tmp_path / "d").iterdir()] == ["b"]
-
-
-def test_a_failure_leaves_the_old_directory_as_it_was(tmp_path: Path) -> None:
+def test_a_directory_is_never_replaced(tmp_path: Path) -> None:
     with new_directory(tmp_path / "d") as directory:
         (directory / "a").write_text("old")
-    with pytest.raises(RuntimeError, match="half way"), new_directory(tmp_path / "d"):
-        fail_half_way(tmp_path / ".d.tmp")
+    with pytest.raises(FileExistsError), new_directory(tmp_path / "d") as directory:
+        (directory / "a").write_text("new")
+    assert [str(p.relative_to(tmp_path)) for p in sorted(tmp_path.rglob("*"))] == ["d", "d/a"]
     assert (tmp_path / "d" / "a").read_text() == "old"
+
+
+def test_a_removed_directory_leaves_its_name_before_its_files(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a").write_text("")
+    seen: list[bool] = []
+
+    def watch(event: str, _arguments: tuple[object, ...]) -> None:
+        if event == "os.remove" and not seen:
+            seen.append((tmp_path / "d").exists())
+
+    sys.addaudithook(watch)
+    remove_directory(tmp_path / "d")
+    assert seen == [False]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_leftovers_of_a_killed_process_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    run_dir = RunDir(tmp_path)
+    (run_dir.checkpoint(8)).mkdir(parents=True)
+    (run_dir.checkpoints / ".000000000016.tmp").mkdir()
+    (run_dir.checkpoints / ".000000000016.tmp" / "a").write_text("")
+    (run_dir.checkpoints / ".000000000004.trash").mkdir()
+    (tmp_path / ".config.yaml.tmp").write_text("")
+    (tmp_path / ".mine").write_text("")
+    run_dir.remove_leftovers()
+    assert sorted(p.name for p in tmp_path.rglob("*")) == [".mine", "000000000008", "checkpoints"]
+
+
+def test_a_lock_is_for_one_and_ends_with_its_process(tmp_path: Path) -> None:
+    run_dir = RunDir(tmp_path)
+    hold = (
+        "import sys, pathlib\n"
+        "from game_rl.run_dir import RunDir\n"
+        "with RunDir(pathlib.Path(sys.argv[1])).locked():\n"
+        "    print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        with pytest.raises(UsageError, match="another training"), run_dir.locked():
+            pass
+        process.kill()
+    with run_dir.locked():
+        pass

@@ -14,13 +14,20 @@ from game_rl.seeds import seed_for
 
 
 def make_algorithm(
-    config: RunConfig, vec_env: VecEnv, run_dir: RunDir, *, packing: FramePacking, stream: str
+    config: RunConfig,
+    vec_env: VecEnv,
+    run_dir: RunDir,
+    *,
+    packing: FramePacking,
+    stream: str,
+    schedule_timesteps: int | None = None,
 ) -> PPO:
     """The algorithm of `config`, logging to the run's TensorBoard directory.
 
     Args:
         packing: of the frames in the stacks that `vec_env` gives.
         stream: the name under which its seed is drawn from the run's.
+        schedule_timesteps: what the schedules go over; None: `total_timesteps`.
 
     Raises:
         ConfigError: `device` names a GPU that is not there.
@@ -33,6 +40,7 @@ def make_algorithm(
         frame_stack=config.env.frame_stack,
         seed=seed,
         device=find_device(config.device),
+        schedule_share=(schedule_timesteps or config.total_timesteps) / config.total_timesteps,
     )
     model.set_logger(configure(str(run_dir.tensorboard), ["tensorboard"]))
     return model

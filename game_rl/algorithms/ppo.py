@@ -23,15 +23,23 @@ def make_ppo(
     frame_stack: int,
     seed: int,
     device: str,
+    schedule_share: float = 1.0,
 ) -> PPO:
-    """PPO for stacks of `frame_stack` frames that `packing` describes."""
+    """PPO for stacks of `frame_stack` frames that `packing` describes.
+
+    `schedule_share` is how much of the training its schedules go over.
+    """
+
+    def schedule(value: Schedule) -> schedules.Schedule:
+        return schedules.ending_early(_schedule(value), schedule_share)
+
     arguments: dict[str, Any] = {
         "n_steps": config.n_steps,
         "batch_size": config.batch_size,
         "n_epochs": config.n_epochs,
-        "learning_rate": _schedule(config.learning_rate),
-        "clip_range": _schedule(config.clip_range),
-        "clip_range_vf": None if config.clip_range_vf is None else _schedule(config.clip_range_vf),
+        "learning_rate": schedule(config.learning_rate),
+        "clip_range": schedule(config.clip_range),
+        "clip_range_vf": None if config.clip_range_vf is None else schedule(config.clip_range_vf),
         "gamma": config.gamma,
         "gae_lambda": config.gae_lambda,
         "normalize_advantage": config.normalize_advantage,

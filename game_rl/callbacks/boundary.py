@@ -14,17 +14,22 @@ class BoundaryCallback(BaseCallback):
     """
 
     boundary_timesteps: int = 0
+    _started_at: int = 0
 
     @abstractmethod
     def on_boundary(self, *, is_last: bool) -> None:
-        """Called before each rollout and, with `is_last`, once when training ends."""
+        """Called after each update but the last and, with `is_last`, once when training ends.
+
+        The moment at which training starts is none: a resumed run was saved after it.
+        """
 
     def _on_training_start(self) -> None:
-        self.boundary_timesteps = self.num_timesteps
+        self.boundary_timesteps = self._started_at = self.num_timesteps
 
     def _on_rollout_start(self) -> None:
-        self.boundary_timesteps = self.num_timesteps
-        self.on_boundary(is_last=False)
+        if self.num_timesteps > self._started_at:
+            self.boundary_timesteps = self.num_timesteps
+            self.on_boundary(is_last=False)
 
     def _on_rollout_end(self) -> None:
         self.boundary_timesteps = self.num_timesteps

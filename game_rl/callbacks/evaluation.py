@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.logger import KVWriter
 from stable_baselines3.common.type_aliases import PolicyPredictor
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -118,19 +119,26 @@ class EvaluationCallback(BoundaryCallback):
     def _evaluate_now(self) -> None:
         evaluation = self._evaluate(self.model)
         self.latest = evaluation
-        best = self._checkpoints.best_mean_reward
-        is_best = best is None or evaluation.mean_reward > best
-        if is_best:
-            self._checkpoints.save_best(evaluation.mean_reward)
+        best = self._checkpoints.best
+        is_best = best is None or evaluation.mean_reward > best.mean_reward
         self._log(evaluation)
         self._append_row(evaluation, is_best=is_best)
+        if is_best:
+            self._checkpoints.keep_as_best(
+                evaluation.mean_reward
+            )  # last: it saves the run as it is
 
     def _log(self, evaluation: Evaluation) -> None:
-        self.logger.record("eval/mean_reward", evaluation.mean_reward)
-        self.logger.record("eval/mean_ep_length", evaluation.mean_length)
+        values: dict[str, Any] = {
+            "eval/mean_reward": evaluation.mean_reward,
+            "eval/mean_ep_length": evaluation.mean_length,
+        }
         if evaluation.success_rate is not None:
-            self.logger.record("eval/success_rate", evaluation.success_rate)
-        self.logger.dump(self.boundary_timesteps)
+            values["eval/success_rate"] = evaluation.success_rate
+        # not by the logger's `dump`: it would write what the update recorded for the next one
+        for output in self.logger.output_formats:
+            if isinstance(output, KVWriter):
+                output.write(values, dict.fromkeys(values, ()), self.boundary_timesteps)
 
     def _append_row(self, evaluation: Evaluation, *, is_best: bool) -> None:
         row: dict[str, object] = {

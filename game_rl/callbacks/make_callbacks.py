@@ -16,6 +16,8 @@ from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
 from game_rl.callbacks.stop import StopCallback
 from game_rl.callbacks.torch_threads import TorchThreadsCallback
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
+from game_rl.checkpoints.checkpoint import CheckpointState
+from game_rl.checkpoints.store import CheckpointStore
 from game_rl.config.schema import RunConfig
 from game_rl.pss_sampler import PssSampler
 from game_rl.resources import effective_cpus
@@ -38,21 +40,21 @@ def make_callbacks(
     run_dir: RunDir,
     *,
     evaluation_env: VecEnv,
-    rom_sha256: str,
-    checkpoint_bytes: int,
+    fixed: CheckpointState,
     sampler: PssSampler,
     console: Console,
 ) -> Callbacks:
     def warn(text: str) -> None:
         console.print("[yellow]warning:[/]", escape(text))
 
-    stop = StopCallback()
-    checkpoints = CheckpointCallback(
+    stop = StopCallback(deadline_s=config.checkpoints.deadline_s, notify=console.print)
+    store = CheckpointStore(
         run_dir,
-        every_timesteps=config.checkpoints.every_timesteps,
         keep_last=config.checkpoints.keep_last,
-        total_timesteps=config.total_timesteps,
-        rom_sha256=rom_sha256,
+        keep_every_timesteps=config.checkpoints.keep_every_timesteps,
+    )
+    checkpoints = CheckpointCallback(
+        store, stop, every_timesteps=config.checkpoints.every_timesteps, fixed=fixed
     )
     evaluation = EvaluationCallback(
         evaluation_env,
@@ -64,21 +66,19 @@ def make_callbacks(
         seed=seed_for(config.seed, "evaluation"),
     )
     progress = ProgressCallback(console, evaluation, total_timesteps=config.total_timesteps)
-    monitor = ResourceMonitorCallback(
-        sampler, stop, run_dir=run_dir.root, checkpoint_bytes=checkpoint_bytes, warn=warn
-    )
+    monitor = ResourceMonitorCallback(sampler, stop, checkpoints, run_dir=run_dir.root, warn=warn)
     return Callbacks(
         all=CallbackList(
             [
                 NonFiniteCallback(),  # first: what is broken is never saved
                 TorchThreadsCallback(effective_cpus()),
                 GameMetricsCallback(),
+                monitor,  # before the checkpoint, as it may ask for one
+                WorkerRestartsCallback(warn=warn),
                 evaluation,  # before the checkpoint, which carries the best reward
                 checkpoints,
-                monitor,
-                WorkerRestartsCallback(warn=warn),
                 progress,
-                stop,
+                stop,  # after the checkpoint, which it waits for
             ]
         ),
         checkpoints=checkpoints,

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from game_rl.callbacks.boundary import BoundaryCallback
+from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.stop import StopCallback
 from game_rl.errors import TrainingError
 from game_rl.pss_sampler import PssSampler
@@ -26,7 +27,7 @@ class ResourceMonitorCallback(BoundaryCallback):
     """Writes `resources/…` once a rollout, warns when memory runs low, stops before disk does.
 
     Args:
-        checkpoint_bytes: the space that one more checkpoint needs.
+        checkpoints: how much space one more will need.
         warn: told once, in words for the user.
     """
 
@@ -34,17 +35,16 @@ class ResourceMonitorCallback(BoundaryCallback):
         self,
         sampler: PssSampler,
         stop: StopCallback,
+        checkpoints: CheckpointCallback,
         *,
         run_dir: Path,
-        checkpoint_bytes: int,
         warn: Callable[[str], None],
     ) -> None:
         super().__init__()
         self._sampler = sampler
         self._stop = stop
         self._run_dir = run_dir
-        # one checkpoint to end with, and the directory that an atomic write needs beside it
-        self._disk_needed_bytes = 2 * checkpoint_bytes + _DISK_MARGIN_BYTES
+        self._checkpoints = checkpoints
         self._warn = warn
         self._warned = False
 
@@ -63,12 +63,14 @@ class ResourceMonitorCallback(BoundaryCallback):
             self._check_ram(ram_free)
 
     def _check_disk(self, free: int) -> None:
-        if free < self._disk_needed_bytes:
+        # the one to end with, before an older one is deleted
+        needed = self._checkpoints.expected_bytes + _DISK_MARGIN_BYTES
+        if free < needed:
             self._stop.request(
                 TrainingError(
                     f"stopped at timestep {self.num_timesteps:,} with a checkpoint: "
                     f"{self._run_dir} has {format_bytes(free)} left and the last checkpoint needs "
-                    f"{format_bytes(self._disk_needed_bytes)}; free some space, then continue "
+                    f"{format_bytes(needed)}; free some space, then continue "
                     f"with --resume {self._run_dir}"
                 )
             )

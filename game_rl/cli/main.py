@@ -18,7 +18,7 @@ exit codes:
   1    failed (a worker died, a checkpoint is damaged, a loss became NaN, the disk is nearly full)
   2    a mistake in the config, the game file, the ROM or the command
   3    the run does not fit this machine
-  130  interrupted; everything up to the last update is saved
+  130, 143, 138  stopped by SIGINT, SIGTERM, SIGUSR1; everything up to the last checkpoint is saved
 """
 
 
@@ -28,15 +28,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
         return command(arguments)
-    except Interrupted:
-        _complain("interrupted; everything up to the last update is saved")
-        return Interrupted.exit_code
     except GameRLError as error:
         _complain(f"error: {error}")
         return error.exit_code
     except KeyboardInterrupt:
         _complain("interrupted")
-        return Interrupted.exit_code
+        return Interrupted("interrupted").exit_code
     except BrokenPipeError:  # `game-rl schema | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

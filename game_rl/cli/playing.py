@@ -76,6 +76,6 @@ def _record(arguments: argparse.Namespace) -> int:
     from game_rl.runs.recording import record_run
 
     run = open_trained_run(arguments.run, arguments.checkpoint)
-    output = arguments.output or run.run_dir.videos / f"{run.checkpoint.name}.gif"
+    output = arguments.output or run.run_dir.videos / f"{run.checkpoint.path.name}.gif"
     print(record_run(run, episodes=arguments.episodes, output=output))
     return 0

@@ -33,13 +33,16 @@ def _train(arguments: argparse.Namespace) -> int:
 
     console = Console()
     if arguments.resume is not None:
-        if arguments.config is not None or arguments.set:
+        if arguments.config is not None:
             raise UsageError(
-                "--resume continues a run with its own config: leave --config and --set out"
+                "--resume continues a run with its own config: leave --config out; "
+                "some keys may be changed with --set, such as total_timesteps"
             )
         from game_rl.runs.training import resume
 
-        result = resume(arguments.resume, force=arguments.force, console=console)
+        result = resume(
+            arguments.resume, overrides=arguments.set, force=arguments.force, console=console
+        )
     elif arguments.config is not None:
         config = load_config(arguments.config, arguments.set)
         from game_rl.runs.training import train

@@ -27,6 +27,6 @@ Blob = Annotated[
 
 
 class Saved(BaseModel):
-    """Values do not change, unknown keys are errors; JSON gives back what was saved, bit for bit."""
+    """Frozen, without unknown keys; JSON gives back what was saved, bit for bit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)

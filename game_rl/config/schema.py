@@ -157,6 +157,10 @@ class CheckpointsConfig(Section):
     """At the first update after each so many timesteps of all envs together."""
     keep_last: _Count = 3
     """Older ones are deleted; the best one is kept besides."""
+    keep_every_timesteps: _Timesteps | None = None
+    """Keep for good the first one after each so many timesteps; null: none."""
+    deadline_s: Annotated[float, Field(gt=0, le=86_400)] = 25.0
+    """How long a run that gets SIGTERM, SIGINT or SIGUSR1 may take to its last checkpoint."""
     save_replay_buffer: bool = False
     """For off-policy algorithms only."""
 

@@ -14,12 +14,11 @@ def disk_footprint(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic
 ) -> DiskFootprint:
     checkpoint = checkpoint_bytes(config, facts)
-    kept = min(config.checkpoints.keep_last, training.checkpoints)
+    kept = _kept_checkpoints(config, training, training.updates)
     rows = training.evaluations * calibration.EVALUATION_ROW_BYTES
     logs = _tensorboard_bytes(facts, training) + rows
     parts = (
         Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", kept * checkpoint),
-        Part("best checkpoint", checkpoint),
         Part("TensorBoard and tables", logs + calibration.RUN_FILES_BYTES),
         Part("clip", _clip_bytes(config, facts)),
     )
@@ -35,6 +34,44 @@ def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
     """Weights and Adam's two moments; gradients are not saved."""
     weights = network_of(config, facts).weights_bytes
     return 3 * weights + calibration.CHECKPOINT_OVERHEAD_BYTES
+
+
+def _kept_checkpoints(config: RunConfig, training: TrainingArithmetic, updates: int) -> int:
+    """How many there are after so many updates; the most, if the best is none of the newest."""
+    rollout, settings = training.timesteps_per_update, config.checkpoints
+    timesteps = updates * rollout
+    last = {timesteps} if updates == training.updates else set()
+    saved = _due(settings.every_timesteps, timesteps, rollout, settings.keep_last + 2) | last
+    evaluated = -(-config.evaluation.every_timesteps // rollout) * rollout
+    first = min(evaluated, training.final_timesteps)
+    best = {first} if first <= timesteps else set()
+    kept = best | set(sorted(saved - best)[-settings.keep_last :])
+    for_good = settings.keep_every_timesteps
+    if for_good is None:
+        return len(kept)
+    apart = max(settings.every_timesteps, rollout)
+    counted_twice = sum(t // for_good > (t - apart) // for_good for t in kept)
+    return len(kept) + timesteps // for_good - counted_twice
+
+
+def _most_at_once(config: RunConfig, training: TrainingArithmetic, updates: int) -> int:
+    """As `_kept_checkpoints`, with the one that is written before another is deleted."""
+    rollout = training.timesteps_per_update
+    timesteps = updates * rollout
+    every = (config.checkpoints.every_timesteps, config.evaluation.every_timesteps)
+    saved = set().union(*(_due(e, timesteps, rollout, 1) for e in every))
+    if updates == training.updates:
+        saved.add(timesteps)
+    newest = max(saved, default=0) // rollout
+    before = _kept_checkpoints(config, training, newest - 1) + 1 if newest else 0
+    return max(before, _kept_checkpoints(config, training, updates))
+
+
+def _due(every: int, timesteps: int, rollout: int, newest: int) -> set[int]:
+    """The newest so many boundaries up to `timesteps` after multiples of `every`."""
+    multiples = range(every, timesteps + 1, every)[-newest:]
+    boundaries = {-(-multiple // rollout) * rollout for multiple in multiples}
+    return {boundary for boundary in boundaries if boundary <= timesteps}
 
 
 def _tensorboard_bytes(facts: RunFacts, training: TrainingArithmetic) -> int:
@@ -56,13 +93,8 @@ def timestep_of_full_disk(config: RunConfig, footprint: Footprint, free_bytes: i
     rollout = training.timesteps_per_update
 
     def needed(update: int) -> float:
-        timesteps = update * rollout
-        saved = timesteps // config.checkpoints.every_timesteps
-        evaluated = timesteps // config.evaluation.every_timesteps
-        kept = min(saved, config.checkpoints.keep_last) + min(evaluated, 1)
-        is_replacing = saved > config.checkpoints.keep_last or evaluated > 1
-        replaced = disk.momentary_bytes if is_replacing else 0
-        return kept * disk.checkpoint_bytes + replaced + update * disk.log_bytes_per_update
+        at_once = _most_at_once(config, training, update)
+        return at_once * disk.checkpoint_bytes + update * disk.log_bytes_per_update
 
     updates = range(1, training.updates + 1)
     first = bisect_left(updates, True, key=lambda update: needed(update) > free_bytes)

@@ -7,18 +7,15 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
 
 from game_rl import schedules
-from game_rl.callbacks.checkpoint import (
-    CheckpointState,
-    load_policy,
-    newest_valid_checkpoint,
-    read_state,
-    verify_checkpoint,
-)
+from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
+from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.checkpoints.tensors import load_module_tensors
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.run_dir import RunDir
+from game_rl.runs.resuming import check_same_game
 
 
 @dataclass(frozen=True)
@@ -28,18 +25,18 @@ class TrainedRun:
     run_dir: RunDir
     config: RunConfig
     game: Game
-    checkpoint: Path
-    state: CheckpointState
+    checkpoint: Checkpoint
+
+    @property
+    def state(self) -> CheckpointState:
+        return self.checkpoint.state
 
     def policy(
         self, observation_space: spaces.Space[object], action_space: spaces.Space[object]
     ) -> ActorCriticCnnPolicy:
         """The checkpoint's network, on the CPU."""
         policy = ActorCriticCnnPolicy(observation_space, action_space, schedules.constant(0.0))
-        try:
-            policy.load_state_dict(load_policy(self.checkpoint))
-        except (RuntimeError, ValueError) as error:
-            raise CheckpointError(f"{self.checkpoint} does not match its config: {error}") from None
+        load_module_tensors(policy, self.checkpoint.policy(), str(self.checkpoint.path))
         return policy
 
 
@@ -58,40 +55,36 @@ def open_trained_run(root: Path, checkpoint: str) -> TrainedRun:
     """The checkpoint `best`, `latest` or a number of timesteps of the run at `root`."""
     run_dir, config = open_run(root)
     game = load_game(config.game)
-    path = _find_checkpoint(run_dir, checkpoint)
-    state = read_state(path)
-    check_rom(game, state, path)
-    return TrainedRun(run_dir, config, game, path, state)
+    found = _find_checkpoint(run_dir, checkpoint)
+    check_same_game(game, found.state, found.path)
+    return TrainedRun(run_dir, config, game, found)
 
 
-def check_rom(game: Game, state: CheckpointState, path: Path) -> None:
-    """Raise CheckpointError if the weights learned on another ROM."""
-    if state.rom_sha256 != game.rom.sha256:
-        raise CheckpointError(
-            f"{path} was trained on a ROM with sha256 {state.rom_sha256}, but {game.rom.path} has "
-            f"{game.rom.sha256}; put the ROM back that the run began with"
-        )
-
-
-def _find_checkpoint(run_dir: RunDir, name: str) -> Path:
-    if name == "latest":
-        return newest_valid_checkpoint(run_dir)[0]
-    if name == "best":
-        path = run_dir.best
-        if not path.exists():
+def _find_checkpoint(run_dir: RunDir, name: str) -> Checkpoint:
+    if name in ("latest", "best"):
+        newest, _ = newest_valid_checkpoint(run_dir)
+        if name == "latest":
+            return newest
+        if newest.state.best is None:
             raise CheckpointError(
                 f"{run_dir.root} has no best checkpoint yet: no evaluation has ended; "
                 "use --checkpoint latest"
             )
-    elif name.replace("_", "").replace(",", "").isdecimal():
-        path = run_dir.checkpoint(int(name.replace("_", "").replace(",", "")))
-        if not path.exists():
-            found = [f"{int(p.name):,}" for p in run_dir.checkpoints_newest_first()]
-            raise CheckpointError(
-                f"{run_dir.root} has no checkpoint at timestep {name}; it has: "
-                + (", ".join(found) or "none")
-            )
-    else:
+        return _verified(run_dir, newest.state.best.timesteps)
+    digits = name.replace("_", "").replace(",", "")
+    if not (digits.isascii() and digits.isdecimal()):
         raise UsageError(f"--checkpoint is best, latest or a timestep, not {name!r}")
-    verify_checkpoint(path)
-    return path
+    return _verified(run_dir, int(digits))
+
+
+def _verified(run_dir: RunDir, timesteps: int) -> Checkpoint:
+    path = run_dir.checkpoint(timesteps)
+    if not path.exists():
+        found = [f"{int(p.name):,}" for p in run_dir.checkpoints_newest_first()]
+        raise CheckpointError(
+            f"{run_dir.root} has no checkpoint at timestep {timesteps:,}; it has: "
+            + (", ".join(found) or "none")
+        )
+    checkpoint = Checkpoint(path)
+    checkpoint.verify()
+    return checkpoint

@@ -7,10 +7,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 from stable_baselines3 import PPO
 
-from game_rl.callbacks.checkpoint import CheckpointState, save_checkpoint
 from game_rl.callbacks.torch_threads import torch_threads
+from game_rl.checkpoints.checkpoint import CheckpointState, save_checkpoint
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
 from game_rl.preflight.memory import evaluation_envs
@@ -18,6 +19,7 @@ from game_rl.preflight.speed import MeasuredSpeed
 from game_rl.runs.short_training import ShortTraining, VecStepTime, median_of
 from game_rl.seeds import seed_for
 from game_rl.vec_env.make_vec_env import make_vec_env
+from game_rl.vec_env.saved_vec_env import save_vec_env
 
 TRAINING_S = 6.0
 _FEWEST_UPDATES = 2
@@ -56,7 +58,7 @@ def measure_speed(
             emulation_s=vec_step.emulation_s,
             gradient_step_s=median(updates),
             evaluation_vec_step_s=evaluation_vec_step_s,
-            checkpoint_s=_checkpoint_s(training.model),
+            checkpoint_s=_checkpoint_s(training.model, config),
             start_s=training.start_s + evaluation_s - _EVALUATION_S,
         )
 
@@ -80,9 +82,22 @@ def _evaluation_vec_step_s(model: PPO, config: RunConfig, game: Game) -> float:
         return (time.perf_counter() - started) / vec_steps
 
 
-def _checkpoint_s(model: PPO) -> float:
-    state = CheckpointState(0, 0, 0, "", None)
+def _checkpoint_s(model: PPO, config: RunConfig) -> float:
+    state = CheckpointState(
+        num_timesteps=0,
+        n_updates=0,
+        schedule_timesteps=config.total_timesteps,
+        best=None,
+        rom_sha256="",
+        config={},
+        versions={},
+        computing={},
+    )
+    assert isinstance(model._last_obs, np.ndarray)
+    assert model.env is not None
     with tempfile.TemporaryDirectory(prefix="game_rl_") as folder:
+        path = Path(folder)
         started = time.perf_counter()
-        save_checkpoint(model, state, Path(folder) / "checkpoint")
+        envs = save_vec_env(model.env, model._last_obs)
+        save_checkpoint(path / "checkpoint", model, state, envs, path)
         return time.perf_counter() - started

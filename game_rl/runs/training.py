@@ -1,8 +1,7 @@
 """A training from its config to its footprint: the one place that decides the order of things."""
 
 import json
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +13,18 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.make_algorithm import find_device, make_algorithm
 from game_rl.algorithms.networks import find_precision
-from game_rl.callbacks.checkpoint import checkpoint_bytes, newest_valid_checkpoint, restore
 from game_rl.callbacks.evaluation import Evaluation, forget_evaluations_after
 from game_rl.callbacks.make_callbacks import Callbacks, make_callbacks
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.torch_threads import torch_threads
+from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
+from game_rl.checkpoints.log import cut_log
+from game_rl.checkpoints.store import newest_valid_checkpoint, set_aside_newer
+from game_rl.checkpoints.versions import computing, installed_versions
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
-from game_rl.errors import DoesNotFitError, UsageError
+from game_rl.errors import DoesNotFitError, Interrupted, TrainingError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.preflight.report import (
     FootprintComparison,
@@ -35,8 +37,9 @@ from game_rl.pss_sampler import PssSampler
 from game_rl.resources import detect_machine, effective_cpus
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.runs.evaluation import evaluate_run
-from game_rl.runs.policy import TrainedRun, check_rom, open_run, open_trained_run
+from game_rl.runs.policy import TrainedRun, open_run, open_trained_run
 from game_rl.runs.recording import record_run
+from game_rl.runs.resuming import changed_config, check_same_game, differences
 from game_rl.seeds import seed_for
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 
@@ -56,41 +59,89 @@ def train(config: RunConfig, *, force: bool, console: Console) -> TrainingResult
     """Start a new run.
 
     Raises:
-        UsageError: the run directory holds a run already.
+        UsageError: the run directory holds a run already, or another training is writing there.
         DoesNotFitError: the preflight says so, and `force` is False.
+        Interrupted: by a signal; everything up to the last checkpoint is saved.
     """
     run_dir = RunDir(config.run_dir)
     _refuse_existing_run(run_dir)
     game = load_game(config.game)
     report = _check_fit(config, game, force=force, console=console)
     run_dir.root.mkdir(parents=True, exist_ok=True)
-    write_atomic(run_dir.preflight, json.dumps(report.to_json(), indent=2))
-    write_atomic(run_dir.config, dump_config(config))
-    return _run(config, game, run_dir, report, console=console, checkpoint=None)
+    with run_dir.locked():
+        _refuse_existing_run(run_dir)  # it may have come meanwhile
+        run_dir.remove_leftovers()
+        cut_log(run_dir.tensorboard, None)
+        write_atomic(run_dir.config, dump_config(config))
+        return _run(config, game, run_dir, report, console=console, checkpoint=None)
 
 
-def resume(root: Path, *, force: bool, console: Console) -> TrainingResult:
-    """Go on with the run at `root` from its newest checkpoint that verifies."""
-    run_dir, config = open_run(root)
-    game = load_game(config.game)
+def resume(
+    root: Path, *, overrides: Sequence[str] = (), force: bool, console: Console
+) -> TrainingResult:
+    """Go on with the run at `root` from its newest checkpoint that verifies.
+
+    A run that was ended before its first checkpoint begins again, with the same random numbers.
+
+    Args:
+        root: the run's directory.
+        overrides: `key=value`, for keys that may change while a run goes on.
+        force: go on even if it does not fit.
+        console: where warnings and progress go.
+
+    Raises:
+        UsageError: there is no run, another training is writing there, or a key must not change.
+        CheckpointError: no checkpoint can be used.
+    """
+    run_dir, _ = open_run(root)
+    with run_dir.locked():
+        run_dir.remove_leftovers()
+        config, changes = changed_config(run_dir.config, overrides)
+        for change in changes:
+            console.print("changed:", escape(change))
+        game = load_game(config.game)
+        report = _check_fit(config, game, force=force, console=console)
+        checkpoint = _find_checkpoint(run_dir, config, game, console)
+        if changes:
+            write_atomic(run_dir.config, dump_config(config))
+        return _run(config, game, run_dir, report, console=console, checkpoint=checkpoint)
+
+
+def _find_checkpoint(
+    run_dir: RunDir, config: RunConfig, game: Game, console: Console
+) -> Checkpoint | None:
+    """Where the run goes on; what it wrote after that is taken back."""
+    if not run_dir.checkpoints_newest_first():
+        console.print("there is no checkpoint yet: the run begins again")
+        forget_evaluations_after(run_dir.evaluations, -1)
+        cut_log(run_dir.tensorboard, None)
+        return None
     checkpoint, damaged = newest_valid_checkpoint(run_dir)
+    timesteps = checkpoint.state.num_timesteps
     for error in damaged:
         console.print("[yellow]warning:[/]", escape(str(error)))
-    report = _check_fit(config, game, force=force, console=console)
-    console.print(f"resuming from timestep {int(checkpoint.name):,} ({checkpoint})")
-    return _run(config, game, run_dir, report, console=console, checkpoint=checkpoint)
+    check_same_game(game, checkpoint.state, checkpoint.path)
+    for path in set_aside_newer(run_dir, timesteps):
+        console.print(f"moved to {path}; delete it if nothing in it is of use")
+    console.print(f"resuming from timestep {timesteps:,} ({checkpoint.path})")
+    with torch_threads(effective_cpus()):
+        found = differences(checkpoint.state, find_device(config.device))
+    for difference in found:
+        console.print("[yellow]not bit for bit as without the break:[/]", escape(difference))
+    forget_evaluations_after(run_dir.evaluations, timesteps)
+    checkpoint.cut_log(run_dir.tensorboard)
+    return checkpoint
 
 
 def _refuse_existing_run(run_dir: RunDir) -> None:
     """What was learned is never overwritten; a run that ended before its first update may be."""
     checkpoints = run_dir.checkpoints_newest_first()
-    if checkpoints or run_dir.best.exists():
-        reached = f" at timestep {int(checkpoints[0].name):,}" if checkpoints else ""
+    if checkpoints:
         raise UsageError(
-            f"{run_dir.root} already holds a run{reached}; continue it with "
-            f"--resume {run_dir.root}, choose another place with --set run_dir=..., or delete it"
+            f"{run_dir.root} already holds a run at timestep {int(checkpoints[0].name):,}; "
+            f"continue it with --resume {run_dir.root}, choose another place with "
+            "--set run_dir=..., or delete it"
         )
-    shutil.rmtree(run_dir.tensorboard, ignore_errors=True)
 
 
 def _check_fit(config: RunConfig, game: Game, *, force: bool, console: Console) -> Report:
@@ -110,8 +161,9 @@ def _run(
     report: Report,
     *,
     console: Console,
-    checkpoint: Path | None,
+    checkpoint: Checkpoint | None,
 ) -> TrainingResult:
+    write_atomic(run_dir.preflight, json.dumps(report.to_json(), indent=2))
     footprint: FootprintComparison = {}
     with _measured(run_dir, report, footprint) as sampler:
         _learn(config, game, run_dir, sampler=sampler, console=console, checkpoint=checkpoint)
@@ -150,7 +202,7 @@ def _learn(
     *,
     sampler: PssSampler,
     console: Console,
-    checkpoint: Path | None,
+    checkpoint: Checkpoint | None,
 ) -> None:
     """Train up to `total_timesteps`; everything that it starts is closed when it returns."""
     with ExitStack() as stack:
@@ -159,24 +211,29 @@ def _learn(
         vec_env = stack.enter_context(closing(_training_env(config, game)))
         evaluation_env = stack.enter_context(closing(_evaluation_env(config, game)))
         packing = make_frame_format(config.env.observation, game).packing
-        stream = _stream(checkpoint)
-        model = make_algorithm(config, vec_env, run_dir, packing=packing, stream=stream)
+        model = make_algorithm(
+            config,
+            vec_env,
+            run_dir,
+            packing=packing,
+            stream="algorithm",
+            schedule_timesteps=None if checkpoint is None else checkpoint.state.schedule_timesteps,
+        )
         stack.callback(model.logger.close)
         console.print(_precision_note(config))
         callbacks = make_callbacks(
             config,
             run_dir,
             evaluation_env=evaluation_env,
-            rom_sha256=game.rom.sha256,
-            checkpoint_bytes=checkpoint_bytes(model),
+            fixed=_fixed_state(config, game, model, checkpoint),
             sampler=sampler,
             console=console,
         )
         if checkpoint is not None:
-            _restore(model, callbacks, run_dir, game, checkpoint)
+            _restore(model, callbacks, config, checkpoint)
         missing = config.total_timesteps - model.num_timesteps
         if missing > 0:
-            _learn_for(missing, model, callbacks)
+            _learn_for(missing, model, callbacks, run_dir)
     if callbacks.stop.reason is not None:
         raise callbacks.stop.reason
 
@@ -199,30 +256,64 @@ def _evaluation_env(config: RunConfig, game: Game) -> VecEnv:
     return make_vec_env(config.env, game, n_envs=n_envs, seed=seed)
 
 
-def _learn_for(timesteps: int, model: PPO, callbacks: Callbacks) -> None:
+def _learn_for(timesteps: int, model: PPO, callbacks: Callbacks, run_dir: RunDir) -> None:
     try:
         model.learn(timesteps, callback=callbacks.all, reset_num_timesteps=False)
+    except KeyboardInterrupt:
+        reason = callbacks.stop.reason
+        code = reason.exit_code if reason is not None else Interrupted("").exit_code
+        raise Interrupted(f"stopped at once; {_saved(run_dir)}", exit_code=code) from None
     except ValueError:
         # torch's Categorical refuses NaN logits with a ValueError of many lines
         check_finite(model.policy, model.num_timesteps)
         raise
+    except OSError as error:
+        raise TrainingError(
+            f"{error.filename or 'a file of the run'}: {error.strerror or error}; {_saved(run_dir)}"
+        ) from error
     finally:
         callbacks.progress.close()
-        callbacks.stop.release_signal()
+        callbacks.stop.release_signals()
+    reason = callbacks.stop.reason
+    if isinstance(reason, Interrupted):
+        raise Interrupted(f"{reason}; {_saved(run_dir)}", exit_code=reason.exit_code)
 
 
-def _stream(checkpoint: Path | None) -> str:
-    """A resumed training must not draw the random numbers of its beginning again."""
-    return "algorithm" if checkpoint is None else f"algorithm/{checkpoint.name}"
+def _saved(run_dir: RunDir) -> str:
+    """What is left of a run that ended early, and the way on."""
+    checkpoints = run_dir.checkpoints_newest_first()
+    if not checkpoints:
+        return f"nothing was saved yet; begin again with --resume {run_dir.root}"
+    return (
+        f"saved up to timestep {int(checkpoints[0].name):,}; continue with --resume {run_dir.root}"
+    )
 
 
-def _restore(
-    model: PPO, callbacks: Callbacks, run_dir: RunDir, game: Game, checkpoint: Path
-) -> None:
-    state = restore(model, checkpoint)
-    check_rom(game, state, checkpoint)
-    callbacks.checkpoints.best_mean_reward = state.best_mean_reward
-    forget_evaluations_after(run_dir.evaluations, state.num_timesteps)
+def _fixed_state(
+    config: RunConfig, game: Game, model: PPO, checkpoint: Checkpoint | None
+) -> CheckpointState:
+    """What all checkpoints of this run have in common."""
+    return CheckpointState(
+        num_timesteps=0,
+        n_updates=0,
+        schedule_timesteps=(
+            config.total_timesteps if checkpoint is None else checkpoint.state.schedule_timesteps
+        ),
+        best=None,
+        rom_sha256=game.rom.sha256,
+        config=config.model_dump(mode="json"),
+        versions=installed_versions(),
+        computing=computing(str(model.device)),
+    )
+
+
+def _restore(model: PPO, callbacks: Callbacks, config: RunConfig, checkpoint: Checkpoint) -> None:
+    timesteps = checkpoint.state.num_timesteps
+    callbacks.checkpoints.best = checkpoint.state.best
+    if not checkpoint.restore(model):
+        assert model.env is not None
+        # not the episodes of the run's beginning again
+        model.env.seed(seed_for(config.seed, f"training_env/{timesteps}"))
 
 
 def _record(best: TrainedRun) -> Path | None:

@@ -45,6 +45,13 @@ class FrameStacks:
             stacks[:, place] = self._ring[row]
         return stacks.reshape(n_envs, *self._shape)
 
+    def restore(self, stacks: NDArray[Any]) -> None:
+        """Go on from what `all` has returned."""
+        _, n_envs, *frame_shape = self._ring.shape
+        frames = stacks.reshape(n_envs, self._size, *frame_shape)
+        for place, row in enumerate(self._rows(self._size)):
+            self._ring[row] = frames[:, place]
+
     def ending_with(self, env: int, last_frame: NDArray[Any]) -> NDArray[Any]:
         """The stack that `last_frame` makes in the place of the newest row, a new array."""
         earlier = self._ring[self._rows(self._size)[:-1], env]

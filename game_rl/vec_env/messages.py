@@ -31,6 +31,7 @@ class Command(enum.Enum):
     ATTACH = "attach"  # (n_envs, n_rows, Spaces), then the file descriptor -> None
     RESET = "reset"  # (seed or None by env, options by env) -> reset info
     STEP = "step"  # all envs of the worker -> StepReport, or None if there is nothing to say
+    LOAD_STATE = "load_state"  # (what `save_state` returned, by env) -> None
     RENDER = "render"  # () -> picture
     GET_ATTR = "get_attr"  # (name) -> value
     HAS_ATTR = "has_attr"  # (name) -> bool

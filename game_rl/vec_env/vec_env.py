@@ -135,6 +135,46 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         dones = arrays.terminated | arrays.truncated
         return self._stacks.all(), arrays.rewards.copy(), dones, infos
 
+    @property
+    def last_seeds(self) -> Sequence[int | None]:
+        """The seed that each env had last; those of its restarts are drawn from it."""
+        return tuple(self._last_seeds)
+
+    def save_states_async(self) -> None:
+        """Begin to call `save_state` of every env; `save_states_wait` has what they return."""
+        self._workers.request(self._save_request)
+
+    def save_states_wait(self) -> list[Any] | None:
+        """None if a worker has died: the next step tells that its episodes are over."""
+        answers = self._workers.collect(self._save_request)
+        if self._workers.lost:
+            return None
+        return [state for worker in sorted(answers) for state in answers[worker]]
+
+    def load_states(
+        self, states: Sequence[Any], observations: NDArray[Any], seeds: Sequence[int | None]
+    ) -> None:
+        """Call `load_state` of every env; the next call is `step_async`.
+
+        Args:
+            states: what `save_states_wait` returned, of as many envs with the same spaces.
+            observations: what `reset` or `step_wait` had returned last.
+            seeds: what `last_seeds` was.
+        """
+
+        def request(worker: int) -> Request:
+            envs = self._workers.blocks[worker]
+            return Request(Command.LOAD_STATE, envs, ({n: states[n] for n in envs},))
+
+        self._workers.exchange(request)
+        self._workers.lost.clear()
+        self._stacks.restore(observations)
+        self._last_seeds = list(seeds)
+        self._reset_seeds()
+
+    def _save_request(self, worker: int) -> Request:
+        return Request(Command.CALL, self._workers.blocks[worker], ("save_state", (), {}))
+
     def _cut_short(self, envs: range) -> None:
         """A dead worker may have left anything in the arrays."""
         block = slice(envs.start, envs.stop)

@@ -103,6 +103,7 @@ class _Worker:
         self._current_env: int | None = None
         self._per_env: dict[Command, Callable[..., Any]] = {
             Command.RESET: self._reset,
+            Command.LOAD_STATE: self._load_state,
             Command.RENDER: lambda number: self._env(number).render(),
             Command.GET_ATTR: lambda number, name: self._env(number).get_wrapper_attr(name),
             Command.HAS_ATTR: lambda number, name: self._env(number).has_wrapper_attr(name),
@@ -219,6 +220,9 @@ class _Worker:
                 f"its space says {place.dtype} {place.shape}"
             )
         place[...] = array
+
+    def _load_state(self, number: int, states: dict[int, object]) -> None:
+        self._env(number).get_wrapper_attr("load_state")(states[number])
 
     def _call(
         self, number: int, method: str, args: tuple[object, ...], kwargs: dict[str, object]

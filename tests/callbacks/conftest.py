@@ -8,10 +8,40 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
 
+from game_rl.callbacks.checkpoint import CheckpointCallback
+from game_rl.callbacks.stop import StopCallback
+from game_rl.checkpoints.checkpoint import CheckpointState
+from game_rl.checkpoints.store import CheckpointStore
 from game_rl.run_dir import RunDir
 from tests.tiny_env import TinyEnv
 
 N_STEPS = 4
+FIXED_STATE = CheckpointState(
+    num_timesteps=0,
+    n_updates=0,
+    schedule_timesteps=64,
+    best=None,
+    rom_sha256="00",
+    config={},
+    versions={},
+    computing={},
+)
+
+
+def make_checkpoints(
+    run_dir: RunDir, every: int, *, keep_last: int = 100, stop: StopCallback | None = None
+) -> CheckpointCallback:
+    store = CheckpointStore(run_dir, keep_last=keep_last, keep_every_timesteps=None)
+    stop = stop or make_stop()
+    return CheckpointCallback(store, stop, every_timesteps=every, fixed=FIXED_STATE)
+
+
+def make_stop(deadline_s: float = 1000.0) -> StopCallback:
+    return StopCallback(deadline_s=deadline_s, notify=lambda _: None)
+
+
+def saved_timesteps(run_dir: RunDir) -> list[int]:
+    return sorted(int(path.name) for path in run_dir.checkpoints_newest_first())
 
 
 def tiny_vec_env(n_envs: int = 2) -> VecEnv:

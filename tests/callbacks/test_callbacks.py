@@ -7,8 +7,8 @@ import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 
+from game_rl.callbacks import resource_monitor
 from game_rl.callbacks.boundary import Interval
-from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
@@ -17,6 +17,7 @@ from game_rl.callbacks.torch_threads import TorchThreadsCallback, torch_threads
 from game_rl.errors import Interrupted, TrainingError
 from game_rl.pss_sampler import PssSampler
 from game_rl.run_dir import RunDir
+from tests.callbacks.conftest import make_checkpoints, make_stop, saved_timesteps
 
 MakeModel = Callable[..., PPO]
 
@@ -35,12 +36,6 @@ class At(BaseCallback):
         return True
 
 
-def checkpoints(run_dir: RunDir) -> CheckpointCallback:
-    return CheckpointCallback(
-        run_dir, every_timesteps=8, keep_last=99, total_timesteps=64, rom_sha256="00"
-    )
-
-
 def test_an_interval_fires_once_for_each_stretch_with_a_multiple() -> None:
     interval = Interval(10)
     assert [interval.crossed(t) for t in (4, 9, 10, 15, 39, 40, 41)] == [
@@ -56,45 +51,84 @@ def break_weight(model: PPO) -> None:
 def test_non_finite_weights_stop_the_run_before_they_are_saved(
     make_model: MakeModel, run_dir: RunDir
 ) -> None:
-    watched = CallbackList([NonFiniteCallback(), checkpoints(run_dir), At(9, break_weight)])
+    watched = CallbackList([NonFiniteCallback(), make_checkpoints(run_dir, 8), At(9, break_weight)])
     with pytest.raises(TrainingError, match=r"before timestep 12 made weight .* non-finite"):
         make_model(n_envs=1).learn(64, callback=watched)
-    assert [p.name.lstrip("0") for p in run_dir.checkpoints_newest_first()] == ["8"]
+    assert saved_timesteps(run_dir) == [8]
 
 
-def test_ctrl_c_ends_training_with_a_checkpoint_and_gives_the_signal_back(
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_ends_training_after_the_next_checkpoint_and_is_given_back(
+    make_model: MakeModel, run_dir: RunDir, number: signal.Signals
+) -> None:
+    before = signal.getsignal(number)
+    told: list[str] = []
+    stop = StopCallback(deadline_s=1000, notify=told.append)
+    press = At(6, lambda _: os.kill(os.getpid(), number))
+    checkpoints = make_checkpoints(run_dir, 1000, stop=stop)
+    make_model().learn(64, callback=CallbackList([checkpoints, press, stop]))
+    assert isinstance(stop.reason, Interrupted)
+    assert stop.reason.exit_code == 128 + number
+    assert saved_timesteps(run_dir) == [16]
+    assert [number.name in text for text in told] == [True]
+    assert signal.getsignal(number) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_a_second_signal_ends_training_at_once(make_model: MakeModel, run_dir: RunDir) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    stop = make_stop()
+    press = [At(call, lambda _: os.kill(os.getpid(), signal.SIGTERM)) for call in (5, 6)]
+    checkpoints = make_checkpoints(run_dir, 1000, stop=stop)
+    with pytest.raises(KeyboardInterrupt):
+        make_model().learn(64, callback=CallbackList([checkpoints, *press, stop]))
+    assert saved_timesteps(run_dir) == []
+    stop.release_signals()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_boundary_that_does_not_come_is_not_waited_for(
     make_model: MakeModel, run_dir: RunDir
 ) -> None:
-    before = signal.getsignal(signal.SIGINT)
-    stop = StopCallback()
-    press = At(6, lambda _: os.kill(os.getpid(), signal.SIGINT))
-    make_model().learn(64, callback=CallbackList([checkpoints(run_dir), press, stop]))
-    assert isinstance(stop.reason, Interrupted)
-    assert [p.name.lstrip("0") for p in run_dir.checkpoints_newest_first()] == ["8"]
-    assert signal.getsignal(signal.SIGINT) is before
+    stop = make_stop(deadline_s=0.01)
+
+    def press_and_hang(_: PPO) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+
+    checkpoints = make_checkpoints(run_dir, 8, stop=stop)
+    watched = CallbackList([checkpoints, At(6, press_and_hang), stop])
+    with pytest.raises(KeyboardInterrupt):
+        make_model().learn(64, callback=watched)
+    stop.release_signals()
+    assert saved_timesteps(run_dir) == [8]
 
 
 def test_a_disk_without_room_for_another_checkpoint_stops_the_run(
-    make_model: MakeModel, run_dir: RunDir
+    make_model: MakeModel, run_dir: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_dir.root.mkdir(parents=True)
-    stop = StopCallback()
+    stop = make_stop()
+    checkpoints = make_checkpoints(run_dir, 1000, stop=stop)
     monitor = ResourceMonitorCallback(
-        PssSampler(), stop, run_dir=run_dir.root, checkpoint_bytes=2**60, warn=print
+        PssSampler(), stop, checkpoints, run_dir=run_dir.root, warn=print
     )
+    monkeypatch.setattr(resource_monitor, "_DISK_MARGIN_BYTES", 2**60)
     model = make_model()
-    model.learn(64, callback=CallbackList([checkpoints(run_dir), monitor, stop]))
+    model.learn(64, callback=CallbackList([monitor, checkpoints, stop]))
     assert isinstance(stop.reason, TrainingError)
+    assert saved_timesteps(run_dir) == [8]
     assert "free some space" in str(stop.reason)
     assert model.num_timesteps < 64
 
 
 def test_resources_reach_the_log(make_model: MakeModel, run_dir: RunDir) -> None:
     run_dir.root.mkdir(parents=True)
+    checkpoints = make_checkpoints(run_dir, 1000)
     monitor = ResourceMonitorCallback(
-        PssSampler(), StopCallback(), run_dir=run_dir.root, checkpoint_bytes=1, warn=print
+        PssSampler(), make_stop(), checkpoints, run_dir=run_dir.root, warn=print
     )
-    make_model().learn(16, callback=monitor)
+    make_model().learn(24, callback=CallbackList([monitor, checkpoints]))
     header = (run_dir.tensorboard / "progress.csv").read_text().splitlines()[0].split(",")
     wanted = {"ram_gib", "ram_free_gib", "disk_free_gib", "cpu_percent"}
     assert {f"resources/{name}" for name in wanted} <= set(header)

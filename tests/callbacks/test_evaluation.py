@@ -8,14 +8,15 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.callbacks.checkpoint import CheckpointCallback, read_state
+from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.evaluation import (
     EvaluationCallback,
     evaluate,
     forget_evaluations_after,
 )
+from game_rl.checkpoints.checkpoint import Best, Checkpoint
 from game_rl.run_dir import RunDir
-from tests.callbacks.conftest import tiny_vec_env
+from tests.callbacks.conftest import make_checkpoints, tiny_vec_env
 from tests.tiny_env import EPISODE_LENGTH, TinyEnv
 
 MakeModel = Callable[..., PPO]
@@ -41,9 +42,7 @@ class Scripted:
 
 
 def callbacks(run_dir: RunDir, env: VecEnv, every: int) -> tuple[CallbackList, CheckpointCallback]:
-    checkpoints = CheckpointCallback(
-        run_dir, every_timesteps=10_000, keep_last=1, total_timesteps=48, rom_sha256="00"
-    )
+    checkpoints = make_checkpoints(run_dir, every=10_000, keep_last=1)
     evaluation = EvaluationCallback(
         env,
         checkpoints,
@@ -101,18 +100,22 @@ def test_best_model_is_the_one_with_the_highest_mean_reward(
         all(history[i] > earlier for earlier in history[:i]) for i in range(len(history))
     ]
     assert [row["is_best"] == "True" for row in rows(run_dir)] == running_best
-    assert checkpoints.best_mean_reward == max(history)
     best_at = 8 * (history.index(max(history)) + 1)
-    assert read_state(run_dir.best).num_timesteps == best_at
+    assert checkpoints.best is not None
+    assert checkpoints.best.timesteps == best_at
+    assert checkpoints.best.mean_reward == pytest.approx(max(history), abs=1e-4)  # rounded there
+    saved = Checkpoint(run_dir.checkpoint(best_at)).state
+    assert saved.best == checkpoints.best
 
 
 def test_a_better_model_from_before_a_resume_is_kept(
     make_model: MakeModel, run_dir: RunDir
 ) -> None:
     both, checkpoints = callbacks(run_dir, tiny_vec_env(), every=8)
-    checkpoints.best_mean_reward = EPISODE_LENGTH + 1.0  # more than the env can give
+    best = Best(timesteps=8, mean_reward=EPISODE_LENGTH + 1.0)  # more than the env can give
+    checkpoints.best = best
     make_model().learn(16, callback=both)
-    assert not run_dir.best.exists()
+    assert Checkpoint(run_dir.checkpoint(16)).state.best == best
     assert {row["is_best"] for row in rows(run_dir)} == {"False"}
 
 

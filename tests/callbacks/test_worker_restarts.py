@@ -43,7 +43,7 @@ def test_a_worker_that_dies_in_training_is_counted_and_told_once(run_dir: RunDir
     vec_env.close()
     with (run_dir.tensorboard / "progress.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [row["resources/worker_restarts"] for row in rows] == ["0", "0", "1", "1"]
+    assert [row["resources/worker_restarts"] for row in rows] == ["", "0", "1", "1"]
     (warning,) = warnings
     assert warning.startswith("worker 0 (env 0) was killed (SIGKILL)")
     assert warning.endswith("it was restarted and its episodes were cut short")

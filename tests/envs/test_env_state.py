@@ -126,7 +126,7 @@ def test_a_reward_class_that_cannot_be_saved_is_told_how_to(tmp_path: Path, keep
     env = env_with_reward(tmp_path, REWARD_CLASS.format(keeps=keeps))
     with closing(env):
         env.reset(seed=0)
-        with pytest.raises(GameFileError, match="rewards:Reward .*give the class `save_state"):
+        with pytest.raises(GameFileError, match=r"rewards:Reward .*give the class `save_state"):
             env.save_state()
 
 

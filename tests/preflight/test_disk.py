@@ -8,6 +8,7 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
 
+from game_rl.checkpoints.store import kept_checkpoints
 from game_rl.preflight.disk import checkpoint_bytes, timestep_of_full_disk
 from game_rl.preflight.estimate import estimate
 from tests.preflight.conftest import FACTS, make_config
@@ -26,12 +27,13 @@ def test_a_checkpoint_has_the_size_of_what_torch_writes(tmp_path: Path) -> None:
     assert checkpoint_bytes(make_config(), FACTS) == pytest.approx(written, rel=0.002)
 
 
-def test_the_worked_example_keeps_three_checkpoints_of_90_megabytes_and_the_best() -> None:
+def test_the_worked_example_keeps_four_checkpoints_of_90_megabytes() -> None:
+    """Three and the best."""
     disk = estimate(FIGHTER, FACTS).disk
     assert disk.checkpoint_bytes == pytest.approx(89.3e6, rel=0.005)
     sizes = {part.name: part.bytes for part in disk.parts}
-    assert sizes["3 checkpoints"] == 3 * disk.checkpoint_bytes
-    assert sizes["best checkpoint"] == disk.momentary_bytes == disk.checkpoint_bytes
+    assert sizes["4 checkpoints"] == 4 * disk.checkpoint_bytes
+    assert disk.momentary_bytes == disk.checkpoint_bytes
     assert disk.bytes == sum(sizes.values())
 
 
@@ -45,30 +47,33 @@ def test_without_a_clip_there_is_no_clip() -> None:
     assert {part.name: part.bytes for part in disk.parts}["clip"] == 0
 
 
-@pytest.mark.parametrize("free_checkpoints", [0.5, 1.5, 2.5, 3.5, 4.5, 5.5])
+@pytest.mark.parametrize("keep_every", [None, 3 * 2048, 4 * 2048])
+@pytest.mark.parametrize("evaluate_every", [2048, 3 * 2048, 5 * 2048])
+@pytest.mark.parametrize("free_checkpoints", [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5])
 def test_the_disk_is_full_when_a_dumb_replay_of_the_writes_says_so(
-    free_checkpoints: float,
+    free_checkpoints: float, evaluate_every: int, keep_every: int | None
 ) -> None:
     config = make_config(
-        total_timesteps=10 * 2048,
-        checkpoints={"every_timesteps": 2 * 2048, "keep_last": 3},
-        evaluation={"every_timesteps": 5 * 2048},
+        total_timesteps=12 * 2048,
+        checkpoints={
+            "every_timesteps": 2048, "keep_last": 3, "keep_every_timesteps": keep_every,
+        },
+        evaluation={"every_timesteps": evaluate_every},
         recording={"episodes": 0},
-    )
+    )  # fmt: skip
     footprint = estimate(config, FACTS)
     one = footprint.disk.checkpoint_bytes
     free = int(free_checkpoints * one)
     full_at = None
-    folder: list[str] = []
-    for update in range(1, 11):
+    folder: list[int] = []
+    for update in range(1, 13):
         logs = update * footprint.disk.log_bytes_per_update
-        for name in ["best"] * (update % 5 == 0) + [str(update)] * (update % 2 == 0):
-            if full_at is None and (len(folder) + 1) * one + logs > free:  # + 1: the new one
-                full_at = update * 2048
-            folder = [old for old in folder if old != name] + [name]
-            checkpoints = [old for old in folder if old != "best"]
-            if len(checkpoints) > 3:
-                folder.remove(checkpoints[0])
+        folder.append(2048 * update)  # beside those that it will replace
+        if full_at is None and len(folder) * one + logs > free:
+            full_at = 2048 * update
+        folder = sorted(
+            kept_checkpoints(folder, best=evaluate_every, keep_last=3, keep_every=keep_every)
+        )
     assert timestep_of_full_disk(config, footprint, free) == full_at
 
 

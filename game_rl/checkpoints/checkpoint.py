@@ -1,0 +1,269 @@
+"""Everything that a training is between an update and the next rollout."""
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+from pydantic import Field, JsonValue, ValidationError
+from safetensors import SafetensorError
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+from game_rl.checkpoints.files import (
+    FileName,
+    Manifest,
+    read_manifest,
+    read_verified,
+    write_files,
+)
+from game_rl.checkpoints.log import LogState, cut_log, restore_log, save_log
+from game_rl.checkpoints.random_numbers import (
+    RandomNumbers,
+    restore_random_numbers,
+    save_random_numbers,
+)
+from game_rl.checkpoints.tensors import (
+    Tensors,
+    dump_tensors,
+    load_module_tensors,
+    load_optimizer_tensors,
+    module_tensors,
+    optimizer_tensors,
+    parse_tensors,
+)
+from game_rl.config.saved import Saved
+from game_rl.envs.game_boy_env import EnvState
+from game_rl.errors import CheckpointError
+from game_rl.vec_env.saved_vec_env import VecEnvState, restore_vec_env
+
+_Count = Annotated[int, Field(ge=0)]
+_Kind = TypeVar("_Kind", bound=Saved)
+
+
+class Best(Saved):
+    """The best evaluation of a run so far, and the checkpoint that gave it."""
+
+    timesteps: _Count
+    mean_reward: float
+
+
+class CheckpointState(Saved):
+    """What a checkpoint is of; small, so that many can be listed."""
+
+    num_timesteps: _Count
+    """Timesteps that the weights have learned from."""
+    n_updates: _Count
+    """SB3's counter of epochs done."""
+    schedule_timesteps: Annotated[int, Field(gt=0)]
+    """What schedules are stretched over: the `total_timesteps` that the run began with."""
+    best: Best | None
+    rom_sha256: str
+    config: dict[str, JsonValue]
+    """The run's config then."""
+    versions: dict[str, str]
+    computing: dict[str, str]
+
+
+class Episode(Saved):
+    """One of the last episodes, as SB3 keeps them for `rollout/ep_rew_mean`."""
+
+    reward: float
+    length: int
+    seconds: float
+
+
+class Play(Saved):
+    """The state of everything around the network."""
+
+    random: RandomNumbers
+    log: LogState
+    n_episodes: _Count
+    episodes: tuple[Episode, ...]
+    successes: tuple[float, ...]
+    envs: tuple[EnvState, ...] | None
+    """None: a worker had died just then, or the envs are not ours; new episodes begin."""
+    seeds: tuple[int | None, ...]
+
+
+_ARRAYS = {
+    "observations": np.dtype(np.uint8),
+    "episode_starts": np.dtype(np.bool_),
+    "episode_returns": np.dtype(np.float32),
+    "episode_lengths": np.dtype(np.int32),
+}
+
+
+def save_checkpoint(
+    path: Path,
+    model: BaseAlgorithm,
+    state: CheckpointState,
+    envs: VecEnvState | None,
+    log_folder: Path,
+) -> None:
+    """Write the directory `path`; see `checkpoints.files` for how.
+
+    Args:
+        path: where nothing stands yet.
+        model: between an update and the next rollout.
+        state: what it is of.
+        envs: its envs, or None if they cannot be saved.
+        log_folder: where its TensorBoard files are.
+    """
+    write_files(path, _contents(model, state, envs, log_folder))
+
+
+def _contents(
+    model: BaseAlgorithm, state: CheckpointState, envs: VecEnvState | None, log_folder: Path
+) -> Iterator[tuple[FileName, bytes]]:
+    """One file at a time, so that no two are in memory together."""
+    yield "state.json", state.model_dump_json(indent=2).encode()
+    yield "play.json", _play(model, envs, log_folder).model_dump_json().encode()
+    yield "arrays.safetensors", safetensors.numpy.save(_arrays(model, envs))
+    yield "policy.safetensors", dump_tensors(module_tensors(model.policy))
+    yield "optimizer.safetensors", dump_tensors(optimizer_tensors(model.policy.optimizer))
+
+
+def _play(model: BaseAlgorithm, envs: VecEnvState | None, log_folder: Path) -> Play:
+    return Play(
+        random=save_random_numbers(),
+        log=save_log(model.logger, log_folder),
+        n_episodes=model._episode_num,
+        episodes=tuple(
+            Episode(reward=float(e["r"]), length=int(e["l"]), seconds=float(e["t"]))
+            for e in model.ep_info_buffer or ()
+        ),
+        successes=tuple(map(float, model.ep_success_buffer or ())),
+        envs=None if envs is None else tuple(envs.envs),
+        seeds=() if envs is None else tuple(envs.seeds),
+    )
+
+
+def _arrays(model: BaseAlgorithm, envs: VecEnvState | None) -> dict[str, NDArray[Any]]:
+    if envs is None:
+        return {}
+    assert model._last_episode_starts is not None
+    return {
+        "observations": envs.observations,
+        "episode_starts": np.asarray(model._last_episode_starts, np.bool_),
+        "episode_returns": envs.episode_returns,
+        "episode_lengths": envs.episode_lengths,
+    }
+
+
+class Checkpoint:
+    """A checkpoint on disk, to be read; every file is compared with the manifest first.
+
+    Raises (everywhere):
+        CheckpointError: it is missing, damaged, or of another run.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._manifest: Manifest = read_manifest(path)
+        self.state = self._model(CheckpointState, "state.json")
+
+    @property
+    def nbytes(self) -> int:
+        return sum(entry.bytes for entry in self._manifest.files.values())
+
+    def verify(self) -> None:
+        """Read every file."""
+        for name in self._manifest.files:
+            read_verified(self.path, self._manifest, name)
+
+    def policy(self) -> Tensors:
+        """The weights, on the CPU."""
+        return self._tensors("policy.safetensors")
+
+    def load_policy(self, model: BaseAlgorithm) -> None:
+        self._load_policy(model)
+
+    def restore(self, model: BaseAlgorithm) -> bool:
+        """Put everything back; False if episodes begin anew. The run's log must have been cut.
+
+        Args:
+            model: new, made from the run's config, with new envs.
+        """
+        play, arrays = self._model(Play, "play.json"), self._arrays()
+        self._load_policy(model)
+        file = self.path / "optimizer.safetensors"
+        tensors = self._tensors("optimizer.safetensors")
+        load_optimizer_tensors(model.policy.optimizer, tensors, str(file))
+        model.num_timesteps = self.state.num_timesteps
+        model._n_updates = self.state.n_updates
+        model._episode_num = play.n_episodes
+        _restore_episodes(model, play)
+        restore_log(model.logger, play.log)
+        if play.envs is not None:
+            self._restore_envs(model, play, arrays)
+        restore_random_numbers(play.random)  # last: to build and restore may have drawn some
+        return play.envs is not None
+
+    def cut_log(self, folder: Path) -> None:
+        """Take back what the run logged after this checkpoint."""
+        cut_log(folder, self._model(Play, "play.json").log)
+
+    def _load_policy(self, model: BaseAlgorithm) -> None:
+        load_module_tensors(model.policy, self.policy(), str(self.path / "policy.safetensors"))
+
+    def _restore_envs(
+        self, model: BaseAlgorithm, play: Play, arrays: dict[str, NDArray[Any]]
+    ) -> None:
+        assert play.envs is not None
+        assert model.env is not None
+        n_envs, shape = model.env.num_envs, model.env.observation_space.shape
+        counts = {len(play.envs), len(play.seeds), *map(len, arrays.values())}
+        if arrays.keys() != _ARRAYS.keys() or counts != {n_envs}:
+            raise CheckpointError(
+                f"{self.path} has the state of {len(play.envs)} envs, the run has {n_envs}"
+            )
+        if arrays["observations"].shape[1:] != shape:
+            raise CheckpointError(
+                f"{self.path} has observations of {arrays['observations'].shape[1:]}, "
+                f"the run's are {shape}"
+            )
+        state = VecEnvState(
+            envs=play.envs,
+            seeds=play.seeds,
+            observations=arrays["observations"],
+            episode_returns=arrays["episode_returns"],
+            episode_lengths=arrays["episode_lengths"],
+        )
+        restore_vec_env(model.env, state)
+        model._last_obs = arrays["observations"]
+        model._last_episode_starts = arrays["episode_starts"]
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        name: FileName = "arrays.safetensors"
+        try:
+            arrays = safetensors.numpy.load(read_verified(self.path, self._manifest, name))
+        except (SafetensorError, KeyError, ValueError, TypeError) as error:
+            raise CheckpointError(f"{self.path / name} is no safetensors file: {error}") from None
+        if any(array.dtype != _ARRAYS.get(key) or not array.ndim for key, array in arrays.items()):
+            raise CheckpointError(f"{self.path / name} has arrays of another kind")
+        return arrays
+
+    def _tensors(self, name: FileName) -> Tensors:
+        return parse_tensors(read_verified(self.path, self._manifest, name), str(self.path / name))
+
+    def _model(self, kind: type[_Kind], name: FileName) -> _Kind:
+        try:
+            return kind.model_validate_json(read_verified(self.path, self._manifest, name))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise CheckpointError(
+                f"{self.path / name} cannot be read: {where}: {first['msg']}"
+            ) from None
+
+
+def _restore_episodes(model: BaseAlgorithm, play: Play) -> None:
+    """As numpy scalars, which is what SB3 keeps: means round as they did."""
+    infos = (
+        {"r": np.float32(e.reward), "l": np.int32(e.length), "t": e.seconds} for e in play.episodes
+    )
+    model.ep_info_buffer = deque(infos, maxlen=model._stats_window_size)
+    model.ep_success_buffer = deque(play.successes, maxlen=model._stats_window_size)

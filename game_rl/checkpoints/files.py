@@ -1,0 +1,114 @@
+"""A checkpoint on disk: a directory of files and a manifest with the size and hash of each.
+
+It appears in one rename, after everything in it has reached the disk, and is never changed.
+Reading one executes nothing and believes nothing: names are from a fixed list, sizes are compared
+before a file is read, hashes before it is parsed.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from game_rl.config.saved import Saved
+from game_rl.errors import CheckpointError
+from game_rl.run_dir import new_directory, write_synced
+
+MANIFEST = "manifest.json"
+_MANIFEST_LIMIT_BYTES = 64 * 1024
+_LARGEST_FILE_BYTES = 64 * 2**30  # what no network or replay buffer of ours reaches
+
+FileName = Literal[
+    "policy.safetensors", "optimizer.safetensors", "arrays.safetensors", "state.json", "play.json"
+]
+
+
+class FileEntry(Saved):
+    """One file as it was written."""
+
+    bytes: Annotated[int, Field(ge=0, le=_LARGEST_FILE_BYTES)]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Manifest(Saved):
+    """Written last."""
+
+    format: Literal[2]
+    files: dict[FileName, FileEntry]
+
+
+def write_files(path: Path, files: Iterable[tuple[FileName, bytes]]) -> None:
+    """Make the directory `path`, which must not exist, of these files.
+
+    Raises:
+        FileExistsError: it does.
+        OSError: the disk is full, or worse; nothing is left then.
+    """
+    entries: dict[FileName, FileEntry] = {}
+    with new_directory(path) as directory:
+        for name, content in files:
+            write_synced(directory / name, content)
+            digest = hashlib.sha256(content).hexdigest()
+            entries[name] = FileEntry(bytes=len(content), sha256=digest)
+        manifest = Manifest(format=2, files=entries)
+        write_synced(directory / MANIFEST, manifest.model_dump_json(indent=2).encode())
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Raise CheckpointError unless `path` is a checkpoint that this version reads."""
+    if not path.is_dir():
+        raise CheckpointError(f"{path} is no checkpoint: there is no such directory")
+    file = path / MANIFEST
+    try:
+        if not file.is_file():
+            raise CheckpointError(f"{path} has no {MANIFEST}, so it is no checkpoint")
+        if file.stat().st_size > _MANIFEST_LIMIT_BYTES:
+            raise CheckpointError(f"{file} is too long to be a manifest; the checkpoint is damaged")
+        return Manifest.model_validate_json(file.read_bytes())
+    except OSError as error:
+        raise CheckpointError(f"{path} has no readable {MANIFEST} ({error.strerror})") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise CheckpointError(
+            f"{file} is damaged, or of another version of game_rl: {where}: {first['msg']}"
+        ) from None
+
+
+def verify_files(path: Path) -> Manifest:
+    """Raise CheckpointError unless every file of the checkpoint is as it was written."""
+    manifest = read_manifest(path)
+    for name in manifest.files:
+        read_verified(path, manifest, name)
+    return manifest
+
+
+def read_verified(path: Path, manifest: Manifest, name: FileName) -> bytes:
+    """The content of one file, compared with the manifest.
+
+    Raises:
+        CheckpointError: the checkpoint has no such file, or another one.
+    """
+    file, entry = path / name, manifest.files.get(name)
+    if entry is None:
+        raise CheckpointError(f"{path} has no {name}; use another checkpoint of the run")
+    try:
+        if not file.is_file():  # a pipe would be waited for
+            raise CheckpointError(f"{path} has no file {name}; use another checkpoint of the run")
+        found_bytes = file.stat().st_size
+        if found_bytes != entry.bytes:
+            raise CheckpointError(
+                f"{file} is damaged: it has {found_bytes:,} bytes and {MANIFEST} says "
+                f"{entry.bytes:,}; use another checkpoint of the run"
+            )
+        content = file.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{file} cannot be read: {error.strerror}") from None
+    if hashlib.sha256(content).hexdigest() != entry.sha256:
+        raise CheckpointError(
+            f"{file} is damaged: its sha256 is not the one in {MANIFEST}; "
+            "use another checkpoint of the run"
+        )
+    return content

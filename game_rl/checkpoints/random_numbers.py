@@ -1,0 +1,74 @@
+"""The global generators that a training draws from: Python's, NumPy's and torch's."""
+
+import random
+from typing import Annotated, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from game_rl.config.saved import Blob, Saved
+
+_MERSENNE_WORDS = 624
+
+
+class PythonRandom(Saved):
+    """`random.getstate()`."""
+
+    version: Literal[3]
+    words: Annotated[
+        tuple[int, ...], Field(min_length=_MERSENNE_WORDS + 1, max_length=_MERSENNE_WORDS + 1)
+    ]
+    gauss_next: float | None
+
+
+class NumpyRandom(Saved):
+    """`numpy.random.get_state()`; SB3 shuffles minibatches with it."""
+
+    words: Annotated[tuple[int, ...], Field(min_length=_MERSENNE_WORDS, max_length=_MERSENNE_WORDS)]
+    position: int
+    has_gauss: int
+    cached_gaussian: float
+
+
+class RandomNumbers(Saved):
+    """The state of all of them."""
+
+    python: PythonRandom
+    numpy: NumpyRandom
+    torch: Blob
+    cuda: tuple[Blob, ...]
+    """One for each GPU."""
+
+
+def save_random_numbers() -> RandomNumbers:
+    version, words, gauss_next = random.getstate()
+    state = np.random.get_state(legacy=False)  # noqa: NPY002 - what SB3 draws from
+    assert isinstance(state, dict)
+    return RandomNumbers(
+        python=PythonRandom(version=version, words=words, gauss_next=gauss_next),
+        numpy=NumpyRandom(
+            words=tuple(state["state"]["key"].tolist()),
+            position=int(state["state"]["pos"]),
+            has_gauss=int(state["has_gauss"]),
+            cached_gaussian=float(state["gauss"]),
+        ),
+        torch=torch.get_rng_state().numpy().tobytes(),
+        cuda=tuple(state.numpy().tobytes() for state in torch.cuda.get_rng_state_all()),
+    )
+
+
+def restore_random_numbers(saved: RandomNumbers) -> None:
+    """Go on drawing where `saved` was taken; of the GPUs, those that both machines have."""
+    python, numpy = saved.python, saved.numpy
+    random.setstate((python.version, python.words, python.gauss_next))
+    words = np.array(numpy.words, np.uint32)
+    state = ("MT19937", words, numpy.position, numpy.has_gauss, numpy.cached_gaussian)
+    np.random.set_state(state)  # noqa: NPY002
+    torch.set_rng_state(_bytes(saved.torch))
+    for index, blob in enumerate(saved.cuda[: torch.cuda.device_count()]):
+        torch.cuda.set_rng_state(_bytes(blob), index)
+
+
+def _bytes(blob: bytes) -> torch.Tensor:
+    return torch.frombuffer(bytearray(blob), dtype=torch.uint8)

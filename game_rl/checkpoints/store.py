@@ -1,0 +1,116 @@
+"""The checkpoints of a run: which there are, which is the newest good one, which are deleted."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState, save_checkpoint
+from game_rl.errors import CheckpointError
+from game_rl.run_dir import RunDir, remove_directory
+from game_rl.vec_env.saved_vec_env import VecEnvState
+
+
+def newest_valid_checkpoint(run_dir: RunDir) -> tuple[Checkpoint, list[CheckpointError]]:
+    """The newest checkpoint whose files verify, and what was wrong with newer ones.
+
+    Raises:
+        CheckpointError: the run has none.
+    """
+    damaged: list[CheckpointError] = []
+    for path in run_dir.checkpoints_newest_first():
+        try:
+            checkpoint = Checkpoint(path)
+            checkpoint.verify()
+        except CheckpointError as error:
+            damaged.append(error)
+        else:
+            return checkpoint, damaged
+    found = "".join(f"\n  {error}" for error in damaged)
+    raise CheckpointError(
+        f"{run_dir.checkpoints} holds no usable checkpoint; start anew with --config{found}"
+    )
+
+
+def set_aside_newer(run_dir: RunDir, timesteps: int) -> list[Path]:
+    """Move checkpoints after `timesteps` out of the way of those that will be written again."""
+    moved = []
+    for path in run_dir.checkpoints_newest_first():
+        if int(path.name) > timesteps:
+            run_dir.damaged.mkdir(exist_ok=True)
+            names = (f"{path.name}{f'_{n}' if n else ''}" for n in itertools.count())
+            place = next(p for name in names if not (p := run_dir.damaged / name).exists())
+            path.rename(place)
+            moved.append(place)
+    return moved
+
+
+class CheckpointStore:
+    """Writes a run's checkpoints and deletes old ones.
+
+    Kept are the best, the newest `keep_last` beside it, and the first after each multiple of
+    `keep_every_timesteps`. Something is deleted only after a new one was read back.
+    """
+
+    def __init__(
+        self, run_dir: RunDir, *, keep_last: int, keep_every_timesteps: int | None
+    ) -> None:
+        self._run_dir = run_dir
+        self._keep_last = keep_last
+        self._keep_every = keep_every_timesteps
+
+    def save(self, model: BaseAlgorithm, state: CheckpointState, envs: VecEnvState | None) -> Path:
+        """Write the checkpoint of `state.num_timesteps`, which must not exist.
+
+        Raises:
+            CheckpointError: it could not be written, and nothing of it is left.
+        """
+        path = self._run_dir.checkpoint(state.num_timesteps)
+        if not self._run_dir.root.is_dir():
+            raise CheckpointError(
+                f"the run directory {self._run_dir.root} is gone; what was learned since the "
+                "last checkpoint is lost, for there is nowhere to write it to"
+            )
+        try:
+            path.parent.mkdir(exist_ok=True)
+            save_checkpoint(path, model, state, envs, self._run_dir.tensorboard)
+        except OSError as error:
+            raise CheckpointError(self._unsaved(state, error)) from error
+        Checkpoint(path).verify()
+        best = None if state.best is None else state.best.timesteps
+        self._prune(best)
+        return path
+
+    def _prune(self, best: int | None) -> None:
+        existing = sorted(int(path.name) for path in self._run_dir.checkpoints_newest_first())
+        kept = kept_checkpoints(
+            existing, best=best, keep_last=self._keep_last, keep_every=self._keep_every
+        )
+        for timesteps in set(existing) - kept:
+            remove_directory(self._run_dir.checkpoint(timesteps))
+
+    def _unsaved(self, state: CheckpointState, error: OSError) -> str:
+        saved = self._run_dir.checkpoints_newest_first()
+        newest = f"the newest is of timestep {int(saved[0].name):,}" if saved else "there is none"
+        return (
+            f"the checkpoint of timestep {state.num_timesteps:,} could not be written to "
+            f"{self._run_dir.checkpoints} ({error.strerror or error}), {newest}; mend that (free "
+            f"some space, allow writing) and continue with --resume {self._run_dir.root}"
+        )
+
+
+def kept_checkpoints(
+    existing: Sequence[int], *, best: int | None, keep_last: int, keep_every: int | None
+) -> set[int]:
+    """Which of the checkpoints at these timesteps stay; `existing` ascends."""
+    others = [timesteps for timesteps in existing if timesteps != best]
+    kept = set(others[-keep_last:]) | (set(existing) - set(others))
+    if keep_every is not None:
+        before = (0, *existing)
+        kept |= {
+            timesteps
+            for previous, timesteps in zip(before, existing, strict=False)
+            if timesteps // keep_every > previous // keep_every
+        }
+    return kept

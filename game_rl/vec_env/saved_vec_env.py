@@ -1,0 +1,83 @@
+"""A training's environments between two vec steps: saved, and restored in another process."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+
+from game_rl.envs.game_boy_env import EnvState
+from game_rl.vec_env.halved_vec_env import HalvedVecEnv
+from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+
+
+@dataclass(frozen=True)
+class VecEnvState:
+    """What `make_training_env` made, however its envs are spread over workers.
+
+    Attributes:
+        envs: each env's own state.
+        seeds: the last seed of each env.
+        observations: what the learner has seen last, uint8 [n_envs, frame_stack * C, H, W].
+        episode_returns: of the running episodes so far, float32 [n_envs].
+        episode_lengths: in timesteps, int32 [n_envs].
+    """
+
+    envs: Sequence[EnvState]
+    seeds: Sequence[int | None]
+    observations: NDArray[np.uint8]
+    episode_returns: NDArray[np.float32]
+    episode_lengths: NDArray[np.int32]
+
+
+def save_vec_env(vec_env: VecEnv, observations: NDArray[np.uint8]) -> VecEnvState | None:
+    """The state after the vec step that gave `observations`.
+
+    None if a worker has just died, or if the envs are not those of `make_training_env`.
+    """
+    if not isinstance(vec_env.unwrapped, SharedMemoryVecEnv | HalvedVecEnv):
+        return None
+    monitors = _monitors(vec_env)
+    parts = [_part(monitor) for monitor in monitors]
+    for part in parts:
+        part.save_states_async()
+    found = [part.save_states_wait() for part in parts]
+    states = [state for part_states in found for state in part_states or ()]
+    if len(states) < vec_env.num_envs:
+        return None
+    return VecEnvState(
+        envs=states,
+        seeds=[seed for part in parts for seed in part.last_seeds],
+        observations=observations.copy(),
+        episode_returns=np.concatenate([monitor.episode_returns for monitor in monitors]),
+        episode_lengths=np.concatenate([monitor.episode_lengths for monitor in monitors]),
+    )
+
+
+def restore_vec_env(vec_env: VecEnv, state: VecEnvState) -> None:
+    """Go on from `state`, of as many envs of the same game and settings.
+
+    Raises:
+        EmulatorError: an emulator's state is damaged, or of another game or version.
+    """
+    first = 0
+    for monitor in _monitors(vec_env):
+        envs = slice(first, first + monitor.num_envs)
+        _part(monitor).load_states(state.envs[envs], state.observations[envs], state.seeds[envs])
+        monitor.episode_returns = state.episode_returns[envs].copy()
+        monitor.episode_lengths = state.episode_lengths[envs].copy()
+        first = envs.stop
+
+
+def _monitors(vec_env: VecEnv) -> Sequence[VecMonitor]:
+    """One for each half, or the only one."""
+    if isinstance(vec_env, HalvedVecEnv):
+        return vec_env.halves
+    assert isinstance(vec_env, VecMonitor)
+    return (vec_env,)
+
+
+def _part(monitor: VecMonitor) -> SharedMemoryVecEnv:
+    assert isinstance(monitor.venv, SharedMemoryVecEnv)
+    return monitor.venv
