@@ -25,7 +25,7 @@ def disk_footprint(
     return DiskFootprint(
         parts=parts,
         checkpoint_bytes=checkpoint,
-        momentary_bytes=checkpoint,
+        momentary_bytes=(_most_at_once(config, training, training.updates) - kept) * checkpoint,
         log_bytes_per_update=logs / training.updates,
     )
 
