@@ -178,8 +178,9 @@ class Checkpoint:
         """The weights, on the CPU."""
         return self._tensors("policy.safetensors")
 
-    def load_policy(self, model: BaseAlgorithm) -> None:
-        self._load_policy(model)
+    def optimizer(self) -> Tensors:
+        """What the optimiser keeps of each weight, on the CPU."""
+        return self._tensors("optimizer.safetensors")
 
     def restore(self, model: BaseAlgorithm) -> bool:
         """Put everything back; False if episodes begin anew. The run's log must have been cut.
@@ -190,8 +191,7 @@ class Checkpoint:
         play, arrays = self._model(Play, "play.json"), self._arrays()
         self._load_policy(model)
         file = self.path / "optimizer.safetensors"
-        tensors = self._tensors("optimizer.safetensors")
-        load_optimizer_tensors(model.policy.optimizer, tensors, str(file))
+        load_optimizer_tensors(model.policy.optimizer, self.optimizer(), str(file))
         model.num_timesteps = self.state.num_timesteps
         model._n_updates = self.state.n_updates
         model._episode_num = play.n_episodes

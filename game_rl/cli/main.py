@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from game_rl.cli import games, planning, playing, schemas, training, tuning
+from game_rl.cli import checkpoints, games, planning, playing, schemas, training, tuning
 from game_rl.errors import GameRLError, Interrupted
 
 EXIT_CODES = """\
@@ -61,6 +61,9 @@ def _parser() -> argparse.ArgumentParser:
     tuning.add_tune(commands)
     playing.add_evaluate(commands)
     playing.add_record(commands)
+    checkpoints.add_checkpoints(commands)
+    checkpoints.add_export(commands)
+    checkpoints.add_import(commands)
     games.add_check_game(commands)
     games.add_new_game(commands)
     schemas.add_schema(commands)

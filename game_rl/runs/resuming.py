@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from game_rl.checkpoints.checkpoint import CheckpointState
-from game_rl.checkpoints.versions import computing, installed_versions
+from game_rl.checkpoints.versions import computing, installed_versions, version_differences
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
@@ -73,11 +73,7 @@ def check_same_game(game: Game, state: CheckpointState, path: Path) -> None:
         )
 
 
-def differences(state: CheckpointState, device: str) -> list[str]:
+def differences(state: CheckpointState, device: str) -> tuple[str, ...]:
     """What is not as it was when the checkpoint was made, so that numbers will round otherwise."""
-    then, now = state.versions | state.computing, installed_versions() | computing(device)
-    return [
-        f"{name} was {then.get(name, 'not installed')}, is {now.get(name, 'not installed')}"
-        for name in {**then, **now}
-        if then.get(name) != now.get(name)
-    ]
+    now = installed_versions() | computing(device)
+    return version_differences(state.versions | state.computing, now)

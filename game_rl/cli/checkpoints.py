@@ -1,0 +1,111 @@
+"""`game-rl checkpoints`, `export` and `import`: what a run has saved, and where else it can go."""
+
+import argparse
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from game_rl.cli.arguments import add_command, add_config_arguments, add_run_arguments
+
+if TYPE_CHECKING:
+    from game_rl.checkpoints.survey import CheckpointFinding
+    from game_rl.cli.arguments import Commands
+
+
+def add_checkpoints(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "checkpoints",
+        _checkpoints,
+        summary="list a run's checkpoints and verify every file of them",
+        example="game-rl checkpoints runs/duel_ppo",
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help="run directory of a training")
+    parser.add_argument("--json", action="store_true", help="print one JSON list")
+
+
+def add_export(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "export",
+        _export,
+        summary="write a trained policy as a file of plain Stable-Baselines3",
+        example="game-rl export runs/duel_ppo --format sb3 --output duel.zip",
+    )
+    add_run_arguments(parser)
+    parser.add_argument("--format", choices=["sb3"], default="sb3")
+    parser.add_argument("--output", type=Path, metavar="FILE", required=True, help="a .zip")
+
+
+def add_import(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "import",
+        _import,
+        summary="begin a run with a policy that plain Stable-Baselines3 saved",
+        example="game-rl import model.zip --config configs/duel_ppo.yaml --set run_dir=runs/mine",
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="what PPO.save wrote")
+    add_config_arguments(parser, required=True)
+
+
+def _checkpoints(arguments: argparse.Namespace) -> int:
+    from game_rl.checkpoints.survey import survey
+    from game_rl.runs.policy import open_run
+
+    run_dir, _ = open_run(arguments.run)
+    found = survey(run_dir)
+    if arguments.json:
+        print(json.dumps([finding.to_json() for finding in found], indent=2))
+    elif not found:
+        print(f"{arguments.run} has no checkpoint yet")
+    else:
+        Console().print(_table(found))
+    return 1 if any(finding.damage for finding in found) else 0
+
+
+def _table(found: "list[CheckpointFinding]") -> Table:
+    from game_rl.resources import format_bytes
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("timestep", "size", "written"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for finding in found:
+        notes = [finding.damage or "whole"]
+        if finding.is_best and finding.best_mean_reward is not None:
+            notes.append(f"best so far, mean reward {finding.best_mean_reward:.2f}")
+        notes += finding.differences
+        written = datetime.fromtimestamp(finding.written_s).strftime("%Y-%m-%d %H:%M:%S")
+        table.add_row(
+            f"{finding.timesteps:,}", format_bytes(finding.nbytes), written, "; ".join(notes)
+        )
+    return table
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from game_rl.runs.policy import open_trained_run
+    from game_rl.runs.sb3_files import export_sb3
+
+    run = open_trained_run(arguments.run, arguments.checkpoint)
+    export_sb3(run, arguments.output)
+    print(f"{arguments.output}  (the policy at timestep {run.state.num_timesteps:,})")
+    return 0
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from game_rl.checkpoints.store import newest_valid_checkpoint
+    from game_rl.config.loader import load_config
+    from game_rl.runs.sb3_files import import_sb3
+
+    config = load_config(arguments.config, arguments.set)
+    run_dir = import_sb3(arguments.file, config)
+    timesteps = newest_valid_checkpoint(run_dir)[0].state.num_timesteps
+    print(f"{run_dir.root} begins at timestep {timesteps:,} of {config.total_timesteps:,}")
+    print(f"train it: game-rl train --resume {run_dir.root}")
+    print(f"or watch: game-rl record {run_dir.root} --checkpoint latest")
+    return 0
