@@ -4,7 +4,6 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,15 +64,6 @@ def evaluate(
         success_rate=float(np.mean(successes)) if successes else None,
         mean_length=float(np.mean(lengths)),
     )
-
-
-def forget_evaluations_after(path: Path, timesteps: int) -> None:
-    """Drop the rows of `eval.csv` that a resumed training will write again."""
-    if not path.exists():
-        return
-    header, *rows = path.read_text().splitlines(keepends=True)
-    kept = [row for row in rows if int(row.partition(",")[0]) <= timesteps]
-    write_atomic(path, header + "".join(kept))
 
 
 class EvaluationCallback(BoundaryCallback):

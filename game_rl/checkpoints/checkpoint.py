@@ -37,6 +37,7 @@ from game_rl.checkpoints.tensors import (
 from game_rl.config.saved import Saved
 from game_rl.envs.game_boy_env import EnvState
 from game_rl.errors import CheckpointError
+from game_rl.run_dir import RunDir, write_atomic
 from game_rl.vec_env.saved_vec_env import VecEnvState, restore_vec_env
 
 _Count = Annotated[int, Field(ge=0)]
@@ -63,6 +64,8 @@ class CheckpointState(Saved):
     rom_sha256: str
     config: dict[str, JsonValue]
     """The run's config then."""
+    game: dict[str, JsonValue]
+    """Its game file then."""
     versions: dict[str, str]
     computing: dict[str, str]
 
@@ -86,6 +89,8 @@ class Play(Saved):
     envs: tuple[EnvState, ...] | None
     """None: a worker had died just then, or the envs are not ours; new episodes begin."""
     seeds: tuple[int | None, ...]
+    evaluations: str
+    """The run's table of evaluations so far."""
 
 
 _ARRAYS = {
@@ -101,7 +106,7 @@ def save_checkpoint(
     model: BaseAlgorithm,
     state: CheckpointState,
     envs: VecEnvState | None,
-    log_folder: Path,
+    run_dir: RunDir,
 ) -> None:
     """Write the directory `path`; see `checkpoints.files` for how.
 
@@ -110,26 +115,27 @@ def save_checkpoint(
         model: between an update and the next rollout.
         state: what it is of.
         envs: its envs, or None if they cannot be saved.
-        log_folder: where its TensorBoard files are.
+        run_dir: where its curves and its table of evaluations are.
     """
-    write_files(path, _contents(model, state, envs, log_folder))
+    write_files(path, _contents(model, state, envs, run_dir))
 
 
 def _contents(
-    model: BaseAlgorithm, state: CheckpointState, envs: VecEnvState | None, log_folder: Path
+    model: BaseAlgorithm, state: CheckpointState, envs: VecEnvState | None, run_dir: RunDir
 ) -> Iterator[tuple[FileName, bytes]]:
     """One file at a time, so that no two are in memory together."""
     yield "state.json", state.model_dump_json(indent=2).encode()
-    yield "play.json", _play(model, envs, log_folder).model_dump_json().encode()
+    yield "play.json", _play(model, envs, run_dir).model_dump_json().encode()
     yield "arrays.safetensors", safetensors.numpy.save(_arrays(model, envs))
     yield "policy.safetensors", dump_tensors(module_tensors(model.policy))
     yield "optimizer.safetensors", dump_tensors(optimizer_tensors(model.policy.optimizer))
 
 
-def _play(model: BaseAlgorithm, envs: VecEnvState | None, log_folder: Path) -> Play:
+def _play(model: BaseAlgorithm, envs: VecEnvState | None, run_dir: RunDir) -> Play:
+    table = run_dir.evaluations
     return Play(
         random=save_random_numbers(),
-        log=save_log(model.logger, log_folder),
+        log=save_log(model.logger, run_dir.tensorboard),
         n_episodes=model._episode_num,
         episodes=tuple(
             Episode(reward=float(e["r"]), length=int(e["l"]), seconds=float(e["t"]))
@@ -138,6 +144,7 @@ def _play(model: BaseAlgorithm, envs: VecEnvState | None, log_folder: Path) -> P
         successes=tuple(map(float, model.ep_success_buffer or ())),
         envs=None if envs is None else tuple(envs.envs),
         seeds=() if envs is None else tuple(envs.seeds),
+        evaluations=table.read_text() if table.exists() else "",
     )
 
 
@@ -202,9 +209,13 @@ class Checkpoint:
         restore_random_numbers(play.random)  # last: to build and restore may have drawn some
         return play.envs is not None
 
-    def cut_log(self, folder: Path) -> None:
-        """Take back what the run logged after this checkpoint."""
-        cut_log(folder, self._model(Play, "play.json").log)
+    def restore_reports(self, run_dir: RunDir) -> None:
+        """Give the curves and the table of evaluations back as they were; no log is open yet."""
+        play = self._model(Play, "play.json")
+        cut_log(run_dir.tensorboard, play.log)
+        run_dir.evaluations.unlink(missing_ok=True)
+        if play.evaluations:
+            write_atomic(run_dir.evaluations, play.evaluations)
 
     def _load_policy(self, model: BaseAlgorithm) -> None:
         load_module_tensors(model.policy, self.policy(), str(self.path / "policy.safetensors"))

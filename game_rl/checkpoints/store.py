@@ -74,7 +74,7 @@ class CheckpointStore:
             )
         try:
             path.parent.mkdir(exist_ok=True)
-            save_checkpoint(path, model, state, envs, self._run_dir.tensorboard)
+            save_checkpoint(path, model, state, envs, self._run_dir)
         except OSError as error:
             raise CheckpointError(self._unsaved(state, error)) from error
         Checkpoint(path).verify()

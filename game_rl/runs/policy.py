@@ -42,13 +42,19 @@ class TrainedRun:
 
 def open_run(root: Path) -> tuple[RunDir, RunConfig]:
     """The run at `root` and its config as resolved when it began."""
+    run_dir = find_run(root)
+    return run_dir, load_config(run_dir.config)
+
+
+def find_run(root: Path) -> RunDir:
+    """Raise UsageError if `root` is no run directory."""
     run_dir = RunDir(root)
     if not run_dir.exists():
         raise UsageError(
             f"{root} is not a run directory: it has no {run_dir.config.name}; "
             "name the run_dir of a training, such as runs/duel_ppo"
         )
-    return run_dir, load_config(run_dir.config)
+    return run_dir
 
 
 def open_trained_run(root: Path, checkpoint: str) -> TrainedRun:

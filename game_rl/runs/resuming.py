@@ -1,53 +1,62 @@
 """Going on with a run: with which config, and whether its numbers will be the same."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from game_rl.checkpoints.checkpoint import CheckpointState
 from game_rl.checkpoints.versions import computing, installed_versions, version_differences
-from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.games.definition import Game
 
 _STREAM = "its random numbers are already being drawn; start a new run for another seed"
-_GAME = "the agent has learned this game as it sees and plays it; start a new run for another"
+_SEEN = "the agent has learned the game as it sees and plays it; start a new run for another way"
 _ENVS = "its emulators go on from where they were; start a new run for other ones"
 _NETWORK = "the weights and the rollout are made for it; start a new run for another"
 # The longest key that a changed key begins with decides; "" is allowed.
-_REASONS = {
-    "game": _GAME,
+_CONFIG_REASONS = {
+    "game": "",  # a path; what the file says is compared
     "seed": _STREAM,
-    "run_dir": "the run is where it is; move its folder instead",
-    "total_timesteps": "",
-    "device": "",
-    "env": _GAME,
+    "env": _SEEN,
     "env.n_envs": _ENVS,
     "env.n_workers": "",
     "env.worker_timeout_s": "",
-    "algorithm": "",
     "algorithm.name": _NETWORK,
-    "evaluation": "",
-    "checkpoints": "",
-    "recording": "",
 }
+_GAME_REASONS = {"actions": "each output of the network stands for one of them; start a new run"}
 
 
-def changed_config(config_path: Path, overrides: Sequence[str]) -> tuple[RunConfig, list[str]]:
-    """The run's config with `overrides`, and what they change, as `key: old -> new`.
+def changes(state: CheckpointState, config: RunConfig, game: Game) -> list[str]:
+    """How config and game file differ from those of the checkpoint, as `key: old -> new`.
+
+    `run_dir` and the ROM's path are left out: files may have been moved.
 
     Raises:
-        UsageError: a key that cannot change while the run goes on, with the reason.
-        ConfigError: the new config is not valid.
+        UsageError: a key that cannot change while a run goes on, with the reason.
     """
-    before = load_config(config_path)
-    after = load_config(config_path, overrides)
-    old, new = flat(before.model_dump(mode="json")), flat(after.model_dump(mode="json"))
-    changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-    refused = [f"{key}: {reason}" for key in changed if (reason := _reason(key))]
+    new_game = game.definition.model_dump(mode="json", by_alias=True)
+    return [
+        *_changes(state.config, config.model_dump(mode="json"), _CONFIG_REASONS, "run_dir"),
+        *_changes(state.game, new_game, _GAME_REASONS, "rom.path"),
+    ]
+
+
+def _changes(
+    before: Mapping[str, object],
+    now: Mapping[str, object],
+    reasons: Mapping[str, str],
+    left_out: str,
+) -> list[str]:
+    old, new = flat(dict(before)), flat(dict(now))
+    changed = [k for k in {**old, **new} if old.get(k) != new.get(k) and k != left_out]
+    refused = [
+        f"{key} (it was {old.get(key)}, now {new.get(key)}): {reason}"
+        for key in changed
+        if (reason := _reason(key, reasons))
+    ]
     if refused:
         raise UsageError("a resumed run cannot change " + "; ".join(refused))
-    return after, [f"{key}: {old.get(key)} -> {new.get(key)}" for key in changed]
+    return [f"{key}: {old.get(key)} -> {new.get(key)}" for key in changed]
 
 
 def flat(section: object, key: str = "") -> dict[str, object]:
@@ -60,8 +69,9 @@ def flat(section: object, key: str = "") -> dict[str, object]:
     return items
 
 
-def _reason(key: str) -> str:
-    return _REASONS[max((k for k in _REASONS if f"{key}.".startswith(f"{k}.")), key=len)]
+def _reason(key: str, reasons: Mapping[str, str]) -> str:
+    fitting = [known for known in reasons if f"{key}.".startswith(f"{known}.")]
+    return reasons[max(fitting, key=len)] if fitting else ""
 
 
 def check_same_game(game: Game, state: CheckpointState, path: Path) -> None:

@@ -132,12 +132,13 @@ def import_sb3(path: Path, config: RunConfig) -> RunDir:
             best=None,
             rom_sha256=game.rom.sha256,
             config=config.model_dump(mode="json"),
+            game=game.definition.model_dump(mode="json", by_alias=True),
             versions=installed_versions(),
             computing=computing(str(model.device)),
         )
         run_dir.checkpoints.mkdir(parents=True)
         place = run_dir.checkpoint(zipped.num_timesteps)
-        save_checkpoint(place, model, state, None, run_dir.tensorboard)
+        save_checkpoint(place, model, state, None, run_dir)
     finally:
         model.logger.close()
     write_atomic(run_dir.config, dump_config(config))  # last: it makes the directory a run

@@ -16,6 +16,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
 from game_rl.preflight.memory import evaluation_envs
 from game_rl.preflight.speed import MeasuredSpeed
+from game_rl.run_dir import RunDir
 from game_rl.runs.short_training import ShortTraining, VecStepTime, median_of
 from game_rl.seeds import seed_for
 from game_rl.vec_env.make_vec_env import make_vec_env
@@ -90,6 +91,7 @@ def _checkpoint_s(model: PPO, config: RunConfig) -> float:
         best=None,
         rom_sha256="",
         config={},
+        game={},
         versions={},
         computing={},
     )
@@ -99,5 +101,5 @@ def _checkpoint_s(model: PPO, config: RunConfig) -> float:
         path = Path(folder)
         started = time.perf_counter()
         envs = save_vec_env(model.env, model._last_obs)
-        save_checkpoint(path / "checkpoint", model, state, envs, path)
+        save_checkpoint(path / "checkpoint", model, state, envs, RunDir(path))
         return time.perf_counter() - started

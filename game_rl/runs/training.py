@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.make_algorithm import find_device, make_algorithm
 from game_rl.algorithms.networks import find_precision
-from game_rl.callbacks.evaluation import Evaluation, forget_evaluations_after
+from game_rl.callbacks.evaluation import Evaluation
 from game_rl.callbacks.make_callbacks import Callbacks, make_callbacks
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.torch_threads import torch_threads
@@ -21,7 +21,7 @@ from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
 from game_rl.checkpoints.log import cut_log
 from game_rl.checkpoints.store import newest_valid_checkpoint, set_aside_newer
 from game_rl.checkpoints.versions import computing, installed_versions
-from game_rl.config.loader import dump_config
+from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
 from game_rl.errors import DoesNotFitError, Interrupted, TrainingError, UsageError
@@ -37,9 +37,9 @@ from game_rl.pss_sampler import PssSampler
 from game_rl.resources import detect_machine, effective_cpus
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.runs.evaluation import evaluate_run
-from game_rl.runs.policy import TrainedRun, open_run, open_trained_run
+from game_rl.runs.policy import TrainedRun, find_run, open_trained_run
 from game_rl.runs.recording import record_run
-from game_rl.runs.resuming import changed_config, check_same_game, differences
+from game_rl.runs.resuming import changes, check_same_game, differences
 from game_rl.seeds import seed_for
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 
@@ -93,44 +93,51 @@ def resume(
         UsageError: there is no run, another training is writing there, or a key must not change.
         CheckpointError: no checkpoint can be used.
     """
-    run_dir, _ = open_run(root)
+    run_dir = find_run(root)
     with run_dir.locked():
         run_dir.remove_leftovers()
-        config, changes = changed_config(run_dir.config, overrides)
-        for change in changes:
-            console.print("changed:", escape(change))
+        checkpoint = _newest_checkpoint(run_dir, console)
+        config = load_config(run_dir.config, overrides)
+        config = config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
         game = load_game(config.game)
+        if checkpoint is not None:
+            check_same_game(game, checkpoint.state, checkpoint.path)
+            for change in changes(checkpoint.state, config, game):
+                console.print("[yellow]changed:[/]", escape(change))
         report = _check_fit(config, game, force=force, console=console)
-        checkpoint = _find_checkpoint(run_dir, config, game, console)
-        if changes:
-            write_atomic(run_dir.config, dump_config(config))
+        _go_back_to(checkpoint, run_dir, config, console)
+        write_atomic(run_dir.config, dump_config(config))
         return _run(config, game, run_dir, report, console=console, checkpoint=checkpoint)
 
 
-def _find_checkpoint(
-    run_dir: RunDir, config: RunConfig, game: Game, console: Console
-) -> Checkpoint | None:
-    """Where the run goes on; what it wrote after that is taken back."""
+def _newest_checkpoint(run_dir: RunDir, console: Console) -> Checkpoint | None:
+    """The one that verifies; None if the run has never saved."""
     if not run_dir.checkpoints_newest_first():
-        console.print("there is no checkpoint yet: the run begins again")
-        forget_evaluations_after(run_dir.evaluations, -1)
-        cut_log(run_dir.tensorboard, None)
         return None
     checkpoint, damaged = newest_valid_checkpoint(run_dir)
-    timesteps = checkpoint.state.num_timesteps
     for error in damaged:
         console.print("[yellow]warning:[/]", escape(str(error)))
-    check_same_game(game, checkpoint.state, checkpoint.path)
+    return checkpoint
+
+
+def _go_back_to(
+    checkpoint: Checkpoint | None, run_dir: RunDir, config: RunConfig, console: Console
+) -> None:
+    """Take back what the run wrote after the checkpoint, or all of it."""
+    if checkpoint is None:
+        console.print("there is no checkpoint yet: the run begins again")
+        run_dir.evaluations.unlink(missing_ok=True)
+        cut_log(run_dir.tensorboard, None)
+        return
+    timesteps = checkpoint.state.num_timesteps
     for path in set_aside_newer(run_dir, timesteps):
         console.print(f"moved to {path}; delete it if nothing in it is of use")
+    checkpoint.restore_reports(run_dir)
     console.print(f"resuming from timestep {timesteps:,} ({checkpoint.path})")
     with torch_threads(effective_cpus()):
         found = differences(checkpoint.state, find_device(config.device))
     for difference in found:
         console.print("[yellow]not bit for bit as without the break:[/]", escape(difference))
-    forget_evaluations_after(run_dir.evaluations, timesteps)
-    checkpoint.cut_log(run_dir.tensorboard)
-    return checkpoint
 
 
 def _refuse_existing_run(run_dir: RunDir) -> None:
@@ -302,6 +309,7 @@ def _fixed_state(
         best=None,
         rom_sha256=game.rom.sha256,
         config=config.model_dump(mode="json"),
+        game=game.definition.model_dump(mode="json", by_alias=True),
         versions=installed_versions(),
         computing=computing(str(model.device)),
     )

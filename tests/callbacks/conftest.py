@@ -23,6 +23,7 @@ FIXED_STATE = CheckpointState(
     best=None,
     rom_sha256="00",
     config={},
+    game={},
     versions={},
     computing={},
 )

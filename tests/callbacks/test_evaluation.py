@@ -1,6 +1,5 @@
 import csv
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.evaluation import (
     EvaluationCallback,
     evaluate,
-    forget_evaluations_after,
 )
 from game_rl.checkpoints.checkpoint import Best, Checkpoint
 from game_rl.run_dir import RunDir
@@ -129,12 +127,3 @@ def test_an_interrupted_training_is_not_evaluated_again(
     both, _ = callbacks(run_dir, tiny_vec_env(), every=8)
     make_model().learn(48, callback=CallbackList([both, StopAtOnce()]))
     assert not run_dir.evaluations.exists()
-
-
-def test_rows_after_the_resumed_timestep_are_dropped(tmp_path: Path) -> None:
-    path = tmp_path / "eval.csv"
-    path.write_text("timesteps,mean_reward\n8,1\n16,2\n24,3\n")
-    forget_evaluations_after(path, 16)
-    assert path.read_text() == "timesteps,mean_reward\n8,1\n16,2\n"
-    forget_evaluations_after(tmp_path / "absent.csv", 16)
-    assert not (tmp_path / "absent.csv").exists()

@@ -191,16 +191,32 @@ def test_total_timesteps_may_grow_and_schedules_are_not_stretched(
     assert "total_timesteps: 256" in run_dir.config.read_text()
 
 
-@pytest.mark.parametrize(
-    "change", ["seed=1", "env.n_envs=4", "env.frame_skip=4", "run_dir=elsewhere"]
-)
+@pytest.mark.parametrize("change", ["seed=1", "env.n_envs=4", "env.frame_skip=4"])
 def test_what_cannot_change_in_a_run_is_refused_with_the_reason(
     broken: Callable[..., RunDir], change: str
 ) -> None:
     run_dir = broken(32)
     overrides = [change, "checkpoints.every_timesteps=64"]
-    with pytest.raises(UsageError, match=f"cannot change {change.partition('=')[0]}: .+"):
+    with pytest.raises(UsageError, match=f"cannot change {change.partition('=')[0]} .+: .+"):
         resume(run_dir.root, overrides=overrides, force=False, console=console())
+
+
+def test_a_changed_game_file_is_told_and_other_actions_are_refused(
+    broken: Callable[..., RunDir],
+) -> None:
+    run_dir = broken(160)
+    state = run_dir.checkpoint(160) / "state.json"
+    text = json.loads(state.read_text())
+    text["game"]["rewards"]["damage"] = {"weight": 5.0}
+    rewrite(state, run_dir.checkpoint(160) / "manifest.json", json.dumps(text))
+    output = console()
+    resume(run_dir.root, force=False, console=output)
+    assert "changed: rewards.damage.weight: 5.0 -> " in told(output)
+    state = run_dir.checkpoint(192) / "state.json"
+    text["game"]["actions"]["fly"] = ["up"]
+    rewrite(state, run_dir.checkpoint(192) / "manifest.json", json.dumps(text))
+    with pytest.raises(UsageError, match=r"cannot change actions.fly .* each output"):
+        resume(run_dir.root, force=False, console=console())
 
 
 def test_another_rom_is_named(broken: Callable[..., RunDir]) -> None:
