@@ -51,8 +51,11 @@ _SHORT_WAIT_S = 500e-6
 
 def run_worker(connection: Connection, first_env: int) -> None:
     """Greet, then answer requests until the pipe closes or something fails."""
-    # Ctrl-C reaches the whole process group; the parent decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C, and what a batch system sends, reach the whole process group; the parent decides what
+    # they mean, and needs its workers to save the run.
+    for name in ("SIGINT", "SIGTERM", "SIGUSR1"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     worker = _Worker(connection, first_env)
     socket = connection.fileno()

@@ -27,7 +27,11 @@ _DEATH_TIMEOUT_S = 1.0  # for the kernel to end a killed process and to say how
 
 # Imported once, by the forkserver, whose pages the workers share. Two workers with four Duels each:
 # PSS 27 MB a worker and 0.5 s to start them; spawned, 50 MB and 2.6 s (Linux, 2 busy cores).
-_PRELOAD = ["game_rl.vec_env.worker", "game_rl.envs.make_env"]
+_PRELOAD = [
+    "game_rl.vec_env.worker",
+    "game_rl.envs.make_env",
+    "game_rl.vec_env.forkserver_signals",
+]
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 

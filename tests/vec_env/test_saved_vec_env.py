@@ -1,5 +1,6 @@
 """Restored in another vec env, with other workers, everything goes on as it would have."""
 
+import multiprocessing.forkserver
 import os
 import signal
 from collections.abc import Iterator
@@ -85,3 +86,17 @@ def test_a_worker_that_dies_is_restored_with_the_others() -> None:
         victim.join()
         restore_vec_env(vec_env, state)
         assert play_on(vec_env, 1, 20) == expected
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_what_a_batch_system_sends_to_all_leaves_workers_and_their_server_alone(
+    number: signal.Signals,
+) -> None:
+    with closing(training_env(2)) as one, closing(training_env(2)) as other:
+        one.reset()
+        other.reset()
+        server = multiprocessing.forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+        for pid in (server, *(process.pid for process in one.processes)):  # type: ignore[attr-defined]
+            os.kill(pid, number)
+        assert play_on(one, 0, 30) == play_on(other, 0, 30)
+        assert one.worker_deaths == ()  # type: ignore[attr-defined]

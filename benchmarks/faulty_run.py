@@ -1,0 +1,124 @@
+"""A `game-rl train` in which the disk fails, or the process dies, at a chosen operation.
+
+    python -m benchmarks.faulty_run OPERATION:COUNT:FAULT RUN_DIR train --resume RUN_DIR
+
+OPERATION is `write`, `fsync`, `mkdir`, `rename`, `unlink` or `rmdir` of something in RUN_DIR; the
+COUNT-th of them has the FAULT: `kill-before`, `kill-after` and, of a write, `kill-half` (SIGKILL),
+`ENOSPC`, `EIO` (from then on, every such operation fails). `none:0:none` only counts; the counts
+are printed as JSON when the training ends. Files are written through Python's `open`, so its raw
+file is what is wrapped.
+"""
+
+# ruff: noqa: PTH100, PTH115, PTH118
+import builtins
+import errno
+import io
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+
+class Faults:
+    """Counts operations inside one folder and strikes at one of them."""
+
+    def __init__(self, plan: str, folder: str) -> None:
+        self.counts: Counter[str] = Counter()
+        self._operation, count, self._fault = plan.split(":")
+        self._at = int(count)
+        self._folder = os.path.abspath(folder)
+
+    def around(self, operation: str, path: object, act: Callable[[], Any]) -> Any:  # noqa: ANN401
+        if not self.is_inside(path):
+            return act()
+        self.counts[operation] += 1
+        number = self.counts[operation]
+        if operation != self._operation:
+            return act()
+        if self._fault.startswith("E") and number >= self._at:
+            code = getattr(errno, self._fault)
+            raise OSError(code, os.strerror(code), str(path))
+        if self._fault == "kill-before" and number == self._at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = act()
+        if self._fault == "kill-after" and number == self._at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    def half_way(self) -> None:
+        if self._fault == "kill-half" and self.counts["write"] == self._at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def is_inside(self, path: object) -> bool:
+        if not isinstance(path, str | os.PathLike):
+            return False
+        return os.path.abspath(os.fspath(path)).startswith(self._folder + os.sep)
+
+
+class FaultyFile(io.FileIO):
+    """A file whose every write may fail, or be the last thing that the process does half of."""
+
+    faults: Faults
+
+    def write(self, data: Any) -> int:  # noqa: ANN401
+        half = memoryview(data).cast("B")[: max(1, len(data) // 2)]
+
+        def whole() -> int:
+            # in two parts, so that a kill can leave half of it
+            written = super(FaultyFile, self).write(half)
+            self.faults.half_way()
+            rest = memoryview(data).cast("B")[written:]
+            return written + (super(FaultyFile, self).write(rest) if len(rest) else 0)
+
+        return int(self.faults.around("write", self.name, whole))
+
+
+def install(faults: Faults) -> None:
+    real_open, real_fsync = builtins.open, os.fsync
+    FaultyFile.faults = faults
+
+    def faulty_open(file: Any, mode: str = "r", *args: Any, **keywords: Any) -> Any:  # noqa: ANN401
+        writes = set(mode) & set("wax+") and "b" in mode
+        if writes and faults.is_inside(file):
+            return io.BufferedWriter(FaultyFile(file, mode.replace("b", "")))
+        return real_open(file, mode, *args, **keywords)
+
+    def faulty_fsync(descriptor: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        faults.around("fsync", path, lambda: real_fsync(descriptor))
+
+    builtins.open = io.open = faulty_open  # type: ignore[assignment]
+    os.fsync = faulty_fsync  # type: ignore[assignment]
+    for name, operation in {
+        "mkdir": "mkdir", "rename": "rename", "replace": "rename",
+        "unlink": "unlink", "remove": "unlink", "rmdir": "rmdir",
+    }.items():  # fmt: skip
+        setattr(os, name, _wrapped(getattr(os, name), operation, faults))
+
+
+def _wrapped(real: Callable[..., Any], operation: str, faults: Faults) -> Callable[..., Any]:
+    def act(path: Any, *args: Any, **keywords: Any) -> Any:  # noqa: ANN401
+        place = path
+        if keywords.get("dir_fd") is not None:  # how shutil.rmtree names what it deletes
+            place = os.path.join(os.readlink(f"/proc/self/fd/{keywords['dir_fd']}"), path)
+        return faults.around(operation, place, lambda: real(path, *args, **keywords))
+
+    return act
+
+
+def main() -> int:
+    plan, folder, *arguments = sys.argv[1:]
+    faults = Faults(plan, folder)
+    install(faults)
+    from game_rl.cli.main import main as game_rl
+
+    code = game_rl(arguments)
+    print("operations", json.dumps(faults.counts))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
