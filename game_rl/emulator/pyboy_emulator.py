@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import BUTTONS, Button
+from game_rl.emulator.lock_up import TickGuard
 from game_rl.emulator.rom import Rom
 from game_rl.emulator.saved_state import is_packed, pack_state, unpack_state
 from game_rl.errors import EmulatorError
@@ -33,6 +34,7 @@ class PyBoyEmulator:
         self._wanted: frozenset[Button] = frozenset()
         self._held: frozenset[Button] | None = frozenset()  # None: unknown, after load_state
         self._pyboy: PyBoy | None = _power_on(rom, colour=colour)
+        self._guard = TickGuard(self._pyboy)
         self._memory = self._pyboy.memory
         self._pixels: NDArray[np.uint32] = self._pyboy.screen.ndarray.view("<u4")[:, :, 0]  # RGBA
         self._shades = np.zeros(self._pixels.shape, np.uint8)
@@ -55,7 +57,17 @@ class PyBoyEmulator:
             raise EmulatorError(f"tick needs at least 1 frame, got {frames}")
         if self._wanted != self._held:
             self._send_buttons(pyboy)
+        guard = self._guard
+        guard.n_edges += 1
         pyboy.tick(frames, render, False)
+        guard.n_edges += 1
+        if guard.lock_up is not None:
+            self.close()
+            raise EmulatorError(
+                f"{self._rom.path}: the game has run into {guard.lock_up}, where a console stands "
+                "still; copy the ROM and save its states anew if it does so at the start, else "
+                "write an `endings` entry that is met before"
+            )
 
     def screen(self) -> NDArray[np.uint8]:
         if not self._is_colour:
