@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import BUTTONS, Button
 from game_rl.emulator.lock_up import TickGuard
+from game_rl.emulator.raw_state import try_raw_state
 from game_rl.emulator.rom import Rom
 from game_rl.emulator.saved_state import is_packed, pack_state, unpack_state
 from game_rl.errors import EmulatorError
@@ -104,18 +105,29 @@ class PyBoyEmulator:
 
     def load_state(self, state: bytes) -> None:
         """As the protocol says; also takes a state that PyBoy itself saved for this ROM."""
+        self._running()
+        if is_packed(state):
+            state = unpack_state(state, rom_sha256=self._rom.sha256, is_colour=self._is_colour)
+        else:
+            _check_version(state)
+            try_raw_state(self._rom, state, colour=self._is_colour)
+        self.load_raw_state(state)
+
+    def load_raw_state(self, raw: bytes) -> None:
+        """Continue from what PyBoy saved for this ROM, trusting it to be whole.
+
+        Raises:
+            EmulatorError: it is of another version or cartridge. The emulator may be closed.
+        """
         pyboy = self._running()
-        packed = is_packed(state)
-        raw = state
-        if packed:
-            raw = unpack_state(state, rom_sha256=self._rom.sha256, is_colour=self._is_colour)
         _check_version(raw)
+        file = io.BytesIO(raw)
         try:
-            pyboy.load_state(io.BytesIO(raw))
+            pyboy.load_state(file)
         except Exception as error:
             self.close()  # it is half restored now and must not run on
             raise EmulatorError(f"PyBoy refused the state ({error}); save it again") from error
-        if not packed and len(self._raw_state()) != len(raw):
+        if file.tell() != len(raw):
             self.close()
             raise EmulatorError("the state is of another cartridge; save it with this ROM")
         self._wanted = frozenset()

@@ -14,11 +14,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpora", nargs="*", default=CORPORA)
     parser.add_argument("--every", type=int, default=1, help="attempt every n-th case only")
+    parser.add_argument("--first", type=int, default=0, help="begin with this case")
     arguments = parser.parse_args()
     for corpus in arguments.corpora:
         cases: tuple[Case, ...] = importlib.import_module(f"tests.bad_input.{corpus}").CASES
         counts: dict[str, Counter[str]] = {}
-        numbers = range(0, len(cases), arguments.every)
+        numbers = range(arguments.first, len(cases), arguments.every)
         with Trials(corpus, cases) as trials:
             for number, outcome in zip(numbers, trials.outcomes(numbers), strict=True):
                 counts.setdefault(cases[number].kind, Counter())[outcome.end] += 1
