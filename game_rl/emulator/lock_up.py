@@ -10,7 +10,7 @@ thread can see the CPU stand and put it onto a HALT, with which the tick ends.
 import threading
 import time
 import weakref
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 _OPCODES = frozenset({0xD3, 0xDB, 0xDD, 0xE3, 0xE4, 0xEB, 0xEC, 0xED, 0xF4, 0xFC, 0xFD})
 _LOOK_EVERY_S = 0.25
@@ -28,6 +28,22 @@ class LockUp(NamedTuple):
         return f"opcode 0x{self.opcode:02X} at 0x{self.address:04X}, which no Game Boy has"
 
 
+class _Registers(Protocol):
+    PC: int
+
+
+class _Memory(Protocol):
+    def __getitem__(self, address: int) -> int: ...
+    def __setitem__(self, address: int, value: int) -> None: ...
+
+
+class Console(Protocol):
+    """What of a PyBoy is looked at."""
+
+    register_file: _Registers
+    memory: _Memory
+
+
 class TickGuard:
     """Sees to it that the ticks of one PyBoy end.
 
@@ -36,7 +52,7 @@ class TickGuard:
         lock_up: where the CPU stood, if it did. The PyBoy is of no more use then.
     """
 
-    def __init__(self, pyboy: Any) -> None:
+    def __init__(self, pyboy: Console) -> None:
         self.n_edges = 0
         self.lock_up: LockUp | None = None
         self._pyboy = pyboy
@@ -54,7 +70,7 @@ class TickGuard:
                 self._halt()
 
     def _reading(self) -> LockUp:
-        address: int = self._pyboy.register_file.PC
+        address = self._pyboy.register_file.PC
         return LockUp(address, self._pyboy.memory[address])
 
     def _halt(self) -> None:
@@ -81,8 +97,11 @@ class _Watch:
     def _run(self) -> None:
         while True:
             time.sleep(_LOOK_EVERY_S)
-            for guard in tuple(self._guards):
-                guard.look()
+            self._look()
+
+    def _look(self) -> None:
+        for guard in tuple(self._guards):
+            guard.look()
 
 
 _watch = _Watch()

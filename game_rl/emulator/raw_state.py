@@ -14,11 +14,13 @@ import sys
 from game_rl.emulator.rom import Rom
 from game_rl.errors import EmulatorError
 
-_TIME_LIMIT_S = 30.0  # it takes one
+_TIME_LIMIT_S = 30.0  # it takes one second
 
 
-def try_raw_state(rom: Rom, raw: bytes, *, colour: bool) -> None:
-    """Play `raw` for some seconds in another process.
+def try_raw_state(
+    rom: Rom, raw: bytes, *, colour: bool, time_limit_s: float = _TIME_LIMIT_S
+) -> None:
+    """Play `raw` for 300 frames in another process.
 
     Raises:
         EmulatorError: PyBoy refuses it, or does not survive it.
@@ -28,18 +30,19 @@ def try_raw_state(rom: Rom, raw: bytes, *, colour: bool) -> None:
             [sys.executable, "-m", "game_rl.emulator.raw_state_trial"],
             input=pickle.dumps((rom, raw, colour)),
             capture_output=True,
-            timeout=_TIME_LIMIT_S,
+            timeout=time_limit_s,
             check=False,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
     except subprocess.TimeoutExpired:
         raise EmulatorError(
-            f"the state is damaged: PyBoy does not come to an end with it in {_TIME_LIMIT_S:.0f} "
-            "s; save the state again"
+            "the state is damaged: PyBoy does not come to an end with it in "
+            f"{time_limit_s:.0f} s; save the state again"
         ) from None
     if trial.returncode != 0:
         told = trial.stdout.decode(errors="replace").strip()
         raise EmulatorError(
-            told or "the state is damaged: PyBoy dies of it "
+            told
+            or "the state is damaged: PyBoy dies of it "
             f"(exit status {trial.returncode}); save the state again"
         )

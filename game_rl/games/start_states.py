@@ -14,6 +14,8 @@ from game_rl.errors import EmulatorError, GameFileError
 _LARGEST_STATE_BYTES = 4 * 2**20  # PyBoy's have up to 0.4 MB
 _Frames = Annotated[int, Field(gt=0, le=36_000)]  # ten minutes: more is a typing error
 
+_LONGEST_SCRIPT_FRAMES = 216_000
+
 
 class ScriptStep(Section):
     """`{wait: 90}` or `{hold: [start], frames: 4}`."""
@@ -38,6 +40,13 @@ class StartStateSpec(Section):
     def problems(self) -> Iterable[Problem]:
         if (self.script is None) == (self.file is None):
             yield Problem((), "give either `script` or `file`")
+        frames = sum(step.wait or step.frames or 0 for step in self.script or ())
+        if frames > _LONGEST_SCRIPT_FRAMES:
+            yield Problem(
+                ("script",),
+                f"takes {frames:_} frames, at most {_LONGEST_SCRIPT_FRAMES:_} (an hour) are "
+                "played; shorten it, or save a state there and name it as `file`",
+            )
 
 
 def play_script(emulator: Emulator, script: tuple[ScriptStep, ...]) -> None:

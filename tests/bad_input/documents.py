@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from game_rl.config.loader import load_config
 from game_rl.emulator.fake_emulator import FakeEmulator
 from game_rl.envs.recorded_episode import read_recorded_episode

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from game_rl.emulator.emulator import BUTTONS
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator
 from game_rl.emulator.rom import SUPPORTED_CARTRIDGES, header_checksum, read_rom
+from game_rl.errors import GameRLError
 from game_rl.games.definition import load_game
-from tests.bad_input.case import Case
+from tests.bad_input.case import LONGEST_MESSAGE, Case
 from tests.emulator.roms import BAD_ROMS, make_rom
 
 _FRAMES, _FRAMES_HELD = 120, 4
@@ -24,8 +26,7 @@ _ENTRY = 0x150
 # loop: LD A,B; LD (2000),A; LD (3000),A; LD (4000),A; LD (6000),A
 #       LD A,(4000); LD A,(7FFF); LD A,(A000); INC A; LD (A000),A; LD (BFFF),A; INC B; JR loop
 _BANK_SWITCHER = bytes.fromhex(
-    "3e0a ea0000 0600 78 ea0020 ea0030 ea0040 ea0060"
-    "fa0040 faff7f fa00a0 3c ea00a0 eaffbf 04 18df"
+    "3e0a ea0000 0600 78 ea0020 ea0030 ea0040 ea0060fa0040 faff7f fa00a0 3c ea00a0 eaffbf 04 18df"
 )
 _PROGRAMS = {
     "HALT without interrupts": "f3 76 18fe",
@@ -61,12 +62,18 @@ _COLOUR_FLAGS = (0x00, 0x01, 0x40, 0x7F, 0x80, 0x88, 0xBF, 0xC0, 0xC4, 0xFF)
 
 def play(path: Path) -> None:
     """Load the ROM, play two seconds on each hardware that it is for, save and load the state."""
-    rom = read_rom(path)
-    for colour in (False, True) if rom.supports_colour else (False,):
-        if colour or not rom.requires_colour:
-            emulator = PyBoyEmulator(rom, colour=colour)
-            _play(emulator)
-            emulator.close()
+    try:
+        rom = read_rom(path)
+        for colour in (False, True) if rom.supports_colour else (False,):
+            if colour or not rom.requires_colour:
+                with closing(PyBoyEmulator(rom, colour=colour)) as emulator:
+                    _play(emulator)
+    except GameRLError as error:
+        text = str(error)
+        assert str(path) in text, f"does not name the file: {text}"
+        assert "; " in text, f"names no way out: {text}"
+        assert len(text) < LONGEST_MESSAGE + 3 * len(str(path))
+        raise
 
 
 def _play(emulator: PyBoyEmulator) -> None:
@@ -133,9 +140,7 @@ def _random_code(seed: int) -> bytes:
     kind = int(rng.choice(sorted(SUPPORTED_CARTRIDGES)))
     n_banks = int(rng.choice([2, 4, 64]))
     flag = int(rng.choice([0, 0x80, 0xC0]))
-    data = bytearray(
-        make_rom(n_banks=n_banks, cartridge=kind, ram_size=seed % 6, colour_flag=flag)
-    )
+    data = bytearray(make_rom(n_banks=n_banks, cartridge=kind, ram_size=seed % 6, colour_flag=flag))
     data[0x146], data[0x14B] = (0x03, 0x33) if seed % 4 == 0 else (0, 0)
     data[:0x100] = rng.bytes(0x100)
     data[_ENTRY:] = rng.bytes(len(data) - _ENTRY)
@@ -210,7 +215,8 @@ def _with(address: int, value: int) -> bytes:
 def _programs() -> Iterator[Case]:
     for name, program in _PROGRAMS.items():
         for flag in (0x00, 0x80, 0xC0):
-            yield _rom("odd programs", f"{name}, 0x{flag:02X}", lambda p=program, f=flag: _run(p, f))
+            full_name = f"{name}, 0x{flag:02X}"
+            yield _rom("odd programs", full_name, lambda p=program, f=flag: _run(p, f))
     for opcode in range(256):
         yield _rom("every opcode for ever", f"0x{opcode:02X}", lambda o=opcode: _repeated(o))
     for opcode in _NO_OPCODES:

@@ -20,8 +20,8 @@ from tests.bad_input.case import Case
 from tests.emulator.roms import make_rom
 
 _FRAMES = 120
-_CUTS = 60
-_FLIPS = 300
+_CUTS = 40
+_FLIPS = 200
 _ENVELOPE_BYTES = 45  # magic, SHA-256, colour, CRC-32
 
 
