@@ -177,7 +177,7 @@ def resolve_plain(text: str) -> Scalar:
 
 
 def has_half_character(text: str) -> bool:
-    """Whether a lone surrogate is in it: an escape in YAML, a byte of a command that is no UTF-8."""
+    """Whether it has a lone surrogate: an escape in YAML, a byte of a command that is no UTF-8."""
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 

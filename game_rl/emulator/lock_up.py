@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 _OPCODES = frozenset({0xD3, 0xDB, 0xDD, 0xE3, 0xE4, 0xEB, 0xEC, 0xED, 0xF4, 0xFC, 0xFD})
 _LOOK_EVERY_S = 0.25
-_READINGS = 16  # of a CPU that runs, no two are alike
+_READINGS = 16  # of a CPU that runs, hardly two are alike
 
 _HIGH_RAM, _INTERRUPT_ENABLE = 0xFF80, 0xFFFF
 _HALT_FOR_EVER = (0x76, 0x18, 0xFD)  # HALT; JR to it
@@ -49,7 +49,8 @@ class TickGuard:
 
     Attributes:
         n_edges: beginnings and ends of ticks so far, counted by the owner; odd in a tick.
-        lock_up: where the CPU stood, if it did. The PyBoy is of no more use then.
+        lock_up: where the CPU stood, if it did. Memory is of no more use then; the owner says None
+            when it has loaded a state.
     """
 
     def __init__(self, pyboy: Console) -> None:
@@ -63,15 +64,18 @@ class TickGuard:
         """End the tick if it has run since the last look and the CPU stands."""
         edges, self._seen_edges = self._seen_edges, self.n_edges
         if self.n_edges % 2 and edges == self.n_edges and self.lock_up is None:
-            readings = {self._reading() for _ in range(_READINGS)}
-            found = readings.pop()
-            if not readings and found.opcode in _OPCODES:
-                self.lock_up = found
+            address = self._standing_at()
+            if address is None:
+                return
+            opcode = self._pyboy.memory[address]
+            if opcode in _OPCODES and self._standing_at() == address:
+                self.lock_up = LockUp(address, opcode)
                 self._halt()
 
-    def _reading(self) -> LockUp:
-        address = self._pyboy.register_file.PC
-        return LockUp(address, self._pyboy.memory[address])
+    def _standing_at(self) -> int | None:
+        """Where the CPU stands or waits; None if it goes on."""
+        addresses = {self._pyboy.register_file.PC for _ in range(_READINGS)}
+        return addresses.pop() if len(addresses) == 1 else None
 
     def _halt(self) -> None:
         memory = self._pyboy.memory

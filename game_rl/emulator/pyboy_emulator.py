@@ -12,7 +12,7 @@ from game_rl.emulator.lock_up import TickGuard
 from game_rl.emulator.raw_state import try_raw_state
 from game_rl.emulator.rom import Rom
 from game_rl.emulator.saved_state import is_packed, pack_state, unpack_state
-from game_rl.errors import EmulatorError
+from game_rl.errors import EmulatorError, LockUpError
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="Using SDL2 binaries")  # we open no window
@@ -63,11 +63,10 @@ class PyBoyEmulator:
         pyboy.tick(frames, render, False)
         guard.n_edges += 1
         if guard.lock_up is not None:
-            self.close()
-            raise EmulatorError(
+            raise LockUpError(
                 f"{self._rom.path}: the game has run into {guard.lock_up}, where a console stands "
-                "still; copy the ROM and save its states anew if it does so at the start, else "
-                "write an `endings` entry that is met before"
+                "still; if it does so at once, copy the ROM and save its states anew, else it is a "
+                "fault of the game: write an `endings` entry that is met before"
             )
 
     def screen(self) -> NDArray[np.uint8]:
@@ -130,6 +129,7 @@ class PyBoyEmulator:
         if file.tell() != len(raw):
             self.close()
             raise EmulatorError("the state is of another cartridge; save it with this ROM")
+        self._guard.lock_up = None
         self._wanted = frozenset()
         self._held = None
 

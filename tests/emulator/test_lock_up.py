@@ -7,7 +7,7 @@ import pytest
 from game_rl.emulator.lock_up import TickGuard
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator
 from game_rl.emulator.rom import Rom, read_rom
-from game_rl.errors import EmulatorError
+from game_rl.errors import LockUpError
 from game_rl.games.definition import load_game
 from tests.emulator.roms import make_rom
 
@@ -28,11 +28,33 @@ def rom_that_runs(program: bytes, folder: Path) -> Rom:
 def test_a_game_that_locks_up_ends_its_tick_with_an_error(opcode: int, tmp_path: Path) -> None:
     rom = rom_that_runs(bytes([0x00, opcode]), tmp_path)
     with closing(PyBoyEmulator(rom, colour=False)) as emulator:
-        with pytest.raises(EmulatorError, match=f"0x{opcode:02X} at 0x0151") as caught:
+        with pytest.raises(LockUpError, match=f"0x{opcode:02X} at 0x0151") as caught:
             emulator.tick(BOOT_FRAMES, render=True)
         assert str(rom.path) in str(caught.value)
-        with pytest.raises(EmulatorError, match="closed"):
+        with pytest.raises(LockUpError):
             emulator.tick(1, render=True)
+
+
+@pytest.mark.parametrize("opcode", [0xDB, 0xED])
+def test_a_game_that_has_locked_up_goes_on_from_a_state_as_a_new_one_does(
+    opcode: int, tmp_path: Path
+) -> None:
+    # LD HL,C000; loop: INC (HL); JR NZ,loop; then the end
+    rom = rom_that_runs(bytes([0x21, 0x00, 0xC0, 0x34, 0x20, 0xFD, opcode]), tmp_path)
+    with (
+        closing(PyBoyEmulator(rom, colour=False)) as used,
+        closing(PyBoyEmulator(rom, colour=False)) as new,
+    ):
+        start = used.save_state()
+        for _ in range(2):
+            used.load_state(start)
+            with pytest.raises(LockUpError):
+                used.tick(BOOT_FRAMES, render=True)
+        used.load_state(start)
+        new.load_state(start)
+        for emulator in (used, new):
+            emulator.tick(30, render=True)
+        assert used.save_state() == new.save_state()
 
 
 def test_one_game_that_locks_up_leaves_others_alone(tmp_path: Path) -> None:
@@ -44,7 +66,7 @@ def test_one_game_that_locks_up_leaves_others_alone(tmp_path: Path) -> None:
         one.tick(BOOT_FRAMES, render=True)
         other.tick(BOOT_FRAMES, render=True)
         locked_up = PyBoyEmulator(rom_that_runs(b"\xfc", tmp_path), colour=False)
-        with pytest.raises(EmulatorError):
+        with pytest.raises(LockUpError):
             locked_up.tick(BOOT_FRAMES, render=True)
         one.tick(BOOT_FRAMES, render=True)
         other.tick(BOOT_FRAMES, render=True)

@@ -196,7 +196,7 @@ BAD_GAMES = (
     _changed("crop outside the screen", "height: 128", "height: 129", "144", "at most 128"),
     _changed("script of nothing", "[{wait: 90}, {hold: [start], frames: 4}]", "[]", "at least 1"),
     _changed("hold without frames", ", frames: 4", "", "write `wait: 90` or `hold: [start]"),
-    _changed("script of a day", "{wait: 90}, ", "{wait: 36000}, " * 143, "5_148_004 frames", "an hour"),
+    _changed("script of a day", "{wait: 90}, ", "{wait: 36000}, " * 144, "5_184_004", "an hour"),
     _changed(
         "state file with a name too long",
         "script: [{wait: 90}, {hold: [start], frames: 4}]",
