@@ -7,6 +7,7 @@
     │   └── RomError            2   a ROM that is missing, damaged or unsupported
     ├── DoesNotFitError         3   the run needs more than the machine has
     ├── EmulatorError           1   the emulator refused an operation
+    │   └── LockUpError         1   the game has run into an opcode that no Game Boy has
     ├── WorkerError             1   an environment process raised, died or hung
     ├── CheckpointError         1   a checkpoint is missing, damaged or of another run
     └── TrainingError           1   training cannot go on (a non-finite loss, a full disk)
@@ -43,6 +44,10 @@ class DoesNotFitError(GameRLError):
 
 
 class EmulatorError(GameRLError):
+    pass
+
+
+class LockUpError(EmulatorError):
     pass
 
 

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -16,14 +17,13 @@ from pydantic_core import ErrorDetails
 from pydantic_core.core_schema import ErrorType
 
 from game_rl.config.document import LocatedProblem, Node, Place, resolve_plain
-from game_rl.config.section import Key, Problem
+from game_rl.config.section import MOST_PROBLEMS, Key, Problem
 from game_rl.config.shape import closest, shape_of
 
 M = TypeVar("M", bound=BaseModel)
 
 _ROUNDS = 5  # unknown or wrong values, examples for missing ones, nested checks, the model's checks
 _PYDANTIC_ERRORS = frozenset(get_args(ErrorType)) - {"value_error", "assertion_error"}
-_LIMIT = 60  # errors of one round: more than anyone reads, few enough to word in an instant
 _SHOWN_CHARACTERS = 60
 _SHOWN_KEYS = 24
 
@@ -70,7 +70,7 @@ class Diagnosis(Generic[M]):
             for error in errors:
                 if not (error.kind == "missing" and error.key in slips):
                     self._report(error, tree, believed)
-            if len(self.problems) >= _LIMIT:
+            if len(self.problems) >= MOST_PROBLEMS:
                 return
             for error in sorted(errors, key=lambda error: error.kind != "extra_forbidden"):
                 tree = self._mended(tree, error)
@@ -83,7 +83,7 @@ class Diagnosis(Generic[M]):
 
     def _report_checks(self, at: Key, problems: Iterable[Problem], tree: Node) -> None:
         wrong = frozenset(self._wrong)
-        for problem in problems:
+        for problem in islice(problems, MOST_PROBLEMS):
             reads = (problem.key, *problem.reads)
             if not any(_touch((*at, *key), wrong) for key in reads):
                 self._add((*at, *problem.key), problem.message, tree)
@@ -185,7 +185,7 @@ def _validate(tree: Node, model: type[M]) -> tuple[M | None, list[_Error]]:
     try:
         return model.model_validate_json(json.dumps(tree.plain()), strict=True), []
     except ValidationError as error:
-        return None, _merged([_located(found, tree) for found in error.errors()[:_LIMIT]])
+        return None, _merged([_located(found, tree) for found in error.errors()[:MOST_PROBLEMS]])
 
 
 def _located(details: ErrorDetails, tree: Node) -> _Error:

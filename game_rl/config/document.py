@@ -15,8 +15,10 @@ from game_rl.config.section import Key
 
 Scalar = str | int | float | bool | None
 
-_DEPTH_LIMIT = 32  # deeper than any config; far from Python's recursion limit
-_SIZE_LIMIT = 20_000  # values, aliases written out: stops "billion laughs"; a big game has 5,000
+DEPTH_LIMIT = 32  # deeper than any config; far from Python's recursion limit
+_SIZE_LIMIT = 20_000  # of `Node.size`, aliases written out: stops "billion laughs"
+_CHARACTERS_OF_A_VALUE = 1_000
+_INTEGER_DIGITS = 20  # more make a float, or text; Python itself refuses to write 4,300
 _EXACT_INTEGERS = 2.0**53  # up to here a float is the integer that was written
 
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]*")
@@ -52,7 +54,8 @@ class Node:
         place: of its key, or of the value itself where it has none.
         text: a scalar as it was written.
         quoted: whether a scalar was in quotes or a block, and so is text whatever it looks like.
-        size: how many values are in it, itself included.
+        size: how many values are in it, itself included; a long text or key counts as several.
+            A big game has 5,000.
     """
 
     value: "Scalar | dict[str, Node] | list[Node]"
@@ -159,17 +162,23 @@ def resolve_plain(text: str) -> Scalar:
     if _NOT_FINITE.fullmatch(text):
         return float(text.replace(".", "").lower())
     digits = text.replace("_", "")
-    if _HEXADECIMAL.fullmatch(text):
+    is_short = len(digits) < _INTEGER_DIGITS
+    if _HEXADECIMAL.fullmatch(text) and is_short:
         return int(digits, 16)
-    if _OCTAL.fullmatch(text):
+    if _OCTAL.fullmatch(text) and is_short:
         return int(digits, 8)
-    if _INTEGER.fullmatch(text) and len(digits) < 20:
+    if _INTEGER.fullmatch(text) and is_short:
         return int(digits)
     if _FLOAT.fullmatch(text):
         number = float(digits)
         exact = number.is_integer() and abs(number) < _EXACT_INTEGERS
         return int(number) if exact else number
     return text
+
+
+def has_half_character(text: str) -> bool:
+    """Whether it has a lone surrogate: an escape in YAML, a byte of a command that is no UTF-8."""
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _syntax_message(what: str, column: str) -> str:
@@ -206,7 +215,7 @@ class _TreeBuilder:
         return self._place or Place.line(event.start_mark.line + 1 if event.start_mark else 1)
 
     def _node(self, event: yaml.Event, key: Key) -> Node:
-        if len(key) > _DEPTH_LIMIT:
+        if len(key) > DEPTH_LIMIT:
             raise DocumentError(self._place_of(event), "nested too deep for a config; flatten it")
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
@@ -248,11 +257,14 @@ class _TreeBuilder:
 
     def _scalar(self, event: yaml.ScalarEvent, key: Key) -> Node:
         text = event.value
-        if any("\ud800" <= character <= "\udfff" for character in text):
+        if has_half_character(text):
             self._problem(event, key, "half a character (a lone surrogate escape); delete it")
             text = ""
         value = resolve_plain(text) if event.implicit[0] else text
-        return Node(value, self._place_of(event), text, quoted=event.style is not None)
+        more = len(text) // _CHARACTERS_OF_A_VALUE
+        self._count(more, event)
+        is_quoted = event.style is not None
+        return Node(value, self._place_of(event), text, quoted=is_quoted, size=1 + more)
 
     def _sequence(self, start: yaml.SequenceStartEvent, key: Key) -> Node:
         items: list[Node] = []
@@ -275,5 +287,7 @@ class _TreeBuilder:
                 self._problem(event, (*key, name), f"written twice, first in {first}; keep one")
             node = self._node(next(self._events), (*key, name))
             children[name] = replace(node, place=self._place_of(event))
-        size = 1 + sum(child.size for child in children.values())
+        size = 1 + sum(
+            child.size + len(name) // _CHARACTERS_OF_A_VALUE for name, child in children.items()
+        )
         return Node(children, self._place_of(start), size=size)

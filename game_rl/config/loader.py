@@ -12,10 +12,12 @@ from pydantic import BaseModel
 
 from game_rl.config.diagnosis import Diagnosis
 from game_rl.config.document import (
+    DEPTH_LIMIT,
     DocumentError,
     LocatedProblem,
     Node,
     Place,
+    has_half_character,
     parse_document,
     resolve_plain,
 )
@@ -29,6 +31,7 @@ M = TypeVar("M", bound=BaseModel)
 _LIMIT_BYTES = 262_144  # a game with a thousand variables has a quarter of this
 _SHOWN_PROBLEMS = 50
 _SHOWN_CHARACTERS = 60
+_SHOWN_OVERRIDE = 200
 _OVERRIDES_ORDER = 10**9  # after the last line of any file
 
 
@@ -106,7 +109,10 @@ class _Source:
     ) -> M:
         root, problems = self._parse(self._text())
         for number, override in enumerate(overrides):
-            place = Place(_OVERRIDES_ORDER + number, f"--set {override}")
+            shown = (
+                override if len(override) <= _SHOWN_OVERRIDE else override[:_SHOWN_OVERRIDE] + "…"
+            )
+            place = Place(_OVERRIDES_ORDER + number, f"--set {shown}")
             try:
                 root, found = _with_override(root, override, place)
             except DocumentError as refused:
@@ -192,8 +198,10 @@ def _told(problem: LocatedProblem) -> str:
 def _with_override(root: Node, text: str, place: Place) -> tuple[Node, list[LocatedProblem]]:
     name, equals, value = text.partition("=")
     key = tuple(part.strip() for part in name.split("."))
-    if not equals or not all(key):
+    if not equals or not all(key) or len(key) > DEPTH_LIMIT:
         raise DocumentError(place, "not of the form key=value; write --set env.n_envs=16")
+    if has_half_character(name):
+        raise DocumentError(place, "the key is not UTF-8; write it anew")
     node, problems = parse_document(value, place)
     if root.value is not None and not isinstance(root.value, dict):
         return root, problems  # of which the file's own problem tells

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
+
+MOST_PROBLEMS = 60
+"""That one check is asked for: more than anyone reads, few enough to word in an instant."""
 
 Key = tuple[str, ...]
 """The way to a value from the top of its file; written `env.n_envs`. List items count from 0."""
@@ -43,7 +47,7 @@ class Section(BaseModel):
 
     @model_validator(mode="after")
     def _has_no_problems(self) -> Self:
-        found = tuple(self.problems())
+        found = tuple(islice(self.problems(), MOST_PROBLEMS))
         if found:
             text = "; ".join(f"{'.'.join(problem.key)}: {problem.message}" for problem in found)
             raise PydanticCustomError("problems", "{text}", {"text": text, "problems": found})

@@ -27,7 +27,11 @@ class Emulator(Protocol):
         ...
 
     def tick(self, frames: int, *, render: bool) -> None:
-        """Run `frames` >= 1 frames; `render` draws the last one only."""
+        """Run `frames` >= 1 frames; `render` draws the last one only.
+
+        Raises:
+            LockUpError: the game stands still for good; only `load_state` goes on from there.
+        """
         ...
 
     def screen(self) -> NDArray[np.uint8]:

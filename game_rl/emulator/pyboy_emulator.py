@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import BUTTONS, Button
+from game_rl.emulator.lock_up import TickGuard
+from game_rl.emulator.raw_state import try_raw_state
 from game_rl.emulator.rom import Rom
 from game_rl.emulator.saved_state import is_packed, pack_state, unpack_state
-from game_rl.errors import EmulatorError
+from game_rl.errors import EmulatorError, LockUpError
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="Using SDL2 binaries")  # we open no window
@@ -33,6 +35,7 @@ class PyBoyEmulator:
         self._wanted: frozenset[Button] = frozenset()
         self._held: frozenset[Button] | None = frozenset()  # None: unknown, after load_state
         self._pyboy: PyBoy | None = _power_on(rom, colour=colour)
+        self._guard = TickGuard(self._pyboy)
         self._memory = self._pyboy.memory
         self._pixels: NDArray[np.uint32] = self._pyboy.screen.ndarray.view("<u4")[:, :, 0]  # RGBA
         self._shades = np.zeros(self._pixels.shape, np.uint8)
@@ -55,7 +58,16 @@ class PyBoyEmulator:
             raise EmulatorError(f"tick needs at least 1 frame, got {frames}")
         if self._wanted != self._held:
             self._send_buttons(pyboy)
+        guard = self._guard
+        guard.n_edges += 1
         pyboy.tick(frames, render, False)
+        guard.n_edges += 1
+        if guard.lock_up is not None:
+            raise LockUpError(
+                f"{self._rom.path}: the game has run into {guard.lock_up}, where a console stands "
+                "still; if it does so at once, copy the ROM and save its states anew, else it is a "
+                "fault of the game: write an `endings` entry that is met before"
+            )
 
     def screen(self) -> NDArray[np.uint8]:
         if not self._is_colour:
@@ -92,20 +104,32 @@ class PyBoyEmulator:
 
     def load_state(self, state: bytes) -> None:
         """As the protocol says; also takes a state that PyBoy itself saved for this ROM."""
+        self._running()
+        if is_packed(state):
+            state = unpack_state(state, rom_sha256=self._rom.sha256, is_colour=self._is_colour)
+        else:
+            _check_version(state)
+            try_raw_state(self._rom, state, colour=self._is_colour)
+        self.load_raw_state(state)
+
+    def load_raw_state(self, raw: bytes) -> None:
+        """Continue from what PyBoy saved for this ROM, trusting it to be whole.
+
+        Raises:
+            EmulatorError: it is of another version or cartridge. The emulator may be closed.
+        """
         pyboy = self._running()
-        packed = is_packed(state)
-        raw = state
-        if packed:
-            raw = unpack_state(state, rom_sha256=self._rom.sha256, is_colour=self._is_colour)
         _check_version(raw)
+        file = io.BytesIO(raw)
         try:
-            pyboy.load_state(io.BytesIO(raw))
+            pyboy.load_state(file)
         except Exception as error:
             self.close()  # it is half restored now and must not run on
             raise EmulatorError(f"PyBoy refused the state ({error}); save it again") from error
-        if not packed and len(self._raw_state()) != len(raw):
+        if file.tell() != len(raw):
             self.close()
             raise EmulatorError("the state is of another cartridge; save it with this ROM")
+        self._guard.lock_up = None
         self._wanted = frozenset()
         self._held = None
 

@@ -126,7 +126,8 @@ def _read_file(path: Path) -> bytes:
                 f"{path} has {status.st_size:,} bytes, more than the largest Game Boy ROM "
                 f"({LARGEST_ROM_BYTES:,}); give the path of a .gb or .gbc file"
             )
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(LARGEST_ROM_BYTES + 1)  # files of /proc have no size
     except FileNotFoundError:
         raise RomError(
             f"there is no ROM at {path}; put the file there or correct `rom.path`"

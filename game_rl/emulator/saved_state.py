@@ -60,7 +60,7 @@ def _decompress(packed: bytes) -> bytes | None:
         raw = decompressor.decompress(packed, _LARGEST_RAW_BYTES)
     except zlib.error:
         return None
-    return raw if decompressor.eof else None
+    return raw if decompressor.eof and not decompressor.unused_data else None
 
 
 def _hardware(is_colour: bool) -> str:

@@ -14,6 +14,9 @@ from pydantic import JsonValue
 
 from game_rl.errors import GameFileError
 
+_SHOWN_CLASSES = 12
+_SHOWN_CHARACTERS = 500  # of what the user's code says
+
 CUSTOM_TERM = "custom"
 """The term under which a reward class that returns a bare number is reported."""
 
@@ -52,15 +55,16 @@ def load_custom_reward(reference: str, folder: Path) -> GameReward:
     found = getattr(module, class_name, None)
     if not isinstance(found, type):
         classes = [n for n, v in vars(module).items() if isinstance(v, type) and n[0] != "_"]
+        shown = ", ".join(classes[:_SHOWN_CLASSES]) or "none"
+        more = ", …" if len(classes) > _SHOWN_CLASSES else ""
         raise GameFileError(
-            f"{module.__file__} has no class {class_name}; it has: {', '.join(classes) or 'none'}"
+            f"{module.__file__} has no class {class_name}; it has: {shown}{more}; name one of them"
         )
     try:
         reward = found()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise GameFileError(
-            f"{reference}() failed with {type(error).__name__}: {error}; "
-            "a reward class is made without arguments"
+            f"{reference}() failed with {_told(error)}; a reward class is made without arguments"
         ) from error
     return _Checked(reward, reference)
 
@@ -83,7 +87,7 @@ class _Checked:
     def reset(self, variables: Mapping[str, int]) -> None:
         try:
             self._reset(variables)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._failure("reset", error) from error
 
     def step(self, variables: Mapping[str, int]) -> float | Mapping[str, float]:
@@ -92,7 +96,7 @@ class _Checked:
             if isinstance(earned, Mapping):
                 return {str(name): float(reward) for name, reward in earned.items()}
             return float(earned)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._failure("step", error) from error
 
     def save_state(self) -> JsonValue:
@@ -100,8 +104,8 @@ class _Checked:
         try:
             state: JsonValue = dict(vars(self._reward)) if save is None else save()
             copy: JsonValue = json.loads(json.dumps(state, allow_nan=False))
-        except Exception as error:
-            raise self._unsaved(f"{type(error).__name__}: {error}") from error
+        except (Exception, SystemExit) as error:
+            raise self._unsaved(_told(error)) from error
         if copy != state:
             raise self._unsaved("JSON changes it (a tuple, or a key that is no text)")
         return copy
@@ -115,7 +119,7 @@ class _Checked:
                 assert isinstance(state, dict)
                 vars(self._reward).clear()
                 vars(self._reward).update(state)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._failure("load_state", error) from error
 
     def _unsaved(self, why: str) -> GameFileError:
@@ -125,10 +129,10 @@ class _Checked:
             "the class `save_state(self)`, which returns plain data, and `load_state(self, state)`"
         )
 
-    def _failure(self, method: str, error: Exception) -> GameFileError:
+    def _failure(self, method: str, error: BaseException) -> GameFileError:
         hint = "; `step` returns a number or a mapping of term to number"
         return GameFileError(
-            f"{self._reference}.{method} failed with {type(error).__name__}: {error}"
+            f"{self._reference}.{method} failed with {_told(error)}"
             + (hint if method == "step" else "")
         )
 
@@ -145,10 +149,12 @@ def _load_module(name: str, folder: Path) -> ModuleType:
                 f"there is no module {name}: neither {path} nor an installed one"
             ) from None
         raise GameFileError(f"{name} needs the module {error.name}; install it") from error
-    except Exception as error:
-        raise GameFileError(
-            f"importing {name} failed with {type(error).__name__}: {error}"
-        ) from error
+    except (Exception, SystemExit) as error:
+        raise GameFileError(f"importing {name} failed with {_told(error)}; mend it") from error
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:_SHOWN_CHARACTERS]
 
 
 def _load_file(path: Path) -> ModuleType:

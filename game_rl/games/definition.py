@@ -1,7 +1,7 @@
 """game.yaml: what a game is, and the game that a valid file with its ROM makes."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -24,6 +24,7 @@ from game_rl.games.variables import Variable, VariableSpec, place_variable
 _OPPOSITES: tuple[tuple[Button, Button], ...] = (("left", "right"), ("up", "down"))
 _BUNDLED = Path(__file__).parent
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SHOWN_CHARACTERS = 60
 _SEEDABLE = ("u8", "u16", "u24", "u32")
 
 
@@ -160,11 +161,15 @@ class GameDefinition(Section):
 def unknown_name(name: str, kind: str, known: Iterable[str]) -> str:
     """The message for a name that is not among the known ones."""
     names = tuple(known)
-    guess = closest(name, names)
+    guess, name = closest(name, names), _shortened(name)
     if guess is not None:
         return f"there is no {kind} {name}; did you mean {guess}?"
     shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
     return f"there is no {kind} {name}; there is: {shown or 'none'}"
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _SHOWN_CHARACTERS else name[:_SHOWN_CHARACTERS] + "…"
 
 
 @dataclass(frozen=True)
@@ -215,9 +220,16 @@ def load_game(name_or_path: str, *, relative_to: Path | None = None) -> Game:
     path = game_path(name_or_path, relative_to=relative_to or Path())
     if path is None:
         return _load_game_file(_bundled_path(name_or_path), name_or_path)
-    if path.is_dir():
+    if _exists(path, Path.is_dir):
         path /= "game.yaml"
     return _load_game_file(path, path.parent.name if path.stem == "game" else path.stem)
+
+
+def _exists(path: Path, test: Callable[[Path], bool]) -> bool:
+    try:
+        return test(path)
+    except (OSError, ValueError):  # a name that is too long, a folder that may not be entered
+        return False
 
 
 def _bundled_path(name: str) -> Path:
@@ -225,7 +237,7 @@ def _bundled_path(name: str) -> Path:
     if name not in names:
         raise GameFileError(
             f"{unknown_name(name, 'bundled game', names)} "
-            f"(for a game of your own give a path: ./{name}/game.yaml)"
+            f"(for a game of your own give a path: ./{_shortened(name)}/game.yaml)"
         )
     return _BUNDLED / name / "game.yaml"
 
@@ -266,7 +278,7 @@ class _Parts:
 
     def _start_state_problems(self, definition: GameDefinition) -> Iterable[Problem]:
         for name, state in definition.start_states.items():
-            if state.file is not None and not (self._folder / state.file).is_file():
+            if state.file is not None and not _exists(self._folder / state.file, Path.is_file):
                 yield Problem(
                     ("start_states", name, "file"),
                     f"there is no file {self._folder / state.file}; correct the path, or write "

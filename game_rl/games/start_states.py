@@ -1,5 +1,6 @@
 """Where an episode begins: a button script from power-on, or a saved state."""
 
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,10 @@ from game_rl.config.section import Problem, Section
 from game_rl.emulator.emulator import Button, Emulator
 from game_rl.errors import EmulatorError, GameFileError
 
+_LARGEST_STATE_BYTES = 4 * 2**20  # PyBoy's have up to 0.4 MB
 _Frames = Annotated[int, Field(gt=0, le=36_000)]  # ten minutes: more is a typing error
+
+_LONGEST_SCRIPT_FRAMES = 216_000
 
 
 class ScriptStep(Section):
@@ -36,6 +40,13 @@ class StartStateSpec(Section):
     def problems(self) -> Iterable[Problem]:
         if (self.script is None) == (self.file is None):
             yield Problem((), "give either `script` or `file`")
+        frames = sum(step.wait or step.frames or 0 for step in self.script or ())
+        if frames > _LONGEST_SCRIPT_FRAMES:
+            yield Problem(
+                ("script",),
+                f"takes {frames:_} frames, at most {_LONGEST_SCRIPT_FRAMES:_} (an hour) are "
+                "played; shorten it, or save a state there and name it as `file`",
+            )
 
 
 def play_script(emulator: Emulator, script: tuple[ScriptStep, ...]) -> None:
@@ -72,11 +83,22 @@ def make_start_state(
     assert spec.file is not None
     path = folder / spec.file
     try:
-        emulator.load_state(path.read_bytes())
-    except OSError as error:
+        emulator.load_state(_read_state(path))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise GameFileError(
-            f"start state {name}: {path} cannot be read ({error.strerror}); save the state again"
+            f"start state {name}: {path} cannot be read ({reason}); save the state again"
         ) from None
     except EmulatorError as error:
         raise GameFileError(f"start state {name} ({path}): {error}") from error
     return emulator.save_state()
+
+
+def _read_state(path: Path) -> bytes:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("it is not a regular file")
+    with path.open("rb") as file:
+        data = file.read(_LARGEST_STATE_BYTES + 1)
+    if len(data) > _LARGEST_STATE_BYTES:
+        raise ValueError("it is larger than any emulator state")
+    return data

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from game_rl.config.document import has_half_character
 from game_rl.emulator.rom import Rom, read_rom
 from game_rl.errors import UsageError
 
@@ -73,23 +74,27 @@ def write_starter(rom_path: Path, folder: Path) -> Path:
     """
     rom = read_rom(rom_path)
     path = folder / "game.yaml"
+    text = _text(rom, path)
+    if has_half_character(text):
+        raise UsageError(f"{rom_path} has a name that is not UTF-8, as YAML is; rename it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write(_text(rom, path))
+            file.write(text)
     except FileExistsError:
         raise UsageError(
             f"{path} exists already; name another folder, or move the file away"
         ) from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path} cannot be written ({reason}); name another folder") from None
     return path
 
 
 def _text(rom: Rom, path: Path) -> str:
     return _TEMPLATE.format(
         title=_quoted(rom.title.title() or rom.path.stem),
-        file=path,
+        file=_in_one_line(str(path)),
         rom=_quoted(_relative(rom.path, path.parent)),
         sha256=rom.sha256,
         symbols=_symbols_line(rom.path, path.parent),
@@ -114,4 +119,11 @@ def _relative(path: Path, folder: Path) -> str:
 
 def _quoted(text: str) -> str:
     """Text in double quotes, as YAML reads it back."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + _in_one_line(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def _in_one_line(text: str) -> str:
+    """With line breaks and what else cannot be seen as YAML's escapes."""
+    return "".join(
+        c if c.isprintable() or has_half_character(c) else f"\\U{ord(c):08X}" for c in text
+    )

@@ -1,6 +1,8 @@
 """Names of addresses, as assemblers and linkers write them."""
 
 import re
+import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,10 +15,11 @@ class Location(NamedTuple):
 
 
 _LARGEST_FILE_BYTES = 16 * 2**20
+_MOST_SYMBOLS = 250_000  # four times those of Pokémon Crystal
 _SYM_LINE = re.compile(r"([0-9A-Fa-f]{2,3}):([0-9A-Fa-f]{4})\s+(\S+)")  # RGBDS, WLA-DX, no$gmb
-_NOI_LINE = re.compile(r"DEF\s+(\S+)\s+0x([0-9A-Fa-f]+)")  # SDCC
+_NOI_LINE = re.compile(r"DEF\s+(\S+)\s+0x([0-9A-Fa-f]{1,8})\b")  # SDCC
 _SDCC_MAP_LINE = re.compile(r"([0-9A-Fa-f]{8})\s+(\S+)")
-_RGBDS_MAP_BANK = re.compile(r"\w+ bank #(\d+):")
+_RGBDS_MAP_BANK = re.compile(r"\w+ bank #(\d{1,3}):")
 _RGBDS_MAP_LINE = re.compile(r"\$([0-9A-Fa-f]{4}) = (\S+)")
 
 
@@ -27,16 +30,23 @@ def read_symbols(path: Path) -> dict[str, Location]:
         GameFileError: the file cannot be read, or no line of it is a symbol.
     """
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise GameFileError(f"{path} is not a regular file; name a .sym, .noi or .map file")
         if path.stat().st_size > _LARGEST_FILE_BYTES:
-            raise GameFileError(f"{path} is larger than a symbol file can be (16 MiB)")
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            raise GameFileError(
+                f"{path} is larger than a symbol file can be (16 MiB); name another file"
+            )
+        with path.open(encoding="utf-8", errors="replace") as file:
+            symbols = _parse(path, file)
     except FileNotFoundError:
         raise GameFileError(
             f"there is no symbol file {path}; correct `symbols`, or remove it and use addresses"
         ) from None
-    except OSError as error:
-        raise GameFileError(f"the symbol file {path} cannot be read: {error.strerror}") from None
-    symbols = _parse([line.strip() for line in lines])
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise GameFileError(
+            f"the symbol file {path} cannot be read ({reason}); name another, or use addresses"
+        ) from None
     if not symbols:
         raise GameFileError(
             f"{path} holds no symbol; .sym lines read `00:C0A0 name`, .noi lines `DEF name 0xC0A0`"
@@ -44,10 +54,15 @@ def read_symbols(path: Path) -> dict[str, Location]:
     return symbols
 
 
-def _parse(lines: list[str]) -> dict[str, Location]:
+def _parse(path: Path, lines: Iterable[str]) -> dict[str, Location]:
     symbols: dict[str, Location] = {}
     bank: int | None = None
-    for line in lines:
+    for line in map(str.strip, lines):
+        if len(symbols) > _MOST_SYMBOLS:
+            raise GameFileError(
+                f"{path} holds more than {_MOST_SYMBOLS:,} symbols, which no game has; name "
+                "another file, or use addresses"
+            )
         if match := _SYM_LINE.match(line):
             symbols[match[3]] = Location(int(match[2], 16), int(match[1], 16))
         elif match := _NOI_LINE.match(line):

@@ -52,6 +52,15 @@ def test_what_only_yaml_1_1_reads_as_something_else_is_text(text: str) -> None:
     assert resolve_plain(text) == text
 
 
+@pytest.mark.parametrize("text", ["0x" + "F" * 5_000, "0o" + "7" * 9_000])
+def test_a_number_that_python_would_not_write_is_text(text: str) -> None:
+    assert resolve_plain(text) == text
+
+
+def test_a_number_of_many_digits_is_not_finite() -> None:
+    assert resolve_plain("9" * 5_000) == math.inf
+
+
 def test_nan_is_a_number() -> None:
     found = resolve_plain(".nan")
     assert isinstance(found, float)
@@ -100,6 +109,12 @@ def test_every_problem_of_the_text_is_found_at_once() -> None:
         (3, ("b", "c")),
         (5, ("e",)),
     ]
+
+
+def test_a_long_text_counts_as_several_values() -> None:
+    node, _ = parse_document(f"a: {'x' * 2_500}\n{'k' * 1_000}: 1\n")
+    assert node.nearest(("a",)).size == 3
+    assert node.size == 1 + 3 + (1 + 1)
 
 
 def test_a_changed_tree_leaves_the_old_one_alone() -> None:

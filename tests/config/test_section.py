@@ -3,7 +3,7 @@ from collections.abc import Iterable
 import pytest
 from pydantic import ValidationError
 
-from game_rl.config.section import Problem, Section
+from game_rl.config.section import MOST_PROBLEMS, Problem, Section
 
 
 class Range(Section):
@@ -25,3 +25,16 @@ def test_a_section_with_a_problem_cannot_be_made() -> None:
     assert Range(low=1, high=1).low == 1
     with pytest.raises(ValidationError, match="low: 2 is above high = 1"):
         Range(low=2, high=1)
+
+
+class Complaining(Section):
+    def problems(self) -> Iterable[Problem]:
+        number = 0
+        while True:
+            number += 1
+            yield Problem((f"key{number}",), "is wrong")
+
+
+def test_a_check_is_asked_for_no_more_than_anyone_reads() -> None:
+    with pytest.raises(ValidationError, match=f"key{MOST_PROBLEMS}: is wrong"):
+        Complaining()

@@ -60,6 +60,16 @@ _TEXT_AND_STRUCTURE = (
         ("line 4", "seed: the tag", "delete it"),
     ),
     WrongConfig(
+        "a long text a thousand times",
+        f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 1_000)}]\n",
+        ("line 2", "more than 20,000 values"),
+    ),
+    WrongConfig(
+        "a long key a thousand times",
+        f"a: &a {{{'x' * 1_000}: 1}}\nb: [{', '.join(['*a'] * 9_000)}]\n",
+        ("line 2", "more than 20,000 values"),
+    ),
+    WrongConfig(
         "a billion laughs",
         "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
         + "".join(
@@ -364,6 +374,8 @@ _DISAGREEMENTS = (
 
 _OVERRIDES = (
     _set("an override without =", "env.n_envs", "--set env.n_envs ", "--set env.n_envs=16"),
+    _set("an override of bytes that are no text", "se\udced=1", "the key is not UTF-8"),
+    _set("an override of a thousand parts", "a." * 1_000 + "b=1", "not of the form key=value"),
     _set("an override without a key", "=16", "--set =16", "not of the form key=value"),
     _set(
         "an override of an unknown key",

@@ -232,7 +232,7 @@ def test_an_emulator_that_half_restored_a_raw_state_is_not_used_on(
     (tmp_path / "other").mkdir()
     raw = raw_state(rom_of(tmp_path / "other", cartridge=BATTERY, ram_size=3))
     with pytest.raises(EmulatorError, match="save it"):
-        emulator.load_state(raw[:20_000] if change == "truncated" else raw)
+        emulator.load_raw_state(raw[:20_000] if change == "truncated" else raw)
     with pytest.raises(EmulatorError, match="closed"):
         emulator.tick(1, render=True)
 

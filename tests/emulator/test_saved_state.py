@@ -45,3 +45,9 @@ def test_a_state_that_would_fill_the_memory_is_refused() -> None:
     assert len(packed) < 2**20
     with pytest.raises(EmulatorError, match="damaged"):
         unpack_state(packed, rom_sha256=OWNER, is_colour=False)
+
+
+def test_bytes_behind_the_end_are_noticed() -> None:
+    packed = pack_state(b"state", rom_sha256=OWNER, is_colour=False)
+    with pytest.raises(EmulatorError, match="damaged"):
+        unpack_state(packed + b"\0", rom_sha256=OWNER, is_colour=False)

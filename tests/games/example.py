@@ -105,6 +105,14 @@ def _with_reward(code: str, reference: str) -> Callable[[Path], Path]:
     return make
 
 
+def _exiting_reward(where: str) -> Callable[[Path], Path]:
+    code = {
+        "module": "raise SystemExit",
+        "class": "class A:\n    def __init__(self): raise SystemExit",
+    }[where]
+    return _with_reward(code, "my_rewards:A")
+
+
 def _colour_only(folder: Path) -> Path:
     data = make_rom(colour_flag=0xC0)
     text = VALID_GAME.replace(
@@ -135,6 +143,8 @@ BAD_GAMES = (
     BadGame("reward without step", _with_reward("class A: ...", "my_rewards:A"), ("no method",)),
     BadGame("reward that fails", _with_reward("1 / 0", "my_rewards:A"), ("ZeroDivisionError",)),
     BadGame("reward with an error", _with_reward("def (", "my_rewards:A"), ("SyntaxError",)),
+    BadGame("reward that exits", _exiting_reward("module"), ("importing my_rewards", "SystemExit")),
+    BadGame("reward whose class exits", _exiting_reward("class"), ("SystemExit", "arguments")),
     BadGame("reward of no form", _with_reward("", "my_rewards.A"), ("my_module:MyReward",)),
     _changed("not YAML", "title: Counting", "title: [Counting", "line"),
     _changed("unknown key", "hardware: dmg", "hardwear: dmg", "line 4", "did you mean hardware?"),
@@ -186,6 +196,13 @@ BAD_GAMES = (
     _changed("crop outside the screen", "height: 128", "height: 129", "144", "at most 128"),
     _changed("script of nothing", "[{wait: 90}, {hold: [start], frames: 4}]", "[]", "at least 1"),
     _changed("hold without frames", ", frames: 4", "", "write `wait: 90` or `hold: [start]"),
+    _changed("script of a day", "{wait: 90}, ", "{wait: 36000}, " * 144, "5_184_004", "an hour"),
+    _changed(
+        "state file with a name too long",
+        "script: [{wait: 90}, {hold: [start], frames: 4}]",
+        f"file: {'a' * 300}",
+        "there is no file",
+    ),
     _changed("wait of a day", "wait: 90", "wait: 5184000", "36_000"),
     _changed(
         "no state file",

@@ -48,6 +48,25 @@ def test_any_title_is_quoted_right(tmp_path: Path, title: bytes) -> None:
     assert load_game(str(write_starter(rom, tmp_path / "g"))).definition.title == expected
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a\tb", 'a"b', "a\\b", "#", "\x85", "\u2028", "🕹"])
+def test_any_file_name_is_written_right(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    rom = folder / f"{name}.gb"
+    rom.write_bytes(make_rom(title=b""))
+    game = load_game(str(write_starter(rom, folder)))
+    assert game.rom.path.samefile(rom)
+    assert game.definition.title == name
+
+
+def test_a_name_that_is_no_text_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    rom = tmp_path / "\udcff.gb"
+    rom.write_bytes(make_rom())
+    with pytest.raises(UsageError, match="not UTF-8"):
+        write_starter(rom, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_game_file_is_never_written_over(tmp_path: Path) -> None:
     rom = rom_file(tmp_path)
     path = write_starter(rom, tmp_path)

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -60,11 +61,32 @@ def test_a_file_without_symbols_is_refused(tmp_path: Path, data: bytes) -> None:
         read_symbols(path)
 
 
-def test_a_folder_and_a_huge_file_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(GameFileError, match="cannot be read"):
-        read_symbols(tmp_path)
+def test_what_is_no_ordinary_file_is_refused_without_reading_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(GameFileError, match="not a regular file"):
+            read_symbols(path)
+    for name in ("a" * 300, "a\0b"):
+        with pytest.raises(GameFileError, match="cannot be read"):
+            read_symbols(tmp_path / name)
     path = tmp_path / "game.sym"
     with path.open("wb") as file:
         file.truncate(2**34)
     with pytest.raises(GameFileError, match="larger than a symbol file"):
         read_symbols(path)
+
+
+def test_more_symbols_than_a_game_can_have_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "game.sym"
+    path.write_text("".join(f"00:C000 s{number}\n" for number in range(300_000)))
+    with pytest.raises(GameFileError, match="more than 250,000 symbols"):
+        read_symbols(path)
+
+
+@pytest.mark.parametrize(
+    "line", ["DEF far 0x" + "F" * 5_000, "ROM0 bank #" + "9" * 5_000 + ":", "0" * 9_000 + " name"]
+)
+def test_numbers_that_no_linker_writes_are_no_symbols(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "game.sym"
+    path.write_text(f"{line}\n00:C0A0 score\n")
+    assert read_symbols(path) == {"score": Location(0xC0A0, 0)}
