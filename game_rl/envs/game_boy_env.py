@@ -14,7 +14,7 @@ from game_rl.config.saved import Blob, Saved
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
 from game_rl.envs.frames import FrameFormat
 from game_rl.envs.start_state_cache import StartStateCache
-from game_rl.errors import UsageError
+from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game, unknown_name
 from game_rl.games.rewards import EpisodeReward, RewardState
 from game_rl.games.variables import Variable
@@ -40,7 +40,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     Observations are new uint8 [C, H, W] arrays that belong to the caller. `info` is empty but at
     reset, where it has "start_state", and when an episode ends, where it has "is_success" (if the
     game says what success is), "reward_terms" (the sum of each), "game" (each variable) and
-    "start_state".
+    "start_state". A game that locks up the CPU truncates its episode, with "lock_up" in `info`.
 
     Owns the emulator: `close` closes it. The same seed and actions give the same episodes.
     """
@@ -124,7 +124,10 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         if not self._running:
             raise ResetNeeded("the episode is over, or none has begun; call reset()")
         self._emulator.hold(self._actions[self._valid(action)])
-        self._emulator.tick(self._frame_skip, render=True)
+        try:
+            self._emulator.tick(self._frame_skip, render=True)
+        except LockUpError as error:
+            return self._cut_short(error)
         values = _read(self._watched, self._emulator)
         reward = self._reward.step(values)
         self._timesteps += 1
@@ -133,6 +136,14 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._running = not (terminated or truncated)
         info = {} if self._running else self._summary(self.read_variables())
         return self._observe(), reward, terminated, truncated, info
+
+    def _cut_short(
+        self, error: LockUpError
+    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """The agent has found a fault of the game; the next episode begins from a good state."""
+        self._running = False
+        info = {"lock_up": str(error), "start_state": self._start_state}
+        return self._observe(), 0.0, False, True, info
 
     def render(self) -> NDArray[np.uint8]:
         """The whole screen with all that the observation leaves out, uint8 [144, 160, 3]."""

@@ -63,14 +63,16 @@ def fake_game(**changes: Any) -> Game:
     return Game("fake", Path(), definition, FAKE_ROM, variables)
 
 
-def fake_env(game: Game | None = None, **settings: Any) -> GameBoyEnv:
+def fake_env(
+    game: Game | None = None, *, emulator: FakeEmulator | None = None, **settings: Any
+) -> GameBoyEnv:
     """A GameBoyEnv on a FakeEmulator; `settings` replace the defaults below."""
     defaults: dict[str, Any] = {
         "frame_skip": 4,
         "frame_format": FrameFormat(),
         "max_episode_timesteps": 50,
     }
-    return GameBoyEnv(FakeEmulator(), game or fake_game(), **(defaults | settings))
+    return GameBoyEnv(emulator or FakeEmulator(), game or fake_game(), **(defaults | settings))
 
 
 def with_folder(game: Game, folder: Path) -> Game:

@@ -13,7 +13,7 @@ from game_rl.emulator import fake_emulator as fake
 from game_rl.emulator.fake_emulator import FakeEmulator
 from game_rl.envs.frames import Crop, FrameFormat
 from game_rl.envs.game_boy_env import GameBoyEnv
-from game_rl.errors import EmulatorError, GameFileError, UsageError
+from game_rl.errors import EmulatorError, GameFileError, LockUpError, UsageError
 from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game, with_folder
 
 IDLE, LEFT, RIGHT, HURT = range(4)
@@ -335,3 +335,29 @@ def test_a_damaged_state_file_is_named(tmp_path: Path) -> None:
     game = with_folder(fake_game(start_states={"far": {"file": "far.state"}}), tmp_path)
     with pytest.raises(GameFileError, match=r"start state far .*far\.state"):
         fake_env(game).reset(seed=0)
+
+
+class LocksUp(FakeEmulator):
+    """Meets an impossible opcode in its tenth tick."""
+
+    ticks = 0
+
+    def tick(self, frames: int, *, render: bool) -> None:
+        self.ticks += 1
+        if self.ticks == 10:
+            raise LockUpError("opcode 0xDB at 0x1234")
+        super().tick(frames, render=render)
+
+
+def test_a_game_that_locks_up_truncates_the_episode_and_the_next_one_begins() -> None:
+    with closing(fake_env(emulator=LocksUp())) as env:
+        env.reset(seed=0)
+        ends = []
+        for _ in range(40):
+            *_, terminated, truncated, info = env.step(IDLE)
+            if "lock_up" in info:
+                ends.append((terminated, truncated, info["lock_up"], info["start_state"]))
+                env.reset()
+            elif terminated or truncated:
+                env.reset()
+    assert [end[:3] for end in ends] == [(False, True, "opcode 0xDB at 0x1234")]
