@@ -53,9 +53,9 @@ class Faults:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def is_inside(self, path: object) -> bool:
-        if not isinstance(path, str | os.PathLike):
+        if not isinstance(path, str | bytes | os.PathLike):
             return False
-        return os.path.abspath(os.fspath(path)).startswith(self._folder + os.sep)
+        return os.path.abspath(os.fsdecode(path)).startswith(self._folder + os.sep)
 
 
 class FaultyFile(io.FileIO):

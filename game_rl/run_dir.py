@@ -99,7 +99,6 @@ class RunDir:
 
 def write_atomic(path: Path, content: str | bytes) -> None:
     """Put `content` at `path` in one rename: readers see the old file or the new, never half."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}{_TEMPORARY}")
     try:

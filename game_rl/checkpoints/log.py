@@ -1,5 +1,8 @@
 """The training curves at a checkpoint: what is written, and what waits to be."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +57,28 @@ def cut_log(folder: Path, state: LogState | None) -> None:
         elif path.stat().st_size > kept[path.name]:
             with path.open("r+b") as file:
                 file.truncate(kept[path.name])
+
+
+@contextmanager
+def closing_log(logger: Logger) -> Iterator[None]:
+    """Close the logger afterwards; a disk that fails is told of once, by who writes to the log.
+
+    TensorBoard writes in a thread. What it meets there is raised again by the next write; without
+    this its traceback is printed, too, and raised a third time when the log is closed.
+    """
+    told = threading.excepthook
+
+    def tell(thread_error: threading.ExceptHookArgs) -> None:
+        if not isinstance(thread_error.exc_value, OSError):
+            told(thread_error)
+
+    threading.excepthook = tell
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            logger.close()
+        threading.excepthook = told
 
 
 def _event_files(folder: Path) -> list[Path]:

@@ -69,8 +69,7 @@ class CheckpointStore:
         path = self._run_dir.checkpoint(state.num_timesteps)
         if not self._run_dir.root.is_dir():
             raise CheckpointError(
-                f"the run directory {self._run_dir.root} is gone; what was learned since the "
-                "last checkpoint is lost, for there is nowhere to write it to"
+                f"the run directory {self._run_dir.root} is gone, and what was learned with it"
             )
         try:
             path.parent.mkdir(exist_ok=True)

@@ -1,8 +1,9 @@
 """A training from its config to its footprint: the one place that decides the order of things."""
 
 import json
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from game_rl.callbacks.make_callbacks import Callbacks, make_callbacks
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.torch_threads import torch_threads
 from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
-from game_rl.checkpoints.log import cut_log
+from game_rl.checkpoints.log import closing_log, cut_log
 from game_rl.checkpoints.store import newest_valid_checkpoint, set_aside_newer
 from game_rl.checkpoints.versions import computing, installed_versions
 from game_rl.config.loader import dump_config, load_config
@@ -196,10 +197,11 @@ def _measured(
         yield sampler
     finally:
         peak_bytes = sampler.stop()
-        footprint |= compare_footprint(
-            report, ram_peak_bytes=peak_bytes, disk_bytes=run_dir.size_bytes()
-        )
-        write_atomic(run_dir.footprint, json.dumps(footprint, indent=2))
+        with suppress(OSError):  # a disk that fails has ended the block, and is told of by that
+            footprint |= compare_footprint(
+                report, ram_peak_bytes=peak_bytes, disk_bytes=run_dir.size_bytes()
+            )
+            write_atomic(run_dir.footprint, json.dumps(footprint, indent=2))
 
 
 def _learn(
@@ -226,7 +228,7 @@ def _learn(
             stream="algorithm",
             schedule_timesteps=None if checkpoint is None else checkpoint.state.schedule_timesteps,
         )
-        stack.callback(model.logger.close)
+        stack.enter_context(closing_log(model.logger))
         console.print(_precision_note(config))
         callbacks = make_callbacks(
             config,
@@ -275,15 +277,20 @@ def _learn_for(timesteps: int, model: PPO, callbacks: Callbacks, run_dir: RunDir
         check_finite(model.policy, model.num_timesteps)
         raise
     except OSError as error:
-        raise TrainingError(
-            f"{error.filename or 'a file of the run'}: {error.strerror or error}; {_saved(run_dir)}"
-        ) from error
+        raise TrainingError(_disk_fault(error, run_dir)) from error
     finally:
         callbacks.progress.close()
         callbacks.stop.release_signals()
     reason = callbacks.stop.reason
     if isinstance(reason, Interrupted):
         raise Interrupted(f"{reason}; {_saved(run_dir)}", exit_code=reason.exit_code)
+
+
+def _disk_fault(error: OSError, run_dir: RunDir) -> str:
+    if not run_dir.root.is_dir():
+        return f"the run directory {run_dir.root} is gone, and what was learned with it"
+    place = run_dir.root if error.filename is None else os.fsdecode(error.filename)
+    return f"{place}: {error.strerror or error}; {_saved(run_dir)}"
 
 
 def _saved(run_dir: RunDir) -> str:
