@@ -48,7 +48,7 @@ def pond_layout(
     of the `capacity`, for the frames that the oldest stack reaches back to, and for the newest
     frame, on which nothing has been done yet.
     """
-    shape = (n_envs, capacity // n_envs + frame_stack)
+    shape = (capacity // n_envs + frame_stack, n_envs)
     return (
         ArrayLayout("frames", (*shape, frame_bytes), np.uint8),
         ArrayLayout("actions", shape, np.min_scalar_type(n_actions - 1)),

@@ -79,7 +79,7 @@ class Pond:
             frame_stack=frame_stack,
             n_actions=n_actions,
         )
-        self._n_slots = frames.shape[1]
+        self._n_slots = frames.shape[0]
         # np.zeros takes memory when it is written to, torch.zeros at once
         self._frames = (
             torch.from_numpy(np.zeros(frames.shape, frames.dtype))
@@ -94,6 +94,11 @@ class Pond:
         """Whether that frame is there already: it is the one after the last timestep."""
         self._was_loaded = False
         self.n_appended = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Of all its arrays."""
+        return self._frames.nbytes + sum(array.nbytes for array in self._small.values())
 
     def __len__(self) -> int:
         """Timesteps that can be drawn."""
@@ -193,8 +198,8 @@ class Pond:
         used = int(min(self._n_slots, self._heads.max(initial=0) + 1))
         rng = json.dumps(self._rng.bit_generator.state).encode()
         return {
-            "frames": self._frames[:, :used].cpu().numpy(),
-            **{name: array[:, :used] for name, array in self._small.items()},
+            "frames": self._frames[:used].cpu().numpy(),
+            **{name: array[:used] for name, array in self._small.items()},
             "heads": self._heads,
             "is_open": self._is_open,
             "n_slots": np.array(self._n_slots),
@@ -211,8 +216,8 @@ class Pond:
         Raises:
             CheckpointError: it was of another shape.
         """
-        ours = (int(self._n_slots), tuple(self._frames.shape[::2]))
-        theirs = (int(state["n_slots"]), state["frames"].shape[::2])
+        ours = (self._n_slots, tuple(self._frames.shape[1:]))
+        theirs = (int(state["n_slots"]), state["frames"].shape[1:])
         if ours != theirs:
             raise CheckpointError(
                 f"the replay has {theirs[0]:,} slots for {theirs[1][0]} envs and frames of "
@@ -220,10 +225,10 @@ class Pond:
                 "algorithm.replay.capacity, env.n_envs, env.frame_stack and env.observation must "
                 "be as they were"
             )
-        used = state["frames"].shape[1]
-        self._frames[:, :used] = torch.from_numpy(np.array(state["frames"])).to(self._device)
+        used = len(state["frames"])
+        self._frames[:used] = torch.from_numpy(np.array(state["frames"])).to(self._device)
         for name, array in self._small.items():
-            array[:, :used] = state[name]
+            array[:used] = state[name]
         self._heads[:] = state["heads"]
         self._is_open[:] = state["is_open"]
         self._rng.bit_generator.state = json.loads(state["rng"].tobytes())
@@ -255,7 +260,7 @@ class Pond:
         """uint8 [batch, frame_stack * C, H, W]; zeros before an episode's first frame."""
         back = np.arange(self._frame_stack - 1, -1, -1)  # the oldest first
         slots = (newest[:, None] - back) % self._n_slots
-        rows = torch.from_numpy((envs[:, None] * self._n_slots + slots).ravel())
+        rows = torch.from_numpy((slots * len(self._envs) + envs[:, None]).ravel())
         frames = self._frames.view(-1, self._packing.nbytes)
         packed = frames.index_select(0, rows.to(self._device)).to(device)
         missing = back > self._at("ages", envs, newest)[:, None]
@@ -287,27 +292,27 @@ class Pond:
     def _cut_where_it_does_not_go_on(self, stacks: NDArray[np.uint8]) -> None:
         self._was_loaded = False
         newest = self._packing.pack(stacks[:, -1])
-        ours = self._frames[self._envs, self._heads % self._n_slots].cpu().numpy()
+        ours = self._frames[self._heads % self._n_slots, self._envs].cpu().numpy()
         cut = np.flatnonzero(self._is_open & (newest != ours).any(axis=1))
         before = self._at("endings", cut, self._heads[cut] - 1)
         slots = (self._heads[cut] - 1) % self._n_slots
-        self._small["endings"][cut, slots] = np.where(before == _GOES_ON, _TRUNCATED, before)
+        self._small["endings"][slots, cut] = np.where(before == _GOES_ON, _TRUNCATED, before)
         self._close(cut)
 
     def _unstacked(self, observations: NDArray[np.uint8]) -> NDArray[np.uint8]:
         return observations.reshape(len(self._envs), self._frame_stack, *self._packing.shape)
 
     def _at(self, name: str, envs: Any, numbers: Any) -> NDArray[Any]:  # noqa: ANN401
-        return self._small[name][envs, numbers % self._n_slots]  # type: ignore[no-any-return]
+        return self._small[name][numbers % self._n_slots, envs]  # type: ignore[no-any-return]
 
     def _put(self, name: str, envs: _Numbers, values: Any) -> None:  # noqa: ANN401
-        self._small[name][envs, self._heads[envs] % self._n_slots] = values
+        self._small[name][self._heads[envs] % self._n_slots, envs] = values
 
     def _put_frames(self, envs: _Numbers, frames: NDArray[np.uint8], ages: Any) -> None:  # noqa: ANN401
         """Write the frames at the heads of these streams."""
         packed = torch.from_numpy(self._packing.pack(frames)).to(self._device)
-        rows = torch.from_numpy(envs), torch.from_numpy(self._heads[envs] % self._n_slots)
-        self._frames[tuple(row.to(self._device) for row in rows)] = packed
+        rows = self._heads[envs] % self._n_slots, envs
+        self._frames[tuple(torch.from_numpy(row).to(self._device) for row in rows)] = packed
         self._put("ages", envs, ages)
 
 

@@ -58,7 +58,8 @@ class CheckpointCallback(BoundaryCallback):
     @property
     def expected_bytes(self) -> int:
         """About what the next checkpoint will need: float32 weights, Adam's two moments of each."""
-        return 12 * sum(weight.numel() for weight in self._algorithm.policy.parameters()) + 2**20
+        weights = sum(weight.numel() for weight in self._algorithm.policy.parameters())
+        return 12 * weights + 2**20 + self._store.replay_bytes(self._algorithm)
 
     def keep_as_best(self, mean_reward: float) -> None:
         """Save the present model as the run's best."""

@@ -55,6 +55,7 @@ def make_callbacks(
         run_dir,
         keep_last=config.checkpoints.keep_last,
         keep_every_timesteps=config.checkpoints.keep_every_timesteps,
+        with_replay=config.checkpoints.save_replay_buffer,
     )
     checkpoints = CheckpointCallback(
         store, stop, every_timesteps=config.checkpoints.every_timesteps, fixed=fixed

@@ -8,7 +8,7 @@ from game_rl.preflight import calibration
 from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
-from game_rl.preflight.memory import n_pictures, network_of
+from game_rl.preflight.memory import n_pictures, network_of, storage
 
 _EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves so often
 
@@ -34,8 +34,10 @@ def disk_footprint(
 
 
 def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
-    """Weights and the optimiser's two moments; gradients are not saved."""
-    return network_of(config, facts).saved_bytes + calibration.CHECKPOINT_OVERHEAD_BYTES
+    """Weights, the optimiser's two moments and, if wanted, a full replay; no gradients."""
+    replay = storage(config, facts).bytes if config.checkpoints.save_replay_buffer else 0
+    network = network_of(config, facts).saved_bytes
+    return network + replay + calibration.CHECKPOINT_OVERHEAD_BYTES
 
 
 def _kept_checkpoints(config: RunConfig, training: TrainingArithmetic, updates: int) -> int:

@@ -81,6 +81,7 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     network = _network_on_cpu(config, facts)
     stored = () if is_storage_on_gpu(config) else (storage(config, facts),)
     training = (*always, *network, *stored)
+    saved = storage(config, facts).bytes if config.checkpoints.save_replay_buffer else 0
     moments = list(_step_moments(config, facts).values())
     step = Part("gradient step", max(map(sum, moments)))
     small = max(map(_small, moments))
@@ -89,7 +90,15 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     top = min(heap, calibration.HEAP_TOP_BYTES)
     return MemoryFootprint(
         phases=(
-            Phase("collect", (*training, _frames_in_flight(config, facts), _kept(heap))),
+            Phase(
+                "collect",
+                (
+                    *training,
+                    _frames_in_flight(config, facts),
+                    Part("replay, while it is saved", saved),
+                    _kept(heap),
+                ),
+            ),
             Phase("update", (*training, step, _kept(spare))),
             Phase("recording", (*always[:2], *network, *_recording(config, facts), _kept(top))),
         )

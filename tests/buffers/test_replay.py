@@ -184,6 +184,13 @@ def test_episodes_that_a_restored_replay_does_not_see_go_on_are_cut() -> None:
     assert_all_held_are_sb3s(ours, oracle, 41)
 
 
+def test_a_state_is_contiguous_so_that_files_of_tensors_can_hold_it() -> None:
+    vec_env = scripted_vec_env(PACKINGS[0], n_envs=2, frame_stack=3)
+    ours = packed(vec_env, PACKINGS[0], frame_stack=3, buffer_size=30)
+    play(vec_env, 4, ours.add)
+    assert all(array.flags.c_contiguous for array in ours.pond.state_dict().values())
+
+
 def test_a_replay_of_another_shape_is_refused() -> None:
     packing = PACKINGS[2]
     vec_env = scripted_vec_env(packing, n_envs=2, frame_stack=3)

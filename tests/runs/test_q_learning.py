@@ -1,6 +1,7 @@
 """A whole run of DQN and of PQN on the bundled game, as small as they can be."""
 
 import json
+import shutil
 from io import StringIO
 from pathlib import Path
 
@@ -48,6 +49,24 @@ def test_a_run_trains_evaluates_records_and_goes_on(
     assert any(not torch.equal(before[key], after[key]) for key in before)
     assert main(["evaluate", str(config.run_dir), "--episodes", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["episodes"] == 2
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_resumed_run_is_the_same_run_bit_for_bit(name: str, make_config: MakeConfig) -> None:
+    overrides = [SMALL[name], "recording.episodes=0"]
+    if name == "dqn":
+        overrides.append("checkpoints.save_replay_buffer=true")
+    config = make_config(name, *overrides)
+    train(config, force=False, console=quiet())
+    newest = RunDir(config.run_dir).checkpoint(192)
+    straight = Checkpoint(newest).policy()
+    shutil.rmtree(newest)
+    console = quiet()
+    resume(config.run_dir, force=False, console=console)
+    assert "resuming from timestep 128" in console.file.getvalue()  # type: ignore[attr-defined]
+    again = Checkpoint(newest).policy()
+    assert straight.keys() == again.keys()
+    assert all(torch.equal(straight[key], again[key]) for key in straight)
 
 
 @pytest.mark.parametrize("name", SMALL)
