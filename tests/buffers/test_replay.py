@@ -198,3 +198,19 @@ def test_a_replay_of_another_shape_is_refused() -> None:
     play(vec_env, 3, one.add)
     with pytest.raises(CheckpointError, match=r"13 slots for 2 envs .* 18, 2"):
         other.pond.load_state_dict(one.pond.state_dict())
+
+
+@pytest.mark.gpu
+def test_frames_on_a_gpu_come_out_as_those_in_ram() -> None:
+    packing = PACKINGS[1]
+    vec_env = scripted_vec_env(packing, n_envs=2, frame_stack=3)
+    in_ram, on_gpu = (
+        packed(vec_env, packing, frame_stack=3, n_step=2, buffer_size=40, frames_device=device)
+        for device in ("cpu", "cuda")
+    )
+    play(vec_env, 50, in_ram.add, on_gpu.add)
+    for mine, theirs in zip(in_ram.sample(64), on_gpu.sample(64), strict=True):
+        torch.testing.assert_close(mine, theirs.cpu(), rtol=0, atol=0)
+    state = on_gpu.pond.state_dict()
+    on_gpu.pond.load_state_dict({name: array.copy() for name, array in state.items()})
+    np.testing.assert_array_equal(on_gpu.pond.state_dict()["frames"], state["frames"])
