@@ -81,7 +81,7 @@ def make_callbacks(
     return Callbacks(
         all=CallbackList(
             [
-                # first: what is broken is never saved
+                # first: what is broken is not even evaluated
                 NonFiniteCallback(every_timesteps=_rhythm(config)),
                 TorchThreadsCallback(effective_cpus()),
                 GameMetricsCallback(),
@@ -100,11 +100,5 @@ def make_callbacks(
 
 
 def _rhythm(config: RunConfig) -> tuple[int, ...]:
-    """Of what is too slow for each boundary of DQN, and must not miss one where something is saved.
-
-    Empty: at each boundary.
-    """
-    if not isinstance(config.algorithm, DQNConfig):
-        return ()
-    saves = config.evaluation.every_timesteps, config.checkpoints.every_timesteps
-    return (_DQN_CHECKS_EVERY_TIMESTEPS, *saves)
+    """Of what is too slow for each boundary of DQN; empty: at each boundary."""
+    return (_DQN_CHECKS_EVERY_TIMESTEPS,) if isinstance(config.algorithm, DQNConfig) else ()

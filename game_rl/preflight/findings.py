@@ -75,6 +75,18 @@ def gpu_missing(situation: Situation) -> Finding | None:
     )
 
 
+def replay_gpu_missing(situation: Situation) -> Finding | None:
+    if not is_storage_on_gpu(situation.config) or situation.machine.vram_bytes is not None:
+        return None
+    return Finding(
+        "error",
+        "replay_gpu_missing",
+        "algorithm.replay.device",
+        "the replay shall be on a GPU, but the machine has none that torch could use",
+        Fix("algorithm.replay.device", "cpu"),
+    )
+
+
 def ram_short(situation: Situation) -> Finding | None:
     result = verdict.ram_verdict(situation.footprint, situation.machine)
     if result == "fits":
@@ -204,6 +216,7 @@ def colour_of_four_shades(situation: Situation) -> Finding | None:
 
 FINDINGS: tuple[Callable[[Situation], Finding | None], ...] = (
     gpu_missing,
+    replay_gpu_missing,
     ram_short,
     vram_short,
     disk_short,

@@ -12,6 +12,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack, VecMonitor
 
 from game_rl.algorithms.pqn import PQN, make_pqn
+from game_rl.buffers.pond import Pond
 from game_rl.config.algorithms import PQNConfig
 from game_rl.envs.packing import FramePacking
 from tests.tiny_env import FRAME, TinyEnv
@@ -204,3 +205,30 @@ def test_pqn_learns_to_take_the_rewarded_action(layer_norm: str) -> None:
     observation = model.get_env().reset()  # type: ignore[union-attr]
     actions, _ = model.predict(observation, deterministic=True)
     assert actions.tolist() == [1] * 4
+
+
+def test_a_pond_can_be_fed_and_gives_back_what_was_played() -> None:
+    env, recorder = vec_env(LimitedEnv, 2), Recorder()
+    pond = Pond(
+        capacity=1_000,
+        n_envs=2,
+        n_actions=2,
+        packing=FramePacking(FRAME),
+        frame_stack=STACK,
+        rng=np.random.default_rng(0),
+    )
+    model = make(env)
+    model.feeds = [recorder, pond]
+    model.learn(72)
+    envs, numbers = pond.held()
+    assert len(pond) == len(envs) == 72
+    for i in range(2):
+        batch = pond.batch(envs[envs == i], numbers[envs == i], n_step=1, gamma=0.9, device="cpu")
+        for name, tensor in (
+            ("observations", batch.observations),
+            ("next_observations", batch.next_observations),
+            ("actions", batch.actions[:, 0]),
+            ("rewards", batch.rewards[:, 0]),
+            ("terminated", batch.terminated[:, 0]),
+        ):
+            np.testing.assert_array_equal(tensor.numpy(), recorder.stacked(name)[:, i])

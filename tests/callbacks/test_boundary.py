@@ -69,7 +69,7 @@ def test_what_is_broken_is_found_before_dqn_saves_it(run_dir: RunDir) -> None:
 
     run_dir.root.mkdir(parents=True)
     checkpoints = make_checkpoints(run_dir, 10)
-    watched = CallbackList([NonFiniteCallback(every_timesteps=(10,)), checkpoints, Break()])
+    watched = CallbackList([NonFiniteCallback(every_timesteps=(1_000,)), checkpoints, Break()])
     with pytest.raises(TrainingError, match="non-finite"):
         dqn().learn(64, callback=watched)
     assert saved_timesteps(run_dir) == [12, 20]

@@ -264,3 +264,10 @@ def test_smaller_capacities_are_round_and_go_down(situation: Make) -> None:
     assert found[:4] == [200_000, 100_000, 90_000, 80_000]
     assert list(found) == sorted(found, reverse=True)
     assert smaller_capacities(situation().config) == ()
+
+
+def test_a_replay_on_a_gpu_that_is_not_there_goes_to_ram(situation: Make) -> None:
+    case = situation(algorithm=dqn(100_000, "cuda"))
+    finding = by_code(case)["replay_gpu_missing"]
+    assert finding.severity == "error"
+    assert "replay_gpu_missing" not in by_code(mended(case, finding))
