@@ -1,8 +1,9 @@
-"""Numbers that change over training, as functions of SB3's `progress_remaining`."""
+"""Numbers that change over training."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 Schedule = Callable[[float], float]
+"""Of SB3's `progress_remaining`, which falls from 1 to 0."""
 
 
 def linear(start: float, end: float) -> Schedule:
@@ -31,3 +32,38 @@ def ending_early(schedule: Schedule, share: float) -> Schedule:
 
 def constant(value: float) -> Schedule:
     return linear(value, value)
+
+
+class Ramp:
+    """A straight line from `start` to `end` over so many timesteps, then `end`.
+
+    It counts the timesteps of a training, so that it goes on over a break as if there had been
+    none; `restart` begins it anew at any of them.
+    """
+
+    def __init__(self, start: float, end: float, *, timesteps: int) -> None:
+        self._start, self._end, self._timesteps = start, end, timesteps
+        self._began_at = 0
+
+    def at(self, timestep: int) -> float:
+        """Start + (end - start) min(1, t / timesteps), with t counted from the last restart."""
+        share = min(1.0, (timestep - self._began_at) / self._timesteps)
+        return self._start + (self._end - self._start) * share
+
+    def restart(self, *, at: int, start: float | None = None) -> None:
+        """Begin anew at timestep `at`, from `start` or from where it began the last time."""
+        self._began_at = at
+        self._start = self._start if start is None else start
+
+    def state(self) -> dict[str, float]:
+        """What `load_state` of another Ramp takes to become this one; JSON can hold it."""
+        return {
+            "start": self._start,
+            "end": self._end,
+            "timesteps": self._timesteps,
+            "began_at": self._began_at,
+        }
+
+    def load_state(self, state: Mapping[str, float]) -> None:
+        self._start, self._end = state["start"], state["end"]
+        self._timesteps, self._began_at = int(state["timesteps"]), int(state["began_at"])

@@ -1,11 +1,14 @@
 """From a config to an SB3 algorithm."""
 
 import torch
-from stable_baselines3 import PPO
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.dqn import make_dqn
 from game_rl.algorithms.ppo import make_ppo
+from game_rl.algorithms.pqn import make_pqn
+from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import ConfigError
@@ -21,7 +24,7 @@ def make_algorithm(
     packing: FramePacking,
     stream: str,
     schedule_timesteps: int | None = None,
-) -> PPO:
+) -> BaseAlgorithm:
     """The algorithm of `config`, logging to the run's TensorBoard directory.
 
     Args:
@@ -32,18 +35,61 @@ def make_algorithm(
     Raises:
         ConfigError: `device` names a GPU that is not there.
     """
-    seed = seed_for(config.seed, stream)
-    model = make_ppo(
-        config.algorithm,
+    model = _make(
+        config,
         vec_env,
         packing=packing,
-        frame_stack=config.env.frame_stack,
-        seed=seed,
-        device=find_device(config.device),
-        schedule_share=(schedule_timesteps or config.total_timesteps) / config.total_timesteps,
+        seed=seed_for(config.seed, stream),
+        schedule_timesteps=schedule_timesteps or config.total_timesteps,
     )
     model.set_logger(configure(str(run_dir.tensorboard), ["tensorboard"]))
     return model
+
+
+def _make(
+    config: RunConfig,
+    vec_env: VecEnv,
+    *,
+    packing: FramePacking,
+    seed: int,
+    schedule_timesteps: int,
+) -> BaseAlgorithm:
+    frame_stack, device = config.env.frame_stack, find_device(config.device)
+    share = schedule_timesteps / config.total_timesteps
+    match config.algorithm:
+        case PPOConfig() as ppo:
+            return make_ppo(
+                ppo,
+                vec_env,
+                packing=packing,
+                frame_stack=frame_stack,
+                seed=seed,
+                device=device,
+                schedule_share=share,
+            )
+        case DQNConfig() as dqn:
+            find_device(dqn.replay.device)  # or say that it is not there
+            return make_dqn(
+                dqn,
+                vec_env,
+                packing=packing,
+                frame_stack=frame_stack,
+                seed=seed,
+                device=device,
+                schedule_timesteps=schedule_timesteps,
+                schedule_share=share,
+            )
+        case PQNConfig() as pqn:
+            return make_pqn(
+                pqn,
+                vec_env,
+                packing=packing,
+                frame_stack=frame_stack,
+                seed=seed,
+                device=device,
+                schedule_timesteps=schedule_timesteps,
+                schedule_share=share,
+            )
 
 
 def find_device(name: str) -> str:

@@ -54,10 +54,13 @@ class LeanNatureCNN(NatureCNN):
             self._kept = weights
         first, second, third, last = weights
         x = _blocks(observations, self._number)
-        x = functional.conv2d(x, *first).relu_()
-        x = functional.conv2d(x, *second, stride=2).relu_()
-        x = functional.conv2d(x, *third).relu_()
-        return functional.linear(x.flatten(1), *last).relu_().float()
+        x = self._activated(functional.conv2d(x, *first), 0)
+        x = self._activated(functional.conv2d(x, *second, stride=2), 1)
+        x = self._activated(functional.conv2d(x, *third), 2)
+        return self._activated(functional.linear(x.flatten(1), *last), 3).float()
+
+    def _activated(self, x: torch.Tensor, layer: int) -> torch.Tensor:  # noqa: ARG002 - see NormedNatureCNN
+        return x.relu_()
 
     def _weights(self) -> _Weights:
         """(weight, bias) of each layer as they are multiplied."""

@@ -1,6 +1,6 @@
 """PPO that chooses actions for one half of the envs while the other half plays."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,25 +11,16 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.vec_steps import Decision, vec_steps
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
-
-
-class _Decision(NamedTuple):
-    """What the policy says to a batch of observations."""
-
-    actions: NDArray[np.int64]
-    values: torch.Tensor
-    log_probs: torch.Tensor
 
 
 class OverlappedPPO(PPO):
     """SB3's PPO whose rollouts keep emulators and network busy at once, on a HalvedVecEnv.
 
-    The halves take turns: while the workers of one play, the network answers the other. A rollout
-    is what it would be if nothing overlapped: every action is the present policy's answer to the
-    newest observation, and no half is ahead when a rollout ends. Only the order in which random
-    numbers are drawn differs from SB3's: for each timestep, those of the first half and then those
-    of the second. On any other vec env it is SB3's own. For Discrete actions.
+    A rollout is what it would be if nothing overlapped (see `vec_steps`): only the order in which
+    random numbers are drawn differs from SB3's. On any other vec env it is SB3's own. For Discrete
+    actions.
     """
 
     def collect_rollouts(
@@ -45,32 +36,18 @@ class OverlappedPPO(PPO):
         self.policy.set_training_mode(False)
         rollout_buffer.reset()
         callback.on_rollout_start()
-        first, second = env.halves
         last_obs, last_dones = self._last_obs, self._last_episode_starts
         assert isinstance(last_obs, np.ndarray)
         assert last_dones is not None
-        observations = [last_obs[bounds] for bounds in env.bounds]
-        decision = self._decide(observations[0])
-        first.step_async(decision.actions)
-        for step in range(n_rollout_steps):
-            decisions = decision, self._decide(observations[1])  # the first half plays
-            outcome = first.step_wait()
-            second.step_async(decisions[1].actions)
-            has_next = step + 1 < n_rollout_steps
-            if has_next:
-                decision = self._decide(outcome[0])  # the second half plays
-            outcomes = outcome, second.step_wait()
-            if has_next:
-                first.step_async(decision.actions)
-            observations = [outcome[0] for outcome in outcomes]
-            new_obs, rewards, dones, infos = env.joined(*outcomes)
+        for decision, outcome in vec_steps(env, last_obs, self._decide, n_rollout_steps):
+            new_obs, rewards, dones, infos = outcome
             self.num_timesteps += env.num_envs
             callback.update_locals(locals())
             if not callback.on_step():
                 return False
             self._update_info_buffer(infos, dones)
             self._bootstrap(rewards, dones, infos)
-            actions, values, log_probs = _joined(*decisions)
+            actions, values, log_probs = decision
             rollout_buffer.add(last_obs, actions, rewards, last_dones, values, log_probs)
             self._last_obs, self._last_episode_starts = last_obs, last_dones = new_obs, dones
         rollout_buffer.compute_returns_and_advantage(self._values(last_obs), last_dones)
@@ -78,10 +55,10 @@ class OverlappedPPO(PPO):
         callback.on_rollout_end()
         return True
 
-    def _decide(self, observations: NDArray[Any]) -> _Decision:
+    def _decide(self, observations: NDArray[Any]) -> Decision:
         with torch.no_grad():
             actions, values, log_probs = self.policy(obs_as_tensor(observations, self.device))
-        return _Decision(actions.cpu().numpy(), values, log_probs)
+        return Decision(actions.cpu().numpy(), values, log_probs)
 
     def _values(self, observations: NDArray[Any]) -> torch.Tensor:
         with torch.no_grad():
@@ -98,11 +75,3 @@ class OverlappedPPO(PPO):
             if infos[number].get("TimeLimit.truncated"):
                 last = infos[number]["terminal_observation"]
                 rewards[number] += self.gamma * self._values(last[None]).item()
-
-
-def _joined(first: _Decision, second: _Decision) -> _Decision:
-    return _Decision(
-        np.concatenate((first.actions, second.actions)),
-        torch.cat((first.values, second.values)),
-        torch.cat((first.log_probs, second.log_probs)),
-    )

@@ -7,11 +7,13 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl import schedules
+from game_rl.algorithms.make_schedule import make_schedule
 from game_rl.algorithms.micro_batch_ppo import MicroBatchPPO
 from game_rl.algorithms.networks import LeanCnnPolicy, find_precision, policy_arguments
 from game_rl.algorithms.overlapped_ppo import OverlappedPPO
 from game_rl.buffers.rollout import PackedRolloutBuffer
-from game_rl.config.schema import LinearSchedule, PPOConfig, Schedule
+from game_rl.config.algorithms import PPOConfig
+from game_rl.config.values import Schedule
 from game_rl.envs.packing import FramePacking
 
 
@@ -31,7 +33,7 @@ def make_ppo(
     """
 
     def schedule(value: Schedule) -> schedules.Schedule:
-        return schedules.ending_early(_schedule(value), schedule_share)
+        return make_schedule(value, schedule_share)
 
     arguments: dict[str, Any] = {
         "n_steps": config.n_steps,
@@ -63,9 +65,3 @@ def make_ppo(
     # the same numbers in another order in memory: NatureCNN's update is faster so
     model.policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
     return model
-
-
-def _schedule(value: Schedule) -> schedules.Schedule:
-    if isinstance(value, LinearSchedule):
-        return schedules.linear(value.start, value.end)
-    return schedules.constant(value)

@@ -7,6 +7,7 @@ import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
+from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.stop import StopCallback
 from game_rl.checkpoints.checkpoint import Best, CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
@@ -58,7 +59,8 @@ class CheckpointCallback(BoundaryCallback):
     @property
     def expected_bytes(self) -> int:
         """About what the next checkpoint will need: float32 weights, Adam's two moments of each."""
-        return 12 * sum(weight.numel() for weight in self._algorithm.policy.parameters()) + 2**20
+        weights = sum(weight.numel() for weight in self._algorithm.policy.parameters())
+        return 12 * weights + 2**20 + self._store.replay_bytes(self._algorithm)
 
     def keep_as_best(self, mean_reward: float) -> None:
         """Save the present model as the run's best."""
@@ -72,6 +74,7 @@ class CheckpointCallback(BoundaryCallback):
     def _save(self) -> None:
         if self.boundary_timesteps == self._saved_at:
             return
+        check_finite(self.model.policy, self.boundary_timesteps)  # DQN's are not all looked at
         state = self._fixed.model_copy(
             update={
                 "num_timesteps": self.boundary_timesteps,

@@ -18,11 +18,14 @@ from game_rl.callbacks.torch_threads import TorchThreadsCallback
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
 from game_rl.checkpoints.checkpoint import CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
+from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.pss_sampler import PssSampler
 from game_rl.resources import effective_cpus
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
+
+_DQN_CHECKS_EVERY_TIMESTEPS = 1_000
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ def make_callbacks(
         run_dir,
         keep_last=config.checkpoints.keep_last,
         keep_every_timesteps=config.checkpoints.keep_every_timesteps,
+        with_replay=config.checkpoints.save_replay_buffer,
     )
     checkpoints = CheckpointCallback(
         store, stop, every_timesteps=config.checkpoints.every_timesteps, fixed=fixed
@@ -66,11 +70,19 @@ def make_callbacks(
         seed=seed_for(config.seed, "evaluation"),
     )
     progress = ProgressCallback(console, evaluation, total_timesteps=config.total_timesteps)
-    monitor = ResourceMonitorCallback(sampler, stop, checkpoints, run_dir=run_dir.root, warn=warn)
+    monitor = ResourceMonitorCallback(
+        sampler,
+        stop,
+        checkpoints,
+        run_dir=run_dir.root,
+        warn=warn,
+        every_timesteps=_rhythm(config),
+    )
     return Callbacks(
         all=CallbackList(
             [
-                NonFiniteCallback(),  # first: what is broken is never saved
+                # first: what is broken is not even evaluated
+                NonFiniteCallback(every_timesteps=_rhythm(config)),
                 TorchThreadsCallback(effective_cpus()),
                 GameMetricsCallback(),
                 monitor,  # before the checkpoint, as it may ask for one
@@ -85,3 +97,8 @@ def make_callbacks(
         stop=stop,
         progress=progress,
     )
+
+
+def _rhythm(config: RunConfig) -> tuple[int, ...]:
+    """Of what is too slow for each boundary of DQN; empty: at each boundary."""
+    return (_DQN_CHECKS_EVERY_TIMESTEPS,) if isinstance(config.algorithm, DQNConfig) else ()

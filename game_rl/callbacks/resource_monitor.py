@@ -1,6 +1,6 @@
 """Memory, disk and processor as curves; a stop with a checkpoint before the disk is full."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -29,6 +29,7 @@ class ResourceMonitorCallback(BoundaryCallback):
     Args:
         checkpoints: how much space one more will need.
         warn: told once, in words for the user.
+        every_timesteps: see BoundaryCallback.
     """
 
     def __init__(
@@ -39,8 +40,9 @@ class ResourceMonitorCallback(BoundaryCallback):
         *,
         run_dir: Path,
         warn: Callable[[str], None],
+        every_timesteps: Sequence[int] = (),
     ) -> None:
-        super().__init__()
+        super().__init__(every_timesteps=every_timesteps)
         self._sampler = sampler
         self._stop = stop
         self._run_dir = run_dir

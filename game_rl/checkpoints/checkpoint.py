@@ -20,6 +20,12 @@ from game_rl.checkpoints.files import (
     write_files,
 )
 from game_rl.checkpoints.log import LogState, cut_log, restore_log, save_log
+from game_rl.checkpoints.own_state import (
+    dump_replay,
+    restore_own_state,
+    restore_replay,
+    save_own_state,
+)
 from game_rl.checkpoints.random_numbers import (
     RandomNumbers,
     restore_random_numbers,
@@ -91,6 +97,8 @@ class Play(Saved):
     seeds: tuple[int | None, ...]
     evaluations: str
     """The run's table of evaluations so far."""
+    algorithm: dict[str, JsonValue]
+    """What it alone keeps, such as how much DQN explores."""
 
 
 _ARRAYS = {
@@ -107,6 +115,8 @@ def save_checkpoint(
     state: CheckpointState,
     envs: VecEnvState | None,
     run_dir: RunDir,
+    *,
+    with_replay: bool = False,
 ) -> None:
     """Write the directory `path`; see `checkpoints.files` for how.
 
@@ -116,12 +126,18 @@ def save_checkpoint(
         state: what it is of.
         envs: its envs, or None if they cannot be saved.
         run_dir: where its curves and its table of evaluations are.
+        with_replay: its replay buffer too, if it has one.
     """
-    write_files(path, _contents(model, state, envs, run_dir))
+    write_files(path, _contents(model, state, envs, run_dir, with_replay=with_replay))
 
 
 def _contents(
-    model: BaseAlgorithm, state: CheckpointState, envs: VecEnvState | None, run_dir: RunDir
+    model: BaseAlgorithm,
+    state: CheckpointState,
+    envs: VecEnvState | None,
+    run_dir: RunDir,
+    *,
+    with_replay: bool,
 ) -> Iterator[tuple[FileName, bytes]]:
     """One file at a time, so that no two are in memory together."""
     yield "state.json", state.model_dump_json(indent=2).encode()
@@ -129,6 +145,8 @@ def _contents(
     yield "arrays.safetensors", safetensors.numpy.save(_arrays(model, envs))
     yield "policy.safetensors", dump_tensors(module_tensors(model.policy))
     yield "optimizer.safetensors", dump_tensors(optimizer_tensors(model.policy.optimizer))
+    if with_replay and (replay := dump_replay(model)) is not None:
+        yield "replay.safetensors", replay
 
 
 def _play(model: BaseAlgorithm, envs: VecEnvState | None, run_dir: RunDir) -> Play:
@@ -145,6 +163,7 @@ def _play(model: BaseAlgorithm, envs: VecEnvState | None, run_dir: RunDir) -> Pl
         envs=None if envs is None else tuple(envs.envs),
         seeds=() if envs is None else tuple(envs.seeds),
         evaluations=table.read_text() if table.exists() else "",
+        algorithm=save_own_state(model),
     )
 
 
@@ -204,6 +223,11 @@ class Checkpoint:
         model._episode_num = play.n_episodes
         _restore_episodes(model, play)
         restore_log(model.logger, play.log)
+        restore_own_state(model, play.algorithm, str(self.path / "play.json"))
+        name: FileName = "replay.safetensors"
+        if name in self._manifest.files:
+            content = read_verified(self.path, self._manifest, name)
+            restore_replay(model, content, str(self.path / name))
         if play.envs is not None:
             self._restore_envs(model, play, arrays)
         restore_random_numbers(play.random)  # last: to build and restore may have drawn some

@@ -21,7 +21,12 @@ _MANIFEST_LIMIT_BYTES = 64 * 1024
 _LARGEST_FILE_BYTES = 64 * 2**30  # what no network or replay buffer of ours reaches
 
 FileName = Literal[
-    "policy.safetensors", "optimizer.safetensors", "arrays.safetensors", "state.json", "play.json"
+    "policy.safetensors",
+    "optimizer.safetensors",
+    "arrays.safetensors",
+    "replay.safetensors",
+    "state.json",
+    "play.json",
 ]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState, save_checkpoint
+from game_rl.checkpoints.own_state import replay_bytes
 from game_rl.errors import CheckpointError
 from game_rl.run_dir import RunDir, remove_directory
 from game_rl.vec_env.saved_vec_env import VecEnvState
@@ -54,11 +55,17 @@ class CheckpointStore:
     """
 
     def __init__(
-        self, run_dir: RunDir, *, keep_last: int, keep_every_timesteps: int | None
+        self,
+        run_dir: RunDir,
+        *,
+        keep_last: int,
+        keep_every_timesteps: int | None,
+        with_replay: bool = False,
     ) -> None:
         self._run_dir = run_dir
         self._keep_last = keep_last
         self._keep_every = keep_every_timesteps
+        self._with_replay = with_replay
 
     def save(self, model: BaseAlgorithm, state: CheckpointState, envs: VecEnvState | None) -> Path:
         """Write the checkpoint of `state.num_timesteps`, which must not exist.
@@ -73,13 +80,17 @@ class CheckpointStore:
             )
         try:
             path.parent.mkdir(exist_ok=True)
-            save_checkpoint(path, model, state, envs, self._run_dir)
+            save_checkpoint(path, model, state, envs, self._run_dir, with_replay=self._with_replay)
         except OSError as error:
             raise CheckpointError(self._unsaved(state, error)) from error
         Checkpoint(path).verify()
         best = None if state.best is None else state.best.timesteps
         self._prune(best)
         return path
+
+    def replay_bytes(self, model: BaseAlgorithm) -> int:
+        """Of a checkpoint, what its replay takes."""
+        return replay_bytes(model) if self._with_replay else 0
 
     def _prune(self, best: int | None) -> None:
         existing = sorted(int(path.name) for path in self._run_dir.checkpoints_newest_first())

@@ -53,7 +53,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
         with _busy("playing random episodes"):
             probe = probe_episodes(config, game)
     report = preflight(config, game, machine, probe=probe)
-    unmeasured = _why_unmeasured(arguments, report)
+    unmeasured = _why_unmeasured(arguments, report, config.algorithm.name)
     if unmeasured is None:
         from game_rl.runs.speed_probe import measure_speed
 
@@ -70,7 +70,9 @@ def _preflight(arguments: argparse.Namespace) -> int:
     return 3 if report.verdict == "does_not_fit" else 0
 
 
-def _why_unmeasured(arguments: argparse.Namespace, report: "Report") -> str | None:
+def _why_unmeasured(arguments: argparse.Namespace, report: "Report", algorithm: str) -> str | None:
+    if algorithm != "ppo":
+        return f"there is no forecast for {algorithm} yet"
     if arguments.on:
         return "--on describes another machine"
     if not arguments.probe:

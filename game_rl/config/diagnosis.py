@@ -53,7 +53,8 @@ class Diagnosis(Generic[M]):
         self.problems: list[LocatedProblem] = []
         self._root = root
         self._model = model
-        self._shape = shape_of(model)
+        self._every_shape = shape_of(model)
+        self._shape = self._every_shape.chosen_by(root.plain())
         self._wrong: set[Key] = set()
         self._diagnose(more_checks)
 
@@ -100,6 +101,9 @@ class Diagnosis(Generic[M]):
             return tree
         if error.kind == "missing" and tree.has(error.key):  # it was there under another name
             return tree
+        if error.kind == "union_tag_invalid":  # what else is in the section says nothing now
+            self._wrong.add(error.key[:-1])
+            return _without(tree, error.key[:-1])
         self._wrong.add(error.key)
         if error.kind == "missing":
             example = self._shape.example(error.key)
@@ -114,7 +118,7 @@ class Diagnosis(Generic[M]):
 
     def _meant(self, key: Key) -> Key | None:
         """The known key of the same section that an unknown one is a slip of."""
-        if self._shape.places_of(key[-1]):
+        if self._shape.places_of(key[-1]) or self._every_shape.kinds_with(key):
             return None
         name = closest(key[-1], self._shape.keys(key[:-1]))
         return None if name is None else (*key[:-1], name)
@@ -146,7 +150,9 @@ class Diagnosis(Generic[M]):
         meant = self._meant(key)
         if hint:
             return f"unknown key; {hint}"
-        if meant:
+        if kinds := self._every_shape.kinds_with(key):
+            advice = f"it belongs to `{'` and `'.join(kinds)}`; remove it, or write that"
+        elif meant:
             advice = f"did you mean {meant[-1]}?"
         elif elsewhere:
             advice = f"did you mean {' or '.join(elsewhere[:3])}?"
@@ -160,7 +166,8 @@ class Diagnosis(Generic[M]):
         choices = self._shape.choices(error.key)
         if choices and (meant := closest(node.text, choices)):
             yield f"did you mean {meant}?"
-        if node.value is None and (default := self._shape.default(error.key)) is not None:
+        default = self._shape.default(error.key)
+        if node.value is None and default is not None and not isinstance(default, dict):
             yield f"remove the line to get the default, {_written(default)}"
         if isinstance(node.value, str):
             yield from _text_hints(node, error.kind, allowed)
@@ -192,8 +199,9 @@ def _located(details: ErrorDetails, tree: Node) -> _Error:
     kind, context = details["type"], details.get("ctx", {})
     key = _document_key(details["loc"], tree, is_missing=kind == "missing")
     if kind in {"union_tag_invalid", "union_tag_not_found"}:
-        key = (*key, context["discriminator"].strip("'"))
-        kind = "missing" if kind == "union_tag_not_found" else "literal_error"
+        # of a key, its name in quotes; of a function, the function's, which is `_` and the key's
+        key = (*key, context["discriminator"].strip("'_()"))
+        kind = "missing" if kind == "union_tag_not_found" else kind
     text = str(context["error"]) if "error" in context else details["msg"]
     return _Error(key, kind, text, tuple(context.get("problems", ())))
 

@@ -1,6 +1,10 @@
 """What to say to who writes a key of another project: lower case, with underscores."""
 
-_OFF_POLICY = "it belongs to off-policy algorithms; PPO has no replay buffer: remove it"
+_REPLAY = (
+    "did you mean algorithm.replay.capacity, of name: dqn? ppo and pqn have no replay buffer: "
+    "remove it"
+)
+_EXPLORATION = "write algorithm: {exploration: {start: 1.0, end: 0.05, fraction: 0.1}}"
 _ENTROPY = "did you mean algorithm.ent_coef?"
 _EPISODE_OR_ROLLOUT = (
     "it meant two things: algorithm.n_steps is how many timesteps each env plays between updates, "
@@ -20,7 +24,7 @@ KEY_HINTS = {
     "epochs": "did you mean algorithm.n_epochs?",
     "minibatch_size": "did you mean algorithm.batch_size?",
     "n_minibatches": "write the size of one, algorithm.batch_size: n_steps x n_envs / it",
-    "lam": "did you mean algorithm.gae_lambda?",
+    "lam": "did you mean algorithm.gae_lambda of ppo, or algorithm.q_lambda of pqn?",
     "entropy_coef": _ENTROPY,
     "entropy_coefficient": _ENTROPY,
     "clip_coef": "did you mean algorithm.clip_range?",
@@ -43,12 +47,12 @@ KEY_HINTS = {
     "verbose": "progress is always shown: remove it",
     "normalize_images": "pictures are always scaled to 0..1: remove it",
     "normalize_observations": "pictures are always scaled to 0..1: remove it",
-    "buffer_size": _OFF_POLICY,
-    "learning_starts": _OFF_POLICY,
-    "train_freq": _OFF_POLICY,
-    "gradient_steps": _OFF_POLICY,
-    "target_update_interval": _OFF_POLICY,
-    "exploration_fraction": _OFF_POLICY,
-    "tau": _OFF_POLICY,
+    "buffer_size": _REPLAY,
+    "replay_buffer_size": _REPLAY,
+    "exploration_fraction": _EXPLORATION,
+    "exploration_initial_eps": _EXPLORATION,
+    "exploration_final_eps": _EXPLORATION,
+    "epsilon": _EXPLORATION,
+    "double_dqn": "did you mean algorithm.double_q, of name: dqn?",
     "<<": "merge keys are YAML 1.1; write the keys out",
 }

@@ -37,7 +37,8 @@ class Shape:
 
     def places_of(self, name: str) -> list[str]:
         """The dotted keys that end in this name, wherever they are."""
-        return [".".join(key) for key in self._every_key(self._root, ()) if key[-1] == name]
+        places = (".".join(key) for key in self._every_key(self._root, ()) if key[-1] == name)
+        return list(dict.fromkeys(places))
 
     def example(self, key: Key) -> object | None:
         """A value that would do at the key, if its field gives one."""
@@ -48,6 +49,47 @@ class Shape:
             return None
         sections = [self._own(schema, key[-1]) for schema in self._at(key[:-1])]
         return next((s["default"] for s in sections if s and "default" in s), None)
+
+    def chosen_by(self, document: object) -> "Shape":
+        """The shape without the members of unions that the document does not choose.
+
+        A document chooses a member by its constants, such as `name: dqn`; if it chooses none that
+        exists, all stay.
+        """
+        root = self._narrowed(self._root, document)
+        return Shape(root | {"$defs": self._definitions})
+
+    def kinds_with(self, key: Key) -> list[str]:
+        """The constants, such as `name: dqn`, of the members of a union that have this key."""
+        members = [section for section in self._at(key[:-1]) if self._own(section, key[-1])]
+        return [f"{name}: {value}" for section in members for name, value in _constants(section)]
+
+    def _narrowed(self, schema: JsonSchema, value: object) -> JsonSchema:
+        if not isinstance(value, dict):
+            return schema
+        if "$ref" in schema:
+            definition = self._definitions[schema["$ref"].rsplit("/", 1)[-1]]
+            schema = definition | {key: own for key, own in schema.items() if key != "$ref"}
+        if options := schema.get("anyOf") or schema.get("oneOf"):
+            # pydantic's own discriminator must be written, a default does not choose
+            defaults = "discriminator" not in schema
+            chosen = [one for one in options if self._is_chosen(one, value, defaults=defaults)]
+            chosen = chosen or options
+            others = {key: own for key, own in schema.items() if key not in {"anyOf", "oneOf"}}
+            return others | {"anyOf": [self._narrowed(one, value) for one in chosen]}
+        inner = {
+            name: self._narrowed(own, value.get(name, own.get("default")))
+            for name, own in schema.get("properties", {}).items()
+        }
+        return schema | {"properties": inner} if inner else schema
+
+    def _is_chosen(self, schema: JsonSchema, value: dict[str, object], *, defaults: bool) -> bool:
+        for section in self._branches(schema):
+            for name, constant in _constants(section):
+                default = section["properties"][name].get("default") if defaults else None
+                if value.get(name, default) != constant:
+                    return False
+        return True
 
     def _own(self, section: JsonSchema, name: str) -> JsonSchema | None:
         own: JsonSchema | None = section.get("properties", {}).get(name)
@@ -136,6 +178,12 @@ def _is_beginning(one: str, other: str) -> bool:
 
 def _folded(word: str) -> str:
     return word.lower().replace("-", "_")
+
+
+def _constants(section: JsonSchema) -> list[tuple[str, object]]:
+    """The keys of a section that can have one value only."""
+    inside = section.get("properties", {})
+    return [(name, own["const"]) for name, own in inside.items() if "const" in own]
 
 
 def _enum(schema: JsonSchema) -> list[object]:

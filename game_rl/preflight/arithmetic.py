@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 
 
@@ -14,10 +15,12 @@ class TrainingArithmetic:
     happens if n // k has grown since the last such moment.
 
     Attributes:
-        timesteps_per_update: of all envs together, one rollout.
+        timesteps_per_update: of all envs together, one rollout; for DQN what train_freq says.
         updates: rollouts, each followed by an update of the network.
         final_timesteps: where the run ends, at least the config's total_timesteps.
+        minibatches_per_epoch: None for DQN, which draws its batches.
         gradient_steps_per_update: at most; `target_kl` may end an update sooner.
+        gradient_steps: of the whole run; DQN has none before learning_starts.
         checkpoints: the periodic ones, and the final state if it is not one of them.
         evaluations: likewise; the final evaluation of the best policy is not counted.
     """
@@ -25,8 +28,9 @@ class TrainingArithmetic:
     timesteps_per_update: int
     updates: int
     final_timesteps: int
-    minibatches_per_epoch: int
+    minibatches_per_epoch: int | None
     gradient_steps_per_update: int
+    gradient_steps: int
     checkpoints: int
     evaluations: int
 
@@ -35,7 +39,13 @@ def training_arithmetic(config: RunConfig) -> TrainingArithmetic:
     rollout = config.rollout_timesteps
     updates = _divide_up(config.total_timesteps, rollout)
     final = updates * rollout
-    minibatches = _divide_up(rollout, config.algorithm.batch_size)
+    algorithm = config.algorithm
+    if isinstance(algorithm, DQNConfig):
+        minibatches, per_update = None, algorithm.gradient_steps
+        learning = max(updates - algorithm.learning_starts // rollout, 0)
+    else:
+        minibatches, learning = _divide_up(rollout, algorithm.batch_size), updates
+        per_update = algorithm.n_epochs * minibatches
 
     def times_due(every: int) -> int:
         periodic = min(updates, final // every)  # at most once after each update
@@ -47,7 +57,8 @@ def training_arithmetic(config: RunConfig) -> TrainingArithmetic:
         updates=updates,
         final_timesteps=final,
         minibatches_per_epoch=minibatches,
-        gradient_steps_per_update=config.algorithm.n_epochs * minibatches,
+        gradient_steps_per_update=per_update,
+        gradient_steps=learning * per_update,
         checkpoints=times_due(config.checkpoints.every_timesteps),
         evaluations=times_due(config.evaluation.every_timesteps),
     )

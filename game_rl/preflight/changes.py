@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 
 _SMALLEST_MICRO_BATCH = 16  # smaller ones take longer and save little
@@ -66,21 +67,39 @@ def smallest_fix(
 
 
 def smaller_batch_sizes(config: RunConfig) -> Sequence[int]:
-    """Divisors of the rollout below the present batch size, the largest first."""
+    """Below the present batch size, largest first: divisors of a rollout, or powers of two."""
     rollout, batch = config.rollout_timesteps, config.algorithm.batch_size
+    if isinstance(config.algorithm, DQNConfig):
+        return _powers_of_two(below=batch, least=2)
     below = range(min(batch, rollout) - 1, 1, -1)
     return [size for size in below if rollout % size == 0]
 
 
 def smaller_micro_batch_sizes(config: RunConfig) -> Sequence[int]:
     """Powers of two below what now goes through the network together, the largest first."""
-    together = config.algorithm.micro_batch_size or config.algorithm.batch_size
-    largest = (together - 1).bit_length() - 1
-    return [2**power for power in range(largest, _SMALLEST_MICRO_BATCH.bit_length() - 2, -1)]
+    if not isinstance(config.algorithm, PPOConfig):
+        return ()
+    return _powers_of_two(below=config.algorithm.timesteps_together, least=_SMALLEST_MICRO_BATCH)
+
+
+def smaller_capacities(config: RunConfig) -> Sequence[int]:
+    """Of a replay, round numbers below the present one; largest first."""
+    if not isinstance(config.algorithm, DQNConfig):
+        return ()
+    capacity = config.algorithm.replay.capacity
+    sizes = (digit * 10**power for power in range(len(str(capacity))) for digit in range(1, 10))
+    return sorted((size for size in sizes if size < capacity), reverse=True)
+
+
+def _powers_of_two(*, below: int, least: int) -> Sequence[int]:
+    largest = (below - 1).bit_length() - 1
+    return [2**power for power in range(largest, least.bit_length() - 2, -1)]
 
 
 def smaller_n_steps(config: RunConfig) -> Sequence[int]:
     """Below the present n_steps, such that batches still divide the rollout; largest first."""
+    if isinstance(config.algorithm, DQNConfig):
+        return ()
     step = n_steps_unit(config)
     largest = (config.algorithm.n_steps - 1) // step * step
     return range(largest, 0, -step)
@@ -93,6 +112,9 @@ def n_steps_unit(config: RunConfig) -> int:
 
 
 def n_envs_unit(config: RunConfig) -> int:
+    """n_envs must be a multiple of this for batches to divide the rollout."""
+    if isinstance(config.algorithm, DQNConfig):
+        return 1
     batch = config.algorithm.batch_size
     return batch // gcd(batch, config.algorithm.n_steps)
 

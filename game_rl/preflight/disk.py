@@ -2,12 +2,15 @@
 
 from bisect import bisect_left
 
+from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.preflight import calibration
 from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
-from game_rl.preflight.memory import n_pictures, network_of
+from game_rl.preflight.memory import n_pictures, network_of, storage
+
+_EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves so often
 
 
 def disk_footprint(
@@ -16,7 +19,7 @@ def disk_footprint(
     checkpoint = checkpoint_bytes(config, facts)
     kept = _kept_checkpoints(config, training, training.updates)
     rows = training.evaluations * calibration.EVALUATION_ROW_BYTES
-    logs = _tensorboard_bytes(facts, training) + rows
+    logs = _tensorboard_bytes(config, facts, training) + rows
     parts = (
         Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", kept * checkpoint),
         Part("TensorBoard and tables", logs + calibration.RUN_FILES_BYTES),
@@ -31,9 +34,10 @@ def disk_footprint(
 
 
 def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
-    """Weights and Adam's two moments; gradients are not saved."""
-    weights = network_of(config, facts).weights_bytes
-    return 3 * weights + calibration.CHECKPOINT_OVERHEAD_BYTES
+    """Weights, the optimiser's two moments and, if wanted, a full replay; no gradients."""
+    replay = storage(config, facts).bytes if config.checkpoints.save_replay_buffer else 0
+    network = network_of(config, facts).saved_bytes
+    return network + replay + calibration.CHECKPOINT_OVERHEAD_BYTES
 
 
 def _kept_checkpoints(config: RunConfig, training: TrainingArithmetic, updates: int) -> int:
@@ -74,12 +78,12 @@ def _due(every: int, timesteps: int, rollout: int, newest: int) -> set[int]:
     return {boundary for boundary in boundaries if boundary <= timesteps}
 
 
-def _tensorboard_bytes(facts: RunFacts, training: TrainingArithmetic) -> int:
+def _tensorboard_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
     by_update = calibration.TENSORBOARD_UPDATE_NUMBERS + facts.n_game_curves
-    numbers = (
-        training.updates * by_update
-        + training.evaluations * calibration.TENSORBOARD_EVALUATION_NUMBERS
-    )
+    times = training.updates
+    if isinstance(config.algorithm, DQNConfig):
+        times = training.final_timesteps // (facts.episode_timesteps * _EPISODES_IN_A_LOG)
+    numbers = times * by_update + training.evaluations * calibration.TENSORBOARD_EVALUATION_NUMBERS
     return numbers * calibration.TENSORBOARD_NUMBER_BYTES
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.preflight import changes, verdict
 from game_rl.preflight.changes import Fix
@@ -11,7 +12,7 @@ from game_rl.preflight.disk import timestep_of_full_disk
 from game_rl.preflight.estimate import estimate
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import Footprint, Phase
-from game_rl.preflight.memory import gradient_step_bytes, n_training_workers
+from game_rl.preflight.memory import gradient_step_bytes, is_storage_on_gpu, n_training_workers
 from game_rl.preflight.probe import EpisodeLengths
 from game_rl.resources import Machine, format_bytes
 
@@ -74,6 +75,18 @@ def gpu_missing(situation: Situation) -> Finding | None:
     )
 
 
+def replay_gpu_missing(situation: Situation) -> Finding | None:
+    if not is_storage_on_gpu(situation.config) or situation.machine.vram_bytes is not None:
+        return None
+    return Finding(
+        "error",
+        "replay_gpu_missing",
+        "algorithm.replay.device",
+        "the replay shall be on a GPU, but the machine has none that torch could use",
+        Fix("algorithm.replay.device", "cpu"),
+    )
+
+
 def ram_short(situation: Situation) -> Finding | None:
     result = verdict.ram_verdict(situation.footprint, situation.machine)
     if result == "fits":
@@ -83,7 +96,7 @@ def ram_short(situation: Situation) -> Finding | None:
     return Finding(
         "error" if result == "does_not_fit" else "warning",
         f"ram_{result}",
-        fix.key if fix else "algorithm.n_steps",
+        fix.key if fix else _storage_key(situation.config),
         f"needs {format_bytes(peak.bytes)} of RAM in the phase {peak.name!r}, mostly "
         f"{_largest(peak)}, and {format_bytes(limit)} are available{_margin_note(result)}"
         f"{_same_learning_note(fix)}",
@@ -157,6 +170,8 @@ def machine_under_used(situation: Situation) -> Finding | None:
 def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
     """n_steps is when PPO updates; episodes run across rollouts."""
     config, probe = situation.config, situation.probe
+    if isinstance(config.algorithm, DQNConfig):
+        return None
     n_steps, longest = config.algorithm.n_steps, config.env.max_episode_timesteps
     if probe is not None:
         reference, bound = round(probe.median), round(probe.median) * _EPISODES_IN_A_ROLLOUT
@@ -201,6 +216,7 @@ def colour_of_four_shades(situation: Situation) -> Finding | None:
 
 FINDINGS: tuple[Callable[[Situation], Finding | None], ...] = (
     gpu_missing,
+    replay_gpu_missing,
     ram_short,
     vram_short,
     disk_short,
@@ -239,6 +255,17 @@ def _micro_batch_change(config: RunConfig) -> _Change:
     return ("algorithm.micro_batch_size", changes.smaller_micro_batch_sizes(config))
 
 
+def _storage_key(config: RunConfig) -> str:
+    is_replay = isinstance(config.algorithm, DQNConfig)
+    return "algorithm.replay.capacity" if is_replay else "algorithm.n_steps"
+
+
+def _storage_change(config: RunConfig) -> _Change:
+    is_replay = isinstance(config.algorithm, DQNConfig)
+    smaller = changes.smaller_capacities if is_replay else changes.smaller_n_steps
+    return _storage_key(config), smaller(config)
+
+
 def _colour_change(situation: Situation) -> list[_Change]:
     """Before anything that changes the learning: it loses nothing."""
     return [("env.observation.colour", ["grey"])] if colour_of_four_shades(situation) else []
@@ -254,7 +281,7 @@ def _size_change(situation: Situation) -> list[_Change]:
 def _ram_changes(situation: Situation) -> list[_Change]:
     config = situation.config
     batch: _Change = ("algorithm.batch_size", changes.smaller_batch_sizes(config))
-    rollout: _Change = ("algorithm.n_steps", changes.smaller_n_steps(config))
+    rollout = _storage_change(config)
     is_update = situation.footprint.ram.peak.name == "update"
     return [
         *([_micro_batch_change(config)] if is_update else []),
@@ -266,12 +293,16 @@ def _ram_changes(situation: Situation) -> list[_Change]:
 
 
 def _vram_changes(situation: Situation) -> list[_Change]:
-    """Of GPU memory, which nothing but a gradient step fills."""
+    """Of GPU memory, which a gradient step fills, and a replay that is there."""
     config = situation.config
     batch: _Change = ("algorithm.batch_size", changes.smaller_batch_sizes(config))
+    replay: list[_Change] = []
+    if is_storage_on_gpu(config):
+        replay = [("algorithm.replay.device", ["cpu"]), _storage_change(config)]
     return [
         _micro_batch_change(config),
         *_colour_change(situation),
+        *replay,
         batch,
         *_size_change(situation),
     ]
@@ -291,6 +322,7 @@ def _disk_changes(situation: Situation) -> list[_Change]:
 
 def _shorter_rollout(config: RunConfig, episode_timesteps: int) -> Fix | None:
     """About one episode of each env, in whole batches."""
+    assert not isinstance(config.algorithm, DQNConfig)
     unit = changes.n_steps_unit(config)
     target = max(_SHORTEST_ROLLOUT, 2 ** (max(1, episode_timesteps).bit_length() - 1))
     for n_steps in (target // unit * unit, -(-target // unit) * unit):
@@ -323,7 +355,7 @@ def _same_learning_note(fix: Fix | None) -> str:
 def _rollout_note(config: RunConfig, fix: Fix) -> str:
     """More envs at the same n_steps make longer rollouts; what would keep them as they are."""
     changed = changes.apply_fix(config, fix) if fix.key == "env.n_envs" else None
-    if changed is None:
+    if changed is None or isinstance(config.algorithm, DQNConfig):
         return ""
     unit = changes.n_steps_unit(changed)
     n_steps = config.rollout_timesteps // changed.env.n_envs // unit * unit

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from game_rl.buffers.layout import rollout_buffer_layout, total_bytes
+from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
+from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.watched_emulator import picture_frames
 from game_rl.envs.frames import FrameFormat, frame_shape
@@ -18,11 +19,15 @@ def network_of(config: RunConfig, facts: RunFacts) -> NatureCnn:
     channels, height, width = frame_shape(
         size=observation.size, colour=observation.colour, crop=facts.crop
     )
+    algorithm = config.algorithm
     return NatureCnn(
         channels=channels * config.env.frame_stack,
         height=height,
         width=width,
         n_actions=facts.n_actions,
+        has_value_head=isinstance(algorithm, PPOConfig),
+        has_target=isinstance(algorithm, DQNConfig),
+        layer_norm=algorithm.layer_norm if isinstance(algorithm, PQNConfig) else "none",
     )
 
 
@@ -36,21 +41,35 @@ def frame_format_of(config: RunConfig, facts: RunFacts) -> FrameFormat:
     )
 
 
-def rollout_buffer_bytes(config: RunConfig, facts: RunFacts) -> int:
-    return total_bytes(
-        rollout_buffer_layout(
-            n_steps=config.algorithm.n_steps,
-            n_envs=config.env.n_envs,
-            frame_bytes=frame_format_of(config, facts).packing.nbytes,
-            frame_stack=config.env.frame_stack,
+def storage(config: RunConfig, facts: RunFacts) -> Part:
+    """What timesteps are kept in until they have been learned from."""
+    algorithm, n_envs, frame_stack = config.algorithm, config.env.n_envs, config.env.frame_stack
+    frame_bytes = frame_format_of(config, facts).packing.nbytes
+    if isinstance(algorithm, DQNConfig):
+        pond = pond_layout(
+            capacity=algorithm.replay.capacity,
+            n_envs=n_envs,
+            frame_bytes=frame_bytes,
+            frame_stack=frame_stack,
+            n_actions=facts.n_actions,
         )
+        return Part("replay", total_bytes(pond))
+    rollout = rollout_buffer_layout(
+        n_steps=algorithm.n_steps, n_envs=n_envs, frame_bytes=frame_bytes, frame_stack=frame_stack
     )
+    return Part("rollout buffer", total_bytes(rollout))
+
+
+def is_storage_on_gpu(config: RunConfig) -> bool:
+    """Frames are by far the most of it, and all of it counts as where they are."""
+    algorithm = config.algorithm
+    return isinstance(algorithm, DQNConfig) and algorithm.replay.device != "cpu"
 
 
 def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     """Summed proportional set size of all processes of a run.
 
-    collect: the rollout buffer fills, a page at a time.
+    collect: the rollout buffer or the replay fills, a page at a time.
     update: a gradient step, on the CPU; the packed minibatch alone if the network is on a GPU.
     recording: pictures of the clip when the training is closed, and the best policy, which plays;
         the network that was trained is still there, garbage that nobody collected.
@@ -60,8 +79,9 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     """
     always = _processes(config, facts)
     network = _network_on_cpu(config, facts)
-    rollout = Part("rollout buffer", rollout_buffer_bytes(config, facts))
-    training = (*always, *network, rollout)
+    stored = () if is_storage_on_gpu(config) else (storage(config, facts),)
+    training = (*always, *network, *stored)
+    saved = storage(config, facts).bytes if config.checkpoints.save_replay_buffer else 0
     moments = list(_step_moments(config, facts).values())
     step = Part("gradient step", max(map(sum, moments)))
     small = max(map(_small, moments))
@@ -70,7 +90,15 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     top = min(heap, calibration.HEAP_TOP_BYTES)
     return MemoryFootprint(
         phases=(
-            Phase("collect", (*training, _frames_in_flight(config, facts), _kept(heap))),
+            Phase(
+                "collect",
+                (
+                    *training,
+                    _frames_in_flight(config, facts),
+                    Part("replay, while it is saved", saved),
+                    _kept(heap),
+                ),
+            ),
             Phase("update", (*training, step, _kept(spare))),
             Phase("recording", (*always[:2], *network, *_recording(config, facts), _kept(top))),
         )
@@ -80,8 +108,9 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
 def vram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint | None:
     """Memory of the GPU, which peaks in a gradient step; None if the network is on the CPU.
 
-    The minibatch travels packed and is unpacked on the GPU. Not measured: tensors are counted as
-    on the CPU, and what CUDA adds is a guess (`calibration`).
+    A replay is there too if the config says so. The minibatch travels packed and is unpacked on
+    the GPU. Not measured: tensors are counted as on the CPU, and what CUDA adds is a guess
+    (`calibration`).
     """
     if not facts.uses_gpu:
         return None
@@ -90,6 +119,7 @@ def vram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint | None
     parts = (
         Part("CUDA context", calibration.CUDA_CONTEXT_BYTES),
         Part("network and optimiser", weights),
+        *([storage(config, facts)] if is_storage_on_gpu(config) else []),
         Part("gradient step", step),
         Part(
             "cuDNN and allocator", round((calibration.CUDA_ALLOCATOR_FACTOR - 1) * (weights + step))
@@ -99,9 +129,10 @@ def vram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint | None
 
 
 def observations_in_a_step(config: RunConfig) -> int:
-    """That are unpacked and go through the network together."""
+    """That are unpacked together."""
     algorithm = config.algorithm
-    return min(algorithm.batch_size, algorithm.micro_batch_size or algorithm.batch_size)
+    stacks = 2 if isinstance(algorithm, DQNConfig) else 1  # before and after each timestep
+    return stacks * algorithm.timesteps_together
 
 
 def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
@@ -162,8 +193,11 @@ def _step_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
 
 def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
     """Blocks of the memory that the network is in, likewise."""
-    size = observations_in_a_step(config)
-    step = network_of(config, facts).step_blocks(size, bf16=facts.uses_bf16)
+    size, network = config.algorithm.timesteps_together, network_of(config, facts)
+    step = network.step_blocks(size, bf16=facts.uses_bf16)
+    others = (observations_in_a_step(config) - size) * network.observation  # DQN's next ones
+    if others:
+        step = {moment: [*blocks, others] for moment, blocks in step.items()}
     return {"unpack": unpack_blocks(config, facts), **step}
 
 
@@ -207,7 +241,7 @@ def n_pictures(config: RunConfig, facts: RunFacts) -> int:
 
 
 def _recording(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
-    weights = network_of(config, facts).weights_bytes
+    weights = network_of(config, facts).policy_bytes
     pictures = n_pictures(config, facts) * calibration.RECORDED_PICTURE_BYTES
     return (
         Part("policy that plays", 2 * weights),  # its own, and those of the file

@@ -1,6 +1,7 @@
 """The policy's network as numbers: parameters, and the bytes of one gradient step."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 _FLOAT, _BF16 = 4, 2
 _FEATURES = 512  # NatureCNN's output (SB3, torch_layers.py)
@@ -12,16 +13,22 @@ def _conv(size: int, kernel: int, stride: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class NatureCnn:
-    """Three convolutions and a linear layer, shared by the policy and the value head.
+    """Three convolutions and a linear layer, and heads on them.
 
     Attributes:
         channels: of the stacked observation.
+        has_value_head: beside the numbers for each action, as in PPO.
+        has_target: there is a second one that follows it, as in DQN.
+        layer_norm: what is normalised before each ReLU, as in PQN.
     """
 
     channels: int
     height: int
     width: int
     n_actions: int
+    has_value_head: bool = True
+    has_target: bool = False
+    layer_norm: Literal["channels", "picture", "none"] = "none"
 
     @property
     def observation(self) -> int:
@@ -38,8 +45,16 @@ class NatureCnn:
     @property
     def parameters(self) -> int:
         convolutions = (64 * self.channels * 32 + 32) + (16 * 32 * 64 + 64) + (9 * 64 * 64 + 64)
-        heads = (_FEATURES * self.n_actions + self.n_actions) + (_FEATURES + 1)
-        return convolutions + self.largest_parameter + _FEATURES + heads
+        heads = (_FEATURES + 1) * (self.n_actions + self.has_value_head)
+        return convolutions + self.largest_parameter + _FEATURES + heads + self._norms
+
+    @property
+    def _norms(self) -> int:
+        """Numbers in the layers that normalise: weights, and as many biases."""
+        of_convolutions = {"none": 0, "channels": 32 + 64 + 64, "picture": sum(self.activations)}[
+            self.layer_norm
+        ]
+        return 2 * (of_convolutions + _FEATURES) if of_convolutions else 0
 
     @property
     def largest_parameter(self) -> int:
@@ -51,9 +66,19 @@ class NatureCnn:
         return _FLOAT * self.parameters
 
     @property
+    def policy_bytes(self) -> int:
+        """Weights, those of a target network too."""
+        return (1 + self.has_target) * self.weights_bytes
+
+    @property
+    def saved_bytes(self) -> int:
+        """What a checkpoint holds: the weights and the optimiser's two moments."""
+        return self.policy_bytes + 2 * self.weights_bytes
+
+    @property
     def training_bytes(self) -> int:
-        """Weights, gradients and Adam's two moments."""
-        return 4 * self.weights_bytes
+        """Those and the gradients."""
+        return self.saved_bytes + self.weights_bytes
 
     def step_blocks(self, batch_size: int, *, bf16: bool) -> dict[str, list[int]]:
         """Blocks of memory that are alive together in each part of a gradient step.
@@ -62,21 +87,25 @@ class NatureCnn:
         weights and gradients that bfloat16 works with. As torch's profiler tells of LeanNatureCNN:
         the bytes are moved into the order of blocks, then become numbers; a ReLU works in place;
         flattening copies out of channels_last; going back, a ReLU holds its output and both
-        gradients. The bytes stay all along: whoever asked for the step has them.
+        gradients. The bytes stay all along: whoever asked for the step has them. A normalisation
+        keeps what it takes in, beside what it gives; one of the whole picture makes copies, as it
+        is computed channels first.
         """
         number = _BF16 if bf16 else _FLOAT
         pixels = self.observation * batch_size
         x = number * self._whole_blocks * batch_size
         a1, a2, a3 = (number * size * batch_size for size in self.activations)
         always = [pixels, _BF16 * self.parameters] if bf16 else [pixels]
+        n1, n2, n3 = ([a1], [a2], [a3]) if self.layer_norm != "none" else ([], [], [])
+        copies = [a2, a2] if self.layer_norm == "picture" else []
         gradient = [_BF16 * self.largest_parameter] if bf16 else []
         bytes_in_blocks = [self._whole_blocks * batch_size] * (1 if self._is_whole else 2)
         return {
             "to blocks": [*always, *bytes_in_blocks, x],
-            "forward": [*always, x, a1, a2, a3, a3],
-            "backward linear": [*always, x, a1, a2, a3, a3, a3, *gradient],
-            "backward 2": [*always, x, a1, a2, a2, a2],
-            "backward 1": [*always, x, a1, a1, a1],
+            "forward": [*always, x, a1, *n1, a2, *n2, a3, *n3, a3],
+            "backward linear": [*always, x, a1, *n1, a2, *n2, a3, *n3, a3, a3, *gradient],
+            "backward 2": [*always, x, a1, *n1, a2, *n2, a2, a2],
+            "backward 1": [*always, x, a1, *n1, a1, a1, *copies],
         }
 
     def step_bytes(self, batch_size: int, *, bf16: bool) -> int:

@@ -75,7 +75,6 @@ def forecast_speed(
         episode_timesteps: mean length of an evaluation's episode.
     """
     vec_steps = training.final_timesteps // config.env.n_envs
-    gradient_steps = training.updates * training.gradient_steps_per_update
     evaluation = config.evaluation
     played = training.evaluations * _vec_steps_of(evaluation.episodes, evaluation_envs(config))
     last_envs = min(evaluation.n_envs, evaluation.final_episodes)
@@ -85,7 +84,7 @@ def forecast_speed(
         seconds={
             "inference": vec_steps * measured.inference_s,
             "emulation": vec_steps * measured.emulation_s,
-            "update": gradient_steps * measured.gradient_step_s,
+            "update": training.gradient_steps * measured.gradient_step_s,
             "evaluation": played * episode_timesteps * measured.evaluation_vec_step_s,
             "checkpoints": (training.checkpoints + training.evaluations) * measured.checkpoint_s,
             "start": measured.start_s,

@@ -92,10 +92,14 @@ def _add_parts(table: Table, parts: tuple[Part, ...], whole: int) -> None:
 
 def _training(footprint: Footprint) -> Text:
     t = footprint.training
+    minibatches = t.minibatches_per_epoch
+    note = f"{t.gradient_steps:,} in all"
+    if minibatches is not None:
+        note = f"{minibatches:,} minibatches an epoch"
     return Text(
         f"training  {t.updates:,} updates of {t.timesteps_per_update:,} timesteps; "
         f"{t.gradient_steps_per_update:,} gradient steps in each "
-        f"({t.minibatches_per_epoch:,} minibatches an epoch); "
+        f"({note}); "
         f"{t.checkpoints:,} checkpoints, {t.evaluations:,} evaluations"
     )
 

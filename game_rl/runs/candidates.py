@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from game_rl.config.schema import RunConfig
 from game_rl.config.section import Key
+from game_rl.runs.short_training import ppo_of
 from game_rl.vec_env.worker_count import training_workers
 
 _ENVS_PER_CPU = 32  # more make n_steps shorter and are no faster
@@ -45,7 +46,7 @@ class Setting:
 
 
 def setting_of(config: RunConfig) -> Setting:
-    return Setting(config.env.n_envs, config.env.n_workers, config.algorithm.n_steps)
+    return Setting(config.env.n_envs, config.env.n_workers, ppo_of(config).n_steps)
 
 
 def with_setting(config: RunConfig, setting: Setting) -> RunConfig:
@@ -100,5 +101,5 @@ def _is_valid(config: RunConfig, setting: Setting) -> bool:
 
 
 def _horizons(config: RunConfig) -> float:
-    forgotten = 1 - config.algorithm.gamma * config.algorithm.gae_lambda
+    forgotten = 1 - ppo_of(config).gamma * ppo_of(config).gae_lambda
     return _HORIZONS / forgotten if forgotten else math.inf

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gymnasium import spaces
-from stable_baselines3.common.policies import ActorCriticCnnPolicy
+from stable_baselines3.common.policies import BasePolicy
 
-from game_rl import schedules
+from game_rl.algorithms.make_policy import make_policy
 from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.checkpoints.tensors import load_module_tensors
@@ -33,9 +33,9 @@ class TrainedRun:
 
     def policy(
         self, observation_space: spaces.Space[object], action_space: spaces.Space[object]
-    ) -> ActorCriticCnnPolicy:
+    ) -> BasePolicy:
         """The checkpoint's network, on the CPU."""
-        policy = ActorCriticCnnPolicy(observation_space, action_space, schedules.constant(0.0))
+        policy = make_policy(self.config.algorithm, observation_space, action_space)
         load_module_tensors(policy, self.checkpoint.policy(), str(self.checkpoint.path))
         return policy
 

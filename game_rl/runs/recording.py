@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 from PIL import Image
-from stable_baselines3.common.policies import ActorCriticCnnPolicy
+from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.emulator.watched_emulator import WatchedEmulator, picture_frames
@@ -69,7 +69,7 @@ def _play(
         yield from [env.render()] * hold
 
 
-def _act(policy: ActorCriticCnnPolicy, observation: Picture, *, deterministic: bool) -> int:
+def _act(policy: BasePolicy, observation: Picture, *, deterministic: bool) -> int:
     actions, _ = policy.predict(observation[None], deterministic=deterministic)
     return int(actions[0])
 

@@ -22,6 +22,7 @@ _CONFIG_REASONS = {
     "env.n_workers": "",
     "env.worker_timeout_s": "",
     "algorithm.name": _NETWORK,
+    "algorithm.layer_norm": _NETWORK,
 }
 _GAME_REASONS = {"actions": "each output of the network stands for one of them; start a new run"}
 

@@ -28,6 +28,7 @@ from game_rl.checkpoints.tensors import (
     module_tensors,
 )
 from game_rl.checkpoints.versions import computing, installed_versions
+from game_rl.config.algorithms import PPOConfig
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
@@ -70,13 +71,13 @@ def export_sb3(run: TrainedRun, output: Path) -> None:
     Observations are the run's: uint8 [frame_stack * C, H, W], the newest frame last.
 
     Raises:
-        UsageError: `output` is no .zip, or stands already.
+        UsageError: `output` is no .zip, or stands already, or the run is not of PPO.
     """
     if output.suffix != ".zip":
         raise UsageError(f"--output {output} does not end in .zip, which SB3's files do")
     if output.exists():
         raise UsageError(f"{output} exists already; name another --output, or delete it")
-    config, algorithm = run.config, run.config.algorithm
+    config, algorithm = run.config, _ppo_of(run.config)
     env = spaces_env(config, run.game)
     model = PPO("CnnPolicy", env, n_steps=2, batch_size=2, device="cpu")
     file = str(run.checkpoint.path / "policy.safetensors")
@@ -107,7 +108,7 @@ def import_sb3(path: Path, config: RunConfig) -> RunDir:
     What comes out is a run directory with one checkpoint, to be resumed, evaluated or recorded.
 
     Raises:
-        UsageError: the run directory holds a run already.
+        UsageError: the run directory holds a run already, or the config's is not PPO.
         CheckpointError: the file is no SB3 zip, damaged, or of another network.
     """
     run_dir = RunDir(config.run_dir)
@@ -117,11 +118,12 @@ def import_sb3(path: Path, config: RunConfig) -> RunDir:
     env = spaces_env(config, game)
     packing = make_frame_format(config.env.observation, game).packing
     small = config.model_copy(
-        update={"algorithm": config.algorithm.model_copy(update={"n_steps": 2, "batch_size": 2})}
+        update={"algorithm": _ppo_of(config).model_copy(update={"n_steps": 2, "batch_size": 2})}
     )
     vec_env = PPO("CnnPolicy", env, n_steps=2, batch_size=2, device="cpu").get_env()
     assert vec_env is not None
     model = make_algorithm(small, vec_env, run_dir, packing=packing, stream="algorithm")
+    assert isinstance(model, PPO)
     try:
         zipped = read_sb3_zip(path, weights_bytes=_nbytes(module_tensors(model.policy)))
         _load(zipped, model, path)
@@ -143,6 +145,15 @@ def import_sb3(path: Path, config: RunConfig) -> RunDir:
         model.logger.close()
     write_atomic(run_dir.config, dump_config(config))  # last: it makes the directory a run
     return run_dir
+
+
+def _ppo_of(config: RunConfig) -> PPOConfig:
+    if not isinstance(config.algorithm, PPOConfig):
+        raise UsageError(
+            f"algorithm.name is {config.algorithm.name}, and only ppo's policies go to SB3's zips "
+            "and come from them"
+        )
+    return config.algorithm
 
 
 @dataclass(frozen=True)

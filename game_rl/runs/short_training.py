@@ -20,8 +20,11 @@ from game_rl.algorithms.make_algorithm import find_device, make_algorithm
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.torch_threads import TorchThreadsCallback, torch_threads
-from game_rl.config.schema import RunConfig, nearest_divisors
+from game_rl.config.algorithms import PPOConfig
+from game_rl.config.schema import RunConfig
+from game_rl.config.values import nearest_divisors
 from game_rl.envs.make_env import make_frame_format
+from game_rl.errors import UsageError
 from game_rl.games.definition import Game
 from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.pss_sampler import PssSampler
@@ -79,6 +82,7 @@ class ShortTraining:
 
     def __init__(self, config: RunConfig, game: Game) -> None:
         started = time.perf_counter()
+        batch_size = ppo_of(config).batch_size
         seed = seed_for(config.seed, "speed_probe")
         with ExitStack() as stack:
             stack.enter_context(torch_threads(effective_cpus()))
@@ -91,18 +95,20 @@ class ShortTraining:
                 device=find_device(config.device),
             )
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="game_rl_"))
-            self.model: PPO = make_algorithm(
+            model = make_algorithm(
                 short,
                 self._vec_env,
                 RunDir(Path(folder)),
                 packing=make_frame_format(config.env.observation, game).packing,
                 stream="speed_probe",
             )
-            stack.callback(self.model.logger.close)
+            assert isinstance(model, PPO)
+            self.model = model
+            stack.callback(model.logger.close)
             self._closing = stack.pop_all()
         self._rollout_timesteps = short.rollout_timesteps
         self._gradient_steps = training_arithmetic(short).gradient_steps_per_update
-        self._batch_share = short.algorithm.batch_size / config.algorithm.batch_size
+        self._batch_share = short.algorithm.batch_size / batch_size
         self._callback = _loop_callbacks()
         self._network = _NetworkClock(self.model.policy)
         self.start_s = time.perf_counter() - started
@@ -143,12 +149,26 @@ class ShortTraining:
         return seconds / self._gradient_steps / self._batch_share
 
 
+def ppo_of(config: RunConfig) -> PPOConfig:
+    """The algorithm of a config whose speed can be forecast.
+
+    Raises:
+        UsageError: it is another than PPO.
+    """
+    if not isinstance(config.algorithm, PPOConfig):
+        raise UsageError(
+            f"algorithm.name is {config.algorithm.name}, and only the speed of ppo can be "
+            "forecast; leave --probe out, and choose env.n_envs by trying"
+        )
+    return config.algorithm
+
+
 def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunConfig:
     """The same training with short rollouts, few epochs and batches that take no more than seconds.
 
     A batch is the config's or a divisor of it, and so a rollout has whole batches here too.
     """
-    algorithm = config.algorithm
+    algorithm = ppo_of(config)
     largest = _LARGEST_BATCH_BYTES["cuda" if device.startswith("cuda") else "cpu"]
     batch = algorithm.batch_size
     if batch * observation_bytes > largest:

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from stable_baselines3 import PPO
+from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.callbacks.torch_threads import torch_threads
 from game_rl.checkpoints.checkpoint import CheckpointState, save_checkpoint
@@ -64,7 +64,7 @@ def measure_speed(
         )
 
 
-def _evaluation_vec_step_s(model: PPO, config: RunConfig, game: Game) -> float:
+def _evaluation_vec_step_s(model: BaseAlgorithm, config: RunConfig, game: Game) -> float:
     """Mean over a second of playing as evaluations do."""
     seed = seed_for(config.seed, "speed_probe/evaluation")
     n_envs = evaluation_envs(config)
@@ -83,7 +83,7 @@ def _evaluation_vec_step_s(model: PPO, config: RunConfig, game: Game) -> float:
         return (time.perf_counter() - started) / vec_steps
 
 
-def _checkpoint_s(model: PPO, config: RunConfig) -> float:
+def _checkpoint_s(model: BaseAlgorithm, config: RunConfig) -> float:
     state = CheckpointState(
         num_timesteps=0,
         n_updates=0,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from stable_baselines3 import PPO
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.make_algorithm import find_device, make_algorithm
@@ -265,7 +265,7 @@ def _evaluation_env(config: RunConfig, game: Game) -> VecEnv:
     return make_vec_env(config.env, game, n_envs=n_envs, seed=seed)
 
 
-def _learn_for(timesteps: int, model: PPO, callbacks: Callbacks, run_dir: RunDir) -> None:
+def _learn_for(timesteps: int, model: BaseAlgorithm, callbacks: Callbacks, run_dir: RunDir) -> None:
     try:
         model.learn(timesteps, callback=callbacks.all, reset_num_timesteps=False)
     except KeyboardInterrupt:
@@ -304,7 +304,7 @@ def _saved(run_dir: RunDir) -> str:
 
 
 def _fixed_state(
-    config: RunConfig, game: Game, model: PPO, checkpoint: Checkpoint | None
+    config: RunConfig, game: Game, model: BaseAlgorithm, checkpoint: Checkpoint | None
 ) -> CheckpointState:
     """What all checkpoints of this run have in common."""
     return CheckpointState(
@@ -322,7 +322,9 @@ def _fixed_state(
     )
 
 
-def _restore(model: PPO, callbacks: Callbacks, config: RunConfig, checkpoint: Checkpoint) -> None:
+def _restore(
+    model: BaseAlgorithm, callbacks: Callbacks, config: RunConfig, checkpoint: Checkpoint
+) -> None:
     timesteps = checkpoint.state.num_timesteps
     callbacks.checkpoints.best = checkpoint.state.best
     if not checkpoint.restore(model):

@@ -10,7 +10,7 @@ from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from game_rl.algorithms.ppo import make_ppo
-from game_rl.config.schema import PPOConfig
+from game_rl.config.algorithms import PPOConfig
 from game_rl.envs.packing import FramePacking
 from tests.tiny_env import FRAME, TinyEnv
 

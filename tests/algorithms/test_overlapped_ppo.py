@@ -14,7 +14,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import obs_as_tensor
 
 from game_rl.algorithms.ppo import make_ppo
-from game_rl.config.schema import PPOConfig
+from game_rl.config.algorithms import PPOConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv

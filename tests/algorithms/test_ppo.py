@@ -7,7 +7,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from game_rl.algorithms.ppo import make_ppo
-from game_rl.config.schema import LinearSchedule, PPOConfig
+from game_rl.config.algorithms import PPOConfig
+from game_rl.config.values import LinearSchedule
 from game_rl.envs.packing import FramePacking
 from tests.tiny_env import FRAME, TinyEnv
 

@@ -5,7 +5,8 @@ import pytest
 from gymnasium import spaces
 from stable_baselines3.common.buffers import RolloutBuffer
 
-from game_rl.buffers.layout import rollout_buffer_layout, total_bytes
+from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
+from game_rl.buffers.pond import Pond
 from game_rl.buffers.rollout import PackedRolloutBuffer
 from game_rl.envs.packing import FramePacking
 
@@ -41,3 +42,34 @@ def test_the_layout_is_what_is_allocated(
     small = {name: array for name, array in arrays_of(ours).items() if name != "frames"}
     del theirs["observations"]
     assert small == theirs
+
+
+@pytest.mark.parametrize(
+    ("capacity", "n_envs", "frame_stack", "bits", "n_actions"),
+    [(64, 2, 4, 4, 9), (7, 3, 1, 2, 300), (50, 1, 3, 8, 2)],
+)
+def test_the_layout_of_a_pond_is_what_is_allocated(
+    capacity: int, n_envs: int, frame_stack: int, bits: int, n_actions: int
+) -> None:
+    packing = FramePacking((1, 36, 40), bits=bits)  # type: ignore[arg-type]
+    pond = Pond(
+        capacity=capacity,
+        n_envs=n_envs,
+        n_actions=n_actions,
+        packing=packing,
+        frame_stack=frame_stack,
+        rng=np.random.default_rng(0),
+    )
+    layout = pond_layout(
+        capacity=capacity,
+        n_envs=n_envs,
+        frame_bytes=packing.nbytes,
+        frame_stack=frame_stack,
+        n_actions=n_actions,
+    )
+    frames = pond._frames.numpy()
+    real = {"frames": frames} | pond._small
+    assert {a.name: (a.shape, np.dtype(a.dtype)) for a in layout} == {
+        name: (array.shape, array.dtype) for name, array in real.items()
+    }
+    assert total_bytes(layout) == sum(array.nbytes for array in real.values())

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import Field
 
+from game_rl.config.algorithms import PPOConfig
 from game_rl.config.loader import (
     dump_config,
     game_path,
@@ -20,13 +21,12 @@ from game_rl.config.loader import (
 from game_rl.config.schema import (
     EnvConfig,
     EvaluationConfig,
-    LinearSchedule,
     ObservationConfig,
-    PPOConfig,
     RunConfig,
 )
 from game_rl.config.section import Section
 from game_rl.config.shape import shape_of
+from game_rl.config.values import LinearSchedule
 from game_rl.errors import ConfigError
 
 VALID = "game: duel\ntotal_timesteps: 400_000\nrun_dir: runs/test\n"

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 from stable_baselines3 import PPO
 
-from game_rl.config.schema import EnvConfig, PPOConfig, RunConfig, nearest_divisors
+from game_rl.config.algorithms import PPOConfig
+from game_rl.config.schema import EnvConfig, RunConfig
+from game_rl.config.values import nearest_divisors
 
 
 def run_config(**changes: Any) -> RunConfig:

@@ -71,3 +71,43 @@ def test_defaults_and_examples_are_those_of_the_fields() -> None:
 )
 def test_a_slip_finds_what_was_meant(word: str, meant: str | None) -> None:
     assert closest(word, ["n_envs", "env", "algorithm"]) == meant
+
+
+@pytest.mark.parametrize(
+    ("document", "keys"),
+    [
+        ({"boss": {"kind": "cat"}}, ["kind", "lives"]),
+        ({"boss": {"kind": "dog", "lives": 3}}, ["kind", "name"]),
+        ({"boss": {"kind": "cow"}}, ["kind", "lives", "name"]),
+        ({"boss": {}}, ["kind", "lives", "name"]),
+        ({"boss": 3}, ["kind", "lives", "name"]),
+        ([], ["kind", "lives", "name"]),
+    ],
+)
+def test_a_document_chooses_the_members_of_its_unions(document: object, keys: list[str]) -> None:
+    assert shape_of(Zoo).chosen_by(document).keys(("boss",)) == keys
+    assert shape_of(Zoo).keys(("boss",)) == ["kind", "lives", "name"]
+
+
+@pytest.mark.parametrize(
+    ("document", "known", "unknown"),
+    [
+        ({}, "gae_lambda", "q_lambda"),
+        ({"algorithm": {}}, "n_steps", "replay"),
+        ({"algorithm": {"name": "dqn"}}, "replay", "n_steps"),
+        ({"algorithm": {"name": "pqn"}}, "layer_norm", "target_kl"),
+    ],
+)
+def test_the_algorithm_is_ppo_unless_the_document_says_another(
+    document: object, known: str, unknown: str
+) -> None:
+    keys = shape_of(RunConfig).chosen_by(document).keys(("algorithm",))
+    assert known in keys
+    assert unknown not in keys
+
+
+def test_a_key_knows_the_members_that_have_it() -> None:
+    shape = shape_of(RunConfig)
+    assert shape.kinds_with(("algorithm", "exploration")) == ["name: dqn", "name: pqn"]
+    assert shape.kinds_with(("algorithm", "no_such")) == []
+    assert shape.kinds_with(("env", "n_envs")) == []

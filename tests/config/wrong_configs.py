@@ -142,6 +142,74 @@ _KEYS = (
     ),
 )
 
+_ALGORITHMS = (
+    WrongConfig(
+        "an algorithm that does not exist of dqn or pqn",
+        _with("algorithm: {name: dqnn, learning_starts: 5}\n"),
+        ("line 4", "algorithm.name: found dqnn", "ppo or dqn or pqn", "did you mean dqn?"),
+    ),
+    WrongConfig(
+        "a key of another algorithm",
+        _with("algorithm:\n  learning_starts: 5\n"),
+        ("line 5", "algorithm.learning_starts", "it belongs to `name: dqn`; remove it"),
+    ),
+    WrongConfig(
+        "a key of two other algorithms",
+        _with("algorithm: {exploration: {end: 0.1}}\n"),
+        ("line 4", "algorithm.exploration", "it belongs to `name: dqn` and `name: pqn`"),
+    ),
+    WrongConfig(
+        "a slip in a key of the algorithm that is meant",
+        _with("algorithm: {name: dqn, n_stps: 3}\n"),
+        ("line 4", "algorithm.n_stps: unknown key; did you mean n_step?", "replay, n_step"),
+    ),
+    WrongConfig(
+        "a slip in the replay",
+        _with("algorithm: {name: dqn, replay: {capcity: 5}}\n"),
+        ("line 4", "algorithm.replay.capcity", "did you mean capacity?", "capacity, device"),
+    ),
+    WrongConfig(
+        "a batch larger than the replay",
+        _with("algorithm: {name: dqn, batch_size: 500, replay: {capacity: 100}}\n"),
+        ("line 4", "algorithm.batch_size: 500 is more than the replay holds, 100", "at most 100"),
+    ),
+    WrongConfig(
+        "a replay with less than a return for each env",
+        _with("algorithm: {name: dqn, batch_size: 1, n_step: 3, replay: {capacity: 31}}\n"),
+        ("line 4", "algorithm.replay.capacity: 31 is too few", "8 envs", "use at least 32"),
+    ),
+    WrongConfig(
+        "learning that starts after the end",
+        _with("algorithm: {name: dqn, learning_starts: 400_001}\n"),
+        ("line 4", "algorithm.learning_starts: 400,001 is more than total_timesteps, 400,000"),
+    ),
+    WrongConfig(
+        "a replay on a GPU beside a network on the CPU",
+        _with("device: cpu\nalgorithm: {name: dqn, replay: {device: cuda}}\n"),
+        ("line 5", "algorithm.replay.device", "write replay: {device: cpu}, or device: auto"),
+    ),
+    WrongConfig(
+        "actions drawn from an algorithm without probabilities",
+        _with("algorithm: {name: pqn}\nevaluation: {deterministic: false}\n"),
+        ("line 5", "evaluation.deterministic: pqn has no probabilities", "write true"),
+    ),
+    WrongConfig(
+        "a batch of pqn that does not divide",
+        _with("algorithm: {name: pqn, batch_size: 100}\n"),
+        ("line 4", "algorithm.batch_size: 100 does not divide n_steps x n_envs", "use 64 or 128"),
+    ),
+    WrongConfig(
+        "a replay of pqn to save",
+        _with("algorithm: {name: pqn}\ncheckpoints: {save_replay_buffer: true}\n"),
+        ("line 5", "checkpoints.save_replay_buffer: pqn is on-policy"),
+    ),
+    WrongConfig(
+        "a rhythm faster than the updates of dqn",
+        _with("algorithm: {name: dqn, train_freq: 100}\nevaluation: {every_timesteps: 700}\n"),
+        ("line 5", "less than one rollout, train_freq x n_envs = 800", "algorithm.train_freq"),
+    ),
+)
+
 _VALUES = (
     WrongConfig(
         "gray",
@@ -401,4 +469,11 @@ _OVERRIDES = (
     ),
 )
 
-WRONG_CONFIGS = (*_TEXT_AND_STRUCTURE, *_KEYS, *_VALUES, *_DISAGREEMENTS, *_OVERRIDES)
+WRONG_CONFIGS = (
+    *_TEXT_AND_STRUCTURE,
+    *_KEYS,
+    *_ALGORITHMS,
+    *_VALUES,
+    *_DISAGREEMENTS,
+    *_OVERRIDES,
+)

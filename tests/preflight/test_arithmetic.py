@@ -6,7 +6,7 @@ import pytest
 from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
-from stable_baselines3 import PPO
+from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
@@ -110,3 +110,45 @@ def test_checkpoints_and_evaluations_are_those_of_a_dumb_count(
     found = training_arithmetic(config)
     assert found.evaluations == due + (not at_the_end)
     assert found.checkpoints == due + (not at_the_end)
+
+
+@pytest.mark.parametrize(
+    ("n_envs", "train_freq", "gradient_steps", "starts", "total"),
+    [(2, 4, 3, 20, 100), (1, 5, 1, 0, 43), (3, 2, 2, 24, 90), (2, 1, 1, 90, 90)],
+)
+def test_sb3s_dqn_does_what_the_arithmetic_says(
+    n_envs: int, train_freq: int, gradient_steps: int, starts: int, total: int
+) -> None:
+    every = n_envs * train_freq + 3
+    config = make_config(
+        total_timesteps=total,
+        env__n_envs=n_envs,
+        algorithm={
+            "name": "dqn",
+            "train_freq": train_freq,
+            "gradient_steps": gradient_steps,
+            "learning_starts": starts,
+        },
+        evaluation__every_timesteps=every,
+    )
+    model = DQN(
+        "MlpPolicy",
+        DummyVecEnv([Idle] * n_envs),
+        buffer_size=1_000,
+        train_freq=train_freq,
+        gradient_steps=gradient_steps,
+        learning_starts=starts,
+        batch_size=2,
+        device="cpu",
+    )
+    steps = []
+    model.policy.optimizer.register_step_post_hook(lambda *_: steps.append(1))
+    counter = Counter(every)
+    model.learn(total, callback=counter)
+
+    expected = training_arithmetic(config)
+    assert expected.updates == counter.updates
+    assert expected.final_timesteps == model.num_timesteps
+    assert expected.gradient_steps == len(steps)
+    assert expected.evaluations == counter.due
+    assert expected.minibatches_per_epoch is None

@@ -8,6 +8,7 @@ import pytest
 from game_rl.preflight.changes import (
     Fix,
     apply_fix,
+    smaller_capacities,
     smaller_micro_batch_sizes,
     smaller_n_steps,
 )
@@ -217,3 +218,56 @@ def test_every_fix_of_every_finding_is_a_valid_config(situation: Make) -> None:
             finding = find(case)
             if finding is not None and finding.fix is not None:
                 assert apply_fix(case.config, finding.fix) is not None
+
+
+def dqn(capacity: int, device: str = "cpu") -> dict[str, object]:
+    return {"name": "dqn", "replay": {"capacity": capacity, "device": device}}
+
+
+def test_a_replay_that_is_too_large_is_made_just_small_enough(situation: Make) -> None:
+    case = situation(algorithm=dqn(5_000_000), machine__ram_available_bytes=6 * GIB)
+    finding = by_code(case)["ram_does_not_fit"]
+    assert finding.fix is not None
+    assert finding.key == finding.fix.key == "algorithm.replay.capacity"
+    after = mended(case, finding)
+    assert ram_verdict(after.footprint, after.machine) == "fits"
+    larger = [n for n in smaller_capacities(case.config) if n > int(finding.fix.value)]
+    config = apply_fix(case.config, Fix(finding.fix.key, larger[-1]))
+    assert config is not None
+    assert ram_verdict(case.footprint_of(config), case.machine) != "fits"
+
+
+def test_a_replay_that_a_gpu_has_no_room_for_goes_to_ram(situation: Make) -> None:
+    case = situation(
+        algorithm=dqn(2_000_000, "cuda"),
+        device="cuda",
+        facts__uses_gpu=True,
+        machine__vram_bytes=4 * GIB,
+        machine__vram_available_bytes=4 * GIB,
+    )
+    finding = by_code(case)["vram_does_not_fit"]
+    assert finding.fix == Fix("algorithm.replay.device", "cpu")
+    after = mended(case, finding)
+    assert vram_verdict(after.footprint, after.machine) == "fits"
+
+
+def test_nothing_is_said_of_rollouts_where_there_are_none(situation: Make) -> None:
+    case = situation(algorithm=dqn(100_000), probe=LONG, env__n_envs=4)
+    assert set(by_code(case)) == {"machine_under_used"}
+    finding = by_code(case)["machine_under_used"]
+    assert finding.fix == Fix("env.n_envs", 8)
+    assert "rollout" not in finding.message
+
+
+def test_smaller_capacities_are_round_and_go_down(situation: Make) -> None:
+    found = smaller_capacities(situation(algorithm=dqn(250_000)).config)
+    assert found[:4] == [200_000, 100_000, 90_000, 80_000]
+    assert list(found) == sorted(found, reverse=True)
+    assert smaller_capacities(situation().config) == ()
+
+
+def test_a_replay_on_a_gpu_that_is_not_there_goes_to_ram(situation: Make) -> None:
+    case = situation(algorithm=dqn(100_000, "cuda"))
+    finding = by_code(case)["replay_gpu_missing"]
+    assert finding.severity == "error"
+    assert "replay_gpu_missing" not in by_code(mended(case, finding))

@@ -1,6 +1,7 @@
 """RAM and VRAM by phase: sums, directions, and the numbers of a worked example."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 
+from game_rl.buffers.replay import PackedReplayBuffer
 from game_rl.buffers.rollout import PackedRolloutBuffer
 from game_rl.config.schema import RunConfig
 from game_rl.preflight import calibration
@@ -18,8 +20,9 @@ from game_rl.preflight.memory import (
     frame_format_of,
     n_pictures,
     network_of,
+    observations_in_a_step,
     ram_footprint,
-    rollout_buffer_bytes,
+    storage,
     unpack_blocks,
     vram_footprint,
 )
@@ -52,12 +55,12 @@ def test_the_rollout_buffer_holds_each_frame_once() -> None:
     frames = 2 * (8_192 + 4)  # and what the first stack had before
     scalars = 16_384 * 32
     colour, shades = FACTS, replace(FACTS, four_shades=True)
-    assert rollout_buffer_bytes(FIGHTER, colour) == frames * 69_120 + scalars  # SB3's takes 4.5 GB
-    assert rollout_buffer_bytes(FIGHTER, shades) == frames * 144 * 160 // 4 + scalars
+    assert storage(FIGHTER, colour).bytes == frames * 69_120 + scalars  # SB3's takes 4.5 GB
+    assert storage(FIGHTER, shades).bytes == frames * 144 * 160 // 4 + scalars
     for facts in (colour, shades):
         arrays = vars(make_buffer(FIGHTER, facts)).values()
         real = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
-        assert rollout_buffer_bytes(FIGHTER, facts) == real
+        assert storage(FIGHTER, facts).bytes == real
 
 
 def make_buffer(config: RunConfig, facts: RunFacts) -> PackedRolloutBuffer:
@@ -195,3 +198,59 @@ def test_recording_holds_a_second_policy_and_every_picture(facts: RunFacts) -> N
     )
     assert part(recording, "policy that plays") == 2 * network_of(one, facts).weights_bytes
     assert recording.bytes - without.bytes == n_pictures(one, facts) * 184_320
+
+
+DQN_RUN: dict[str, Any] = {"name": "dqn", "replay": {"capacity": 1_000_000}, "batch_size": 64}
+
+
+def test_a_replay_is_the_pond_that_would_be_allocated() -> None:
+    config = make_config(algorithm=DQN_RUN | {"replay": {"capacity": 1_001}})
+    facts = replace(FACTS, four_shades=True)
+    packing = frame_format_of(config, facts).packing
+    channels, height, width = packing.shape
+    buffer = PackedReplayBuffer(
+        1_001,
+        spaces.Box(0, 255, (4 * channels, height, width), np.uint8),
+        spaces.Discrete(facts.n_actions),
+        "cpu",
+        n_envs=8,
+        packing=packing,
+        frame_stack=4,
+    )
+    pond = buffer.pond
+    real = pond._frames.nbytes + sum(array.nbytes for array in pond._small.values())
+    assert storage(config, facts).bytes == real
+
+
+def test_a_replay_of_full_screens_has_six_kilobytes_a_timestep() -> None:
+    config = make_config(algorithm=DQN_RUN, env__observation={"size": "full"})
+    replay = storage(config, replace(FACTS, four_shades=True))
+    assert replay.name == "replay"
+    assert replay.bytes / 1_000_000 == pytest.approx(5_760 + 1 + 4 + 1 + 1, rel=1e-4)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_replay_counts_where_its_frames_are(device: str) -> None:
+    config = make_config(algorithm=DQN_RUN | {"replay": {"capacity": 1_000_000, "device": device}})
+    footprint, replay = estimate(config, ON_GPU), storage(config, ON_GPU).bytes
+    assert footprint.vram is not None
+    assert part(footprint.vram.peak, "replay") == (replay if device == "cuda" else 0)
+    for moment in ("collect", "update"):
+        in_ram = part(phase(footprint.ram.phases, moment), "replay")
+        assert in_ram == (0 if device == "cuda" else replay)
+
+
+def test_dqn_draws_two_stacks_for_each_timestep() -> None:
+    config = make_config(algorithm=DQN_RUN)
+    assert observations_in_a_step(config) == 128
+    assert config.algorithm.timesteps_together == 64
+
+
+def test_a_replay_that_is_saved_is_in_memory_twice_then_and_in_each_checkpoint() -> None:
+    plain = make_config(algorithm=DQN_RUN)
+    saving = make_config(algorithm=DQN_RUN, checkpoints__save_replay_buffer=True)
+    replay = storage(plain, FACTS).bytes
+    before, after = (estimate(config, FACTS) for config in (plain, saving))
+    collect = [phase(footprint.ram.phases, "collect").bytes for footprint in (before, after)]
+    assert collect[1] - collect[0] == replay
+    assert after.disk.checkpoint_bytes - before.disk.checkpoint_bytes == replay

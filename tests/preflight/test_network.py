@@ -1,12 +1,16 @@
 """The formulas against SB3's own policy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
+from stable_baselines3.dqn import CnnPolicy
 
 from game_rl.algorithms.networks import LeanCnnPolicy, Precision, policy_arguments
+from game_rl.algorithms.q_networks import LayerNorm, PQNPolicy
 from game_rl.preflight.network import NatureCnn
 from tests.preflight.torch_account import peak_of_tensors
 
@@ -86,3 +90,49 @@ def test_pictures_whose_sides_are_no_multiples_of_four_are_copied_once_more() ->
     whole, odd = (network_of(shape).step_blocks(8, bf16=False) for shape in SIDES)
     assert whole["to blocks"] == [8 * 4 * 72 * 80] * 2 + [4 * 8 * 4 * 72 * 80]
     assert odd["to blocks"] == [8 * 4 * 73 * 83] + [8 * 4 * 72 * 80] * 2 + [4 * 8 * 4 * 72 * 80]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_network_with_a_target_is_that_of_dqn(shape: tuple[int, int, int]) -> None:
+    policy = CnnPolicy(spaces.Box(0, 255, shape, np.uint8), spaces.Discrete(7), lambda _: 1e-3)
+    network = replace(network_of(shape, 7), has_value_head=False, has_target=True)
+    both = 4 * sum(p.numel() for p in policy.parameters())
+    one = 4 * sum(p.numel() for p in policy.q_net.parameters())
+    assert (network.policy_bytes, network.weights_bytes) == (both, one)
+    assert network.saved_bytes == both + 2 * one  # two moments
+    assert network.training_bytes == both + 3 * one  # and gradients
+
+
+def pqn_policy(
+    shape: tuple[int, int, int], layer_norm: LayerNorm, precision: Precision = "float32"
+) -> PQNPolicy:
+    space = spaces.Box(0, 255, shape, np.uint8)
+    policy = PQNPolicy(
+        space, spaces.Discrete(9), lambda _: 1e-3, layer_norm=layer_norm, precision=precision
+    )
+    return policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("layer_norm", ["channels", "picture", "none"])
+def test_parameters_of_a_normed_network_are_those_of_pqn(
+    shape: tuple[int, int, int], layer_norm: LayerNorm
+) -> None:
+    network = replace(network_of(shape), has_value_head=False, layer_norm=layer_norm)
+    policy = pqn_policy(shape, layer_norm)
+    assert network.parameters == sum(p.numel() for p in policy.parameters())
+
+
+@pytest.mark.parametrize("shape", [(4, 72, 80), (12, 144, 160), (4, 84, 84)])
+@pytest.mark.parametrize("layer_norm", ["channels", "picture"])
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_the_step_of_a_normed_network_is_what_torch_allocates(
+    shape: tuple[int, int, int], layer_norm: LayerNorm, precision: Precision
+) -> None:
+    network = replace(network_of(shape), has_value_head=False, layer_norm=layer_norm)
+    policy, batch_size = pqn_policy(shape, layer_norm, precision), 128
+    pictures, bf16 = torch.zeros((batch_size, *shape), dtype=torch.uint8), precision == "bf16"
+    found = peak_of_tensors(lambda: policy(pictures).mean().backward())
+    gradients = 0 if bf16 else network.weights_bytes  # bf16 ones take the place of their weights
+    expected = network.step_bytes(batch_size, bf16=bf16) - pictures.numel() + gradients
+    assert found == pytest.approx(expected, rel=0.03)

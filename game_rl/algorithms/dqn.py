@@ -1,0 +1,177 @@
+"""SB3's DQN on lean storage, built from its config."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from stable_baselines3 import DQN
+from stable_baselines3.common.noise import ActionNoise
+from stable_baselines3.common.vec_env import VecEnv
+from torch.nn import functional
+
+from game_rl.algorithms.exploration import Exploration, make_exploration
+from game_rl.algorithms.make_schedule import make_schedule
+from game_rl.algorithms.networks import find_precision, policy_arguments
+from game_rl.algorithms.q_networks import LeanQPolicy
+from game_rl.buffers.replay import PackedReplayBuffer
+from game_rl.config.algorithms import DQNConfig
+from game_rl.envs.packing import FramePacking
+
+
+class LeanDQN(DQN):
+    """SB3's DQN with a LeanQPolicy, each of whose envs explores by itself.
+
+    SB3 decides once for a vec step whether all its envs act at random. The share of random actions
+    is the same here.
+    """
+
+    policy: LeanQPolicy
+    replay_buffer: PackedReplayBuffer
+
+    def __init__(  # DQN has thirty arguments, and they stay its own
+        self,
+        *arguments: Any,  # noqa: ANN401
+        exploration: Exploration,
+        **keywords: Any,  # noqa: ANN401
+    ) -> None:
+        super().__init__(*arguments, **keywords)
+        self.exploration = exploration
+        self.exploration_schedule = lambda _: exploration.epsilon.at(self.num_timesteps)
+
+    def _sample_action(
+        self,
+        learning_starts: int,
+        action_noise: ActionNoise | None = None,  # noqa: ARG002 - for continuous actions
+        n_envs: int = 1,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        epsilon, actions = 1.0, np.zeros(n_envs, np.int64)
+        if self.num_timesteps >= learning_starts:
+            epsilon = self.exploration.epsilon.at(self.num_timesteps)
+            assert isinstance(self._last_obs, np.ndarray)
+            actions, _ = self.policy.predict(self._last_obs, deterministic=True)
+        actions = self.exploration.explored(actions, epsilon)
+        return actions, actions
+
+    def train(self, gradient_steps: int, batch_size: int = 100) -> None:
+        """As DQN.train, but not yet where a training that goes on has lost its replay.
+
+        It would learn the few timesteps since then by heart; so it waits for `learning_starts` of
+        them.
+        """
+        if self.replay_buffer.pond.n_appended < self.learning_starts:
+            return
+        # the target network keeps its weights as they are multiplied, and they may have changed
+        self.q_net_target.set_training_mode(False)
+        self._learn(gradient_steps, batch_size)
+
+    def _learn(self, gradient_steps: int, batch_size: int) -> None:
+        super().train(gradient_steps, batch_size)
+
+    def state(self) -> dict[str, Any]:
+        """What goes on from here, beside weights, optimiser, counters and replay; JSON holds it."""
+        return {"exploration": self.exploration.state(), "n_calls": self._n_calls}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self.exploration.load_state(state["exploration"])
+        self._n_calls = int(state["n_calls"])
+
+    def predict(
+        self,
+        observation: Any,  # noqa: ANN401
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[Any] | None = None,
+        deterministic: bool = True,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """The best actions."""
+        return self.policy.predict(observation, state, episode_start, deterministic)
+
+
+class DoubleDQN(LeanDQN):
+    """DQN whose target network judges the action that the network chooses (van Hasselt 2016)."""
+
+    def _learn(self, gradient_steps: int, batch_size: int) -> None:
+        """As DQN.train but for the next values."""
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)
+        losses = [self._gradient_step(batch_size) for _ in range(gradient_steps)]
+        self._n_updates += gradient_steps
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        self.logger.record("train/loss", np.mean(losses))
+
+    def _gradient_step(self, batch_size: int) -> float:
+        """The loss before it."""
+        samples = self.replay_buffer.sample(batch_size)
+        discounts = self.gamma if samples.discounts is None else samples.discounts
+        with torch.no_grad():
+            chosen = self.q_net(samples.next_observations).argmax(dim=1, keepdim=True)
+            next_values = self.q_net_target(samples.next_observations).gather(1, chosen)
+            targets = samples.rewards + (1 - samples.dones) * discounts * next_values
+        values = self.q_net(samples.observations).gather(1, samples.actions.long())
+        loss = functional.smooth_l1_loss(values, targets)
+        self.policy.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]  # torch annotates it not
+        torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+        self.policy.optimizer.step()
+        return loss.item()
+
+
+def make_dqn(
+    config: DQNConfig,
+    vec_env: VecEnv,
+    *,
+    packing: FramePacking,
+    frame_stack: int,
+    seed: int,
+    device: str,
+    schedule_timesteps: int,
+    schedule_share: float = 1.0,
+) -> LeanDQN:
+    """DQN for stacks of `frame_stack` frames that `packing` describes.
+
+    Schedules go over `schedule_timesteps`, which are `schedule_share` of the training.
+    """
+    n_actions = int(vec_env.action_space.n)  # type: ignore[attr-defined]  # buttons are discrete
+    replay_seed, exploration_seed = np.random.SeedSequence(seed).generate_state(2).tolist()
+    algorithm = DoubleDQN if config.double_q else LeanDQN
+    model = algorithm(
+        LeanQPolicy,
+        vec_env,
+        exploration=make_exploration(
+            config.exploration,
+            timesteps=schedule_timesteps,
+            n_actions=n_actions,
+            seed=exploration_seed,
+        ),
+        learning_rate=make_schedule(config.learning_rate, schedule_share),
+        buffer_size=config.replay.capacity,
+        learning_starts=config.learning_starts,
+        batch_size=config.batch_size,
+        tau=config.tau,
+        gamma=config.gamma,
+        train_freq=config.train_freq,
+        gradient_steps=config.gradient_steps,
+        replay_buffer_class=PackedReplayBuffer,
+        replay_buffer_kwargs={
+            "packing": packing,
+            "frame_stack": frame_stack,
+            "n_step": config.n_step,
+            "gamma": config.gamma,
+            "frames_device": config.replay.device,
+            "sampling_seed": replay_seed,
+        },
+        target_update_interval=max(config.target_update_interval, vec_env.num_envs),
+        max_grad_norm=config.max_grad_norm,
+        stats_window_size=config.stats_window_size,
+        policy_kwargs={
+            **policy_arguments(find_precision(config.precision, device)),
+            "optimizer_kwargs": {"fused": True},  # SB3's epsilon for DQN is torch's own
+        },
+        seed=seed,
+        device=device,
+    )
+    # the same numbers in another order in memory: NatureCNN's update is faster so
+    model.policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
+    return model

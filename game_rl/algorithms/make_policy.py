@@ -1,0 +1,29 @@
+"""From a config to the network of its algorithm, to play with."""
+
+from typing import Any
+
+from gymnasium import spaces
+from stable_baselines3.common.policies import ActorCriticCnnPolicy, BasePolicy
+from stable_baselines3.dqn import CnnPolicy
+
+from game_rl import schedules
+from game_rl.algorithms.q_networks import PQNPolicy
+from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PQNConfig
+
+_NO_LEARNING = schedules.constant(0.0)
+
+
+def make_policy(
+    config: AlgorithmConfig,
+    observation_space: spaces.Space[Any],
+    action_space: spaces.Space[Any],
+) -> BasePolicy:
+    """A new policy, on the CPU and in float32; its state dict is that of `make_algorithm`'s."""
+    if isinstance(config, PQNConfig):
+        return PQNPolicy(
+            observation_space, action_space, _NO_LEARNING, layer_norm=config.layer_norm
+        )
+    if isinstance(config, DQNConfig):
+        assert isinstance(action_space, spaces.Discrete)
+        return CnnPolicy(observation_space, action_space, _NO_LEARNING)
+    return ActorCriticCnnPolicy(observation_space, action_space, _NO_LEARNING)

@@ -1,0 +1,320 @@
+"""The Pond: rings of single packed frames, out of which stacks and n-step returns are drawn."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from game_rl.buffers.layout import pond_layout
+from game_rl.envs.packing import FramePacking
+from game_rl.errors import CheckpointError
+
+_GOES_ON, _TERMINATED, _TRUNCATED, _LAST_FRAME = range(4)
+
+_Numbers = NDArray[np.int64]
+
+
+class PondBatch(NamedTuple):
+    """Timesteps as they are learned from; each tensor has a row for each of them.
+
+    Attributes:
+        observations: uint8 [batch, frame_stack * C, H, W].
+        actions: int64 [batch, 1].
+        rewards: float32 [batch, 1], the discounted sum over up to n_step timesteps.
+        next_observations: as `observations`, after the last of those timesteps.
+        terminated: float32 [batch, 1], 1 where the game was over then.
+        discounts: float32 [batch, 1], gamma to the number of those timesteps.
+    """
+
+    observations: torch.Tensor
+    actions: torch.Tensor
+    rewards: torch.Tensor
+    next_observations: torch.Tensor
+    terminated: torch.Tensor
+    discounts: torch.Tensor
+
+
+class Pond:
+    """The last timesteps of some envs, in RAM or in the memory of a GPU.
+
+    Each env has a stream of its own: N + 1 frames for an episode of N timesteps, so that the frame
+    after the last timestep is there whether the game was over or the episode was cut off. Streams
+    are rings: the place of a frame is its number in the stream modulo the slots. An episode's last
+    frame takes the place of one timestep of the `capacity`.
+
+    Args:
+        capacity: timesteps of all envs together; each env has the same part of it.
+        packing: of one frame.
+        frame_stack: frames in a stack.
+        device: where the frames are; what is small is always in RAM.
+        rng: draws the samples; its state is part of `state_dict`.
+
+    Attributes:
+        n_appended: timesteps of all envs together that were ever appended.
+    """
+
+    def __init__(
+        self,
+        *,
+        capacity: int,
+        n_envs: int,
+        n_actions: int,
+        packing: FramePacking,
+        frame_stack: int,
+        device: torch.device | str = "cpu",
+        rng: np.random.Generator,
+    ) -> None:
+        self._packing, self._frame_stack, self._rng = packing, frame_stack, rng
+        self._device = torch.device(device)
+        self._per_env = capacity // n_envs
+        if self._per_env < 2:
+            raise ValueError(f"a capacity of {capacity} is less than 2 for each of {n_envs} envs")
+        frames, *small = pond_layout(
+            capacity=capacity,
+            n_envs=n_envs,
+            frame_bytes=packing.nbytes,
+            frame_stack=frame_stack,
+            n_actions=n_actions,
+        )
+        self._n_slots = frames.shape[0]
+        # np.zeros takes memory when it is written to, torch.zeros at once
+        self._frames = (
+            torch.from_numpy(np.zeros(frames.shape, frames.dtype))
+            if self._device.type == "cpu"
+            else torch.zeros(frames.shape, dtype=torch.uint8, device=self._device)
+        )
+        self._small = {array.name: np.zeros(array.shape, array.dtype) for array in small}
+        self._envs = np.arange(n_envs)
+        self._heads = np.zeros(n_envs, np.int64)
+        """Of each stream, the number of the frame on which nothing has been done yet."""
+        self._is_open = np.zeros(n_envs, np.bool_)
+        """Whether that frame is there already: it is the one after the last timestep."""
+        self._was_loaded = False
+        self.n_appended = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Of all its arrays."""
+        return self._frames.nbytes + sum(array.nbytes for array in self._small.values())
+
+    def __len__(self) -> int:
+        """Timesteps that can be drawn."""
+        return len(self.held()[0])
+
+    def append(
+        self,
+        *,
+        observations: NDArray[np.uint8],
+        actions: NDArray[np.int64],
+        rewards: NDArray[np.float32],
+        next_observations: NDArray[np.uint8],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+    ) -> None:
+        """One vec step, as `Feed.append` says.
+
+        Raises:
+            ValueError: a frame has a pixel that the packing cannot hold.
+        """
+        envs, stacks = self._envs, self._unstacked(observations)
+        if self._was_loaded:
+            self._cut_where_it_does_not_go_on(stacks)
+        if not self._is_open.all():
+            self._open(np.flatnonzero(~self._is_open), stacks)
+        self._put("actions", envs, actions)
+        self._put("rewards", envs, rewards)
+        endings = np.where(terminated, _TERMINATED, np.where(truncated, _TRUNCATED, _GOES_ON))
+        self._put("endings", envs, endings)
+        ages = np.minimum(self._at("ages", envs, self._heads) + 1, self._frame_stack - 1)
+        self._heads += 1
+        self._put_frames(envs, self._unstacked(next_observations)[:, -1], ages)
+        self._close(np.flatnonzero(endings))
+        self.n_appended += len(envs)
+
+    def sample(
+        self,
+        batch_size: int,
+        *,
+        n_step: int = 1,
+        gamma: float,
+        device: torch.device | str = "cpu",
+    ) -> PondBatch:
+        """Timesteps drawn evenly, with replacement, from all that are there."""
+        envs, numbers = self._draw(batch_size)
+        return self.batch(envs, numbers, n_step=n_step, gamma=gamma, device=device)
+
+    def batch(
+        self,
+        envs: _Numbers,
+        numbers: _Numbers,
+        *,
+        n_step: int,
+        gamma: float,
+        device: torch.device | str,
+    ) -> PondBatch:
+        """These frames of these envs' streams, and what was done on them.
+
+        n-step returns end with their episode, and with the stream; formulas as SB3's
+        NStepReplayBuffer, in float32.
+        """
+        steps = np.arange(n_step)
+        walked = numbers[:, None] + steps
+        endings = self._at("endings", envs[:, None], walked)
+        stops = (endings != _GOES_ON) | (walked >= self._heads[envs][:, None] - 1)
+        last = np.where(stops.any(axis=1), stops.argmax(axis=1), n_step - 1)
+        counts = steps <= last[:, None]
+        discounts = gamma ** np.arange(n_step, dtype=np.float32)
+        rewards = self._at("rewards", envs[:, None], walked) * discounts * counts
+        terminated = endings[np.arange(len(last)), last] == _TERMINATED
+        stacks = self._stacks(
+            np.concatenate((envs, envs)), np.concatenate((numbers, numbers + last + 1)), device
+        )
+        return PondBatch(
+            stacks[: len(envs)],
+            _column(self._at("actions", envs, numbers).astype(np.int64), device),
+            _column(rewards.sum(axis=1), device),
+            stacks[len(envs) :],
+            _column(terminated.astype(np.float32), device),
+            _column(gamma ** counts.sum(axis=1).astype(np.float32), device),
+        )
+
+    def held(self) -> tuple[_Numbers, _Numbers]:
+        """(envs, numbers) of all timesteps that can be drawn; for tests and for counting."""
+        envs = np.repeat(self._envs, self._heads - self._oldest())
+        numbers = np.concatenate(
+            [np.arange(*ends) for ends in zip(self._oldest(), self._heads, strict=True)]
+        )
+        is_timestep = self._at("endings", envs, numbers) != _LAST_FRAME
+        return envs[is_timestep], numbers[is_timestep]
+
+    def state_dict(self) -> dict[str, NDArray[Any]]:
+        """All that it holds, the random generator included; slots never written are left out.
+
+        The arrays are the Pond's own where it is in RAM: write them before the next `append`.
+        """
+        used = int(min(self._n_slots, self._heads.max(initial=0) + 1))
+        rng = json.dumps(self._rng.bit_generator.state).encode()
+        return {
+            "frames": self._frames[:used].cpu().numpy(),
+            **{name: array[:used] for name, array in self._small.items()},
+            "heads": self._heads,
+            "is_open": self._is_open,
+            "n_slots": np.array(self._n_slots),
+            "n_appended": np.array(self.n_appended),
+            "rng": np.frombuffer(rng, np.uint8),
+        }
+
+    def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Become the Pond that `state` was taken from.
+
+        The next `append` need not go on where that one ended: episodes that it does not continue
+        are cut there.
+
+        Raises:
+            CheckpointError: it was of another shape.
+        """
+        ours = (self._n_slots, tuple(self._frames.shape[1:]))
+        theirs = (int(state["n_slots"]), state["frames"].shape[1:])
+        if ours != theirs:
+            raise CheckpointError(
+                f"the replay has {theirs[0]:,} slots for {theirs[1][0]} envs and frames of "
+                f"{theirs[1][1]:,} bytes, this run's {ours[0]:,}, {ours[1][0]} and {ours[1][1]:,}; "
+                "algorithm.replay.capacity, env.n_envs, env.frame_stack and env.observation must "
+                "be as they were"
+            )
+        used = len(state["frames"])
+        self._frames[:used] = torch.from_numpy(np.array(state["frames"])).to(self._device)
+        for name, array in self._small.items():
+            array[:used] = state[name]
+        self._heads[:] = state["heads"]
+        self._is_open[:] = state["is_open"]
+        self._rng.bit_generator.state = json.loads(state["rng"].tobytes())
+        self.n_appended = int(state["n_appended"])
+        self._was_loaded = True
+
+    def _draw(self, batch_size: int) -> tuple[_Numbers, _Numbers]:
+        """A slot of any env, and once more where it is none that can be drawn."""
+        if not self._heads.any():
+            raise ValueError("nothing to draw from: no timestep was appended yet")
+        oldest, found = self._oldest(), 0
+        envs, numbers = np.empty(batch_size, np.int64), np.empty(batch_size, np.int64)
+        longest = int((self._heads - oldest).max())
+        while found < batch_size:
+            env = self._rng.integers(len(self._envs), size=batch_size - found)
+            number = oldest[env] + self._rng.integers(longest, size=batch_size - found)
+            good = number < self._heads[env]
+            good &= self._at("endings", env, number) != _LAST_FRAME
+            end = found + int(np.count_nonzero(good))
+            envs[found:end], numbers[found:end] = env[good], number[good]
+            found = end
+        return envs, numbers
+
+    def _oldest(self) -> _Numbers:
+        """Of each stream, the first frame of its part of the capacity."""
+        return np.maximum(self._heads - self._per_env, 0)
+
+    def _stacks(self, envs: _Numbers, newest: _Numbers, device: torch.device | str) -> torch.Tensor:
+        """uint8 [batch, frame_stack * C, H, W]; zeros before an episode's first frame."""
+        back = np.arange(self._frame_stack - 1, -1, -1)  # the oldest first
+        slots = (newest[:, None] - back) % self._n_slots
+        rows = torch.from_numpy((slots * len(self._envs) + envs[:, None]).ravel())
+        frames = self._frames.view(-1, self._packing.nbytes)
+        packed = frames.index_select(0, rows.to(self._device)).to(device)
+        missing = back > self._at("ages", envs, newest)[:, None]
+        packed[torch.from_numpy(missing.ravel()).to(device)] = 0
+        channels, height, width = self._packing.shape
+        shape = (len(envs), self._frame_stack * channels, height, width)
+        stacks = torch.empty(shape, dtype=torch.uint8, device=device)
+        self._packing.unpack_into(packed, stacks.view(len(packed), -1))
+        return stacks
+
+    def _open(self, envs: _Numbers, stacks: NDArray[np.uint8]) -> None:
+        """Begin to write episodes of `envs`, most often at their beginning."""
+        has_history = stacks[envs, :-1].reshape(len(envs), -1).any(axis=1)
+        for env in envs[has_history]:
+            for frame in stacks[env, :-1]:
+                self._put_frames(np.array([env]), frame[None], 0)
+                self._put("endings", np.array([env]), _LAST_FRAME)
+                self._heads[env] += 1
+        ages = np.where(has_history, self._frame_stack - 1, 0)
+        self._put_frames(envs, stacks[envs, -1], ages)
+        self._is_open[envs] = True
+
+    def _close(self, envs: _Numbers) -> None:
+        """The newest frames of `envs` are the last ones of their episodes."""
+        self._put("endings", envs, _LAST_FRAME)
+        self._heads[envs] += 1
+        self._is_open[envs] = False
+
+    def _cut_where_it_does_not_go_on(self, stacks: NDArray[np.uint8]) -> None:
+        self._was_loaded = False
+        newest = self._packing.pack(stacks[:, -1])
+        ours = self._frames[self._heads % self._n_slots, self._envs].cpu().numpy()
+        cut = np.flatnonzero(self._is_open & (newest != ours).any(axis=1))
+        before = self._at("endings", cut, self._heads[cut] - 1)
+        slots = (self._heads[cut] - 1) % self._n_slots
+        self._small["endings"][slots, cut] = np.where(before == _GOES_ON, _TRUNCATED, before)
+        self._close(cut)
+
+    def _unstacked(self, observations: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        return observations.reshape(len(self._envs), self._frame_stack, *self._packing.shape)
+
+    def _at(self, name: str, envs: Any, numbers: Any) -> NDArray[Any]:  # noqa: ANN401
+        return self._small[name][numbers % self._n_slots, envs]  # type: ignore[no-any-return]
+
+    def _put(self, name: str, envs: _Numbers, values: Any) -> None:  # noqa: ANN401
+        self._small[name][self._heads[envs] % self._n_slots, envs] = values
+
+    def _put_frames(self, envs: _Numbers, frames: NDArray[np.uint8], ages: Any) -> None:  # noqa: ANN401
+        """Write the frames at the heads of these streams."""
+        packed = torch.from_numpy(self._packing.pack(frames)).to(self._device)
+        rows = self._heads[envs] % self._n_slots, envs
+        self._frames[tuple(torch.from_numpy(row).to(self._device) for row in rows)] = packed
+        self._put("ages", envs, ages)
+
+
+def _column(values: NDArray[Any], device: torch.device | str) -> torch.Tensor:
+    return torch.from_numpy(values.reshape(-1, 1)).to(device)

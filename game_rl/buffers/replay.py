@@ -1,0 +1,110 @@
+"""SB3's ReplayBuffer on a Pond."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import BaseBuffer, ReplayBuffer
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
+from stable_baselines3.common.vec_env import VecNormalize
+
+from game_rl.buffers.pond import Pond
+from game_rl.envs.packing import FramePacking
+
+
+class PackedReplayBuffer(ReplayBuffer):
+    """A ReplayBuffer for stacks of frames whose samples are SB3's, bit for bit.
+
+    They are what SB3's ReplayBuffer holds for the same timesteps, or its NStepReplayBuffer if
+    `n_step` is above 1, with handle_timeout_termination. There are no `observations` arrays, an
+    episode's last frame takes the place of one timestep, and a Generator of its own draws.
+
+    Args:
+        packing: of one frame.
+        frame_stack: frames in a stack.
+        n_step: timesteps in a return.
+        gamma: their discount.
+        frames_device: where the frames are kept, `cpu` or a GPU.
+        sampling_seed: of what is drawn.
+    """
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        device: torch.device | str = "auto",
+        n_envs: int = 1,
+        optimize_memory_usage: bool = False,  # noqa: ARG002 - SB3's way; ours needs no choice
+        *,
+        packing: FramePacking,
+        frame_stack: int,
+        n_step: int = 1,
+        gamma: float = 0.99,
+        frames_device: str = "cpu",
+        sampling_seed: int = 0,
+    ) -> None:
+        channels, height, width = packing.shape
+        stack_shape = (frame_stack * channels, height, width)
+        if observation_space.shape != stack_shape:
+            raise ValueError(f"stacks are {observation_space.shape}, not {stack_shape}")
+        assert isinstance(action_space, spaces.Discrete)
+        # Not ReplayBuffer's: it would allocate its own arrays.
+        BaseBuffer.__init__(
+            self, buffer_size, observation_space, action_space, device, n_envs=n_envs
+        )
+        self.n_step, self.gamma = n_step, gamma
+        self.pond = Pond(
+            capacity=buffer_size,
+            n_envs=n_envs,
+            n_actions=int(action_space.n),
+            packing=packing,
+            frame_stack=frame_stack,
+            device=frames_device,
+            rng=np.random.default_rng(sampling_seed),
+        )
+
+    def add(
+        self,
+        obs: NDArray[Any],
+        next_obs: NDArray[Any],
+        action: NDArray[Any],
+        reward: NDArray[Any],
+        done: NDArray[Any],
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """One vec step, as ReplayBuffer's."""
+        over = np.asarray(done, np.bool_)
+        truncated = np.array([bool(info.get("TimeLimit.truncated")) for info in infos]) & over
+        self.pond.append(
+            observations=obs,
+            actions=action.reshape(self.n_envs),
+            rewards=reward,
+            next_observations=next_obs,
+            terminated=over & ~truncated,
+            truncated=truncated,
+        )
+
+    def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
+        """Timesteps drawn evenly, on the device of the network."""
+        assert env is None  # pictures are not normalised
+        batch = self.pond.sample(
+            batch_size, n_step=self.n_step, gamma=self.gamma, device=self.device
+        )
+        return ReplayBufferSamples(
+            observations=batch.observations,
+            actions=batch.actions,
+            next_observations=batch.next_observations,
+            dones=batch.terminated,
+            rewards=batch.rewards,
+            discounts=batch.discounts if self.n_step > 1 else None,
+        )
+
+    def size(self) -> int:
+        """Timesteps of all envs together that can be drawn."""
+        return len(self.pond)
+
+    def reset(self) -> None:
+        raise NotImplementedError("make a new one")

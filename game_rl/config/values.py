@@ -1,0 +1,53 @@
+"""Numbers, names and schedules that the sections of a run config are made of."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from game_rl.config.section import Section
+
+
+def printable(text: str) -> str:
+    if any(character < " " for character in text):
+        raise ValueError("has a control character in it; remove that")
+    return text
+
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Timesteps = Annotated[int, Field(ge=1, le=10**12)]
+Processes = Annotated[int, Field(ge=1, le=1024)]
+UnitInterval = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Name = Annotated[str, Field(min_length=1), AfterValidator(printable)]
+
+
+class LinearSchedule(Section):
+    """From `start` at timestep 0 to `end` at `total_timesteps`, in a straight line."""
+
+    start: Positive
+    """The value at timestep 0."""
+    end: NotNegative
+    """The value at total_timesteps."""
+
+
+Schedule = Positive | LinearSchedule
+
+
+def schedule_values(schedule: Schedule) -> Iterator[tuple[tuple[str, ...], float]]:
+    """The numbers that a schedule is written with, each with its key."""
+    if isinstance(schedule, LinearSchedule):
+        yield ("start",), schedule.start
+        yield ("end",), schedule.end
+    else:
+        yield (), schedule
+
+
+def nearest_divisors(wanted: int, whole: int) -> list[int]:
+    """The divisors of `whole`, other than 1, next to `wanted` on either side."""
+    small = [n for n in range(1, int(whole**0.5) + 1) if whole % n == 0]
+    divisors = {*small, *(whole // n for n in small)} - {1}
+    below = max((n for n in divisors if n < wanted), default=None)
+    above = min((n for n in divisors if n > wanted), default=None)
+    return [n for n in (below, above) if n is not None]

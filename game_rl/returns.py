@@ -1,0 +1,43 @@
+"""Targets of value functions, out of a rollout."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Floats = NDArray[np.float32]
+
+
+def q_lambda_returns(
+    rewards: _Floats,
+    next_values: _Floats,
+    terminated: NDArray[np.bool_],
+    episode_end: NDArray[np.bool_],
+    *,
+    gamma: float,
+    lam: float,
+) -> _Floats:
+    """Q(lambda) targets, computed backwards.
+
+    G_t = r_t + gamma (1 - terminated_t) [(1 - c_t) V_{t+1} + c_t G_{t+1}],
+    c_t = lam (1 - episode_end_t).
+
+    After the last row nothing is known of G, and V takes its place.
+
+    Args:
+        rewards: float32 [T, B].
+        next_values: float32 [T, B], max_a Q(next_obs_t, a), with the true last observation where an
+            episode ended.
+        terminated: bool [T, B], the game is over.
+        episode_end: bool [T, B], terminated or truncated.
+        gamma: discount.
+        lam: 0 takes V alone, 1 the rewards until the end of the episode or of the rollout.
+    Returns: float32 [T, B].
+    Source: Gallici et al. 2024 (PQN); Peng & Williams 1996. Nothing is cut where an action was
+    exploratory.
+    """
+    returns = np.empty_like(rewards)
+    following = next_values[-1]
+    for t in reversed(range(len(rewards))):
+        trace = lam * ~episode_end[t]
+        mixed = (1 - trace) * next_values[t] + trace * following
+        following = returns[t] = rewards[t] + gamma * ~terminated[t] * mixed
+    return returns

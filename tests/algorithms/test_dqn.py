@@ -1,0 +1,178 @@
+"""DQN on lean storage against SB3's own learning step."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from stable_baselines3 import DQN
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+
+from game_rl.algorithms.dqn import DoubleDQN, LeanDQN, make_dqn
+from game_rl.config.algorithms import DQNConfig
+from game_rl.envs.packing import FramePacking
+from tests.tiny_env import FRAME, TinyEnv
+
+SMALL = {
+    "name": "dqn",
+    "replay": {"capacity": 200},
+    "learning_starts": 40,
+    "batch_size": 16,
+    "train_freq": 2,
+    "gradient_steps": 3,
+    "gamma": 0.9,
+    "target_update_interval": 50,
+    "tau": 0.7,
+    "max_grad_norm": 0.8,
+}
+
+
+def make(total_timesteps: int = 1_000, seed: int = 0, **values: Any) -> LeanDQN:
+    model = make_dqn(
+        DQNConfig.model_validate(SMALL | values),
+        VecMonitor(DummyVecEnv([TinyEnv] * 2)),
+        packing=FramePacking(FRAME),
+        frame_stack=1,
+        schedule_timesteps=total_timesteps,
+        seed=seed,
+        device="cpu",
+    )
+    model.set_logger(Logger(None, []))
+    return model
+
+
+def test_every_number_of_the_config_reaches_dqn() -> None:
+    model = make(n_step=3, double_q=True, learning_rate={"start": 0.4, "end": 0.1})
+    assert isinstance(model, DoubleDQN)
+    for name in set(SMALL) - {"name", "replay", "train_freq"}:
+        assert getattr(model, name) == SMALL[name], name
+    assert model.train_freq.frequency == 2  # type: ignore[union-attr]
+    assert model.replay_buffer.buffer_size == 200
+    assert (model.replay_buffer.n_step, model.replay_buffer.gamma) == (3, 0.9)
+    assert [model.lr_schedule(p) for p in (1.0, 0.0)] == pytest.approx([0.4, 0.1])
+
+
+def weights_of(model: DQN) -> list[torch.Tensor]:
+    return [parameter.detach().clone() for parameter in model.q_net.parameters()]
+
+
+def test_a_gradient_is_sb3s() -> None:
+    ours = make(n_step=2)
+    ours.learn(60)
+    state = ours.replay_buffer.pond.state_dict()
+    before = {name: array.copy() for name, array in state.items()}
+    theirs = DQN(
+        "CnnPolicy",
+        ours.get_env(),
+        device="cpu",
+        buffer_size=10,
+        gamma=0.9,
+        max_grad_norm=0.8,
+        learning_rate=1e-4,
+    )
+    theirs.set_logger(Logger(None, []))
+    theirs.policy.load_state_dict(ours.policy.state_dict())
+    ours.train(1, 16)
+    ours.replay_buffer.pond.load_state_dict(before)  # the same draws again
+    theirs.replay_buffer = ours.replay_buffer
+    theirs.train(1, 16)
+    for mine, sb3s in zip(ours.q_net.parameters(), theirs.q_net.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, sb3s.grad, rtol=1e-3, atol=1e-6)
+
+
+def test_double_q_lets_the_network_choose_and_the_target_judge() -> None:
+    model = make(double_q=True, tau=1.0)
+    model.learn(60)
+    for parameter in model.q_net_target.parameters():
+        parameter.data += 0.01 * torch.randn_like(parameter)
+    pond = model.replay_buffer.pond
+    before = {name: array.copy() for name, array in pond.state_dict().items()}
+    samples = model.replay_buffer.sample(16)
+    pond.load_state_dict(before)
+    with torch.no_grad():
+        losses = []
+        chosen = model.q_net(samples.next_observations).numpy().argmax(axis=1)
+        model.q_net_target.set_training_mode(False)
+        judged = model.q_net_target(samples.next_observations).numpy()
+        values = model.q_net(samples.observations).numpy()
+        for i, action in enumerate(samples.actions[:, 0]):
+            goes_on = 1 - samples.dones[i, 0].item()
+            target = samples.rewards[i, 0].item() + 0.9 * goes_on * judged[i, chosen[i]]
+            error = abs(values[i, action] - target)
+            losses.append(0.5 * error**2 if error < 1 else error - 0.5)
+    model.policy.set_training_mode(True)
+    assert model._gradient_step(16) == pytest.approx(np.mean(losses), rel=1e-4)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_the_target_network_that_judges_is_the_newest(precision: str) -> None:
+    """LeanNatureCNN keeps its weights as they are multiplied, and these change under it."""
+    model = make(precision=precision, tau=1.0)
+    model.learn(300)
+    model.train(1, 16)
+    x = model.replay_buffer.sample(8).observations
+    fresh = copy.deepcopy(model.q_net_target)
+    fresh.load_state_dict(model.q_net_target.state_dict())
+    with torch.no_grad():
+        torch.testing.assert_close(model.q_net_target(x), fresh(x), rtol=0, atol=0)
+        # a second update of the target, and a train() that asks it
+        model._n_calls = 24
+        before = model.q_net_target(x)
+        model._on_step()
+    model.train(1, 16)
+    fresh.load_state_dict(model.q_net_target.state_dict())
+    with torch.no_grad():
+        after = model.q_net_target(x)
+        assert not torch.equal(before, after)
+        torch.testing.assert_close(after, fresh(x), rtol=0, atol=0)
+
+
+def test_a_training_without_its_replay_waits_until_there_is_something_to_learn() -> None:
+    model = make()
+    model.learn(100)
+    resumed = make()
+    resumed.policy.load_state_dict(model.policy.state_dict())
+    resumed.num_timesteps = model.num_timesteps
+    weights = weights_of(resumed)
+    resumed.learn(36, reset_num_timesteps=False)
+    for before, after in zip(weights, weights_of(resumed), strict=True):
+        assert torch.equal(before, after)
+    resumed.learn(20, reset_num_timesteps=False)
+    assert resumed._n_updates > 0
+
+
+def test_the_same_seed_learns_the_same_weights() -> None:
+    one, other, different = make(seed=5), make(seed=5), make(seed=6)
+    for model in (one, other, different):
+        model.learn(200)
+    pairs = list(zip(weights_of(one), weights_of(other), strict=True))
+    assert all(torch.equal(a, b) for a, b in pairs)
+    assert not all(map(torch.equal, weights_of(one), weights_of(different)))
+
+
+def test_epsilon_goes_on_where_it_was() -> None:
+    model = make(exploration={"start": 1.0, "end": 0.0, "fraction": 0.5})
+    model.learn(100)
+    assert model.exploration_rate == pytest.approx(1 - 100 / 500)
+    other = make(seed=1)
+    other.load_state(model.state())
+    assert other.exploration.state() == model.exploration.state()
+    assert other._n_calls == model._n_calls == 50
+
+
+@pytest.mark.parametrize("values", [{}, {"double_q": True, "n_step": 2}])
+def test_dqn_learns_to_take_the_rewarded_action(values: dict[str, Any]) -> None:
+    model = make(
+        learning_rate=1e-3,
+        exploration={"start": 1.0, "end": 0.1, "fraction": 0.3},
+        replay={"capacity": 2_000},
+        gamma=0.5,
+        tau=1.0,
+        **values,
+    )
+    model.learn(1_000)
+    observation = model.get_env().reset()  # type: ignore[union-attr]
+    actions, _ = model.predict(observation, deterministic=True)
+    assert actions.tolist() == [1, 1]

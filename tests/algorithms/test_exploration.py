@@ -1,0 +1,43 @@
+import json
+
+import numpy as np
+import pytest
+
+from game_rl.algorithms.exploration import Exploration, make_exploration
+from game_rl.config.algorithms import ExplorationConfig
+from game_rl.schedules import Ramp
+
+GREEDY = np.full(20_000, 3)
+
+
+def make(seed: int = 0) -> Exploration:
+    return Exploration(Ramp(1.0, 0.1, timesteps=10), n_actions=5, rng=np.random.default_rng(seed))
+
+
+def test_without_epsilon_every_action_stays() -> None:
+    np.testing.assert_array_equal(make().explored(GREEDY, 0.0), GREEDY)
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 1.0])
+def test_epsilon_is_the_share_of_actions_drawn_evenly(epsilon: float) -> None:
+    counts = np.bincount(make().explored(GREEDY, epsilon), minlength=5)
+    expected = np.full(5, epsilon / 5 * len(GREEDY))
+    expected[3] += (1 - epsilon) * len(GREEDY)
+    deviation = np.sqrt(expected * (1 - expected / len(GREEDY)))
+    assert (abs(counts - expected) < 5 * deviation).all()
+
+
+def test_what_was_saved_goes_on_with_the_same_draws() -> None:
+    one, other = make(0), make(1)
+    one.explored(GREEDY, 0.5)
+    one.epsilon.restart(at=7, start=0.6)
+    other.load_state(json.loads(json.dumps(one.state())))
+    assert other.epsilon.at(9) == one.epsilon.at(9)
+    np.testing.assert_array_equal(other.explored(GREEDY, 0.5), one.explored(GREEDY, 0.5))
+
+
+def test_the_fraction_is_of_the_whole_run() -> None:
+    config = ExplorationConfig(start=0.9, end=0.1, fraction=0.2)
+    exploration = make_exploration(config, timesteps=1_000, n_actions=2, seed=0)
+    found = [exploration.epsilon.at(t) for t in (0, 100, 200, 1_000)]
+    assert found == pytest.approx([0.9, 0.5, 0.1, 0.1])

@@ -1,0 +1,75 @@
+import inspect
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from stable_baselines3 import DQN
+
+from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
+from game_rl.config.loader import dump_config, load_config
+from game_rl.config.schema import RunConfig
+
+HEAD = {"game": "duel", "total_timesteps": 1_000_000, "run_dir": "runs/x"}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "kind"),
+    [
+        ({}, PPOConfig),
+        ({"n_steps": 64}, PPOConfig),
+        ({"name": "ppo"}, PPOConfig),
+        ({"name": "dqn"}, DQNConfig),
+        ({"name": "pqn"}, PQNConfig),
+    ],
+)
+def test_the_name_decides_and_a_file_that_was_written_says_the_same(
+    algorithm: dict[str, object], kind: type[object], tmp_path: Path
+) -> None:
+    config = RunConfig.model_validate(HEAD | {"algorithm": algorithm})
+    assert type(config.algorithm) is kind
+    path = tmp_path / "run.yaml"
+    path.write_text(dump_config(config))
+    assert load_config(path) == config
+    assert yaml.safe_load(path.read_text())["algorithm"]["name"] == config.algorithm.name
+
+
+def test_what_dqn_shares_with_sb3_has_its_names() -> None:
+    ours = set(DQNConfig.model_fields) - {
+        "name", "replay", "n_step", "double_q", "exploration", "precision",
+    }  # fmt: skip
+    assert ours <= set(inspect.signature(DQN).parameters)
+
+
+@given(n_envs=st.integers(1, 64), n_steps=st.integers(1, 64), batch=st.integers(1, 512))
+def test_a_pqn_config_is_valid_if_batches_divide_the_rollout(
+    n_envs: int, n_steps: int, batch: int
+) -> None:
+    config = PQNConfig(name="pqn", n_steps=n_steps, batch_size=batch)
+    problems = list(config.problems_in_run(n_envs=n_envs, total_timesteps=10**6))
+    assert (problems == []) == ((n_envs * n_steps) % batch == 0)
+
+
+@given(
+    n_envs=st.integers(1, 8),
+    n_step=st.integers(1, 5),
+    batch=st.integers(1, 64),
+    capacity=st.integers(1, 100),
+    starts=st.integers(0, 200),
+)
+def test_a_dqn_config_is_valid_if_there_is_enough_to_learn_from(
+    n_envs: int, n_step: int, batch: int, capacity: int, starts: int
+) -> None:
+    config = DQNConfig.model_validate(
+        {
+            "name": "dqn",
+            "replay": {"capacity": capacity},
+            "n_step": n_step,
+            "batch_size": batch,
+            "learning_starts": starts,
+        }
+    )
+    problems = list(config.problems_in_run(n_envs=n_envs, total_timesteps=100))
+    enough = batch <= capacity and capacity // n_envs >= n_step + 1 and starts <= 100
+    assert (problems == []) == enough
