@@ -108,10 +108,9 @@ class Block:
         return self.frames.nbytes + columns.actions.nbytes + 9 * len(columns.flags)
 
     @property
-    def continues(self) -> bool:
-        """The episode of the last transition goes on in the next block of its lane."""
-        columns = self.columns
-        return not columns.ended[columns.rows[-1]]
+    def begins_episode(self) -> bool:
+        """Its first transition is an episode's first."""
+        return bool(self.columns.flags[0] & FIRST)
 
     def stack_rows(
         self, rows: NDArray[np.int64], frame_stack: int

@@ -161,6 +161,8 @@ class Sampler:
         numbers = [number]
         missing = self._n_step - 1
         while missing > 0 and self._view.continued[numbers[-1]]:
+            if self._cache[numbers[-1] + 1].begins_episode:
+                break  # a crash ended the episode before
             numbers.append(numbers[-1] + 1)
             missing -= int(self._view.n_transitions[numbers[-1]])
         parts = [self._cache[n].columns for n in numbers]

@@ -202,6 +202,7 @@ class LakeWriter:
             except BaseException as error:  # noqa: BLE001 - raised at the next call
                 self._error = self._error or error
             finally:
+                self._waiting.task_done()
                 if isinstance(item, _Order):
                     item.done.set()
 

@@ -26,6 +26,7 @@ class Transition:
     terminated: bool
     truncated: bool
     version: int
+    is_cut: bool = False  # a crash came before the next timestep
 
 
 def some_frames(rng: np.random.Generator, schema: LakeSchema, n: int) -> Bytes:
@@ -127,6 +128,8 @@ def expected(
         discount *= gamma
         if row.terminated or row.truncated:
             return total, row.next_stack, 0.0 if row.terminated else discount
+        if row.is_cut:
+            return total, row.next_stack, discount
     return total, row.next_stack, discount
 
 

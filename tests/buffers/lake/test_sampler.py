@@ -106,7 +106,7 @@ def chi_square(observed: np.ndarray, chances: np.ndarray) -> float:
     return float((value - freedom) / np.sqrt(2 * freedom))
 
 
-def counts(sampler: Sampler, lake: Lake, n: int, batch: int) -> Counter[bytes]:
+def counts(sampler: Sampler, n: int, batch: int) -> Counter[bytes]:
     """How often each stack was drawn; with 15 pixels x 3 frames no two are alike."""
     rng = np.random.default_rng(5)
     seen: Counter[bytes] = Counter()
@@ -123,7 +123,7 @@ def counts(sampler: Sampler, lake: Lake, n: int, batch: int) -> Counter[bytes]:
 def test_uniform_draws_have_every_transition_alike(tmp_path: Path, per_block: int) -> None:
     lake = filled(tmp_path, {"a": (0, 90), "b": (1, 33)})
     view = lake.view()
-    seen = counts(Sampler(view, per_block=per_block), lake, 400, 32)
+    seen = counts(Sampler(view, per_block=per_block), 400, 32)
     observed = np.array(list(seen.values()))
     assert len(observed) == len(view) == 123
     # Draws of one block come together, so a block's count varies `per_block` times as much.
@@ -136,7 +136,7 @@ def test_several_draws_of_a_block_are_stratified_and_one_is_not(tmp_path: Path) 
     distinct = {}
     for per_block in (1, 8):
         batch = Sampler(view, per_block=per_block).sample(rng, 32)
-        distinct[per_block] = len({(int(v)) for v in batch.versions})
+        distinct[per_block] = len({int(v) for v in batch.versions})
     assert distinct[8] <= 8 < distinct[1]  # 4 blocks of at most 6 transitions, 2 versions each
 
 
