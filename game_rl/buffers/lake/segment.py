@@ -58,7 +58,8 @@ class SealedSegment:
 class SegmentWriter:
     """Appends blocks to a new file beside `path`, which it becomes when it is sealed.
 
-    Every method may raise OSError; the file then still ends with the last whole block.
+    Every method may raise OSError; the blocks before stay, and what is torn is cut off, at the
+    latest before the next one.
     """
 
     def __init__(self, path: Path, schema: LakeSchema, *, suffix: str = OPEN) -> None:
@@ -67,6 +68,7 @@ class SegmentWriter:
         self._hash = hashlib.sha256()
         self._heads: list[bytes] = []
         self.n_bytes = 0
+        self._is_torn = False
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         text = schema.to_json().encode()
         try:
@@ -85,9 +87,22 @@ class SegmentWriter:
         self._heads.append(encoded[: HEAD.itemsize])
 
     def _write(self, data: bytes) -> None:
-        _write_or_cut(self._file, data, self.n_bytes)
+        self._cut()
+        try:
+            _write_all(self._file, data)
+        except OSError:
+            self._is_torn = True
+            self._cut()
+            raise
         self._hash.update(data)
         self.n_bytes += len(data)
+
+    def _cut(self) -> None:
+        """Let the file end with the last whole block."""
+        if self._is_torn:
+            os.ftruncate(self._file, self.n_bytes)
+            os.lseek(self._file, self.n_bytes, os.SEEK_SET)
+            self._is_torn = False
 
     def seal(self) -> SealedSegment:
         """Write the footer and give the file its name; it is closed whether or not this raises.
@@ -97,7 +112,8 @@ class SegmentWriter:
         """
         footer = _footer(b"".join(self._heads), self._hash)
         try:
-            _write_or_cut(self._file, footer, self.n_bytes)
+            self._cut()
+            _write_all(self._file, footer)
             os.fsync(self._file)
         finally:
             self.close()
@@ -116,16 +132,10 @@ class SegmentWriter:
         self.path.unlink(missing_ok=True)
 
 
-def _write_or_cut(file: int, data: bytes, end: int) -> None:
-    """Append all of `data`, or leave the file `end` bytes long."""
+def _write_all(file: int, data: bytes) -> None:
     left = memoryview(data)
-    try:
-        while left:
-            left = left[os.write(file, left) :]
-    except OSError:
-        os.ftruncate(file, end)
-        os.lseek(file, end, os.SEEK_SET)
-        raise
+    while left:
+        left = left[os.write(file, left) :]
 
 
 def _footer(heads: bytes, so_far: "hashlib._Hash") -> bytes:
@@ -238,9 +248,11 @@ def recovered(torn: Path) -> SealedSegment | None:
     path = torn.with_suffix(SEALED)
     torn.with_suffix(COPY).unlink(missing_ok=True)
     sealed = None
-    if not path.exists():
+    if path.exists():
+        sync_directory(path.parent)
+    else:
         sealed = write_segment(path, scan(torn), lambda: read_schema(torn))
-    torn.unlink()
+    torn.unlink(missing_ok=True)
     return sealed
 
 

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -65,20 +66,20 @@ class SegmentSink:
             self.seal()
 
     def seal(self) -> bool:
-        """Make what was put durable and visible; False if the disk is too full for that.
+        """Make what was put durable and visible; False if something found no space.
 
         It is tried again with the next call, and by `Lake.recover` after a crash.
         """
+        error = None
         if self._segment is not None and self._segment.n_blocks:
             self._unsealed.append(self._segment.path)
             error = self._until_space(self._seal_segment)
-        else:
-            error = None
+        elif not self._unsealed:
+            return not self.is_paused
         for path in [] if error else list(self._unsealed):
-            error = error or self._until_space(lambda path=path: self._recover(path))  # type: ignore[misc]
+            error = error or self._until_space(partial(self._recover, path))
+        error = error or self._until_space(self._lake.evict)
         self._pause(error)
-        if error is None:
-            error = self._until_space(self._lake.evict)
         return error is None
 
     def close(self) -> bool:
@@ -87,7 +88,7 @@ class SegmentSink:
             return self.seal()
         finally:
             if self._segment is not None:
-                self._segment.close()
+                self._segment.discard()  # it is empty
 
     def _append(self, data: bytes) -> None:
         if self._segment is None:
@@ -116,8 +117,16 @@ class SegmentSink:
             except OSError as error:
                 if not is_disk_full(error):
                     raise
-                if self._on_full == "pause" or not self._lake.evict_oldest():
+                if self._on_full == "pause" or not self._has_evicted():
                     return error
+
+    def _has_evicted(self) -> bool:
+        try:
+            return self._lake.evict_oldest()
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            return False
 
     def _pause(self, error: OSError | None) -> None:
         if error is not None and not self.is_paused:
