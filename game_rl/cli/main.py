@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from game_rl.cli import checkpoints, games, planning, playing, schemas, training, tuning
+from game_rl.cli import checkpoints, games, planning, playing, replay, schemas, training, tuning
 from game_rl.errors import GameRLError, Interrupted
 
 EXIT_CODES = """\
@@ -66,5 +66,6 @@ def _parser() -> argparse.ArgumentParser:
     checkpoints.add_import(commands)
     games.add_check_game(commands)
     games.add_new_game(commands)
+    replay.add_replay(commands)
     schemas.add_schema(commands)
     return parser

@@ -73,8 +73,12 @@ class Columns:
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """For each row, the oldest row that its stack may reach."""
-        is_first = (self.flags & FIRST) > 0
-        return np.maximum.accumulate(np.where(is_first, np.arange(len(is_first)), 0))
+        return np.maximum.accumulate(np.where(self.is_first, np.arange(len(self.flags)), 0))
+
+    @cached_property
+    def is_first(self) -> NDArray[np.bool_]:
+        """An episode begins with this row."""
+        return (self.flags & FIRST) > 0
 
     @cached_property
     def terminated(self) -> NDArray[np.bool_]:
@@ -110,7 +114,7 @@ class Block:
     @property
     def begins_episode(self) -> bool:
         """Its first transition is an episode's first."""
-        return bool(self.columns.flags[0] & FIRST)
+        return bool(self.columns.is_first[0])
 
     def stack_rows(
         self, rows: NDArray[np.int64], frame_stack: int
@@ -198,11 +202,18 @@ def decode(data: bytes, schema: LakeSchema) -> Block:
 
 
 def decode_columns(head: np.void, data: bytes, schema: LakeSchema) -> Columns:
-    """The columns alone of a whole block whose checksums were compared."""
+    """The columns alone; `data` may end after them.
+
+    Raises:
+        DamagedBlockError: their checksum is wrong.
+    """
+    compressed = _payload(head, data)[0]
+    if zlib.crc32(compressed) != head["columns_crc"]:
+        raise DamagedBlockError("its checksum is wrong")
     n_rows = int(head["n_rows"])
     action = np.dtype((schema.action_dtype, schema.action_shape))
     n_bytes = n_rows * (1 + action.itemsize + 4 + 4)
-    small = _decompressed(_payload(head, data)[0], n_bytes)
+    small = _decompressed(compressed, n_bytes)
     rewards = n_rows * (1 + action.itemsize)
     return Columns(
         np.frombuffer(small, np.uint8, n_rows),

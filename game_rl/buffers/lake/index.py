@@ -103,8 +103,8 @@ class LakeView:
         """Transitions."""
         return int(self.n_transitions.sum())
 
-    def encoded(self, number: int) -> bytes:
-        """A block as it is on disk, not checked.
+    def encoded(self, number: int, n_bytes: int | None = None) -> bytes:
+        """A block as it is on disk, not checked; all of it or the first `n_bytes`.
 
         Raises:
             EvictedError: its segment is gone.
@@ -116,7 +116,8 @@ class LakeView:
         except FileNotFoundError:
             raise EvictedError(f"{path} was evicted; take a new view of the Lake") from None
         try:
-            return os.pread(file, blocks.total_bytes(self.heads[number]), int(offsets[number]))
+            length = blocks.total_bytes(self.heads[number]) if n_bytes is None else n_bytes
+            return os.pread(file, length, int(offsets[number]))
         finally:
             os.close(file)
 
@@ -129,26 +130,30 @@ class LakeView:
         """
         data = self.encoded(number)
         try:
-            if data[: blocks.HEAD.itemsize] != self.heads[number].tobytes():
-                raise DamagedBlockError("its head is changed")
+            self._check_head(number, data)
             return blocks.decode(data, self.schema)
         except DamagedBlockError as error:
             raise self._damaged(number, error) from None
 
     def columns(self, number: int) -> Columns:
-        """Of one block; its frames are read but not decompressed.
+        """Of one block, without reading its frames.
 
         Raises:
             EvictedError: its segment is gone.
             LakeError: it is damaged.
         """
-        data = self.encoded(number)
+        head = self.heads[number]
+        data = self.encoded(number, blocks.HEAD.itemsize + int(head["columns_bytes"]))
         try:
-            head = blocks.read_head(data)
-            blocks.check_payload(head, data)
+            self._check_head(number, data)
             return blocks.decode_columns(head, data, self.schema)
         except DamagedBlockError as error:
             raise self._damaged(number, error) from None
+
+    def _check_head(self, number: int, data: bytes) -> None:
+        """Compare with the footer's copy."""
+        if data[: blocks.HEAD.itemsize] != self.heads[number].tobytes():
+            raise DamagedBlockError("its head is changed")
 
     def _damaged(self, number: int, error: DamagedBlockError) -> LakeError:
         owners, offsets = self._places

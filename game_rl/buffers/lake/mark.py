@@ -1,9 +1,10 @@
 """A mark: which data a Lake had at a moment, in a few kilobytes for a checkpoint."""
 
-import json
 from dataclasses import asdict, dataclass
 
-from game_rl.errors import LakeError
+from game_rl.buffers.lake.document import from_document, to_document
+
+_KIND = "mark of a lake, format 1"
 
 
 @dataclass(frozen=True, order=True)
@@ -27,24 +28,18 @@ class Mark:
 
     def to_json(self) -> str:
         segments = [asdict(segment) for segment in self.segments]
-        return json.dumps({"format": 1, "segments": segments, "lanes": self.lanes})
+        return to_document(_KIND, {"segments": segments, "lanes": self.lanes})
 
     @classmethod
     def from_json(cls, text: str, *, source: object) -> "Mark":
         """The reverse of `to_json`.
 
         Raises:
-            LakeError: `source`, which the text is from, holds no mark.
+            LakeError: `source`, which the text is from, is something else or was changed.
         """
-        try:
-            values = json.loads(text)
-            if values["format"] != 1:
-                raise LakeError(f"{source}: a mark of format {values['format']}; this reads 1")
-            segments = tuple(MarkedSegment(**segment) for segment in values["segments"])
-            lanes = {str(lane): int(first) for lane, first in values["lanes"].items()}
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise LakeError(f"{source}: not the mark of a Lake ({error})") from None
-        return cls(segments, lanes)
+        values = from_document(text, _KIND, source=source)
+        segments = tuple(MarkedSegment(**segment) for segment in values["segments"])
+        return cls(segments, values["lanes"])
 
     @property
     def n_transitions(self) -> int:

@@ -1,13 +1,12 @@
 """What every row of a Lake looks like; fixed when the Lake is created."""
 
-import json
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from game_rl.buffers.lake.document import from_document, to_document
 from game_rl.envs.packing import FramePacking
-from game_rl.errors import LakeError
 
-FORMAT = 1
+_KIND = "lake of format 1"
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class LakeSchema:
         return (self.frame_stack * channels, height, width)
 
     def to_json(self) -> str:
-        return json.dumps({"format": FORMAT, **asdict(self)}, sort_keys=True)
+        return to_document(_KIND, asdict(self))
 
     @classmethod
     def from_json(cls, text: str, *, source: object) -> "LakeSchema":
@@ -53,14 +52,8 @@ class LakeSchema:
         Raises:
             LakeError: `source`, which the text is from, is of another format or damaged.
         """
-        try:
-            values: dict[str, Any] = json.loads(text)
-            found = values.pop("format")
-            if found == FORMAT:
-                packing = values.pop("packing")
-                packing["shape"] = tuple(packing["shape"])
-                values["action_shape"] = tuple(values["action_shape"])
-                return cls(packing=FramePacking(**packing), **values)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise LakeError(f"{source}: not the description of a Lake ({error})") from None
-        raise LakeError(f"{source}: format {found}, but this version reads format {FORMAT}")
+        values = from_document(text, _KIND, source=source)
+        packing = values.pop("packing")
+        packing["shape"] = tuple(packing["shape"])
+        values["action_shape"] = tuple(values["action_shape"])
+        return cls(packing=FramePacking(**packing), **values)
