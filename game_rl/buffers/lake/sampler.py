@@ -82,6 +82,9 @@ class Weights:
         return factors
 
 
+UNIFORM = Weights()
+
+
 class Sampler:
     """Draws batches from one view; make a new one for a new view.
 
@@ -97,7 +100,7 @@ class Sampler:
         *,
         n_step: int = 1,
         gamma: float = 0.99,
-        weights: Weights = Weights(),
+        weights: Weights = UNIFORM,
         per_block: int = 1,
         cache_bytes: int = 64 << 20,
     ) -> None:
