@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from game_rl.cli.arguments import add_command
+from game_rl.cli.arguments import add_command, positive
+from game_rl.resources import format_bytes
 
 if TYPE_CHECKING:
     from game_rl.buffers.lake.statistics import LakeStatistics
@@ -26,6 +27,9 @@ def add_replay(commands: "Commands") -> None:
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_info(actions)
     _add_verify(actions)
+    _add_compact(actions)
+    _add_import(actions)
+    _add_export(actions)
 
 
 def _add_info(commands: "Commands") -> None:
@@ -52,6 +56,116 @@ def _add_verify(commands: "Commands") -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object, for scripts")
 
 
+def _add_compact(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "compact",
+        _compact,
+        summary="merge small segments of a Lake that nobody writes",
+        example="game-rl replay compact runs/duel_dqn/lake",
+    )
+    parser.add_argument("lake", type=Path, metavar="LAKE")
+
+
+def _add_import(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "import",
+        _import,
+        summary="make a Lake of a replay buffer that Stable-Baselines3 saved",
+        example="game-rl replay import replay_buffer.pkl --output my_lake",
+    )
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="what save_replay_buffer wrote; gzip and zstd too"
+    )
+    parser.add_argument("--output", type=Path, metavar="LAKE", required=True, help="a new folder")
+    parser.add_argument(
+        "--frame-stack",
+        type=positive,
+        metavar="N",
+        help="frames in an observation (default: found by comparing observations)",
+    )
+
+
+def _add_export(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "export",
+        _export,
+        summary="write a Lake's transitions for Stable-Baselines3",
+        example="game-rl replay export my_lake --format sb3 --output replay_buffer.pkl",
+    )
+    parser.add_argument("lake", type=Path, metavar="LAKE")
+    parser.add_argument("--format", choices=["sb3"], default="sb3", help="default: sb3")
+    parser.add_argument("--output", type=Path, metavar="FILE", required=True)
+    parser.add_argument(
+        "--actions",
+        type=positive,
+        metavar="N",
+        help="of a Discrete action space (default: the largest action there is, plus 1)",
+    )
+
+
+def _compact(arguments: argparse.Namespace) -> int:
+    from game_rl.buffers.lake.compaction import compact
+    from game_rl.buffers.lake.lake import Lake
+
+    before, after = compact(Lake.open(arguments.lake))
+    print(f"{before} segments are {after} now")
+    return 0
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from game_rl.runs.replay_files import import_sb3
+
+    with _Bar() as bar:
+        found = import_sb3(
+            arguments.file, arguments.output, frame_stack=arguments.frame_stack, progress=bar
+        )
+    print(
+        f"{found.n_transitions:,} transitions, stacks of {found.frame_stack} frames, "
+        f"{found.bits} bits a pixel\n"
+        f"{arguments.file}: {format_bytes(found.file_bytes)}; as SB3 holds them: "
+        f"{format_bytes(found.raw_bytes)}\n"
+        f"{arguments.output}: {format_bytes(found.lake_bytes)}, "
+        f"{found.raw_bytes / max(1, found.lake_bytes):,.0f} times less"
+    )
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from game_rl.buffers.lake.lake import Lake
+    from game_rl.runs.replay_files import export_sb3
+
+    with _Bar() as bar:
+        n = export_sb3(
+            Lake.open(arguments.lake),
+            arguments.output,
+            n_actions=arguments.actions,
+            progress=bar,
+        )
+    print(f"{arguments.output}: {n:,} transitions; load it with model.load_replay_buffer")
+    return 0
+
+
+class _Bar:
+    """A progress bar on stderr for one thing after another."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(console=Console(stderr=True), transient=True)
+        self._task = self._progress.add_task("", total=None)
+
+    def __enter__(self) -> "_Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        self._progress.update(self._task, description=what, completed=done, total=total or None)
+
+
 def _info(arguments: argparse.Namespace) -> int:
     from game_rl.buffers.lake.lake import Lake
     from game_rl.buffers.lake.statistics import statistics
@@ -66,7 +180,7 @@ def _info(arguments: argparse.Namespace) -> int:
 
 def _print_statistics(found: "LakeStatistics", console: Console) -> None:
     console.print(
-        f"[bold]{found.n_transitions:,} transitions[/], {_size(found.n_bytes)} on disk, "
+        f"[bold]{found.n_transitions:,} transitions[/], {format_bytes(found.n_bytes)} on disk, "
         f"{found.n_segments} segments, {found.n_shelved} kept for checkpoints alone, "
         f"{found.n_open} being written"
     )
@@ -97,12 +211,8 @@ def _print_statistics(found: "LakeStatistics", console: Console) -> None:
 def _verify(arguments: argparse.Namespace) -> int:
     from game_rl.buffers.lake.integrity import verify
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("verifying", total=None)
-        report = verify(
-            arguments.lake,
-            lambda done, total: progress.update(task, completed=done, total=total),
-        )
+    with _Bar() as bar:
+        report = verify(arguments.lake, lambda done, total: bar("verifying", done, total))
     if arguments.json:
         print(json.dumps({"is_whole": not report.damaged, **asdict(report)}, indent=2))
         return 1 if report.damaged else 0
@@ -112,13 +222,6 @@ def _verify(arguments: argparse.Namespace) -> int:
         print(f"damaged: {text}")
     print(
         f"{report.n_segments} segments with {report.n_transitions:,} transitions and "
-        f"{_size(report.n_bytes)} are whole; {len(report.damaged)} files are damaged"
+        f"{format_bytes(report.n_bytes)} are whole; {len(report.damaged)} files are damaged"
     )
     return 1 if report.damaged else 0
-
-
-def _size(n_bytes: int) -> str:
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if n_bytes >= size:
-            return f"{n_bytes / size:,.1f} {unit}"
-    return f"{n_bytes} bytes"

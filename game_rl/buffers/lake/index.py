@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from game_rl.buffers.lake import block as blocks
 from game_rl.buffers.lake.block import Block, Columns, DamagedBlockError
+from game_rl.buffers.lake.names import SegmentName
 from game_rl.buffers.lake.schema import LakeSchema
 from game_rl.buffers.lake.segment import SealedSegment, damaged
 from game_rl.errors import LakeError
@@ -162,7 +163,7 @@ class LakeView:
 
 
 def stream_of(segment: SealedSegment) -> str:
-    return segment.path.name.partition(".")[0]
+    return SegmentName.of(segment.path).stream
 
 
 class BlockCache:

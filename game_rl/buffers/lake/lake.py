@@ -6,13 +6,13 @@ checkpoint keeps a `Mark` of the Lake, a few kilobytes, and pins it.
 """
 
 import errno
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from game_rl.buffers.lake.index import LakeView
 from game_rl.buffers.lake.mark import Mark, MarkedSegment
+from game_rl.buffers.lake.names import check_stream, superseded
 from game_rl.buffers.lake.schema import LakeSchema
 from game_rl.buffers.lake.segment import (
     COPY,
@@ -26,8 +26,6 @@ from game_rl.buffers.lake.segment import (
 )
 from game_rl.errors import LakeError
 from game_rl.run_dir import sync_directory, write_atomic
-
-_STREAM = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,11 @@ class Lake:
 
     def _sealed(self) -> list[SealedSegment]:
         known = {}
-        for path in self.files(SEALED):
+        files = self.files(SEALED)
+        merged = superseded(files)
+        for path in files:
+            if path in merged:
+                continue
             try:
                 known[path.name] = self._known.get(path.name) or read_index(path)
             except FileNotFoundError:
@@ -247,12 +249,6 @@ class Lake:
             return  # another process was first
         if path.name not in self.pinned():
             shelved.unlink(missing_ok=True)
-
-
-def check_stream(stream: str) -> str:
-    if not _STREAM.fullmatch(stream):
-        raise LakeError(f"a stream is named with letters, digits, _ and -, not {stream!r}")
-    return stream
 
 
 def is_disk_full(error: OSError) -> bool:

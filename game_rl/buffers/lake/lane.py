@@ -49,6 +49,14 @@ class Lane:
         self.is_underway = True
         return cut
 
+    def break_off(self) -> Block | None:
+        """The episode will not go on, and did not end; returns the block that was begun."""
+        block = self.cut()
+        self.is_underway = False
+        self._restart()
+        self._first += 1  # a gap: what comes next does not follow from what was
+        return block
+
     def append(
         self,
         action: NDArray[np.generic],

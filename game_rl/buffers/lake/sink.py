@@ -1,13 +1,13 @@
 """Blocks of one stream into segments, and what happens when the disk is full."""
 
-import secrets
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from game_rl.buffers.lake.block import Block, encode
-from game_rl.buffers.lake.lake import Lake, check_stream, is_disk_full
+from game_rl.buffers.lake.lake import Lake, is_disk_full
+from game_rl.buffers.lake.names import SegmentName, check_stream
 from game_rl.buffers.lake.segment import SEALED, SegmentWriter, recovered
 from game_rl.errors import LakeError
 
@@ -51,7 +51,9 @@ class SegmentSink:
                 f"{lake.path}: a crash left data of the stream {stream} that cannot be saved: "
                 f"{error.strerror}; free some space and start again"
             )
-        self._index = 1 + max((_index(path) for path in lake.path.glob(f"{stream}.*")), default=-1)
+        self._index = 1 + max(
+            (SegmentName.of(path).last for path in lake.path.glob(f"{stream}.*")), default=-1
+        )
         self.is_paused = False
         self.n_dropped = 0
 
@@ -92,7 +94,7 @@ class SegmentSink:
 
     def _append(self, data: bytes) -> None:
         if self._segment is None:
-            name = f"{self._stream}.{self._index:08d}-{secrets.token_hex(3)}{SEALED}"
+            name = SegmentName(self._stream, self._index, self._index).new(SEALED)
             self._segment = SegmentWriter(self._lake.path / name, self._lake.schema)
             self._index += 1
         self._segment.append(data)
@@ -137,8 +139,3 @@ class SegmentSink:
         if error is None and self.is_paused:
             self._tell(f"the Lake at {self._lake.path} grows again")
         self.is_paused = error is not None
-
-
-def _index(path: Path) -> int:
-    number = path.name.split(".")[1].partition("-")[0]
-    return int(number) if number.isdecimal() else -1

@@ -95,6 +95,13 @@ class LakeWriter:
                 raise ValueError(f"the episode of env {env} has not ended")
             self._put(self._lanes[env].go_on(stack))
 
+    def break_off(self, envs: Sequence[int]) -> None:
+        """Episodes of these envs that will not go on and did not end: n steps stop there."""
+        self._check()
+        for env in envs:
+            if self._lanes[env].is_underway:
+                self._put(self._lanes[env].break_off())
+
     def append(
         self,
         *,

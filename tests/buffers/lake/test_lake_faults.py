@@ -21,7 +21,7 @@ from game_rl.buffers.lake.writer import LakeWriter
 from game_rl.errors import LakeError
 from tests.buffers.lake.plays import SCHEMA, Play, assert_view_holds
 
-OPERATIONS = ("open", "write", "fsync", "rename", "ftruncate")
+OPERATIONS = ("open", "write", "fsync", "rename", "ftruncate", "unlink")
 
 
 @dataclass
