@@ -11,6 +11,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from game_rl.cli.arguments import add_command, positive
+from game_rl.errors import UsageError
 from game_rl.resources import format_bytes
 
 if TYPE_CHECKING:
@@ -92,12 +93,14 @@ def _add_export(commands: "Commands") -> None:
         commands,
         "export",
         _export,
-        summary="write a Lake's transitions for Stable-Baselines3",
+        summary="write a Lake's transitions for Stable-Baselines3 or Minari",
         example="game-rl replay export my_lake --format sb3 --output replay_buffer.pkl",
     )
     parser.add_argument("lake", type=Path, metavar="LAKE")
-    parser.add_argument("--format", choices=["sb3"], default="sb3", help="default: sb3")
-    parser.add_argument("--output", type=Path, metavar="FILE", required=True)
+    parser.add_argument("--format", choices=["sb3", "minari"], default="sb3", help="default: sb3")
+    parser.add_argument(
+        "--output", type=Path, metavar="PATH", required=True, help="a file; a folder for minari"
+    )
     parser.add_argument(
         "--actions",
         type=positive,
@@ -135,16 +138,25 @@ def _import(arguments: argparse.Namespace) -> int:
 
 def _export(arguments: argparse.Namespace) -> int:
     from game_rl.buffers.lake.lake import Lake
-    from game_rl.runs.replay_files import export_sb3
+
+    lake, output, n_actions = Lake.open(arguments.lake), arguments.output, arguments.actions
+    if arguments.format == "minari":
+        try:
+            from game_rl.runs.minari_export import export_minari
+        except ImportError as error:
+            raise UsageError(
+                f"--format minari needs Minari ({error}); pip install 'minari[hdf5]'"
+            ) from None
+        with _Bar() as bar:
+            episodes, n = export_minari(lake, output, n_actions=n_actions, progress=bar)
+        print(f"{output}: {episodes:,} episodes, {n:,} timesteps; load it with")
+        print(f"minari.MinariDataset({str(output)!r})")
+        return 0
+    from game_rl.runs.replay_export import export_sb3
 
     with _Bar() as bar:
-        n = export_sb3(
-            Lake.open(arguments.lake),
-            arguments.output,
-            n_actions=arguments.actions,
-            progress=bar,
-        )
-    print(f"{arguments.output}: {n:,} transitions; load it with model.load_replay_buffer")
+        n = export_sb3(lake, output, n_actions=n_actions, progress=bar)
+    print(f"{output}: {n:,} transitions; load it with model.load_replay_buffer")
     return 0
 
 

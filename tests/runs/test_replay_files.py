@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import minari
 import numpy as np
 import pytest
 import torch
@@ -19,11 +20,14 @@ from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from stable_baselines3.common.save_util import load_from_pkl, save_to_pkl
 
 from game_rl.buffers.lake.lake import Lake
+from game_rl.buffers.lake.writer import LakeWriter
 from game_rl.cli.main import main
 from game_rl.errors import LakeError
-from game_rl.runs.replay_files import export_sb3, import_sb3
+from game_rl.runs.minari_export import export_minari
+from game_rl.runs.replay_export import export_sb3
+from game_rl.runs.replay_files import import_sb3
 from game_rl.runs.replay_pickle import read_pickle
-from tests.buffers.lake.plays import everything
+from tests.buffers.lake.plays import SCHEMA, Play, everything
 
 Key = tuple[bytes, bytes, bytes, float, bool, bool]
 
@@ -206,6 +210,33 @@ def test_what_is_exported_is_what_sb3_would_have_kept(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lake", "out.pkl", "r.pkl"]
 
 
+def test_a_minari_data_set_has_the_whole_episodes_and_every_pixel(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "lake", SCHEMA)
+    play = Play(SCHEMA, np.random.default_rng(0), 2, end_chance=0.2)
+    with LakeWriter(lake, "w", n_envs=2, segment_bytes=600) as writer:
+        play.steps(writer, 60)
+    episodes, timesteps = export_minari(lake, tmp_path / "set", n_actions=256)
+    expected = []
+    for rows in play.stored:
+        start = 0
+        for end, row in enumerate(rows):
+            if row.terminated or row.truncated:
+                expected.append(rows[start : end + 1])
+                start = end + 1
+    data = minari.MinariDataset(tmp_path / "set")
+    assert episodes == len(expected) == data.total_episodes > 10
+    assert timesteps == sum(map(len, expected)) == data.total_steps
+    assert data.action_space == spaces.Discrete(256)
+    for found, rows in zip(data.iterate_episodes(), expected, strict=True):
+        frames = [rows[0].stack[-1:], *(row.next_stack[-1:] for row in rows)]
+        np.testing.assert_array_equal(found.observations, frames)
+        np.testing.assert_array_equal(found.actions, [row.action for row in rows])
+        np.testing.assert_allclose(found.rewards, [row.reward for row in rows], rtol=1e-6)
+        assert found.terminations.tolist() == [row.terminated for row in rows]
+        last = rows[-1]
+        assert found.truncations.tolist()[-1] == (last.truncated and not last.terminated)
+
+
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     """Files of 31 and 123 MB are mapped, not read."""
     peaks = {}
@@ -356,6 +387,8 @@ def test_the_commands_from_import_to_export(
     assert main(["replay", "compact", "lake"]) == 0
     assert main(["replay", "export", "lake", "--output", "out.pkl"]) == 0
     assert len(of_buffer(load_from_pkl("out.pkl"))) == 80
+    assert main(["replay", "export", "lake", "--format", "minari", "--output", "set"]) == 0
+    assert "minari.MinariDataset('set')" in capsys.readouterr().out
     (segment, *_) = Path("lake").glob("*.segment")
     content = bytearray(segment.read_bytes())
     content[len(content) // 2] ^= 1
