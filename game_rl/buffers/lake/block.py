@@ -10,8 +10,9 @@ N timesteps of an episode take N + 1 rows, the true last observation included. A
 within an episode first repeats up to frame_stack - 1 frames (context), and one that ends within an
 episode ends with the frame that the next block begins with (tail). So a sample opens one block,
 a torn file loses whole blocks, and blocks can be copied from file to file as they are. On frames of
-`duel` the repetition takes 5 % more bytes. XOR with the previous frame was measured too: zstd finds
-what stands still by itself, and takes 4 to 15 % more bytes after it.
+`duel` the repetition takes 5 % more bytes. XOR of each frame with the one before it is measured as
+blocks come, and used where it pays: whole pictures of `duel` take 14 % less with it, half-size ones
+7 % more, since zstd finds what stands still by itself.
 """
 
 import zlib
@@ -35,7 +36,7 @@ HEAD = np.dtype(
         ("n_rows", "<u2"),
         ("n_transitions", "<u2"),
         ("agent", "<u2"),
-        ("reserved", "<u2"),
+        ("is_delta", "<u2"),  # frames are XORed with the one before,
         ("first_version", "<u4"),
         ("last_version", "<u4"),
         ("columns_bytes", "<u4"),
@@ -130,13 +131,44 @@ class Block:
         return np.where(blank, 0, sources), blank
 
 
-def encode(block: Block, schema: LakeSchema) -> bytes:
-    """Head, columns and frames."""
+class BlockEncoder:
+    """Makes bytes of blocks; finds out whether XOR pays for what it sees."""
+
+    _TRY_EVERY = 16  # blocks; in between, what was smaller last
+
+    def __init__(self, schema: LakeSchema) -> None:
+        self._compressor = zstandard.ZstdCompressor(level=schema.level)
+        self._n_blocks = 0
+        self._is_delta = False
+
+    def encode(self, block: Block) -> bytes:
+        """Head, columns and frames."""
+        return _encoded(block, self._compressor, *self._frames(block))
+
+    def _frames(self, block: Block) -> tuple[bytes, bool]:
+        is_trial = self._n_blocks % self._TRY_EVERY == 0
+        self._n_blocks += 1
+        choices = (False, True) if is_trial else (self._is_delta,)
+        found = [(self._compressor.compress(_coded(block, is_delta=d)), d) for d in choices]
+        best = min(found, key=lambda item: len(item[0]))
+        self._is_delta = best[1]
+        return best
+
+
+def _coded(block: Block, *, is_delta: bool) -> bytes:
+    if not is_delta:
+        return block.frames.tobytes()
+    changes = block.frames.copy()
+    changes[1:] ^= block.frames[:-1]
+    return changes.tobytes()
+
+
+def _encoded(
+    block: Block, compressor: zstandard.ZstdCompressor, large: bytes, is_delta: bool
+) -> bytes:
     columns = block.columns
-    compressor = zstandard.ZstdCompressor(level=schema.level)
     parts = (columns.flags, columns.actions, columns.rewards, columns.versions)
     small = compressor.compress(b"".join(part.tobytes() for part in parts))
-    large = compressor.compress(block.frames.tobytes())
     versions = columns.versions[columns.rows]
     head = np.zeros((), HEAD)
     head["magic"] = MAGIC
@@ -145,6 +177,7 @@ def encode(block: Block, schema: LakeSchema) -> bytes:
     head["first_version"], head["last_version"] = versions.min(), versions.max()
     head["columns_bytes"], head["columns_crc"] = len(small), zlib.crc32(small)
     head["frames_bytes"], head["frames_crc"] = len(large), zlib.crc32(large)
+    head["is_delta"] = is_delta
     head["head_crc"] = zlib.crc32(head.tobytes()[:-4])
     return head.tobytes() + small + large
 
@@ -182,7 +215,7 @@ def check_payload(head: np.void, data: bytes) -> None:
 
 
 def decode(data: bytes, schema: LakeSchema) -> Block:
-    """The reverse of `encode`.
+    """The reverse of `BlockEncoder.encode`.
 
     Raises:
         DamagedBlockError: a checksum is wrong.
@@ -197,8 +230,14 @@ def decode(data: bytes, schema: LakeSchema) -> Block:
         first=int(head["first"]),
         agent=int(head["agent"]),
         columns=decode_columns(head, data, schema),
-        frames=np.frombuffer(pixels, np.uint8).reshape(n_rows, frame_bytes),
+        frames=_frames(pixels, n_rows, is_delta=bool(head["is_delta"])),
     )
+
+
+def _frames(pixels: bytes, n_rows: int, *, is_delta: bool) -> NDArray[np.uint8]:
+    word = np.uint64 if len(pixels) // n_rows % 8 == 0 else np.uint8  # XOR of 8 bytes at once
+    rows = np.frombuffer(pixels, word).reshape(n_rows, -1)
+    return (np.bitwise_xor.accumulate(rows, axis=0) if is_delta else rows).view(np.uint8)
 
 
 def decode_columns(head: np.void, data: bytes, schema: LakeSchema) -> Columns:

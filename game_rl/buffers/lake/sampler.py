@@ -141,7 +141,6 @@ class Sampler:
         block = self._cache[number]
         columns = block.columns
         rows = columns.rows[places]
-        batch.stacks[chosen] = stacks_at(block, rows, self._view.schema)
         batch.actions[chosen] = columns.actions[rows]
         batch.agents[chosen] = block.agent
         batch.versions[chosen] = columns.versions[rows]
@@ -152,11 +151,15 @@ class Sampler:
         batch.discounts[chosen] = np.where(
             trail.terminated[lasts], 0, self._gamma ** lengths.astype(np.float64)
         )
-        for later in np.unique(trail.numbers[lasts]).tolist():
+        is_here = trail.numbers[lasts] == number
+        next_rows = trail.rows[lasts] + 1
+        stacks = stacks_at(block, np.append(rows, next_rows[is_here]), self._view.schema)
+        batch.stacks[chosen] = stacks[: len(rows)]
+        batch.next_stacks[chosen[is_here]] = stacks[len(rows) :]
+        for later in np.unique(trail.numbers[lasts[~is_here]]).tolist():
             own = trail.numbers[lasts] == later
-            next_rows = trail.rows[lasts[own]] + 1
             batch.next_stacks[chosen[own]] = stacks_at(
-                self._cache[later], next_rows, self._view.schema
+                self._cache[later], next_rows[own], self._view.schema
             )
 
     def _trail(self, number: int) -> "_Trail":
@@ -206,7 +209,8 @@ class _Trail:
 def stacks_at(block: Block, rows: Indices, schema: LakeSchema) -> NDArray[np.uint8]:
     """uint8 [len(rows), frame_stack * C, H, W] that end at these rows."""
     sources, blank = block.stack_rows(rows, schema.frame_stack)
-    frames = schema.packing.unpack(block.frames[sources])
+    distinct, which = np.unique(sources, return_inverse=True)  # neighbours share most frames
+    frames = schema.packing.unpack(block.frames[distinct])[which.reshape(sources.shape)]
     frames[blank] = 0
     return frames.reshape(len(rows), *schema.observation_shape)
 

@@ -1,11 +1,12 @@
 """Blocks of one stream into segments, and what happens when the disk is full."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from game_rl.buffers.lake.block import Block, encode
+from game_rl.buffers.lake.block import Block, BlockEncoder
 from game_rl.buffers.lake.lake import Lake, is_disk_full
 from game_rl.buffers.lake.names import SegmentName, check_stream
 from game_rl.buffers.lake.segment import SEALED, SegmentWriter, recovered
@@ -43,6 +44,7 @@ class SegmentSink:
         self._segment_bytes = segment_bytes
         self._on_full = on_full
         self._tell = tell
+        self._encoder = BlockEncoder(lake.schema)
         self._segment: SegmentWriter | None = None
         self._unsealed: list[Path] = []
         error = self._until_space(lambda: lake.recover(stream))
@@ -59,7 +61,7 @@ class SegmentSink:
 
     def put(self, block: Block) -> None:
         """Append one block."""
-        data = encode(block, self._lake.schema)
+        data = self._encoder.encode(block)
         error = self._until_space(lambda: self._append(data))
         if error is not None:
             self.n_dropped += len(block.columns.rows)
@@ -90,7 +92,8 @@ class SegmentSink:
             return self.seal()
         finally:
             if self._segment is not None:
-                self._segment.discard()  # it is empty
+                with suppress(OSError):  # it is empty; the next start deletes it
+                    self._segment.discard()
 
     def _append(self, data: bytes) -> None:
         if self._segment is None:
