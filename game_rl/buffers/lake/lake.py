@@ -146,12 +146,14 @@ class Lake:
 
     def unpin(self, name: str) -> None:
         (self._pins / f"{name}.json").unlink(missing_ok=True)
+        self._forget_shelved()
 
     def keep_pins(self, names: Iterable[str]) -> None:
         """Unpin all but these: a run's start, after a crash between deleting and unpinning."""
         for pin in self._pins.glob("*.json"):
             if pin.stem not in set(names):
                 pin.unlink(missing_ok=True)
+        self._forget_shelved()
 
     def pinned(self) -> set[str]:
         """Names of the segments that a kept mark has."""
@@ -217,12 +219,9 @@ class Lake:
 
     def evict_oldest(self) -> bool:
         """Delete the oldest segment that no kept mark has; False if there is none."""
-        pinned = self.pinned()
-        shelved = [p for p in self.files(SHELVED) if p.with_suffix(SEALED).name not in pinned]
-        for path in shelved:
-            path.unlink(missing_ok=True)
-        if shelved:
+        if self._forget_shelved():
             return True
+        pinned = self.pinned()
         for segment in self._oldest_first()[:-1]:
             if segment.path.name not in pinned:
                 self._shelve(segment.path)
@@ -236,6 +235,14 @@ class Lake:
     def _oldest_first(self) -> list[SealedSegment]:
         """By the time at which they were sealed."""
         return sorted(self._sealed(), key=lambda s: (_sealed_at(s.path), s.path.name))
+
+    def _forget_shelved(self) -> bool:
+        """Delete what was kept for checkpoints that are gone; False if there is nothing."""
+        pinned = self.pinned()
+        shelved = [p for p in self.files(SHELVED) if p.with_suffix(SEALED).name not in pinned]
+        for path in shelved:
+            path.unlink(missing_ok=True)
+        return bool(shelved)
 
     def _shelve(self, path: Path) -> None:
         """Out of sight; deleted unless a mark has it.

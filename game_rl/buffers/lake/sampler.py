@@ -108,7 +108,9 @@ class Sampler:
         self._n_step = n_step
         self._gamma = gamma
         self._per_block = per_block
-        self._edges = np.cumsum(weights.of_blocks(view))
+        chances = weights.of_blocks(view)
+        self._edges = np.cumsum(chances)
+        self._last = int(np.flatnonzero(chances)[-1])
         self._cache = BlockCache(view, cache_bytes)
 
     def sample(self, rng: np.random.Generator, batch_size: int) -> Batch:
@@ -120,6 +122,7 @@ class Sampler:
         """
         n_draws = -(-batch_size // self._per_block)
         drawn = np.searchsorted(self._edges, rng.random(n_draws) * self._edges[-1], side="right")
+        drawn = np.minimum(drawn, self._last)  # rounding may lead past the last edge
         numbers = np.repeat(drawn, self._per_block)[:batch_size]
         return self.take(numbers, rng.integers(self._view.n_transitions[numbers]))
 

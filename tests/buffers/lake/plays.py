@@ -119,11 +119,15 @@ def everything(view: LakeView, **keywords: Any) -> tuple[Batch, list[tuple[str, 
 
 
 def expected(
-    rows: Sequence[Transition], at: int, *, n_step: int, gamma: float
+    rows: Sequence[Transition], known: set[int], at: int, *, n_step: int, gamma: float
 ) -> tuple[float, Bytes, float]:
-    """Reward, next stack and discount of n steps from a list, one step at a time."""
+    """Reward, next stack and discount of n steps from a list, one step at a time.
+
+    `known`: numbers of those rows that were not evicted; n steps end before one that was.
+    """
     total, discount = 0.0, 1.0
-    for row in rows[at : at + n_step]:
+    n_known = next(n for n in range(1, n_step + 1) if n == n_step or at + n not in known)
+    for row in rows[at : at + n_known]:
         total += discount * row.reward
         discount *= gamma
         if row.terminated or row.truncated:
@@ -149,10 +153,13 @@ def assert_view_holds(
         return set()
     batch, where = everything(view, n_step=n_step, gamma=gamma)
     assert len(set(where)) == len(where), "a transition is there twice"
+    known: dict[str, set[int]] = {}
+    for lane, at in where:
+        known.setdefault(lane, set()).add(at)
     for i, (lane, at) in enumerate(where):
         rows = lanes[lane][: ends[lane]] if ends else lanes[lane]
         row = rows[at]
-        reward, next_stack, discount = expected(rows, at, n_step=n_step, gamma=gamma)
+        reward, next_stack, discount = expected(rows, known[lane], at, n_step=n_step, gamma=gamma)
         np.testing.assert_array_equal(batch.stacks[i], row.stack)
         np.testing.assert_array_equal(batch.actions[i], row.action)
         np.testing.assert_array_equal(batch.next_stacks[i], next_stack)

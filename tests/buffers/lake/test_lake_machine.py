@@ -150,4 +150,4 @@ class LakeMachine(RuleBasedStateMachine):
 
 
 TestLakeMachine = LakeMachine.TestCase
-TestLakeMachine.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestLakeMachine.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
