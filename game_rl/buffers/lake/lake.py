@@ -27,6 +27,8 @@ from game_rl.buffers.lake.segment import (
 from game_rl.errors import LakeError
 from game_rl.run_dir import sync_directory, write_atomic
 
+_MOST_LISTINGS = 20
+
 
 @dataclass(frozen=True)
 class Capacity:
@@ -97,18 +99,26 @@ class Lake:
         return LakeView(self.schema, self._sealed())
 
     def _sealed(self) -> list[SealedSegment]:
+        """As listed; again if another process evicted some before they were read."""
+        for _ in range(_MOST_LISTINGS):
+            known, is_whole = self._listed()
+            if is_whole:
+                break
+        self._known = known
+        return list(known.values())
+
+    def _listed(self) -> tuple[dict[str, SealedSegment], bool]:
+        """The sealed segments, and whether all that were listed were still there."""
         known = {}
         files = self.files(SEALED)
         merged = superseded(files)
-        for path in files:
-            if path in merged:
-                continue
+        wanted = [path for path in files if path not in merged]
+        for path in wanted:
             try:
                 known[path.name] = self._known.get(path.name) or read_index(path)
             except FileNotFoundError:
-                continue  # evicted by another process since it was listed
-        self._known = known
-        return list(known.values())
+                continue
+        return known, len(known) == len(wanted)
 
     def _marked(self, marked: MarkedSegment) -> SealedSegment:
         path = self.path / marked.name
