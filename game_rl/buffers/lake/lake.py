@@ -6,6 +6,7 @@ checkpoint keeps a `Mark` of the Lake, a few kilobytes, and pins it.
 """
 
 import errno
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,7 +62,10 @@ class Lake:
         """
         description = path / "lake.json"
         if not description.exists():
-            write_atomic(description, schema.to_json())
+            own = path / f".lake-{secrets.token_hex(8)}.json"  # many writers may come first
+            write_atomic(own, schema.to_json())
+            own.replace(description)
+            sync_directory(path)
         lake = cls.open(path, capacity=capacity)
         if lake.schema != schema:
             raise LakeError(
