@@ -10,6 +10,7 @@
     │   └── LockUpError         1   the game has run into an opcode that no Game Boy has
     ├── WorkerError             1   an environment process raised, died or hung
     ├── CheckpointError         1   a checkpoint is missing, damaged or of another run
+    ├── LakeError               1   a Lake or a replay file is missing, damaged or of another shape
     └── TrainingError           1   training cannot go on (a non-finite loss, a full disk)
     Interrupted                 128 + number of the signal that stopped the run
 
@@ -56,6 +57,10 @@ class WorkerError(GameRLError):
 
 
 class CheckpointError(GameRLError):
+    pass
+
+
+class LakeError(GameRLError):
     pass
 
 

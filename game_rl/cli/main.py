@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from game_rl.cli import checkpoints, games, planning, playing, schemas, training, tuning
+from game_rl.cli import checkpoints, games, planning, playing, replay, schemas, training, tuning
 from game_rl.errors import GameRLError, Interrupted
 
 EXIT_CODES = """\
@@ -43,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(text: str) -> None:
-    print(text, file=sys.stderr)
+    # an argument that is no text is shown in escapes
+    print(text.encode(errors="backslashreplace").decode(), file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -66,5 +67,6 @@ def _parser() -> argparse.ArgumentParser:
     checkpoints.add_import(commands)
     games.add_check_game(commands)
     games.add_new_game(commands)
+    replay.add_replay(commands)
     schemas.add_schema(commands)
     return parser

@@ -69,7 +69,7 @@ def test_a_wrong_game_file_ends_with_2_and_a_message(
     ("arguments", "told"),
     [
         (["train"], "train needs --config FILE, or --resume RUN"),
-        (["train", "--resume", "runs", "--config", "a.yaml"], "leave --config and --set out"),
+        (["train", "--resume", "runs", "--config", "a.yaml"], "leave --config out"),
         (["train", "--resume", "no/such/run"], "no/such/run is not a run directory"),
         (["evaluate", "no/such/run"], "no/such/run is not a run directory"),
         (["record", "."], ". is not a run directory: it has no config.yaml"),

@@ -1,0 +1,239 @@
+"""`game-rl replay`: what a Lake holds, whether it is whole, and replay files of others."""
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from game_rl.cli.arguments import add_command, positive
+from game_rl.errors import UsageError
+from game_rl.resources import format_bytes
+
+if TYPE_CHECKING:
+    from game_rl.buffers.lake.statistics import LakeStatistics
+    from game_rl.cli.arguments import Commands
+
+
+def add_replay(commands: "Commands") -> None:
+    parser = commands.add_parser(
+        "replay",
+        help="look into a Lake of replay, verify, compact, import or export it",
+        description="Look into a Lake of replay, verify, compact, import or export it.",
+    )
+    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_info(actions)
+    _add_verify(actions)
+    _add_compact(actions)
+    _add_import(actions)
+    _add_export(actions)
+
+
+def _add_info(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "info",
+        _info,
+        summary="transitions, bytes, streams and episodes of a Lake",
+        example="game-rl replay info runs/duel_dqn/lake",
+    )
+    parser.add_argument("lake", type=Path, metavar="LAKE")
+    parser.add_argument("--json", action="store_true", help="one JSON object, for scripts")
+
+
+def _add_verify(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "verify",
+        _verify,
+        summary="compare every byte of a Lake with its checksums",
+        example="game-rl replay verify runs/duel_dqn/lake",
+    )
+    parser.add_argument("lake", type=Path, metavar="LAKE")
+    parser.add_argument("--json", action="store_true", help="one JSON object, for scripts")
+
+
+def _add_compact(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "compact",
+        _compact,
+        summary="merge small segments of a Lake that nobody writes",
+        example="game-rl replay compact runs/duel_dqn/lake",
+    )
+    parser.add_argument("lake", type=Path, metavar="LAKE")
+
+
+def _add_import(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "import",
+        _import,
+        summary="make a Lake of a replay buffer that Stable-Baselines3 saved",
+        example="game-rl replay import replay_buffer.pkl --output my_lake",
+    )
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="what save_replay_buffer wrote; gzip and zstd too"
+    )
+    parser.add_argument("--output", type=Path, metavar="LAKE", required=True, help="a new folder")
+    parser.add_argument(
+        "--frame-stack",
+        type=positive,
+        metavar="N",
+        help="frames in an observation (default: found by comparing observations)",
+    )
+
+
+def _add_export(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "export",
+        _export,
+        summary="write a Lake's transitions for Stable-Baselines3 or Minari",
+        example="game-rl replay export my_lake --format sb3 --output replay_buffer.pkl",
+    )
+    parser.add_argument("lake", type=Path, metavar="LAKE")
+    parser.add_argument("--format", choices=["sb3", "minari"], default="sb3", help="default: sb3")
+    parser.add_argument(
+        "--output", type=Path, metavar="PATH", required=True, help="a file; a folder for minari"
+    )
+    parser.add_argument(
+        "--actions",
+        type=positive,
+        metavar="N",
+        help="of a Discrete action space (default: the largest action there is, plus 1)",
+    )
+
+
+def _compact(arguments: argparse.Namespace) -> int:
+    from game_rl.buffers.lake.compaction import compact
+    from game_rl.buffers.lake.lake import Lake
+
+    before, after = compact(Lake.open(arguments.lake))
+    print(f"{before} segments are {after} now")
+    return 0
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from game_rl.runs.replay_files import import_sb3
+
+    with _Bar() as bar:
+        found = import_sb3(
+            arguments.file, arguments.output, frame_stack=arguments.frame_stack, progress=bar
+        )
+    print(
+        f"{found.n_transitions:,} transitions, stacks of {found.frame_stack} frames, "
+        f"{found.bits} bits a pixel\n"
+        f"{arguments.file}: {format_bytes(found.file_bytes)}; as SB3 holds them: "
+        f"{format_bytes(found.raw_bytes)}\n"
+        f"{arguments.output}: {format_bytes(found.lake_bytes)}, "
+        f"{found.raw_bytes / max(1, found.lake_bytes):,.0f} times less"
+    )
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from game_rl.buffers.lake.lake import Lake
+
+    lake, output, n_actions = Lake.open(arguments.lake), arguments.output, arguments.actions
+    if arguments.format == "minari":
+        try:
+            from game_rl.runs.minari_export import export_minari
+        except ImportError as error:
+            raise UsageError(
+                f"--format minari needs Minari ({error}); pip install 'minari[hdf5]'"
+            ) from None
+        with _Bar() as bar:
+            episodes, n = export_minari(lake, output, n_actions=n_actions, progress=bar)
+        print(f"{output}: {episodes:,} episodes, {n:,} timesteps; load it with")
+        print(f"minari.MinariDataset({str(output)!r})")
+        return 0
+    from game_rl.runs.replay_export import export_sb3
+
+    with _Bar() as bar:
+        n = export_sb3(lake, output, n_actions=n_actions, progress=bar)
+    print(f"{output}: {n:,} transitions; load it with model.load_replay_buffer")
+    return 0
+
+
+class _Bar:
+    """A progress bar on stderr for one thing after another."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(console=Console(stderr=True), transient=True)
+        self._task = self._progress.add_task("", total=None)
+
+    def __enter__(self) -> "_Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        self._progress.update(self._task, description=what, completed=done, total=total or None)
+
+
+def _info(arguments: argparse.Namespace) -> int:
+    from game_rl.buffers.lake.lake import Lake
+    from game_rl.buffers.lake.statistics import statistics
+
+    found = statistics(Lake.open(arguments.lake))
+    if arguments.json:
+        print(json.dumps(asdict(found), indent=2))
+    else:
+        _print_statistics(found, Console())
+    return 0
+
+
+def _print_statistics(found: "LakeStatistics", console: Console) -> None:
+    console.print(
+        f"[bold]{found.n_transitions:,} transitions[/], {format_bytes(found.n_bytes)} on disk, "
+        f"{found.n_segments} segments, {found.n_shelved} kept for checkpoints alone, "
+        f"{found.n_open} being written"
+    )
+    if found.ratio and found.bytes_per_transition:
+        console.print(
+            f"{found.bytes_per_transition:,.0f} bytes a transition; SB3's ReplayBuffer takes "
+            f"{found.raw_bytes_per_transition:,}, {found.ratio:,.0f} times as much"
+        )
+    if found.pins:
+        console.print(f"kept for: {', '.join(found.pins)}")
+    table = Table("stream", "agents", title="streams", title_justify="left")
+    for heading in ("envs", "transitions", "updates", "episodes", "mean return", "mean length"):
+        table.add_column(heading, justify="right")
+    for stream in found.streams:
+        table.add_row(
+            stream.stream,
+            ", ".join(str(agent) for agent in stream.agents),
+            str(stream.n_envs),
+            f"{stream.n_transitions:,}",
+            f"{stream.versions[0]:,} to {stream.versions[1]:,}",
+            f"{stream.n_episodes:,}",
+            "-" if stream.mean_return is None else f"{stream.mean_return:,.2f}",
+            "-" if stream.mean_length is None else f"{stream.mean_length:,.0f}",
+        )
+    console.print(table)
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from game_rl.buffers.lake.integrity import verify
+
+    with _Bar() as bar:
+        report = verify(arguments.lake, lambda done, total: bar("verifying", done, total))
+    if arguments.json:
+        print(json.dumps({"is_whole": not report.damaged, **asdict(report)}, indent=2))
+        return 1 if report.damaged else 0
+    for name, torn in report.open_files.items():
+        print(f"{name}: being written, or left by a crash; {torn:,} bytes of it are torn")
+    for text in report.damaged.values():
+        print(f"damaged: {text}")
+    print(
+        f"{report.n_segments} segments with {report.n_transitions:,} transitions and "
+        f"{format_bytes(report.n_bytes)} are whole; {len(report.damaged)} files are damaged"
+    )
+    return 1 if report.damaged else 0
