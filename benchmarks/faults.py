@@ -444,7 +444,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--kills", type=int, default=300, help="random SIGKILLs")
-    parser.add_argument("--points", type=int, default=40, help="operations of each kind, at most")
+    parser.add_argument("--points", type=int, default=150, help="failing operations, of each sort")
     parser.add_argument("--signals", type=int, default=30)
     parser.add_argument("--flips", type=int, default=10, help="of each file; the last is a cut")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
@@ -452,7 +452,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a few of each")
     arguments = parser.parse_args()
     if arguments.quick:
-        arguments.kills, arguments.points, arguments.signals, arguments.flips = 5, 1, 3, 1
+        arguments.kills, arguments.points, arguments.signals, arguments.flips = 5, 6, 3, 1
     with tempfile.TemporaryDirectory(prefix="game_rl_faults_") as folder:
         bench = Bench(Path(folder), arguments.jobs, arguments.seed)
         acts: dict[str, Callable[[], Tally]] = {
