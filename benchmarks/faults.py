@@ -309,16 +309,20 @@ def operation_counts(bench: Bench) -> dict[str, int]:
 def plans(
     counts: dict[str, int], faults: Sequence[str], most: int, rng: random.Random
 ) -> list[str]:
-    """Every operation of the first checkpoints, at most `most` of each kind, spread evenly."""
-    found = []
-    for operation, count in sorted(counts.items()):
-        numbers = list(range(1, count + 1))
-        if len(numbers) > most:
-            numbers = sorted(rng.sample(numbers, most))
-        for fault in faults:
-            if fault != "kill-half" or operation == "write":
-                found += [f"{operation}:{number}:{fault}" for number in numbers]
-    return found
+    """Each fault at each operation, or `most` of these: of every kind of operation as many."""
+    by_kind = {
+        operation: [
+            f"{operation}:{number}:{fault}"
+            for number in range(1, count + 1)
+            for fault in faults
+            if fault != "kill-half" or operation == "write"
+        ]
+        for operation, count in sorted(counts.items())
+    }
+    for found in by_kind.values():
+        rng.shuffle(found)
+    in_turns = itertools.chain.from_iterable(itertools.zip_longest(*by_kind.values()))
+    return [plan for plan in in_turns if plan is not None][:most]
 
 
 def failpoint_trials(bench: Bench, most: int) -> Tally:
