@@ -17,6 +17,7 @@ left no temporary file and no process behind, and showed nobody a traceback.
 """
 
 import argparse
+import itertools
 import json
 import os
 import random
