@@ -327,17 +327,41 @@ def plans(
 
 
 def failpoint_trials(bench: Bench, most: int) -> Tally:
-    tally = Tally()
     faults = ("kill-before", "kill-half", "kill-after")
+
+    def judge(_: Training, code: int, tally: Tally) -> None:
+        tally.note("killed" if code == -signal.SIGKILL else f"ended with {code}")
+
+    return _planned_trials(bench, faults, most, judge)
+
+
+def disk_trials(bench: Bench, most: int) -> Tally:
+    def judge(training: Training, code: int, tally: Tally) -> None:
+        is_told = any(line.startswith("error:") for line in training.lines)
+        tally.note("told and left with 1" if code == 1 and is_told else f"ended with {code}")
+        if code not in (0, 1) or (code == 1 and not is_told):
+            tally.problems.append(f"exit code {code}: {training.output[-600:]}")
+
+    return _planned_trials(bench, ("ENOSPC", "EIO"), most, judge)
+
+
+def _planned_trials(
+    bench: Bench,
+    faults: Sequence[str],
+    most: int,
+    judge: Callable[[Training, int, Tally], None],
+) -> Tally:
+    """A run for each plan: it meets the fault, is judged, and is resumed to its end."""
+    tally = Tally()
     todo = plans(operation_counts(bench), faults, most, bench.random)
 
     def one(number: int, cpu: int) -> None:
         plan = todo[number]
-        run_dir = bench.new_run(f"failpoint-{number}")
+        run_dir = bench.new_run(f"{faults[0]}-{number}")
         training = Training(run_dir, cpu, plan=plan)
         code = training.wait()
         tally.trials += 1
-        tally.note("killed" if code == -signal.SIGKILL else f"ended with {code}")
+        judge(training, code, tally)
         tally.problems += [f"{plan}: {p}" for p in bench.bad_ends(training)]
         tally.problems += [f"{plan}: {p}" for p in bench.wrong_bytes(run_dir)]
         tally.runs += 1
@@ -376,29 +400,6 @@ def signal_trials(bench: Bench, count: int) -> Tally:
         bench.finish(run_dir, cpu, tally, label)
 
     bench.map(one, count)
-    return tally
-
-
-def disk_trials(bench: Bench, most: int) -> Tally:
-    tally = Tally()
-    todo = plans(operation_counts(bench), ("ENOSPC", "EIO"), most, bench.random)
-
-    def one(number: int, cpu: int) -> None:
-        plan = todo[number]
-        run_dir = bench.new_run(f"disk-{number}")
-        training = Training(run_dir, cpu, plan=plan)
-        code = training.wait()
-        tally.trials += 1
-        told = [line for line in training.lines if line.startswith("error:")]
-        tally.note("told and left with 1" if code == 1 and told else f"ended with {code}")
-        if code not in (0, 1) or (code == 1 and not told):
-            tally.problems.append(f"{plan}: exit code {code}: {training.output[-600:]}")
-        tally.problems += [f"{plan}: {p}" for p in bench.bad_ends(training)]
-        tally.problems += [f"{plan}: {p}" for p in bench.wrong_bytes(run_dir)]
-        tally.runs += 1
-        bench.finish(run_dir, cpu, tally, plan)
-
-    bench.map(one, len(todo))
     return tally
 
 
