@@ -56,6 +56,7 @@ FINAL = 768
 COMPARED = ("policy.safetensors", "optimizer.safetensors", "arrays.safetensors")
 HANG_S = 180.0
 KILLS_A_RUN = 5
+_SHOWN_PROBLEMS = 10  # of each kind
 KINDS = ("kill", "failpoint", "signal", "disk", "rot")
 _BEGUN = re.compile(r"^\s*[\d,]+ / 768\b")
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
@@ -170,8 +171,11 @@ class Bench:
         """The undisturbed run, as a kill just after half of it would have left it."""
         run_dir = self.folder / name
         shutil.copytree(self.whole, run_dir)
+        half = FINAL // 2
+        best = Checkpoint(RunDir(run_dir).checkpoint(half)).state.best
+        assert best is not None
         for path in RunDir(run_dir).checkpoints_newest_first():
-            if not FINAL // 2 - 128 <= int(path.name) <= FINAL // 2:
+            if int(path.name) not in (best.timesteps, *range(half - 128, half + 1)):
                 shutil.rmtree(path)
         text = (run_dir / "config.yaml").read_text()
         (run_dir / "config.yaml").write_text(text.replace(str(self.whole), str(run_dir)))
@@ -485,7 +489,7 @@ def print_table(tallies: dict[str, Tally]) -> None:
             f"   {seconds:>19}   {notes}"
         )
     for kind, tally in tallies.items():
-        for problem in tally.problems:
+        for problem in tally.problems[:_SHOWN_PROBLEMS]:
             print(f"\nBAD {kind}: {problem}")
 
 

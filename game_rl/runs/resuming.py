@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from game_rl.checkpoints.checkpoint import CheckpointState
+from rich.console import Console
+from rich.markup import escape
+
+from game_rl.checkpoints.checkpoint import Best, Checkpoint, CheckpointState
 from game_rl.checkpoints.versions import computing, installed_versions, version_differences
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.games.definition import Game
+from game_rl.run_dir import RunDir
 
 _STREAM = "its random numbers are already being drawn; start a new run for another seed"
 _SEEN = "the agent has learned the game as it sees and plays it; start a new run for another way"
@@ -82,6 +86,23 @@ def check_same_game(game: Game, state: CheckpointState, path: Path) -> None:
             f"{path} was trained on a ROM with sha256 {state.rom_sha256}, but {game.rom.path} has "
             f"{game.rom.sha256}; put the ROM back that the run began with"
         )
+
+
+def usable_best(run_dir: RunDir, state: CheckpointState, console: Console) -> Best | None:
+    """The best evaluation so far; None, and told, if its checkpoint is lost."""
+    if state.best is None:
+        return None
+    try:
+        Checkpoint(run_dir.checkpoint(state.best.timesteps)).verify()
+    except CheckpointError as error:
+        console.print(
+            f"[yellow]warning:[/] the best policy so far, mean reward "
+            f"{state.best.mean_reward:.2f}, is lost:",
+            escape(str(error)),
+            "; the best one from here on is kept",
+        )
+        return None
+    return state.best
 
 
 def differences(state: CheckpointState, device: str) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ from game_rl.run_dir import RunDir, write_atomic
 from game_rl.runs.evaluation import evaluate_run
 from game_rl.runs.policy import TrainedRun, find_run, open_trained_run
 from game_rl.runs.recording import record_run
-from game_rl.runs.resuming import changes, check_same_game, differences
+from game_rl.runs.resuming import changes, check_same_game, differences, usable_best
 from game_rl.seeds import seed_for
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 
@@ -239,7 +239,8 @@ def _learn(
             console=console,
         )
         if checkpoint is not None:
-            _restore(model, callbacks, config, checkpoint)
+            _restore(model, checkpoint, config)
+            callbacks.checkpoints.best = usable_best(run_dir, checkpoint.state, console)
         missing = config.total_timesteps - model.num_timesteps
         if missing > 0:
             _learn_for(missing, model, callbacks, run_dir)
@@ -322,15 +323,12 @@ def _fixed_state(
     )
 
 
-def _restore(
-    model: BaseAlgorithm, callbacks: Callbacks, config: RunConfig, checkpoint: Checkpoint
-) -> None:
-    timesteps = checkpoint.state.num_timesteps
-    callbacks.checkpoints.best = checkpoint.state.best
+def _restore(model: BaseAlgorithm, checkpoint: Checkpoint, config: RunConfig) -> None:
     if not checkpoint.restore(model):
         assert model.env is not None
         # not the episodes of the run's beginning again
-        model.env.seed(seed_for(config.seed, f"training_env/{timesteps}"))
+        stream = f"training_env/{checkpoint.state.num_timesteps}"
+        model.env.seed(seed_for(config.seed, stream))
 
 
 def _record(best: TrainedRun) -> Path | None:

@@ -154,6 +154,22 @@ def test_a_damaged_newest_checkpoint_is_told_set_aside_and_done_again(
     assert_same_run(run_dir.root, whole)
 
 
+def test_a_lost_best_checkpoint_is_told_and_another_one_is_found(
+    broken: Callable[..., RunDir],
+) -> None:
+    run_dir = broken(160)
+    best = Checkpoint(run_dir.checkpoint(160)).state.best
+    assert best is not None
+    assert best.timesteps < 160
+    shutil.rmtree(run_dir.checkpoint(best.timesteps))
+    output = console()
+    resume(run_dir.root, force=False, console=output)
+    assert "the best policy so far, mean reward" in told(output)
+    found = Checkpoint(run_dir.checkpoint(192)).state.best
+    assert found is not None
+    assert found.timesteps == 192  # the only evaluation since
+
+
 def test_without_a_usable_checkpoint_nothing_is_touched(broken: Callable[..., RunDir]) -> None:
     run_dir = broken(32)
     (run_dir.checkpoint(32) / "state.json").write_text("{}")
