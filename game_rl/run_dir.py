@@ -87,10 +87,9 @@ class RunDir:
 
     def remove_leftovers(self) -> None:
         """Delete what a killed process had begun to write or to delete; only under the lock."""
-        for folder in (self.root, self.checkpoints):
-            for path in folder.glob(".*"):
-                if path.name.endswith((_TEMPORARY, _TRASH)):
-                    _remove(path)
+        for path in list(self.root.rglob(".*")):
+            if path.name.endswith((_TEMPORARY, _TRASH)) and path.exists():
+                _remove(path)
 
     def size_bytes(self) -> int:
         """Sum of the sizes of all files of the run."""

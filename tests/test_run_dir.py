@@ -74,9 +74,16 @@ def test_leftovers_of_a_killed_process_are_removed_and_nothing_else(tmp_path: Pa
     (run_dir.checkpoints / ".000000000016.tmp" / "a").write_text("")
     (run_dir.checkpoints / ".000000000004.trash").mkdir()
     (tmp_path / ".config.yaml.tmp").write_text("")
+    run_dir.videos.mkdir()
+    (run_dir.videos / ".best.gif.tmp").write_text("")
     (tmp_path / ".mine").write_text("")
     run_dir.remove_leftovers()
-    assert sorted(p.name for p in tmp_path.rglob("*")) == [".mine", "000000000008", "checkpoints"]
+    assert sorted(p.name for p in tmp_path.rglob("*")) == [
+        ".mine",
+        "000000000008",
+        "checkpoints",
+        "videos",
+    ]
 
 
 def test_a_lock_is_for_one_and_ends_with_its_process(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def record_run(run: TrainedRun, *, episodes: int, output: Path) -> Path:
         raise UsageError(f"{output} must end in .gif or .mp4")
     output.parent.mkdir(parents=True, exist_ok=True)
     frames = picture_frames(run.config.env.frame_skip)
-    temporary = output.with_name(f".{output.stem}.tmp{output.suffix}")
+    temporary = output.with_name(f".{output.name}.tmp")
     try:
         watched = WatchedEmulator(make_emulator(run.game), picture_frames=frames)
         with closing(make_env(run.config.env, run.game, watched)) as env:
@@ -100,6 +100,7 @@ def _write_gif(pictures: Iterator[Picture], seconds: float, path: Path) -> None:
     frames = _paletted(list(pictures))
     frames[0].save(
         path,
+        format="GIF",
         save_all=True,
         append_images=frames[1:],
         duration=units * 10,
@@ -138,7 +139,7 @@ def _enlarged(picture: Picture) -> Picture:
 
 
 def _write_mp4(pictures: Iterator[Picture], seconds: float, path: Path) -> None:
-    with av.open(str(path), "w") as container:
+    with av.open(str(path), "w", format="mp4") as container:
         rate = Fraction(1 / seconds).limit_denominator(1000)
         stream = container.add_stream("libx264", rate=rate, options={"crf": "18"})
         stream.pix_fmt = "yuv420p"
