@@ -25,6 +25,7 @@ def test_checkpoints_are_ordered_by_timestep_not_by_name(tmp_path: Path) -> None
 def test_a_run_exists_once_its_config_does(tmp_path: Path) -> None:
     run_dir = RunDir(tmp_path / "run")
     assert not run_dir.exists()
+    run_dir.root.mkdir()
     write_atomic(run_dir.config, "seed: 0\n")
     assert run_dir.exists()
     assert run_dir.size_bytes() == len("seed: 0\n")
