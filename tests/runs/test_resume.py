@@ -3,10 +3,12 @@
 import csv
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -121,6 +123,20 @@ def test_a_run_resumed_from_any_checkpoint_is_the_same_run(
     broken: Callable[..., RunDir], whole: Path, timesteps: int
 ) -> None:
     run_dir = broken(timesteps)
+    resume(run_dir.root, force=False, console=console())
+    assert_same_run(run_dir.root, whole)
+
+
+def test_a_clock_that_jumps_changes_nothing(
+    broken: Callable[..., RunDir], whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(0)
+    real, real_ns = time.time, time.time_ns
+    monkeypatch.setattr(time, "time", lambda: real() + rng.choice([-86_400, 0, 86_400]))
+    monkeypatch.setattr(
+        time, "time_ns", lambda: real_ns() + rng.choice([-1, 0, 1]) * 86_400 * 10**9
+    )
+    run_dir = broken(96)
     resume(run_dir.root, force=False, console=console())
     assert_same_run(run_dir.root, whole)
 
