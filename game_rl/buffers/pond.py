@@ -12,6 +12,7 @@ from game_rl.buffers.layout import pond_layout
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import CheckpointError
 
+_PART_BYTES = 128 << 10  # packed
 _GOES_ON, _TERMINATED, _TRUNCATED, _LAST_FRAME = range(4)
 
 _Numbers = NDArray[np.int64]
@@ -24,7 +25,8 @@ class PondBatch(NamedTuple):
         observations: uint8 [batch, frame_stack * C, H, W].
         actions: int64 [batch, 1].
         rewards: float32 [batch, 1], the discounted sum over up to n_step timesteps.
-        next_observations: as `observations`, after the last of those timesteps.
+        next_observations: as `observations`, after the last of those timesteps. The two may share
+            memory: make a copy before writing to one.
         terminated: float32 [batch, 1], 1 where the game was over then.
         discounts: float32 [batch, 1], gamma to the number of those timesteps.
     """
@@ -160,26 +162,33 @@ class Pond:
         n-step returns end with their episode, and with the stream; formulas as SB3's
         NStepReplayBuffer, in float32.
         """
-        steps = np.arange(n_step)
-        walked = numbers[:, None] + steps
+        rewards, steps, terminated = self._returns(envs, numbers, n_step=n_step, gamma=gamma)
+        stacks, next_stacks = self._both_stacks(envs, numbers, steps, device)
+        return PondBatch(
+            stacks,
+            _column(self._at("actions", envs, numbers).astype(np.int64), device),
+            _column(rewards, device),
+            next_stacks,
+            _column(terminated.astype(np.float32), device),
+            _column(gamma ** steps.astype(np.float32), device),
+        )
+
+    def _returns(
+        self, envs: _Numbers, numbers: _Numbers, *, n_step: int, gamma: float
+    ) -> tuple[NDArray[np.float32], _Numbers, NDArray[np.bool_]]:
+        """Discounted sums, of how many timesteps, and whether the game was over then."""
+        if n_step == 1:  # the sums below, in a quarter of the time
+            terminated = self._at("endings", envs, numbers) == _TERMINATED
+            return self._at("rewards", envs, numbers), np.ones_like(numbers), terminated
+        walked = numbers[:, None] + np.arange(n_step)
         endings = self._at("endings", envs[:, None], walked)
         stops = (endings != _GOES_ON) | (walked >= self._heads[envs][:, None] - 1)
         last = np.where(stops.any(axis=1), stops.argmax(axis=1), n_step - 1)
-        counts = steps <= last[:, None]
+        counts = np.arange(n_step) <= last[:, None]
         discounts = gamma ** np.arange(n_step, dtype=np.float32)
         rewards = self._at("rewards", envs[:, None], walked) * discounts * counts
         terminated = endings[np.arange(len(last)), last] == _TERMINATED
-        stacks = self._stacks(
-            np.concatenate((envs, envs)), np.concatenate((numbers, numbers + last + 1)), device
-        )
-        return PondBatch(
-            stacks[: len(envs)],
-            _column(self._at("actions", envs, numbers).astype(np.int64), device),
-            _column(rewards.sum(axis=1), device),
-            stacks[len(envs) :],
-            _column(terminated.astype(np.float32), device),
-            _column(gamma ** counts.sum(axis=1).astype(np.float32), device),
-        )
+        return rewards.sum(axis=1), last + 1, terminated
 
     def held(self) -> tuple[_Numbers, _Numbers]:
         """(envs, numbers) of all timesteps that can be drawn; for tests and for counting."""
@@ -256,20 +265,53 @@ class Pond:
         """Of each stream, the first frame of its part of the capacity."""
         return np.maximum(self._heads - self._per_env, 0)
 
-    def _stacks(self, envs: _Numbers, newest: _Numbers, device: torch.device | str) -> torch.Tensor:
-        """uint8 [batch, frame_stack * C, H, W]; zeros before an episode's first frame."""
-        back = np.arange(self._frame_stack - 1, -1, -1)  # the oldest first
+    def _both_stacks(
+        self, envs: _Numbers, numbers: _Numbers, steps: _Numbers, device: torch.device | str
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Those at `numbers`, and so many timesteps later."""
+        k, channels = self._frame_stack, self._packing.shape[0]
+        if steps.max() == 1:  # all frames but one are the same
+            frames = self._unpacked(envs, numbers, k + 1, device)
+            return frames[:, : k * channels], frames[:, channels:]
+        both = np.concatenate((numbers, numbers + steps))
+        stacks = self._unpacked(np.concatenate((envs, envs)), both, k, device)
+        return stacks[: len(envs)], stacks[len(envs) :]
+
+    def _unpacked(
+        self, envs: _Numbers, newest: _Numbers, n_frames: int, device: torch.device | str
+    ) -> torch.Tensor:
+        """uint8 [batch, n_frames * C, H, W]: stacks and what comes after, as far as n_frames go.
+
+        Zeros before an episode's first frame.
+        """
+        back = self._frame_stack - 1 - np.arange(n_frames)  # the oldest first
         slots = (newest[:, None] - back) % self._n_slots
-        rows = torch.from_numpy((slots * len(self._envs) + envs[:, None]).ravel())
-        frames = self._frames.view(-1, self._packing.nbytes)
-        packed = frames.index_select(0, rows.to(self._device)).to(device)
-        missing = back > self._at("ages", envs, newest)[:, None]
-        packed[torch.from_numpy(missing.ravel()).to(device)] = 0
+        rows = (slots * len(self._envs) + envs[:, None]).ravel()
+        missing = np.flatnonzero(back > self._at("ages", envs, newest)[:, None])
         channels, height, width = self._packing.shape
-        shape = (len(envs), self._frame_stack * channels, height, width)
-        stacks = torch.empty(shape, dtype=torch.uint8, device=device)
-        self._packing.unpack_into(packed, stacks.view(len(packed), -1))
-        return stacks
+        shape = (len(envs), n_frames * channels, height, width)
+        pixels = torch.empty(shape, dtype=torch.uint8, device=device)
+        flat = pixels.view(len(rows), -1)
+        if self._device.type == "cpu" and pixels.device.type == "cpu":
+            self._unpack_in_parts(rows, flat.numpy())
+            flat.numpy()[missing] = 0
+        else:
+            frames = self._frames.view(-1, self._packing.nbytes)
+            packed = frames.index_select(0, torch.from_numpy(rows).to(self._device)).to(device)
+            self._packing.unpack_into(packed, flat)
+            flat[torch.from_numpy(missing).to(device)] = 0
+        return pixels
+
+    def _unpack_in_parts(self, rows: _Numbers, pixels: NDArray[np.uint8]) -> None:
+        """As many frames at once as fit the cache."""
+        frames = self._frames.numpy().reshape(-1, self._packing.nbytes)
+        n = max(1, _PART_BYTES // self._packing.nbytes)
+        packed = np.empty((min(n, len(rows)), self._packing.nbytes), np.uint8)
+        for start in range(0, len(rows), n):
+            part = rows[start : start + n]
+            # rows are in range; any other mode makes a copy first
+            frames.take(part, axis=0, out=packed[: len(part)], mode="clip")
+            self._packing.unpack_into(packed[: len(part)], pixels[start : start + n])
 
     def _open(self, envs: _Numbers, stacks: NDArray[np.uint8]) -> None:
         """Begin to write episodes of `envs`, most often at their beginning."""
@@ -303,7 +345,8 @@ class Pond:
         return observations.reshape(len(self._envs), self._frame_stack, *self._packing.shape)
 
     def _at(self, name: str, envs: Any, numbers: Any) -> NDArray[Any]:  # noqa: ANN401
-        return self._small[name][numbers % self._n_slots, envs]  # type: ignore[no-any-return]
+        rows = numbers % self._n_slots * len(self._envs) + envs
+        return self._small[name].ravel().take(rows)  # type: ignore[no-any-return]
 
     def _put(self, name: str, envs: _Numbers, values: Any) -> None:  # noqa: ANN401
         self._small[name][self._heads[envs] % self._n_slots, envs] = values

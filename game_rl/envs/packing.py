@@ -62,13 +62,19 @@ class FramePacking:
         return frames
 
     def unpack_into(self, packed: Any, pixels: Any) -> None:  # noqa: ANN401 - no torch here
-        """Unpack [..., nbytes] into [..., C * H * W], both uint8, of NumPy or both of torch."""
+        """Unpack [..., nbytes] that `pack` made into [..., C * H * W].
+
+        Both are uint8, of NumPy or both of torch; NumPy is faster on the CPU.
+        """
         first = pixels[..., : self._n_pixels]
-        mask = (1 << self.bits) - 1
-        for shift, part in self._parts():
-            codes = packed[..., : part.stop - part.start]
-            first[..., part] = (codes >> shift) & mask if self.bits < 8 else codes
-        self._levels(first)
+        if isinstance(packed, np.ndarray) and self.bits < 8:
+            self._unpack_array_into(packed, first)
+        else:
+            mask = (1 << self.bits) - 1
+            for shift, part in self._parts():
+                codes = packed[..., : part.stop - part.start]
+                first[..., part] = (codes >> shift) & mask if self.bits < 8 else codes
+            self._levels(first)
         for channel in range(1, math.prod(self.shape) // self._n_pixels):
             pixels[..., channel * self._n_pixels : (channel + 1) * self._n_pixels] = first
 
@@ -99,6 +105,32 @@ class FramePacking:
             quarters >>= 2
             codes *= 21
             codes += quarters
+
+    def _unpack_array_into(self, packed: Bytes, pixels: Bytes) -> None:
+        """Arrays in half the time: in place, and two bytes at once wherever they are even.
+
+        The codes of frames are small enough that no byte overflows into its neighbour.
+        """
+        ones = 1
+        if self._n_pixels % 16 == 0 and packed.strides[-1] == pixels.strides[-1] == 1:
+            packed, pixels, ones = packed.view(np.uint16), pixels.view(np.uint16), 0x0101
+        n = packed.shape[-1]
+        for i in range(8 // self.bits):
+            part = pixels[..., i * n : (i + 1) * n]
+            codes, shift = packed[..., : part.shape[-1]], 8 - self.bits * (i + 1)
+            if shift:
+                np.right_shift(codes, shift, out=part)
+            else:
+                part[...] = codes
+        pixels &= ((1 << self.bits) - 1) * ones
+        if self.bits == 2:
+            pixels *= 85
+        elif self.bits == 4:
+            quarters = pixels + self.rounding * ones
+            quarters >>= 2
+            quarters &= 3 * ones
+            pixels *= 21
+            pixels += quarters
 
     def _check_lossless(self, packed: Bytes, frames: Bytes) -> None:
         wrong = self.unpack(packed) != frames
