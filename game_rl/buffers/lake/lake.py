@@ -62,6 +62,7 @@ class Lake:
         """
         description = path / "lake.json"
         if not description.exists():
+            path.mkdir(parents=True, exist_ok=True)
             own = path / f".lake-{secrets.token_hex(8)}.json"  # many writers may come first
             write_atomic(own, schema.to_json())
             own.replace(description)
@@ -151,6 +152,7 @@ class Lake:
 
     def pin(self, name: str) -> Mark:
         """Mark the Lake, and keep what the mark names until `unpin(name)`."""
+        self._pins.mkdir(exist_ok=True)
         while True:
             mark = self.mark()
             write_atomic(self._pins / f"{name}.json", mark.to_json())
