@@ -1,0 +1,128 @@
+"""A play that is known without being stored: timestep i of an env is a function of (seed, env, i).
+
+So what a killed process wrote can be compared bit for bit by a process that only knows the seed.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.buffers.lake.index import LakeView
+from game_rl.buffers.lake.sampler import Sampler
+from game_rl.buffers.lake.schema import LakeSchema
+from game_rl.buffers.lake.writer import LakeWriter
+from game_rl.envs.packing import FramePacking
+
+SCHEMA = LakeSchema(FramePacking((1, 36, 40), bits=2), block_frames=32)
+_GOES_ON, _TERMINATED, _TRUNCATED = range(3)
+_EPISODE = 12  # timesteps in the mean
+_PICTURES = 64
+
+Bytes = NDArray[np.uint8]
+Starts = Collection[int]
+
+
+@dataclass(frozen=True)
+class KnownPlay:
+    seed: int
+
+    @cached_property
+    def _pictures(self) -> Bytes:
+        shape = (_PICTURES, SCHEMA.packing.nbytes)
+        return np.random.default_rng(self.seed).integers(0, 256, shape).astype(np.uint8)
+
+    def number(self, *of: int) -> int:
+        """Any number for what is asked; the same every time."""
+        return crc32(np.array([self.seed, *of], np.int64).tobytes())
+
+    def frame(self, env: int, i: int, *, is_last: bool = False) -> Bytes:
+        """Seen before timestep i, or after it where it was the last of its episode.
+
+        No two are alike: env and i are written into the picture.
+        """
+        packed = self._pictures[self.number(env, i, is_last, 0) % _PICTURES].copy()
+        name = np.array([env * 2 + is_last, i], np.uint32).view(np.uint8)
+        packed[: len(name)] = name
+        return SCHEMA.packing.unpack(packed)
+
+    def action(self, env: int, i: int) -> int:
+        return self.number(env, i, 1) % 256
+
+    def reward(self, env: int, i: int) -> float:
+        return float(np.float32(self.number(env, i, 2) / 7))
+
+    def ending(self, env: int, i: int) -> int:
+        chance = self.number(env, i, 3) % (2 * _EPISODE)
+        return chance if chance in (_TERMINATED, _TRUNCATED) else _GOES_ON
+
+    def next_frame(self, env: int, i: int) -> Bytes:
+        if self.ending(env, i):
+            return self.frame(env, i, is_last=True)
+        return self.frame(env, i + 1)
+
+    def stack(self, env: int, i: int, starts: Starts) -> Bytes:
+        """Before timestep i, if episodes began at `starts` too: zeros before the first frame."""
+        frames = [self.frame(env, i)]
+        while len(frames) < SCHEMA.frame_stack and self._goes_on_to(env, i, starts):
+            i -= 1
+            frames.insert(0, self.frame(env, i))
+        blank = np.zeros_like(frames[0])
+        return np.concatenate([blank] * (SCHEMA.frame_stack - len(frames)) + frames)
+
+    def _goes_on_to(self, env: int, i: int, starts: Starts) -> bool:
+        return i > 0 and i not in starts and not self.ending(env, i - 1)
+
+    def write(self, writer: LakeWriter, at: NDArray[np.int64]) -> None:
+        """Timestep at[env] of each env, which goes up by one; `begin` those of `at` first."""
+        envs = range(len(at))
+        numbers = at.tolist()
+        endings = np.array([self.ending(env, i) for env, i in zip(envs, numbers, strict=True)])
+        pairs = list(zip(envs, numbers, strict=True))
+        writer.append(
+            actions=np.array([self.action(*pair) for pair in pairs], np.uint8),
+            rewards=np.array([self.reward(*pair) for pair in pairs], np.float32),
+            terminated=endings == _TERMINATED,
+            truncated=endings == _TRUNCATED,
+            next_frames=np.stack([self.next_frame(*pair) for pair in pairs]),
+        )
+        at += 1
+        self.begin(writer, at, np.flatnonzero(endings).tolist())
+
+    def begin(self, writer: LakeWriter, at: NDArray[np.int64], envs: list[int]) -> None:
+        if envs:
+            writer.begin(np.stack([self.frame(env, int(at[env])) for env in envs]), envs)
+
+    def wrong(self, view: LakeView, starts: dict[int, Starts]) -> tuple[int, int]:
+        """How many transitions a view serves, and how many of them are not what was played.
+
+        Args:
+            starts: of each env, where episodes began because a process was killed.
+
+        Raises:
+            LakeError: something is damaged; nothing of it was served.
+        """
+        numbers = np.repeat(np.arange(len(view.heads)), view.n_transitions)
+        wrong = 0
+        for number in np.unique(numbers).tolist():
+            places = np.arange(view.n_transitions[number])
+            batch = Sampler(view).take(np.full(len(places), number), places)
+            env, first = int(view.heads["env"][number]), int(view.heads["first"][number])
+            for place in places.tolist():
+                i = first + place
+                stack = self.stack(env, i, starts.get(env, ()))
+                is_right = (
+                    np.array_equal(batch.stacks[place], stack)
+                    and np.array_equal(
+                        batch.next_stacks[place],
+                        np.concatenate([stack[1:], self.next_frame(env, i)]),
+                    )
+                    and batch.actions[place] == self.action(env, i)
+                    and batch.rewards[place] == np.float32(self.reward(env, i))
+                    and (batch.discounts[place] == 0) == (self.ending(env, i) == _TERMINATED)
+                )
+                wrong += not is_right
+        return len(numbers), wrong
