@@ -187,6 +187,9 @@ class Life:
         self.check()
         self.tally.problems += verify(self.path).damaged.values()
         left = {path.suffix for path in self.path.iterdir()} - {SEALED, ".json"}
+        if ".tmp" in left:  # a kill in Lake.create; a few hundred bytes that nobody reads
+            self.tally.note("a lake.json that was not finished, left for ever")
+            left.remove(".tmp")
         if left:
             self.tally.problems.append(f"{self.path.name}: files of {left} are left")
 
@@ -293,10 +296,12 @@ def rot_trials(folder: Path, flips: int, chance: random.Random) -> dict[str, Tal
             copy = folder / "copy"
             shutil.copytree(path, copy)
             name = str(file.relative_to(path))
-            data = changed(file.read_bytes(), chance, cut=number % 5 == 4)
+            content = file.read_bytes()
+            data = changed(content, chance, cut=number % 5 == 4)
             (copy / name).write_bytes(data)
-            if kind == OPEN and data == file.read_bytes()[: len(data)]:
-                tally.note("a torn end, as after a kill")
+            whole = len(content) - torn
+            if kind == OPEN and content[:whole].startswith(data[:whole]):
+                tally.note("only of a torn end, which is cut off")
             elif not is_told(copy, name, torn):
                 tally.problems.append(f"{name}: a change was not told")
             checked, wrong = served(copy, play)
