@@ -49,6 +49,11 @@ class RunDir:
         return self.root / "checkpoints"
 
     @property
+    def lake(self) -> Path:
+        """Replay on disk, unless the config names another folder."""
+        return self.root / "lake"
+
+    @property
     def damaged(self) -> Path:
         """Checkpoints that a resumed run set aside because they did not verify."""
         return self.root / "damaged"

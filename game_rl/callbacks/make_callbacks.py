@@ -7,6 +7,7 @@ from rich.markup import escape
 from stable_baselines3.common.callbacks import CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.buffers.lake_feed import LakeFeed
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.evaluation import EvaluationCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
@@ -46,9 +47,10 @@ def make_callbacks(
     fixed: CheckpointState,
     sampler: PssSampler,
     console: Console,
+    feed: LakeFeed | None,
 ) -> Callbacks:
     def warn(text: str) -> None:
-        console.print("[yellow]warning:[/]", escape(text))
+        warn_on(console, text)
 
     stop = StopCallback(deadline_s=config.checkpoints.deadline_s, notify=console.print)
     store = CheckpointStore(
@@ -56,6 +58,7 @@ def make_callbacks(
         keep_last=config.checkpoints.keep_last,
         keep_every_timesteps=config.checkpoints.keep_every_timesteps,
         with_replay=config.checkpoints.save_replay_buffer,
+        feed=feed,
     )
     checkpoints = CheckpointCallback(
         store, stop, every_timesteps=config.checkpoints.every_timesteps, fixed=fixed
@@ -97,6 +100,11 @@ def make_callbacks(
         stop=stop,
         progress=progress,
     )
+
+
+def warn_on(console: Console, text: str) -> None:
+    """What a user should know, whatever characters are in it."""
+    console.print("[yellow]warning:[/]", escape(text))
 
 
 def _rhythm(config: RunConfig) -> tuple[int, ...]:
