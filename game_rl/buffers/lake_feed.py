@@ -26,6 +26,7 @@ class LakeFeed:
 
     Attributes:
         version: of the policy that acts, counted in updates.
+        is_held: `hold` was called.
 
     Raises:
         LakeError: the Lake cannot be written to now.
@@ -49,7 +50,7 @@ class LakeFeed:
         self._segment_transitions = segment_transitions
         self._tell = tell
         self._is_underway = np.zeros(n_envs, np.bool_)
-        self._is_held = False
+        self.is_held = False
         try:
             self._writer: LakeWriter | None = self._new_writer()
         except OSError as error:
@@ -73,7 +74,7 @@ class LakeFeed:
         Raises:
             ValueError: a frame has a pixel that the Lake's packing cannot hold.
         """
-        if self._writer is None or self._is_held:
+        if self._writer is None or self.is_held:
             return
         try:
             self._begin(self._writer, np.flatnonzero(~self._is_underway), observations)
@@ -95,7 +96,7 @@ class LakeFeed:
     @property
     def next_transitions(self) -> list[int]:
         """Of each env, the number that comes next; empty if the newest were lost."""
-        return [] if self._writer is None or self._is_held else self._writer.next_transitions
+        return [] if self._writer is None or self.is_held else self._writer.next_transitions
 
     def pin(self, name: str) -> Mark | None:
         """Seal, mark the stream and keep what the mark names; None if the Lake cannot be read.
@@ -130,16 +131,16 @@ class LakeFeed:
     @property
     def is_paused(self) -> bool:
         """Timesteps are lost to the Lake."""
-        return self._is_held or self._writer is None or self._writer.is_paused
+        return self.is_held or self._writer is None or self._writer.is_paused
 
     def hold(self) -> None:
         """Stop growing, before the disk is full."""
-        self._is_held = True
+        self.is_held = True
 
     def go_on(self) -> None:
         """Grow again after `hold`."""
-        if self._is_held:
-            self._is_held = False
+        if self.is_held:
+            self.is_held = False
             try:
                 self.leave_gap()
             except LakeError as error:
@@ -171,7 +172,7 @@ class LakeFeed:
     ) -> None:
         """Most often at an episode's beginning, which has no frames before it."""
         stacks = self._stacks(observations)
-        has_history = stacks[envs, :-1].reshape(len(envs), -1).any(axis=1)
+        has_history = stacks[envs, :-1].any(axis=(1, 2, 3, 4))
         if len(late := envs[has_history]):
             writer.go_on(observations[late], late.tolist())
         if len(fresh := envs[~has_history]):

@@ -1,5 +1,6 @@
 """The callbacks of a run, all of them, in the order in which they act."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from game_rl.buffers.lake_feed import LakeFeed
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.evaluation import EvaluationCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
+from game_rl.callbacks.lake_growth import LakeGrowthCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.progress import ProgressCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
@@ -22,7 +24,7 @@ from game_rl.checkpoints.store import CheckpointStore
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.pss_sampler import PssSampler
-from game_rl.resources import effective_cpus
+from game_rl.resources import effective_cpus, is_same_disk
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 
@@ -81,6 +83,7 @@ def make_callbacks(
         warn=warn,
         every_timesteps=_rhythm(config),
     )
+    growth = [] if feed is None else [_lake_growth(config, feed, checkpoints, run_dir, warn)]
     return Callbacks(
         all=CallbackList(
             [
@@ -88,6 +91,7 @@ def make_callbacks(
                 NonFiniteCallback(every_timesteps=_rhythm(config)),
                 TorchThreadsCallback(effective_cpus()),
                 GameMetricsCallback(),
+                *growth,
                 monitor,  # before the checkpoint, as it may ask for one
                 WorkerRestartsCallback(warn=warn),
                 evaluation,  # before the checkpoint, which carries the best reward
@@ -99,6 +103,28 @@ def make_callbacks(
         checkpoints=checkpoints,
         stop=stop,
         progress=progress,
+    )
+
+
+def _lake_growth(
+    config: RunConfig,
+    feed: LakeFeed,
+    checkpoints: CheckpointCallback,
+    run_dir: RunDir,
+    warn: Callable[[str], None],
+) -> LakeGrowthCallback:
+    def reserved_bytes() -> int:
+        return checkpoints.expected_bytes if is_same_disk(path, run_dir.root) else 0
+
+    path, limit = feed.lake.path, feed.lake.capacity
+    return LakeGrowthCallback(
+        feed,
+        total_timesteps=config.total_timesteps,
+        most_transitions=limit.transitions,
+        most_bytes=limit.n_bytes,
+        reserved_bytes=reserved_bytes,
+        warn=warn,
+        every_timesteps=_rhythm(config),
     )
 
 

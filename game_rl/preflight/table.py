@@ -6,9 +6,9 @@ from rich.text import Text
 
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.footprint import Footprint, MemoryFootprint, Part
-from game_rl.preflight.speed import SpeedForecast, format_duration
+from game_rl.preflight.speed import SpeedForecast
 from game_rl.preflight.verdict import Verdict
-from game_rl.resources import Machine, format_bytes
+from game_rl.resources import Machine, format_bytes, format_duration
 
 _VERDICTS: dict[Verdict, tuple[str, str]] = {
     "fits": ("FITS", "bold green"),
