@@ -152,8 +152,9 @@ class LakeGrowthCallback(BoundaryCallback):
             return False
         if has_evicted and not self._has_told_eviction:
             self._has_told_eviction = True
+            path = self._feed.lake.path
             self._warn(
-                f"the disk is full: the oldest files of the Lake at {self._feed.lake.path} go"
+                f"little space is left on the disk: the oldest files of the Lake at {path} go"
             )
         return has_evicted
 
