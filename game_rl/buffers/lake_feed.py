@@ -51,6 +51,7 @@ class LakeFeed:
         self._tell = tell
         self._is_underway = np.zeros(n_envs, np.bool_)
         self.is_held = False
+        self._is_failing = False  # which was told
         try:
             self._writer: LakeWriter | None = self._new_writer()
         except OSError as error:
@@ -183,30 +184,29 @@ class LakeFeed:
         return observations.reshape(len(observations), schema.frame_stack, *schema.packing.shape)
 
     def _seal(self) -> None:
-        if self._writer is None:
-            self._try_again()
-        if self._writer is not None:
-            try:
-                self._writer.seal()
-            except LakeError as error:
-                self._fail(error)
+        try:
+            if self._writer is None:
+                self._writer = self._new_writer()
+                self.leave_gap()
+                return  # what comes from now on shows whether it can be written
+            if self._writer.seal() and self._is_failing:
+                self._is_failing = False
+                self._tell(f"the Lake at {self.lake.path} grows again")
+        except (LakeError, OSError) as error:
+            self._fail(error)
 
-    def _fail(self, error: LakeError) -> None:
-        self._tell(
-            f"{error}; the training goes on while the Lake at {self.lake.path} does not grow, and "
-            "each checkpoint tries again"
-        )
+    def _fail(self, error: LakeError | OSError) -> None:
+        if not self._is_failing:
+            self._is_failing = True
+            self._tell(
+                f"{error}; the training goes on while the Lake at {self.lake.path} does not grow, "
+                "and each checkpoint tries again"
+            )
         writer, self._writer = self._writer, None
         self._is_underway[:] = False
         if writer is not None:
             with suppress(LakeError):  # it is the one that was told
                 writer.close()
-
-    def _try_again(self) -> None:
-        with suppress(OSError, LakeError):  # told already
-            self._writer = self._new_writer()
-            self.leave_gap()
-            self._tell(f"the Lake at {self.lake.path} grows again")
 
     def _pin(self, name: str) -> str:
         return f"{self.stream}.{name}"

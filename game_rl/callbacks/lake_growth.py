@@ -12,7 +12,7 @@ from game_rl.resources import GIB, MIB, disk_free_bytes, format_bytes, format_du
 
 _MARGIN_BYTES = 256 * MIB  # above what the run itself stops at: see ResourceMonitorCallback
 _LEAST_GROWTH_BYTES = MIB  # before which nothing is projected
-_TOLD_AGAIN = 4  # when a quarter of the time that was told is left
+_TOLD_AGAIN = 4  # when a quarter of the timesteps that were told is left
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class LakeGrowthCallback(BoundaryCallback):
         self._most_transitions, self._most_bytes = most_transitions, most_bytes
         self._reserved_bytes = reserved_bytes
         self._warn = warn
-        self._told_s = float("inf")
+        self._told_timesteps = float("inf")
         self._start = Growth(0, 0, 0)
         self._has_told_eviction = False
 
@@ -159,9 +159,12 @@ class LakeGrowthCallback(BoundaryCallback):
         return has_evicted
 
     def _tell_of(self, full: FullDisk | None) -> None:
-        if full is None or self._feed.is_held or full.in_s > self._told_s / _TOLD_AGAIN:
+        if full is None or self._feed.is_held:
             return
-        self._told_s = full.in_s
+        left = full.at_timesteps - self.num_timesteps
+        if left > self._told_timesteps / _TOLD_AGAIN:
+            return
+        self._told_timesteps = left
         then = "it stops growing" if self._feed.on_full == "pause" else "its oldest files go"
         self._warn(
             f"the disk is full in {format_duration(full.in_s)}, at timestep "
