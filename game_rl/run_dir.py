@@ -97,8 +97,9 @@ class RunDir:
                 _remove(path)
 
     def size_bytes(self) -> int:
-        """Sum of the sizes of all files of the run."""
-        return sum(p.stat().st_size for p in self.root.rglob("*") if p.is_file())
+        """Sum of the sizes of all files of the run, without its Lake."""
+        files = (p for p in self.root.rglob("*") if not p.is_relative_to(self.lake))
+        return sum(p.stat().st_size for p in files if p.is_file())
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:

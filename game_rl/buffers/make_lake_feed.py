@@ -46,7 +46,8 @@ def make_lake_feed(
     if settings.lake is True and not goes_on and path.exists():
         remove_directory(path)
     limit = settings.capacity_transitions
-    lake = _open(path, _schema(config, packing, n_actions), settings)
+    schema = lake_schema(packing, frame_stack=config.env.frame_stack, n_actions=n_actions)
+    lake = _open(path, schema, settings)
     if saved is not None:
         stream, mark = saved
         _go_back(lake, mark, stream)
@@ -68,12 +69,13 @@ def lake_path(settings: FeedConfig, run_dir: RunDir) -> Path:
     return settings.lake if isinstance(settings.lake, Path) else run_dir.lake
 
 
-def _schema(config: RunConfig, packing: FramePacking, n_actions: int) -> LakeSchema:
+def lake_schema(packing: FramePacking, *, frame_stack: int, n_actions: int) -> LakeSchema:
+    """Of a Lake that a run makes."""
     return LakeSchema(
         packing,
-        frame_stack=config.env.frame_stack,
+        frame_stack=frame_stack,
         action_dtype="uint8" if n_actions <= 256 else "int64",
-        block_frames=max(64, 4 * config.env.frame_stack),  # frames that two blocks share are few
+        block_frames=max(64, 4 * frame_stack),  # frames that two blocks share are few
     )
 
 
