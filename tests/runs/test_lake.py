@@ -10,6 +10,7 @@ import torch
 from rich.console import Console
 
 from game_rl.buffers.lake.lake import Lake
+from game_rl.callbacks import lake_growth, make_callbacks
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import LakeError
 from game_rl.run_dir import RunDir
@@ -133,6 +134,25 @@ def test_two_runs_write_one_lake_and_resuming_one_leaves_the_other(
     shutil.rmtree(RunDir(first.run_dir).checkpoint(192))
     resume(first.run_dir, force=False, console=console())
     assert {stream: timesteps(shared, stream) for stream in streams} == before
+
+
+def test_a_lake_that_had_no_space_is_told_and_a_resumed_run_says_what_its_replay_lacks(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_config("dqn", LAKES["dqn"], "recording.episodes=0")
+    output = console()
+    with monkeypatch.context() as patched:
+        patched.setattr(lake_growth, "_MARGIN_BYTES", 2**60)
+        patched.setattr(make_callbacks, "_DQN_CHECKS_EVERY_TIMESTEPS", 32)
+        train(config, force=False, console=output)
+    assert "stops growing" in told(output)
+    run_dir = RunDir(config.run_dir)
+    assert len(Lake.open(run_dir.lake).view()) < 192
+    shutil.rmtree(run_dir.checkpoint(192))
+    output = console()
+    resume(config.run_dir, force=False, console=output)
+    assert "the replay lacks" in told(output)
+    assert run_dir.checkpoint(192).is_dir()
 
 
 def test_a_lake_without_a_file_that_the_checkpoint_needs_is_told_with_the_way_on(
