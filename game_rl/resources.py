@@ -129,6 +129,22 @@ def format_bytes(size: int) -> str:
     return f"{size} B"
 
 
+def format_duration(seconds: float) -> str:
+    """For people, in two units: "5 min 20 s", "3 h 10 min"; "4.2 s" below ten seconds."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    for size, name, small, small_name in (
+        (86_400, "d", 3_600, "h"),
+        (3_600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        # rounded in the smaller unit first, so that it never says "1 h 60 min"
+        count, rest = divmod(round(seconds / small), size // small)
+        if count:
+            return f"{count} {name} {rest} {small_name}" if rest else f"{count} {name}"
+    return f"{seconds:.0f} s"
+
+
 # ---- limits --------------------------------------------------------------------------------------
 
 
@@ -220,6 +236,14 @@ def _cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
                 leaf = leaf.parent
             if top.is_dir():
                 yield top
+
+
+def is_same_disk(one: Path, other: Path) -> bool:
+    """Whether what fills one fills the other; True if that cannot be found out."""
+    try:
+        return one.stat().st_dev == other.stat().st_dev
+    except OSError:
+        return True
 
 
 def disk_free_bytes(path: Path) -> int:

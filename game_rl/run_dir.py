@@ -49,6 +49,11 @@ class RunDir:
         return self.root / "checkpoints"
 
     @property
+    def lake(self) -> Path:
+        """Replay on disk, unless the config names another folder."""
+        return self.root / "lake"
+
+    @property
     def damaged(self) -> Path:
         """Checkpoints that a resumed run set aside because they did not verify."""
         return self.root / "damaged"
@@ -92,8 +97,9 @@ class RunDir:
                 _remove(path)
 
     def size_bytes(self) -> int:
-        """Sum of the sizes of all files of the run."""
-        return sum(p.stat().st_size for p in self.root.rglob("*") if p.is_file())
+        """Sum of the sizes of all files of the run, without its Lake."""
+        files = (p for p in self.root.rglob("*") if not p.is_relative_to(self.lake))
+        return sum(p.stat().st_size for p in files if p.is_file())
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:

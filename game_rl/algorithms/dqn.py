@@ -1,6 +1,6 @@
 """SB3's DQN on lean storage, built from its config."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from game_rl.algorithms.exploration import Exploration, make_exploration
 from game_rl.algorithms.make_schedule import make_schedule
 from game_rl.algorithms.networks import find_precision, policy_arguments
 from game_rl.algorithms.q_networks import LeanQPolicy
+from game_rl.buffers.feed import Feed
 from game_rl.buffers.replay import PackedReplayBuffer
 from game_rl.config.algorithms import DQNConfig
 from game_rl.envs.packing import FramePacking
@@ -39,6 +40,15 @@ class LeanDQN(DQN):
         super().__init__(*arguments, **keywords)
         self.exploration = exploration
         self.exploration_schedule = lambda _: exploration.epsilon.at(self.num_timesteps)
+
+    @property
+    def feeds(self) -> Sequence[Feed]:
+        """What gets every timestep beside the replay."""
+        return self.replay_buffer.feeds
+
+    @feeds.setter
+    def feeds(self, feeds: Sequence[Feed]) -> None:
+        self.replay_buffer.feeds = feeds
 
     def _sample_action(
         self,

@@ -2,41 +2,26 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from game_rl.buffers.layout import pond_layout
+from game_rl.buffers.packed_frames import unpack_rows
+from game_rl.buffers.pond_records import (
+    GOES_ON,
+    LAST_FRAME,
+    TERMINATED,
+    TRUNCATED,
+    PondBatch,
+    Slots,
+)
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import CheckpointError
 
-_PART_BYTES = 128 << 10  # packed
-_GOES_ON, _TERMINATED, _TRUNCATED, _LAST_FRAME = range(4)
-
 _Numbers = NDArray[np.int64]
-
-
-class PondBatch(NamedTuple):
-    """Timesteps as they are learned from; each tensor has a row for each of them.
-
-    Attributes:
-        observations: uint8 [batch, frame_stack * C, H, W].
-        actions: int64 [batch, 1].
-        rewards: float32 [batch, 1], the discounted sum over up to n_step timesteps.
-        next_observations: as `observations`, after the last of those timesteps. The two may share
-            memory: make a copy before writing to one.
-        terminated: float32 [batch, 1], 1 where the game was over then.
-        discounts: float32 [batch, 1], gamma to the number of those timesteps.
-    """
-
-    observations: torch.Tensor
-    actions: torch.Tensor
-    rewards: torch.Tensor
-    next_observations: torch.Tensor
-    terminated: torch.Tensor
-    discounts: torch.Tensor
 
 
 class Pond:
@@ -128,7 +113,7 @@ class Pond:
             self._open(np.flatnonzero(~self._is_open), stacks)
         self._put("actions", envs, actions)
         self._put("rewards", envs, rewards)
-        endings = np.where(terminated, _TERMINATED, np.where(truncated, _TRUNCATED, _GOES_ON))
+        endings = np.where(terminated, TERMINATED, np.where(truncated, TRUNCATED, GOES_ON))
         self._put("endings", envs, endings)
         ages = np.minimum(self._at("ages", envs, self._heads) + 1, self._frame_stack - 1)
         self._heads += 1
@@ -178,16 +163,16 @@ class Pond:
     ) -> tuple[NDArray[np.float32], _Numbers, NDArray[np.bool_]]:
         """Discounted sums, of how many timesteps, and whether the game was over then."""
         if n_step == 1:  # the sums below, in a quarter of the time
-            terminated = self._at("endings", envs, numbers) == _TERMINATED
+            terminated = self._at("endings", envs, numbers) == TERMINATED
             return self._at("rewards", envs, numbers), np.ones_like(numbers), terminated
         walked = numbers[:, None] + np.arange(n_step)
         endings = self._at("endings", envs[:, None], walked)
-        stops = (endings != _GOES_ON) | (walked >= self._heads[envs][:, None] - 1)
+        stops = (endings != GOES_ON) | (walked >= self._heads[envs][:, None] - 1)
         last = np.where(stops.any(axis=1), stops.argmax(axis=1), n_step - 1)
         counts = np.arange(n_step) <= last[:, None]
         discounts = gamma ** np.arange(n_step, dtype=np.float32)
         rewards = self._at("rewards", envs[:, None], walked) * discounts * counts
-        terminated = endings[np.arange(len(last)), last] == _TERMINATED
+        terminated = endings[np.arange(len(last)), last] == TERMINATED
         return rewards.sum(axis=1), last + 1, terminated
 
     def held(self) -> tuple[_Numbers, _Numbers]:
@@ -196,7 +181,7 @@ class Pond:
         numbers = np.concatenate(
             [np.arange(*ends) for ends in zip(self._oldest(), self._heads, strict=True)]
         )
-        is_timestep = self._at("endings", envs, numbers) != _LAST_FRAME
+        is_timestep = self._at("endings", envs, numbers) != LAST_FRAME
         return envs[is_timestep], numbers[is_timestep]
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
@@ -244,6 +229,68 @@ class Pond:
         self.n_appended = int(state["n_appended"])
         self._was_loaded = True
 
+    # ------------------------------------------------------------------ filled from elsewhere
+
+    @property
+    def n_slots(self) -> int:
+        """Of each env."""
+        return self._n_slots
+
+    @property
+    def frame_stack(self) -> int:
+        return self._frame_stack
+
+    def position(self) -> dict[str, Any]:
+        """All but the slots: plain data, which JSON gives back as it was."""
+        return {
+            "n_slots": self._n_slots,
+            "heads": self._heads.tolist(),
+            "n_appended": self.n_appended,
+            "n_held": len(self) if self._heads.any() else 0,
+            "rng": json.dumps(self._rng.bit_generator.state),
+        }
+
+    def load_position(self, position: Mapping[str, Any]) -> None:
+        """Become the Pond of that `position`, without its slots; `put` them then.
+
+        Raises:
+            CheckpointError: it was of another shape.
+        """
+        ours = (self._n_slots, len(self._envs))
+        theirs = (position["n_slots"], len(position["heads"]))
+        if ours != theirs:
+            raise CheckpointError(
+                f"the replay had {theirs[0]:,} slots for {theirs[1]} envs, this run's has "
+                f"{ours[0]:,} for {ours[1]}; algorithm.replay.capacity, env.n_envs and "
+                "env.frame_stack must be as they were"
+            )
+        self._heads[:] = position["heads"]
+        self._is_open[:] = False
+        self._small["endings"][:] = LAST_FRAME
+        self._rng.bit_generator.state = json.loads(position["rng"])
+        self.n_appended = int(position["n_appended"])
+        self._was_loaded = True
+
+    def clear(self) -> None:
+        """Nothing was ever appended."""
+        self._heads[:] = self.n_appended = 0
+        self._is_open[:] = False
+
+    def put(self, env: int, slots: Slots, *, is_open: bool) -> None:
+        """The newest slots of an env, up to its head; what is older cannot be drawn.
+
+        Args:
+            is_open: the last one is the frame after the last timestep, on which nothing was done.
+        """
+        numbers = self._heads[env] + is_open - np.arange(len(slots.frames), 0, -1)
+        kept = numbers >= max(0, self._heads[env] - self._n_slots + 1)
+        rows = numbers[kept] % self._n_slots
+        frames = torch.from_numpy(slots.frames[kept]).to(self._device)
+        self._frames[torch.from_numpy(rows).to(self._device), env] = frames
+        for name, array in self._small.items():
+            array[rows, env] = getattr(slots, name)[kept]
+        self._is_open[env] = is_open
+
     def _draw(self, batch_size: int) -> tuple[_Numbers, _Numbers]:
         """A slot of any env, and once more where it is none that can be drawn."""
         if not self._heads.any():
@@ -255,7 +302,7 @@ class Pond:
             env = self._rng.integers(len(self._envs), size=batch_size - found)
             number = oldest[env] + self._rng.integers(longest, size=batch_size - found)
             good = number < self._heads[env]
-            good &= self._at("endings", env, number) != _LAST_FRAME
+            good &= self._at("endings", env, number) != LAST_FRAME
             end = found + int(np.count_nonzero(good))
             envs[found:end], numbers[found:end] = env[good], number[good]
             found = end
@@ -288,30 +335,15 @@ class Pond:
         slots = (newest[:, None] - back) % self._n_slots
         rows = (slots * len(self._envs) + envs[:, None]).ravel()
         missing = np.flatnonzero(back > self._at("ages", envs, newest)[:, None])
+        pixels = unpack_rows(
+            self._frames.view(-1, self._packing.nbytes),
+            rows,
+            blank=missing,
+            packing=self._packing,
+            device=device,
+        )
         channels, height, width = self._packing.shape
-        shape = (len(envs), n_frames * channels, height, width)
-        pixels = torch.empty(shape, dtype=torch.uint8, device=device)
-        flat = pixels.view(len(rows), -1)
-        if self._device.type == "cpu" and pixels.device.type == "cpu":
-            self._unpack_in_parts(rows, flat.numpy())
-            flat.numpy()[missing] = 0
-        else:
-            frames = self._frames.view(-1, self._packing.nbytes)
-            packed = frames.index_select(0, torch.from_numpy(rows).to(self._device)).to(device)
-            self._packing.unpack_into(packed, flat)
-            flat[torch.from_numpy(missing).to(device)] = 0
-        return pixels
-
-    def _unpack_in_parts(self, rows: _Numbers, pixels: NDArray[np.uint8]) -> None:
-        """As many frames at once as fit the cache."""
-        frames = self._frames.numpy().reshape(-1, self._packing.nbytes)
-        n = max(1, _PART_BYTES // self._packing.nbytes)
-        packed = np.empty((min(n, len(rows)), self._packing.nbytes), np.uint8)
-        for start in range(0, len(rows), n):
-            part = rows[start : start + n]
-            # rows are in range; any other mode makes a copy first
-            frames.take(part, axis=0, out=packed[: len(part)], mode="clip")
-            self._packing.unpack_into(packed[: len(part)], pixels[start : start + n])
+        return pixels.view(len(envs), n_frames * channels, height, width)
 
     def _open(self, envs: _Numbers, stacks: NDArray[np.uint8]) -> None:
         """Begin to write episodes of `envs`, most often at their beginning."""
@@ -319,7 +351,7 @@ class Pond:
         for env in envs[has_history]:
             for frame in stacks[env, :-1]:
                 self._put_frames(np.array([env]), frame[None], 0)
-                self._put("endings", np.array([env]), _LAST_FRAME)
+                self._put("endings", np.array([env]), LAST_FRAME)
                 self._heads[env] += 1
         ages = np.where(has_history, self._frame_stack - 1, 0)
         self._put_frames(envs, stacks[envs, -1], ages)
@@ -327,7 +359,7 @@ class Pond:
 
     def _close(self, envs: _Numbers) -> None:
         """The newest frames of `envs` are the last ones of their episodes."""
-        self._put("endings", envs, _LAST_FRAME)
+        self._put("endings", envs, LAST_FRAME)
         self._heads[envs] += 1
         self._is_open[envs] = False
 
@@ -338,7 +370,7 @@ class Pond:
         cut = np.flatnonzero(self._is_open & (newest != ours).any(axis=1))
         before = self._at("endings", cut, self._heads[cut] - 1)
         slots = (self._heads[cut] - 1) % self._n_slots
-        self._small["endings"][slots, cut] = np.where(before == _GOES_ON, _TRUNCATED, before)
+        self._small["endings"][slots, cut] = np.where(before == GOES_ON, TRUNCATED, before)
         self._close(cut)
 
     def _unstacked(self, observations: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -1,5 +1,6 @@
 """SB3's ReplayBuffer on a Pond."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from stable_baselines3.common.buffers import BaseBuffer, ReplayBuffer
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
+from game_rl.buffers.feed import Feed
 from game_rl.buffers.pond import Pond
 from game_rl.envs.packing import FramePacking
 
@@ -28,6 +30,9 @@ class PackedReplayBuffer(ReplayBuffer):
         gamma: their discount.
         frames_device: where the frames are kept, `cpu` or a GPU.
         sampling_seed: of what is drawn.
+
+    Attributes:
+        feeds: get every timestep too.
     """
 
     def __init__(
@@ -56,6 +61,7 @@ class PackedReplayBuffer(ReplayBuffer):
             self, buffer_size, observation_space, action_space, device, n_envs=n_envs
         )
         self.n_step, self.gamma = n_step, gamma
+        self.feeds: Sequence[Feed] = ()
         self.pond = Pond(
             capacity=buffer_size,
             n_envs=n_envs,
@@ -78,14 +84,15 @@ class PackedReplayBuffer(ReplayBuffer):
         """One vec step, as ReplayBuffer's."""
         over = np.asarray(done, np.bool_)
         truncated = np.array([bool(info.get("TimeLimit.truncated")) for info in infos]) & over
-        self.pond.append(
-            observations=obs,
-            actions=action.reshape(self.n_envs),
-            rewards=reward,
-            next_observations=next_obs,
-            terminated=over & ~truncated,
-            truncated=truncated,
-        )
+        for feed in (self.pond, *self.feeds):
+            feed.append(
+                observations=obs,
+                actions=action.reshape(self.n_envs),
+                rewards=reward,
+                next_observations=next_obs,
+                terminated=over & ~truncated,
+                truncated=truncated,
+            )
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
         """Timesteps drawn evenly, on the device of the network."""

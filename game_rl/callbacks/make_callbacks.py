@@ -1,5 +1,6 @@
 """The callbacks of a run, all of them, in the order in which they act."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -7,9 +8,11 @@ from rich.markup import escape
 from stable_baselines3.common.callbacks import CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.buffers.lake_feed import LakeFeed
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.evaluation import EvaluationCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
+from game_rl.callbacks.lake_growth import LakeGrowthCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.progress import ProgressCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
@@ -21,7 +24,7 @@ from game_rl.checkpoints.store import CheckpointStore
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.pss_sampler import PssSampler
-from game_rl.resources import effective_cpus
+from game_rl.resources import effective_cpus, is_same_disk
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 
@@ -46,9 +49,10 @@ def make_callbacks(
     fixed: CheckpointState,
     sampler: PssSampler,
     console: Console,
+    feed: LakeFeed | None,
 ) -> Callbacks:
     def warn(text: str) -> None:
-        console.print("[yellow]warning:[/]", escape(text))
+        warn_on(console, text)
 
     stop = StopCallback(deadline_s=config.checkpoints.deadline_s, notify=console.print)
     store = CheckpointStore(
@@ -56,6 +60,7 @@ def make_callbacks(
         keep_last=config.checkpoints.keep_last,
         keep_every_timesteps=config.checkpoints.keep_every_timesteps,
         with_replay=config.checkpoints.save_replay_buffer,
+        feed=feed,
     )
     checkpoints = CheckpointCallback(
         store, stop, every_timesteps=config.checkpoints.every_timesteps, fixed=fixed
@@ -78,6 +83,7 @@ def make_callbacks(
         warn=warn,
         every_timesteps=_rhythm(config),
     )
+    growth = [] if feed is None else [_lake_growth(config, feed, checkpoints, run_dir, warn)]
     return Callbacks(
         all=CallbackList(
             [
@@ -85,6 +91,7 @@ def make_callbacks(
                 NonFiniteCallback(every_timesteps=_rhythm(config)),
                 TorchThreadsCallback(effective_cpus()),
                 GameMetricsCallback(),
+                *growth,
                 monitor,  # before the checkpoint, as it may ask for one
                 WorkerRestartsCallback(warn=warn),
                 evaluation,  # before the checkpoint, which carries the best reward
@@ -97,6 +104,33 @@ def make_callbacks(
         stop=stop,
         progress=progress,
     )
+
+
+def _lake_growth(
+    config: RunConfig,
+    feed: LakeFeed,
+    checkpoints: CheckpointCallback,
+    run_dir: RunDir,
+    warn: Callable[[str], None],
+) -> LakeGrowthCallback:
+    def reserved_bytes() -> int:
+        return checkpoints.expected_bytes if is_same_disk(path, run_dir.root) else 0
+
+    path, limit = feed.lake.path, feed.lake.capacity
+    return LakeGrowthCallback(
+        feed,
+        total_timesteps=config.total_timesteps,
+        most_transitions=limit.transitions,
+        most_bytes=limit.n_bytes,
+        reserved_bytes=reserved_bytes,
+        warn=warn,
+        every_timesteps=_rhythm(config),
+    )
+
+
+def warn_on(console: Console, text: str) -> None:
+    """What a user should know, whatever characters are in it."""
+    console.print("[yellow]warning:[/]", escape(text))
 
 
 def _rhythm(config: RunConfig) -> tuple[int, ...]:

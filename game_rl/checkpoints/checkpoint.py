@@ -19,6 +19,7 @@ from game_rl.checkpoints.files import (
     read_verified,
     write_files,
 )
+from game_rl.checkpoints.lake_state import LakeState
 from game_rl.checkpoints.log import LogState, cut_log, restore_log, save_log
 from game_rl.checkpoints.own_state import (
     dump_replay,
@@ -117,6 +118,7 @@ def save_checkpoint(
     run_dir: RunDir,
     *,
     with_replay: bool = False,
+    lake: LakeState | None = None,
 ) -> None:
     """Write the directory `path`; see `checkpoints.files` for how.
 
@@ -127,8 +129,10 @@ def save_checkpoint(
         envs: its envs, or None if they cannot be saved.
         run_dir: where its curves and its table of evaluations are.
         with_replay: its replay buffer too, if it has one.
+        lake: what the run's Lake had then, if it writes one.
     """
-    write_files(path, _contents(model, state, envs, run_dir, with_replay=with_replay))
+    contents = _contents(model, state, envs, run_dir, with_replay=with_replay, lake=lake)
+    write_files(path, contents)
 
 
 def _contents(
@@ -138,6 +142,7 @@ def _contents(
     run_dir: RunDir,
     *,
     with_replay: bool,
+    lake: LakeState | None,
 ) -> Iterator[tuple[FileName, bytes]]:
     """One file at a time, so that no two are in memory together."""
     yield "state.json", state.model_dump_json(indent=2).encode()
@@ -147,6 +152,8 @@ def _contents(
     yield "optimizer.safetensors", dump_tensors(optimizer_tensors(model.policy.optimizer))
     if with_replay and (replay := dump_replay(model)) is not None:
         yield "replay.safetensors", replay
+    if lake is not None:
+        yield "lake.json", lake.model_dump_json().encode()
 
 
 def _play(model: BaseAlgorithm, envs: VecEnvState | None, run_dir: RunDir) -> Play:
@@ -208,11 +215,18 @@ class Checkpoint:
         """What the optimiser keeps of each weight, on the CPU."""
         return self._tensors("optimizer.safetensors")
 
+    def lake(self) -> LakeState | None:
+        """What the run's Lake had then; None if it wrote none."""
+        name: FileName = "lake.json"
+        return self._model(LakeState, name) if name in self._manifest.files else None
+
     def restore(self, model: BaseAlgorithm) -> bool:
         """Put everything back; False if episodes begin anew. The run's log must have been cut.
 
         Args:
             model: new, made from the run's config, with new envs.
+
+        A replay is there too if it was saved; `refill_replay` is for one that a Lake has.
         """
         play, arrays = self._model(Play, "play.json"), self._arrays()
         self._load_policy(model)

@@ -25,6 +25,7 @@ FileName = Literal[
     "optimizer.safetensors",
     "arrays.safetensors",
     "replay.safetensors",
+    "lake.json",
     "state.json",
     "play.json",
 ]

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
+from game_rl.buffers.lake_feed import LakeFeed
 from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState, save_checkpoint
+from game_rl.checkpoints.lake_state import LakeState, save_lake
 from game_rl.checkpoints.own_state import replay_bytes
 from game_rl.errors import CheckpointError
 from game_rl.run_dir import RunDir, remove_directory
@@ -51,7 +53,8 @@ class CheckpointStore:
     """Writes a run's checkpoints and deletes old ones.
 
     Kept are the best, the newest `keep_last` beside it, and the first after each multiple of
-    `keep_every_timesteps`. Something is deleted only after a new one was read back.
+    `keep_every_timesteps`. Something is deleted only after a new one was read back. What a
+    checkpoint needs of the run's Lake, if there is one, stays there as long as the checkpoint.
     """
 
     def __init__(
@@ -61,11 +64,13 @@ class CheckpointStore:
         keep_last: int,
         keep_every_timesteps: int | None,
         with_replay: bool = False,
+        feed: LakeFeed | None = None,
     ) -> None:
         self._run_dir = run_dir
         self._keep_last = keep_last
         self._keep_every = keep_every_timesteps
         self._with_replay = with_replay
+        self._feed = feed
 
     def save(self, model: BaseAlgorithm, state: CheckpointState, envs: VecEnvState | None) -> Path:
         """Write the checkpoint of `state.num_timesteps`, which must not exist.
@@ -80,8 +85,12 @@ class CheckpointStore:
             )
         try:
             path.parent.mkdir(exist_ok=True)
-            save_checkpoint(path, model, state, envs, self._run_dir, with_replay=self._with_replay)
+            lake = self._kept_lake(model, path.name)
+            save_checkpoint(
+                path, model, state, envs, self._run_dir, with_replay=self._with_replay, lake=lake
+            )
         except OSError as error:
+            self._forget_lake(path.name)
             raise CheckpointError(self._unsaved(state, error)) from error
         Checkpoint(path).verify()
         best = None if state.best is None else state.best.timesteps
@@ -98,7 +107,16 @@ class CheckpointStore:
             existing, best=best, keep_last=self._keep_last, keep_every=self._keep_every
         )
         for timesteps in set(existing) - kept:
-            remove_directory(self._run_dir.checkpoint(timesteps))
+            path = self._run_dir.checkpoint(timesteps)
+            remove_directory(path)
+            self._forget_lake(path.name)
+
+    def _kept_lake(self, model: BaseAlgorithm, name: str) -> LakeState | None:
+        return None if self._feed is None else save_lake(model, self._feed, name)
+
+    def _forget_lake(self, name: str) -> None:
+        if self._feed is not None:
+            self._feed.unpin(name)
 
     def _unsaved(self, state: CheckpointState, error: OSError) -> str:
         saved = self._run_dir.checkpoints_newest_first()

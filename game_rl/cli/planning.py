@@ -31,7 +31,8 @@ def add_preflight(commands: "Commands") -> None:
     parser.add_argument(
         "--probe",
         action="store_true",
-        help="measure, in about 10 seconds, how long episodes are and how fast this machine trains",
+        help="measure, in about 10 seconds, how long episodes are, how fast this machine trains "
+        "and how well a Lake compresses the game",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -39,6 +40,7 @@ def add_preflight(commands: "Commands") -> None:
 def _preflight(arguments: argparse.Namespace) -> int:
     from game_rl.config.loader import load_config
     from game_rl.games.definition import load_game
+    from game_rl.preflight.lake_probe import probe_lake
     from game_rl.preflight.probe import probe_episodes
     from game_rl.preflight.report import preflight, render_report
     from game_rl.resources import detect_machine, parse_machine
@@ -48,18 +50,21 @@ def _preflight(arguments: argparse.Namespace) -> int:
     machine = detect_machine(config.run_dir)
     if arguments.on:
         machine = parse_machine(arguments.on, here=machine)
-    probe = measured = None
+    probe = measured = lake = None
     if arguments.probe:
         with _busy("playing random episodes"):
             probe = probe_episodes(config, game)
-    report = preflight(config, game, machine, probe=probe)
+        if config.algorithm.lake is not None:
+            with _busy("writing random play into a Lake, to measure how the game compresses"):
+                lake = probe_lake(config, game)
+    report = preflight(config, game, machine, probe=probe, lake=lake)
     unmeasured = _why_unmeasured(arguments, report, config.algorithm.name)
     if unmeasured is None:
         from game_rl.runs.speed_probe import measure_speed
 
         with _busy("training in small, to measure this machine's speed"):
             measured = measure_speed(config, game)
-        report = preflight(config, game, machine, probe=probe, measured=measured)
+        report = preflight(config, game, machine, probe=probe, lake=lake, measured=measured)
     if arguments.json:
         print(json.dumps(report.to_json(), indent=2))
     else:
@@ -67,6 +72,13 @@ def _preflight(arguments: argparse.Namespace) -> int:
         console.print(render_report(report))
         if unmeasured is not None:
             console.print(f"speed     not measured: {unmeasured}")
+        if lake is not None:
+            console.print(
+                f"lake      {lake.bytes_per_timestep:,.0f} bytes a timestep on disk, measured over "
+                f"{lake.timesteps:,} of random play; an agent that sees more of the game takes more"
+            )
+        elif config.algorithm.lake is not None:
+            console.print("lake      not measured: --probe does so in some seconds")
     return 3 if report.verdict == "does_not_fit" else 0
 
 

@@ -134,7 +134,7 @@ def _outcome(tuning: "Tuning", best: "Trial") -> str:
 
 
 def _speed(forecast: "SpeedForecast") -> str:
-    from game_rl.preflight.speed import format_duration
+    from game_rl.resources import format_duration
 
     return f"about {forecast.timesteps_per_s:,.0f} timesteps/s, {format_duration(forecast.wall_s)}"
 

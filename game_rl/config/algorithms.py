@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from game_rl.config.lake import FeedConfig, LakeGigabytes, LakePlace, LakeTransitions, OnFull
 from game_rl.config.section import Problem, Section
 from game_rl.config.values import (
     Count,
@@ -64,6 +65,11 @@ class PPOConfig(Section):
     """Over how many episodes the logged means of reward and length go."""
 
     @property
+    def lake(self) -> FeedConfig | None:
+        """The Lake that the run writes: none."""
+        return None
+
+    @property
     def vec_steps_per_update(self) -> int:
         """Vec steps between two updates."""
         return self.n_steps
@@ -121,6 +127,14 @@ class ReplayConfig(Section):
         str, Field(pattern=r"^(cpu|cuda(:\d{1,3})?)$", examples=["cpu", "cuda", "cuda:0"])
     ] = "cpu"
     """Where the frames are: cpu is RAM, cuda the memory of a GPU."""
+    lake: LakePlace = False
+    """A folder where all timesteps are kept, for checkpoints; true: the folder lake in run_dir."""
+    lake_capacity_transitions: LakeTransitions | None = None
+    """The oldest of the Lake go when it has more; at least twice `capacity`; null: no limit."""
+    lake_capacity_gb: LakeGigabytes | None = None
+    """The same by the space on disk, in 10^9 bytes; null: no limit."""
+    lake_on_full: OnFull = "pause"
+    """When little space is left on the disk: stop growing (pause) or delete the oldest (evict)."""
 
 
 class DQNConfig(Section):
@@ -160,6 +174,19 @@ class DQNConfig(Section):
     """Over how many episodes the logged means of reward and length go."""
 
     @property
+    def lake(self) -> FeedConfig | None:
+        """The Lake that the run writes."""
+        replay = self.replay
+        if replay.lake is False:
+            return None
+        return FeedConfig(
+            lake=replay.lake,
+            capacity_transitions=replay.lake_capacity_transitions,
+            capacity_gb=replay.lake_capacity_gb,
+            on_full=replay.lake_on_full,
+        )
+
+    @property
     def vec_steps_per_update(self) -> int:
         """Vec steps between two updates."""
         return self.train_freq
@@ -188,6 +215,7 @@ class DQNConfig(Section):
                 f"use at least {least:,}",
                 (*capacity_reads, _at("n_step")),
             )
+        yield from self._lake_problems()
         if self.learning_starts > total_timesteps:
             yield Problem(
                 _at("learning_starts"),
@@ -196,6 +224,27 @@ class DQNConfig(Section):
                 (("total_timesteps",),),
             )
         yield from _diverging(self, "learning_rate")
+
+    def _lake_problems(self) -> Iterator[Problem]:
+        replay, lake = self.replay, _at("replay", "lake")
+        least, most = 2 * replay.capacity, replay.lake_capacity_transitions
+        if replay.lake is False:
+            for name in ("lake_capacity_transitions", "lake_capacity_gb", "lake_on_full"):
+                if getattr(replay, name) != ReplayConfig.model_fields[name].default:
+                    yield Problem(
+                        _at("replay", name),
+                        "there is no Lake to which this could apply; write replay: {lake: true}, "
+                        "or remove the line",
+                        (lake,),
+                    )
+        elif most is not None and most < least:
+            yield Problem(
+                _at("replay", "lake_capacity_transitions"),
+                f"{most:,} is less than twice the replay's capacity, {replay.capacity:,}, which "
+                "a resumed run fills again from the Lake, and whole files go at once; use at "
+                f"least {least:,}, or a smaller replay.capacity",
+                (_at("replay", "capacity"), lake),
+            )
 
 
 class PQNConfig(Section):
@@ -228,6 +277,13 @@ class PQNConfig(Section):
     """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there."""
     stats_window_size: Count = 100
     """Over how many episodes the logged means of reward and length go."""
+    feed: FeedConfig | None = None
+    """A Lake that gets every timestep, so that they can be learned from later; null: none."""
+
+    @property
+    def lake(self) -> FeedConfig | None:
+        """The Lake that the run writes."""
+        return self.feed
 
     @property
     def vec_steps_per_update(self) -> int:
@@ -241,6 +297,7 @@ class PQNConfig(Section):
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:  # noqa: ARG002
         """What does not agree in this section and with the rest of the run, from its top."""
+        yield from _feed_problems(self.feed)
         yield from _batch_problems(self.batch_size, n_steps=self.n_steps, n_envs=n_envs)
         yield from _diverging(self, "learning_rate")
 
@@ -262,6 +319,14 @@ AlgorithmConfig = Annotated[
 
 def _at(*names: str) -> tuple[str, ...]:
     return ("algorithm", *names)
+
+
+def _feed_problems(feed: FeedConfig | None) -> Iterator[Problem]:
+    if feed is not None and feed.lake is False:
+        yield Problem(
+            _at("feed", "lake"),
+            "false, so there is nothing to feed; write true or a folder, or remove `feed`",
+        )
 
 
 def _rollout_product(n_steps: int, n_envs: int) -> str:

@@ -21,9 +21,10 @@ from game_rl.config.document import (
     parse_document,
     resolve_plain,
 )
-from game_rl.config.schema import RunConfig, expanded_path
+from game_rl.config.schema import RunConfig
 from game_rl.config.section import Key, Problem
 from game_rl.config.shape import closest
+from game_rl.config.values import expanded_path
 from game_rl.errors import ConfigError, GameRLError
 
 M = TypeVar("M", bound=BaseModel)

@@ -14,23 +14,9 @@ from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PPOConfig
 from game_rl.config.image_size import image_fault
 from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.section import Problem, Section
-from game_rl.config.values import Count, Name, Processes, Timesteps, printable
+from game_rl.config.values import Count, Name, Processes, Timesteps, named_folder
 
 _FULL_HEIGHT, _FULL_WIDTH = 144, 160  # a Game Boy's screen in pixels
-
-
-def _named_folder(path: Path) -> Path:
-    if not Path(printable(str(path))).name:
-        raise ValueError("names no folder; write one, for example runs/my_run")
-    return expanded_path(str(path))
-
-
-def expanded_path(text: str) -> Path:
-    """The path with the home folder for `~`, where there is one."""
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:  # ~somebody, who is unknown here
-        return Path(text)
 
 
 class ObservationConfig(Section):
@@ -115,7 +101,7 @@ class RunConfig(Section):
     """Every random choice follows from it."""
     total_timesteps: Annotated[Timesteps, Field(examples=[400_000])]
     """Timesteps of all envs together; the run ends with the update that reaches them."""
-    run_dir: Annotated[Path, Field(examples=["runs/my_run"]), AfterValidator(_named_folder)]
+    run_dir: Annotated[Path, Field(examples=["runs/my_run"]), AfterValidator(named_folder)]
     """The folder that everything of this run is written to, relative to the current one."""
     device: Annotated[
         str, Field(pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$", examples=["auto", "cpu", "cuda:0"])
@@ -161,6 +147,13 @@ class RunConfig(Section):
                 f"{name} has no probabilities to draw an action from, it knows which is best; "
                 "remove the line or write true",
                 reads,
+            )
+        if self.checkpoints.save_replay_buffer and self.algorithm.lake is not None:
+            yield Problem(
+                ("checkpoints", "save_replay_buffer"),
+                "the Lake keeps the replay already, and a resumed run fills it again from there; "
+                "remove the line, or replay.lake",
+                (*reads, ("algorithm", "replay", "lake")),
             )
         on_gpu = isinstance(self.algorithm, DQNConfig) and self.algorithm.replay.device != "cpu"
         if on_gpu and self.device == "cpu":

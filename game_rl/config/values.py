@@ -1,6 +1,7 @@
 """Numbers, names and schedules that the sections of a run config are made of."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -12,6 +13,20 @@ def printable(text: str) -> str:
     if any(character < " " for character in text):
         raise ValueError("has a control character in it; remove that")
     return text
+
+
+def named_folder(path: Path) -> Path:
+    if not Path(printable(str(path))).name:
+        raise ValueError("names no folder; write one, for example runs/my_run")
+    return expanded_path(str(path))
+
+
+def expanded_path(text: str) -> Path:
+    """The path with the home folder for `~`, where there is one."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # ~somebody, who is unknown here
+        return Path(text)
 
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]

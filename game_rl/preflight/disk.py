@@ -17,7 +17,7 @@ def disk_footprint(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic
 ) -> DiskFootprint:
     checkpoint = checkpoint_bytes(config, facts)
-    kept = _kept_checkpoints(config, training, training.updates)
+    kept = kept_checkpoints(config, training, training.updates)
     rows = training.evaluations * calibration.EVALUATION_ROW_BYTES
     logs = _tensorboard_bytes(config, facts, training) + rows
     parts = (
@@ -40,7 +40,7 @@ def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
     return network + replay + calibration.CHECKPOINT_OVERHEAD_BYTES
 
 
-def _kept_checkpoints(config: RunConfig, training: TrainingArithmetic, updates: int) -> int:
+def kept_checkpoints(config: RunConfig, training: TrainingArithmetic, updates: int) -> int:
     """How many there are after so many updates; the most, if the best is none of the newest."""
     rollout, settings = training.timesteps_per_update, config.checkpoints
     timesteps = updates * rollout
@@ -59,7 +59,7 @@ def _kept_checkpoints(config: RunConfig, training: TrainingArithmetic, updates: 
 
 
 def _most_at_once(config: RunConfig, training: TrainingArithmetic, updates: int) -> int:
-    """As `_kept_checkpoints`, with the one that is written before another is deleted."""
+    """As `kept_checkpoints`, with the one that is written before another is deleted."""
     rollout = training.timesteps_per_update
     timesteps = updates * rollout
     every = (config.checkpoints.every_timesteps, config.evaluation.every_timesteps)
@@ -67,8 +67,8 @@ def _most_at_once(config: RunConfig, training: TrainingArithmetic, updates: int)
     if updates == training.updates:
         saved.add(timesteps)
     newest = max(saved, default=0) // rollout
-    before = _kept_checkpoints(config, training, newest - 1) + 1 if newest else 0
-    return max(before, _kept_checkpoints(config, training, updates))
+    before = kept_checkpoints(config, training, newest - 1) + 1 if newest else 0
+    return max(before, kept_checkpoints(config, training, updates))
 
 
 def _due(every: int, timesteps: int, rollout: int, newest: int) -> set[int]:

@@ -7,6 +7,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.frames import Crop, frame_shape
 from game_rl.envs.make_env import check_env_config
 from game_rl.games.definition import Game
+from game_rl.preflight.lake_probe import LakeProbe
 from game_rl.preflight.probe import EpisodeLengths
 from game_rl.resources import Machine
 
@@ -26,6 +27,7 @@ class RunFacts:
         uses_gpu: the network is on the GPU.
         uses_bf16: its convolutions are computed in bfloat16.
         episode_timesteps: usual length of an episode, measured or assumed.
+        lake_bytes_per_timestep: that a Lake takes on disk; None: nobody measured.
     """
 
     crop: Crop
@@ -37,10 +39,15 @@ class RunFacts:
     uses_gpu: bool
     uses_bf16: bool
     episode_timesteps: int
+    lake_bytes_per_timestep: float | None = None
 
 
 def run_facts(
-    config: RunConfig, game: Game, machine: Machine, probe: EpisodeLengths | None = None
+    config: RunConfig,
+    game: Game,
+    machine: Machine,
+    probe: EpisodeLengths | None = None,
+    lake: LakeProbe | None = None,
 ) -> RunFacts:
     """Numbers of this game and machine for `estimate`.
 
@@ -68,6 +75,7 @@ def run_facts(
         uses_bf16=precision == "bf16"
         or (precision == "auto" and (uses_gpu or machine.cpu_has_bf16)),
         episode_timesteps=usual,
+        lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
     )
 
 

@@ -1,55 +1,20 @@
 """What is wrong with a run, or could be better, each with the smallest change that mends it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-from game_rl.config.algorithms import DQNConfig
+from game_rl.config.algorithms import DQNConfig, PQNConfig
 from game_rl.config.schema import RunConfig
-from game_rl.preflight import changes, verdict
+from game_rl.preflight import calibration, changes, verdict
 from game_rl.preflight.changes import Fix
 from game_rl.preflight.disk import timestep_of_full_disk
-from game_rl.preflight.estimate import estimate
-from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import Footprint, Phase
+from game_rl.preflight.growth import lake_bytes
 from game_rl.preflight.memory import gradient_step_bytes, is_storage_on_gpu, n_training_workers
-from game_rl.preflight.probe import EpisodeLengths
+from game_rl.preflight.situation import Finding, Severity, Situation
 from game_rl.resources import Machine, format_bytes
-
-Severity = Literal["error", "warning", "info"]
 
 _SHORTEST_ROLLOUT = 128  # n_steps below this make advantages noisy; SB3's Atari presets use it
 _EPISODES_IN_A_ROLLOUT = 4
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One sentence for the user; `key` is the config key that it is about.
-
-    Attributes:
-        severity: error: the run does not fit; warning: look at it; info: could be better.
-        fix: after this change alone the finding is gone; None where no single change does it.
-    """
-
-    severity: Severity
-    code: str
-    key: str
-    message: str
-    fix: Fix | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Situation:
-    """All that a finding looks at."""
-
-    config: RunConfig
-    facts: RunFacts
-    machine: Machine
-    footprint: Footprint
-    probe: EpisodeLengths | None = None
-
-    def footprint_of(self, config: RunConfig) -> Footprint:
-        return estimate(config, self.facts)
 
 
 def check(situation: Situation) -> tuple[Finding, ...]:
@@ -139,6 +104,33 @@ def disk_short(situation: Situation) -> Finding | None:
     )
 
 
+def lake_outgrows_disk(situation: Situation) -> Finding | None:
+    """The training goes on without space for more; so the verdict does not count the Lake."""
+    config, disk = situation.config, situation.footprint.disk
+    total = situation.footprint.training.final_timesteps
+    size = lake_bytes(config, situation.facts, total)
+    needed = disk.bytes + disk.momentary_bytes + calibration.DISK_MARGIN_BYTES
+    left = situation.machine.disk_free_bytes - needed
+    if size is None or size <= left or not situation.lake_is_on_this_disk:
+        return None
+    lake, per_timestep = config.algorithm.lake, situation.facts.lake_bytes_per_timestep
+    assert lake is not None
+    assert per_timestep is not None
+    then = "it stops growing" if lake.on_full == "pause" else "its oldest files go"
+    is_feed = isinstance(config.algorithm, PQNConfig)
+    key = "algorithm.feed.capacity_gb" if is_feed else "algorithm.replay.lake_capacity_gb"
+    room_gb = max(0, left) // 10**9
+    return Finding(
+        "warning",
+        "lake_outgrows_disk",
+        key,
+        f"the Lake takes {format_bytes(size)} over the run, but beside checkpoints and logs "
+        f"{format_bytes(max(0, left))} are free; from timestep "
+        f"{round(max(0, left) / per_timestep):,} on {then}",
+        Fix(key, room_gb) if room_gb else None,
+    )
+
+
 # ---- is it what was meant? -----------------------------------------------------------------------
 
 
@@ -220,6 +212,7 @@ FINDINGS: tuple[Callable[[Situation], Finding | None], ...] = (
     ram_short,
     vram_short,
     disk_short,
+    lake_outgrows_disk,
     n_steps_is_no_episode_length,
     colour_of_four_shades,
     machine_under_used,

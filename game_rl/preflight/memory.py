@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
+from game_rl.buffers.make_lake_feed import lake_schema
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.watched_emulator import picture_frames
@@ -81,6 +82,8 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     network = _network_on_cpu(config, facts)
     stored = () if is_storage_on_gpu(config) else (storage(config, facts),)
     training = (*always, *network, *stored)
+    if config.algorithm.lake is not None:
+        training = (*training, _lake_writer(config, facts))
     saved = storage(config, facts).bytes if config.checkpoints.save_replay_buffer else 0
     moments = list(_step_moments(config, facts).values())
     step = Part("gradient step", max(map(sum, moments)))
@@ -182,6 +185,14 @@ def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:
     """A vec step's stacks: the last, the next, in halves, and as the network's numbers."""
     stacks = config.env.n_envs * network_of(config, facts).observation
     return Part("frames in flight", (3 + 4) * stacks)
+
+
+def _lake_writer(config: RunConfig, facts: RunFacts) -> Part:
+    """Blocks: of each env one that fills and up to two that wait, and those in the compressor."""
+    packing = frame_format_of(config, facts).packing
+    schema = lake_schema(packing, frame_stack=config.env.frame_stack, n_actions=facts.n_actions)
+    block = schema.block_frames * packing.nbytes
+    return Part("Lake's writer", (3 * config.env.n_envs + 4) * block)
 
 
 def _step_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:

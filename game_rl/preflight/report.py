@@ -9,9 +9,12 @@ from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
 from game_rl.preflight.estimate import estimate
 from game_rl.preflight.facts import RunFacts, run_facts
-from game_rl.preflight.findings import Finding, Situation, check
+from game_rl.preflight.findings import check
 from game_rl.preflight.footprint import Footprint, MemoryFootprint, Part
+from game_rl.preflight.growth import GrowthRow, growth_rows
+from game_rl.preflight.lake_probe import LakeProbe
 from game_rl.preflight.probe import EpisodeLengths
+from game_rl.preflight.situation import Finding, Situation
 from game_rl.preflight.speed import MeasuredSpeed, SpeedForecast, forecast_speed
 from game_rl.preflight.table import report_table
 from game_rl.preflight.verdict import Verdict, verdict
@@ -32,11 +35,13 @@ class Report:
     footprint: Footprint
     findings: tuple[Finding, ...]
     speed: SpeedForecast | None = None
+    growth: tuple[GrowthRow, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; the parts of RAM and VRAM are those of the peak phase and sum to the peak.
 
-        `disk.parts` sum to what the run directory holds when the run has ended.
+        `disk.parts` sum to what the run directory holds when the run has ended, without a Lake;
+        that is in `growth`, which is empty for a run that keeps no timesteps on disk.
         """
         disk, training, machine = self.footprint.disk, self.footprint.training, self.machine
         vram = self.footprint.vram
@@ -58,6 +63,7 @@ class Report:
                 "evaluations": training.evaluations,
             },
             "speed": _speed_json(self.speed) if self.speed else None,
+            "growth": [asdict(row) for row in self.growth],
             "findings": [asdict(finding) for finding in self.findings],
         }
 
@@ -68,6 +74,7 @@ def preflight(
     machine: Machine,
     *,
     probe: EpisodeLengths | None = None,
+    lake: LakeProbe | None = None,
     measured: MeasuredSpeed | None = None,
 ) -> Report:
     """Estimate, compare with the machine, and look for what could be better.
@@ -77,9 +84,10 @@ def preflight(
         game: that it plays.
         machine: that it shall run on.
         probe: how long episodes are.
+        lake: what a timestep takes in a Lake.
         measured: how fast `machine` is at this run.
     """
-    facts = run_facts(config, game, machine, probe)
+    facts = run_facts(config, game, machine, probe, lake)
     return report_of(config, facts, machine, probe=probe, measured=measured)
 
 
@@ -102,13 +110,19 @@ def report_of(
         if measured is not None
         else None
     )
-    return Report(verdict(footprint, machine), machine, footprint, check(situation), speed)
+    growth = growth_rows(config, facts, footprint.training)
+    return Report(verdict(footprint, machine), machine, footprint, check(situation), speed, growth)
 
 
 def render_report(report: Report) -> RenderableType:
     """What a person reads: the verdict, the peak, the disk, the time, what to change."""
     return report_table(
-        report.verdict, report.machine, report.footprint, report.findings, report.speed
+        report.verdict,
+        report.machine,
+        report.footprint,
+        report.findings,
+        report.speed,
+        report.growth,
     )
 
 

@@ -95,19 +95,3 @@ def forecast_speed(
 def _vec_steps_of(episodes: int, n_envs: int) -> int:
     """In units of an episode's length: an evaluation lasts until the busiest env is done."""
     return -(-episodes // n_envs)
-
-
-def format_duration(seconds: float) -> str:
-    """For people, in two units: "5 min 20 s", "3 h 10 min"; "4.2 s" below ten seconds."""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    for size, name, small, small_name in (
-        (86_400, "d", 3_600, "h"),
-        (3_600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
-        # rounded in the smaller unit first, so that it never says "1 h 60 min"
-        count, rest = divmod(round(seconds / small), size // small)
-        if count:
-            return f"{count} {name} {rest} {small_name}" if rest else f"{count} {name}"
-    return f"{seconds:.0f} s"

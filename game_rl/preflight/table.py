@@ -4,11 +4,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.preflight.findings import Finding
 from game_rl.preflight.footprint import Footprint, MemoryFootprint, Part
-from game_rl.preflight.speed import SpeedForecast, format_duration
+from game_rl.preflight.growth import GrowthRow
+from game_rl.preflight.situation import Finding
+from game_rl.preflight.speed import SpeedForecast
 from game_rl.preflight.verdict import Verdict
-from game_rl.resources import Machine, format_bytes
+from game_rl.resources import Machine, format_bytes, format_duration
 
 _VERDICTS: dict[Verdict, tuple[str, str]] = {
     "fits": ("FITS", "bold green"),
@@ -26,12 +27,14 @@ def report_table(
     footprint: Footprint,
     findings: tuple[Finding, ...],
     speed: SpeedForecast | None,
+    growth: tuple[GrowthRow, ...],
 ) -> RenderableType:
     return Group(
         _headline(verdict, footprint, machine),
         _resources(footprint, machine),
         _training(footprint),
         *([_speed(speed)] if speed else ()),
+        *([_growth(growth)] if growth else ()),
         *(_finding(finding) for finding in findings),
     )
 
@@ -115,6 +118,19 @@ def _speed(speed: SpeedForecast) -> Text:
         f"(network {speed.share('inference'):.0%}, emulators {speed.share('emulation'):.0%}), "
         f"updating {speed.share('update'):.0%}, evaluating {speed.share('evaluation'):.0%}",
     )
+
+
+def _growth(rows: tuple[GrowthRow, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, title="replay and checkpoints", title_justify="left")
+    names = ("timestep", "kept", "as SB3 holds them", "packed", "on disk", "checkpoints")
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        on_disk = "not measured" if row.on_disk is None else format_bytes(row.on_disk)
+        sizes = (format_bytes(row.raw), format_bytes(row.packed), on_disk)
+        checkpoints = format_bytes(row.checkpoints)
+        table.add_row(f"{row.timesteps:,}", f"{row.kept:,}", *sizes, checkpoints)
+    return table
 
 
 def _finding(finding: Finding) -> Text:

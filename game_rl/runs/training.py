@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.make_algorithm import find_device, make_algorithm
 from game_rl.algorithms.networks import find_precision
+from game_rl.buffers.lake_feed import LakeFeed
 from game_rl.callbacks.evaluation import Evaluation
 from game_rl.callbacks.make_callbacks import Callbacks, make_callbacks
 from game_rl.callbacks.non_finite import check_finite
@@ -38,6 +39,7 @@ from game_rl.pss_sampler import PssSampler
 from game_rl.resources import detect_machine, effective_cpus
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.runs.evaluation import evaluate_run
+from game_rl.runs.lake import open_feed, refill
 from game_rl.runs.policy import TrainedRun, find_run, open_trained_run
 from game_rl.runs.recording import record_run
 from game_rl.runs.resuming import changes, check_same_game, differences, usable_best
@@ -229,6 +231,9 @@ def _learn(
             schedule_timesteps=None if checkpoint is None else checkpoint.state.schedule_timesteps,
         )
         stack.enter_context(closing_log(model.logger))
+        feed = open_feed(config, run_dir, model, packing, checkpoint=checkpoint, console=console)
+        if feed is not None:
+            stack.enter_context(closing(feed))
         console.print(_precision_note(config))
         callbacks = make_callbacks(
             config,
@@ -237,9 +242,10 @@ def _learn(
             fixed=_fixed_state(config, game, model, checkpoint),
             sampler=sampler,
             console=console,
+            feed=feed,
         )
         if checkpoint is not None:
-            _restore(model, checkpoint, config)
+            _restore(model, checkpoint, config, feed=feed, console=console)
             callbacks.checkpoints.best = usable_best(run_dir, checkpoint.state, console)
         missing = config.total_timesteps - model.num_timesteps
         if missing > 0:
@@ -323,8 +329,19 @@ def _fixed_state(
     )
 
 
-def _restore(model: BaseAlgorithm, checkpoint: Checkpoint, config: RunConfig) -> None:
+def _restore(
+    model: BaseAlgorithm,
+    checkpoint: Checkpoint,
+    config: RunConfig,
+    *,
+    feed: LakeFeed | None,
+    console: Console,
+) -> None:
+    if feed is not None:
+        refill(model, feed, checkpoint, console)
     if not checkpoint.restore(model):
+        if feed is not None:
+            feed.leave_gap()
         assert model.env is not None
         # not the episodes of the run's beginning again
         stream = f"training_env/{checkpoint.state.num_timesteps}"

@@ -204,6 +204,103 @@ _ALGORITHMS = (
         ("line 5", "checkpoints.save_replay_buffer: pqn is on-policy"),
     ),
     WrongConfig(
+        "a lake that is text",
+        _with("algorithm: {name: pqn, feed: {lake: yes}}\n"),
+        (
+            "line 4",
+            "algorithm.feed.lake: yes is text; write true, or the path of a folder",
+        ),
+    ),
+    WrongConfig(
+        "a lake without a name",
+        _with('algorithm: {name: pqn, feed: {lake: ""}}\n'),
+        (
+            "line 4",
+            "algorithm.feed.lake: names no folder",
+        ),
+    ),
+    WrongConfig(
+        "a lake that is a number",
+        _with("algorithm: {name: dqn, replay: {lake: 3}}\n"),
+        (
+            "line 4",
+            "algorithm.replay.lake: found 3; allowed: true or false or text",
+        ),
+    ),
+    WrongConfig(
+        "a feed of nothing",
+        _with("algorithm: {name: pqn, feed: {lake: false}}\n"),
+        (
+            "line 4",
+            "algorithm.feed.lake: false, so there is nothing to feed",
+            "remove `feed`",
+        ),
+    ),
+    WrongConfig(
+        "a feed that is no section",
+        _with("algorithm: {name: pqn, feed: true}\n"),
+        (
+            "line 4",
+            "algorithm.feed: found true",
+            "{lake: ..., capacity_transitions: ...",
+        ),
+    ),
+    WrongConfig(
+        "a feed of ppo",
+        _with("algorithm: {feed: {lake: true}}\n"),
+        (
+            "line 4",
+            "algorithm.feed: unknown key; it belongs to `name: pqn`",
+        ),
+    ),
+    WrongConfig(
+        "a slip in what happens on a full disk",
+        _with("algorithm: {name: pqn, feed: {on_full: delete}}\n"),
+        (
+            "line 4",
+            "algorithm.feed.on_full: found delete",
+            "one of pause, evict",
+        ),
+    ),
+    WrongConfig(
+        "a capacity of a lake of nothing",
+        _with("algorithm: {name: pqn, feed: {capacity_gb: 0}}\n"),
+        (
+            "line 4",
+            "algorithm.feed.capacity_gb: found 0",
+            "from 0.01 to 1_000_000",
+        ),
+    ),
+    WrongConfig(
+        "a lake that cannot fill the replay again",
+        _with("algorithm: {name: dqn, replay: {lake: true, lake_capacity_transitions: 150_000}}\n"),
+        (
+            "line 4",
+            "algorithm.replay.lake_capacity_transitions: 150,000 is less than twice",
+            "at least 200,000",
+        ),
+    ),
+    WrongConfig(
+        "a capacity of no lake",
+        _with("algorithm: {name: dqn, replay: {lake_capacity_gb: 5}}\n"),
+        (
+            "line 4",
+            "algorithm.replay.lake_capacity_gb: there is no Lake",
+            "{lake: true}",
+        ),
+    ),
+    WrongConfig(
+        "a replay saved twice",
+        _with(
+            "algorithm: {name: dqn, replay: {lake: true}}\n"
+            "checkpoints: {save_replay_buffer: true}\n"
+        ),
+        (
+            "line 5",
+            "checkpoints.save_replay_buffer: the Lake keeps the replay already",
+        ),
+    ),
+    WrongConfig(
         "a rhythm faster than the updates of dqn",
         _with("algorithm: {name: dqn, train_freq: 100}\nevaluation: {every_timesteps: 700}\n"),
         ("line 5", "less than one rollout, train_freq x n_envs = 800", "algorithm.train_freq"),

@@ -47,7 +47,16 @@ def text_of(report: Report, width: int = 100) -> str:
 def test_the_json_has_exactly_the_promised_keys() -> None:
     report = report_of(make_config(), FACTS, Machine(**{**vars(MACHINE), "cpus": 16}))
     found = json.loads(json.dumps(report.to_json()))
-    assert set(found) == {"verdict", "ram", "vram", "disk", "training", "speed", "findings"}
+    assert set(found) == {
+        "verdict",
+        "ram",
+        "vram",
+        "disk",
+        "training",
+        "speed",
+        "growth",
+        "findings",
+    }
     assert set(found["ram"]) == {"predicted_peak_bytes", "limit_bytes", "peak_phase", "parts"}
     assert set(found["disk"]) == {"predicted_total_bytes", "free_bytes", "parts"}
     assert set(found["training"]) == {

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from game_rl.buffers.lake.index import LakeView
 from game_rl.buffers.lake.mark import Mark, MarkedSegment
-from game_rl.buffers.lake.names import check_stream, superseded
+from game_rl.buffers.lake.names import SegmentName, check_stream, superseded
 from game_rl.buffers.lake.schema import LakeSchema
 from game_rl.buffers.lake.segment import (
     COPY,
@@ -61,8 +61,8 @@ class Lake:
             LakeError: there is one with another schema.
         """
         description = path / "lake.json"
+        path.mkdir(parents=True, exist_ok=True)
         if not description.exists():
-            path.mkdir(parents=True, exist_ok=True)
             own = path / f".lake-{secrets.token_hex(8)}.json"  # many writers may come first
             write_atomic(own, schema.to_json())
             own.replace(description)
@@ -139,9 +139,9 @@ class Lake:
             raise damaged(path, "it is not the one that the checkpoint names")
         return segment
 
-    def mark(self) -> Mark:
-        """Of everything that is sealed; seal the writers first. Writes nothing."""
-        view = self.view()
+    def mark(self, stream: str | None = None) -> Mark:
+        """Of all that is sealed, or of one stream; seal the writers first. Writes nothing."""
+        view = LakeView(self.schema, [s for s in self._sealed() if _is_of(stream, s.path)])
         return Mark(tuple(_marked(segment) for segment in view.segments), dict(view.lanes))
 
     # ------------------------------------------------------------------ checkpoints
@@ -150,11 +150,11 @@ class Lake:
     def _pins(self) -> Path:
         return self.path / "pins"
 
-    def pin(self, name: str) -> Mark:
-        """Mark the Lake, and keep what the mark names until `unpin(name)`."""
+    def pin(self, name: str, stream: str | None = None) -> Mark:
+        """Mark the Lake or one stream, and keep what the mark names until `unpin(name)`."""
         self._pins.mkdir(exist_ok=True)
         while True:
-            mark = self.mark()
+            mark = self.mark(stream)
             write_atomic(self._pins / f"{name}.json", mark.to_json())
             # What went while the pin was written may still be deleted by who has not seen the pin.
             if all((self.path / segment.name).exists() for segment in mark.segments):
@@ -164,10 +164,14 @@ class Lake:
         (self._pins / f"{name}.json").unlink(missing_ok=True)
         self._forget_shelved()
 
-    def keep_pins(self, names: Iterable[str]) -> None:
-        """Unpin all but these: a run's start, after a crash between deleting and unpinning."""
-        for pin in self._pins.glob("*.json"):
-            if pin.stem not in set(names):
+    def keep_pins(self, names: Iterable[str], *, among: str = "") -> None:
+        """Unpin all but these: a run's start, after a crash between deleting and unpinning.
+
+        Pins whose names do not begin with `among` are left: they are other runs'.
+        """
+        kept = set(names)
+        for pin in self._pins.glob(f"{among}*.json"):
+            if pin.stem not in kept:
                 pin.unlink(missing_ok=True)
         self._forget_shelved()
 
@@ -182,8 +186,8 @@ class Lake:
             names.update(s.name for s in Mark.from_json(text, source=pin).segments)
         return names
 
-    def resume(self, mark: Mark) -> None:
-        """Make the Lake what it was at `mark`; nobody may be writing.
+    def resume(self, mark: Mark, stream: str | None = None) -> None:
+        """Make the Lake, or one stream, what it was at `mark`; nobody may be writing that.
 
         What was written later is deleted, or shelved if another kept mark has it.
 
@@ -193,9 +197,10 @@ class Lake:
         self.view(mark)
         names = {segment.name for segment in mark.segments}
         for path in self.files(OPEN) + self.files(COPY):
-            path.unlink()
+            if _is_of(stream, path):
+                path.unlink()
         for path in self.files(SEALED):
-            if path.name not in names:
+            if path.name not in names and _is_of(stream, path):
                 self._shelve(path)
         for name in names:
             shelved = (self.path / name).with_suffix(SHELVED)
@@ -277,6 +282,10 @@ class Lake:
 def is_disk_full(error: OSError) -> bool:
     """Waiting or deleting may help: no space, a quota, a limit on files, a disk that fails."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def _is_of(stream: str | None, path: Path) -> bool:
+    return stream is None or SegmentName.of(path).stream == stream
 
 
 def _marked(segment: SealedSegment) -> MarkedSegment:

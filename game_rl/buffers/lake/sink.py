@@ -36,16 +36,19 @@ class SegmentSink:
         stream: str,
         *,
         segment_bytes: int,
+        segment_transitions: int | None = None,
         on_full: OnFull,
         tell: Callable[[str], None],
     ) -> None:
         self._lake = lake
         self._stream = check_stream(stream)
         self._segment_bytes = segment_bytes
+        self._segment_transitions = segment_transitions or 2**62
         self._on_full = on_full
         self._tell = tell
         self._encoder = BlockEncoder(lake.schema)
         self._segment: SegmentWriter | None = None
+        self._n_transitions = 0  # in it
         self._unsealed: list[Path] = []
         error = self._until_space(lambda: lake.recover(stream))
         if error is not None:
@@ -65,9 +68,17 @@ class SegmentSink:
         error = self._until_space(lambda: self._append(data))
         if error is not None:
             self.n_dropped += len(block.columns.rows)
+        else:
+            self._n_transitions += len(block.columns.rows)
         self._pause(error)
-        if self._segment and self._segment.n_bytes >= self._segment_bytes:
+        if self._segment and self._is_large(self._segment):
             self.seal()
+
+    def _is_large(self, segment: SegmentWriter) -> bool:
+        return (
+            segment.n_bytes >= self._segment_bytes
+            or self._n_transitions >= self._segment_transitions
+        )
 
     def seal(self) -> bool:
         """Make what was put durable and visible; False if something found no space.
@@ -105,6 +116,7 @@ class SegmentSink:
     def _seal_segment(self) -> None:
         """The first attempt; those after it find no segment and leave it to `_recover`."""
         segment, self._segment = self._segment, None
+        self._n_transitions = 0
         if segment is not None:
             segment.seal()
             self._unsealed.remove(segment.path)

@@ -23,7 +23,8 @@ class LakeWriter:
     """The writer of one stream: packs frames, and compresses and writes them in a thread.
 
     An episode is `begin`, then `append` until it ends, for all envs at once. Readers see what is
-    sealed: every `segment_bytes`, and at `seal`. Nobody else may write this stream.
+    sealed: every `segment_bytes` or `segment_transitions`, and at `seal`. Nobody else may write
+    this stream.
 
     Args:
         agent: who acts, a number up to 65,535.
@@ -44,6 +45,7 @@ class LakeWriter:
         n_envs: int,
         agent: int = 0,
         segment_bytes: int = 32 << 20,
+        segment_transitions: int | None = None,
         on_full: OnFull = "pause",
         waiting_blocks: int | None = None,
         tell: Callable[[str], None] = lambda _: None,
@@ -53,7 +55,12 @@ class LakeWriter:
         self._stream = stream
         self._close_timeout_s = close_timeout_s
         self._sink = SegmentSink(
-            lake, stream, segment_bytes=segment_bytes, on_full=on_full, tell=tell
+            lake,
+            stream,
+            segment_bytes=segment_bytes,
+            segment_transitions=segment_transitions,
+            on_full=on_full,
+            tell=tell,
         )
         lanes = lake.view().lanes
         self._lanes = [
@@ -102,6 +109,12 @@ class LakeWriter:
             if self._lanes[env].is_underway:
                 self._put(self._lanes[env].break_off())
 
+    def leave_gap(self) -> None:
+        """What comes next in any env does not follow from what the stream has, whoever wrote it."""
+        self._check()
+        for lane in self._lanes:
+            self._put(lane.break_off())
+
     def append(
         self,
         *,
@@ -144,6 +157,11 @@ class LakeWriter:
             )
 
     # ------------------------------------------------------------------ state
+
+    @property
+    def next_transitions(self) -> list[int]:
+        """Of each env, the number of the transition that comes next."""
+        return [lane.next_transition for lane in self._lanes]
 
     @property
     def is_paused(self) -> bool:

@@ -1,0 +1,82 @@
+"""What a run keeps on disk as it goes: a Lake, saved replays, checkpoints."""
+
+from dataclasses import dataclass
+
+from game_rl.buffers.lake.statistics import raw_bytes
+from game_rl.buffers.make_lake_feed import lake_schema
+from game_rl.config.algorithms import DQNConfig
+from game_rl.config.schema import RunConfig
+from game_rl.preflight.arithmetic import TrainingArithmetic
+from game_rl.preflight.disk import checkpoint_bytes, kept_checkpoints
+from game_rl.preflight.facts import RunFacts
+from game_rl.preflight.memory import frame_format_of
+
+_PERCENT = (1, 10, 25, 50, 100)
+_SCALARS_BYTES = 1 + 4 + 1 + 1  # action, reward, ending and age, as in a Pond
+_GB = 10**9
+
+
+@dataclass(frozen=True)
+class GrowthRow:
+    """At one moment of the run; bytes of the timesteps that are kept then.
+
+    Attributes:
+        kept: timesteps.
+        raw: with stacks and next stacks, as SB3's ReplayBuffer holds them.
+        packed: each frame once, in as few bits as it has information.
+        on_disk: in the Lake; None if nobody measured how the game compresses.
+        checkpoints: all that are kept, with what they hold of a replay.
+    """
+
+    timesteps: int
+    kept: int
+    raw: int
+    packed: int
+    on_disk: int | None
+    checkpoints: int
+
+
+def growth_rows(
+    config: RunConfig, facts: RunFacts, training: TrainingArithmetic
+) -> tuple[GrowthRow, ...]:
+    """Over the run; none for a run that keeps no timesteps on disk."""
+    if config.algorithm.lake is None and not config.checkpoints.save_replay_buffer:
+        return ()
+    updates = sorted({max(1, round(training.updates * p / 100)) for p in _PERCENT})
+    return tuple(_row(config, facts, training, update) for update in updates)
+
+
+def lake_bytes(config: RunConfig, facts: RunFacts, timesteps: int) -> int | None:
+    """Of the run's Lake after so many timesteps; None if there is none or nobody measured."""
+    each, lake = facts.lake_bytes_per_timestep, config.algorithm.lake
+    if lake is None or each is None:
+        return None
+    size = each * min(timesteps, lake.capacity_transitions or timesteps)
+    return round(size if lake.capacity_gb is None else min(size, lake.capacity_gb * _GB))
+
+
+def _row(
+    config: RunConfig, facts: RunFacts, training: TrainingArithmetic, updates: int
+) -> GrowthRow:
+    timesteps = updates * training.timesteps_per_update
+    packing, frame_stack = frame_format_of(config, facts).packing, config.env.frame_stack
+    schema = lake_schema(packing, frame_stack=frame_stack, n_actions=facts.n_actions)
+    kept, on_disk = _kept(config, timesteps), lake_bytes(config, facts, timesteps)
+    if on_disk is not None and facts.lake_bytes_per_timestep:
+        kept = min(kept, round(on_disk / facts.lake_bytes_per_timestep))
+    return GrowthRow(
+        timesteps=timesteps,
+        kept=kept,
+        raw=kept * raw_bytes(schema),
+        packed=kept * (packing.nbytes + _SCALARS_BYTES),
+        on_disk=on_disk,
+        checkpoints=kept_checkpoints(config, training, updates) * checkpoint_bytes(config, facts),
+    )
+
+
+def _kept(config: RunConfig, timesteps: int) -> int:
+    algorithm = config.algorithm
+    if algorithm.lake is not None:
+        return min(timesteps, algorithm.lake.capacity_transitions or timesteps)
+    assert isinstance(algorithm, DQNConfig)  # nothing else has a replay to save
+    return min(timesteps, algorithm.replay.capacity)

@@ -1,0 +1,62 @@
+"""What findings look at, and what one is."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from game_rl.config.schema import RunConfig
+from game_rl.preflight.changes import Fix
+from game_rl.preflight.estimate import estimate
+from game_rl.preflight.facts import RunFacts
+from game_rl.preflight.footprint import Footprint
+from game_rl.preflight.probe import EpisodeLengths
+from game_rl.resources import Machine, is_same_disk
+
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence for the user; `key` is the config key that it is about.
+
+    Attributes:
+        severity: error: the run does not fit; warning: look at it; info: could be better.
+        fix: after this change alone the finding is gone; None where no single change does it.
+    """
+
+    severity: Severity
+    code: str
+    key: str
+    message: str
+    fix: Fix | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """All that a finding looks at."""
+
+    config: RunConfig
+    facts: RunFacts
+    machine: Machine
+    footprint: Footprint
+    probe: EpisodeLengths | None = None
+
+    @property
+    def lake_is_on_this_disk(self) -> bool:
+        """As far as the config says: in the run's directory, or at a path of the same disk."""
+        lake = self.config.algorithm.lake
+        return (
+            lake is None
+            or not isinstance(lake.lake, Path)
+            or is_same_disk(
+                *(_nearest_folder(path.absolute()) for path in (lake.lake, self.config.run_dir))
+            )
+        )
+
+    def footprint_of(self, config: RunConfig) -> Footprint:
+        return estimate(config, self.facts)
+
+
+def _nearest_folder(path: Path) -> Path:
+    """That exists already."""
+    return next((p for p in (path, *path.parents) if p.exists()), path)
