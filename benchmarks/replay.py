@@ -13,8 +13,8 @@ episode's frame after an episode's end).
 * extra: peak of the resident memory while saving, over what was there before.
 * 2nd: bytes that a checkpoint writes after 2 % more transitions.
 
-`--claims` checks the Lake at a size: memory and bytes of a checkpoint, refill of a Pond, opening
-many segments.
+`--claims`: the Pond's samples and SB3's in turns, and what grows with a Lake: memory and bytes of a
+checkpoint, refill of a Pond, opening many segments.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--envs", type=int, default=8)
     parser.add_argument("--only", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--folder", type=Path, help="on the disk to measure; default: /tmp")
-    parser.add_argument("--claims", action="store_true", help="of the Lake, instead of the table")
+    parser.add_argument("--claims", action="store_true", help="instead of the table")
     options = parser.parse_args()
     warn_if_busy()
     n_transitions = int(options.transitions * options.scale)

@@ -1,4 +1,4 @@
-"""Whether the Lake's costs stay what they are when it grows: `benchmarks.replay --claims`.
+"""Sampling against SB3, and the Lake's costs as it grows: `benchmarks.replay --claims`.
 
 A Lake of millions is made of one play: its segments are linked under the names of other streams.
 So what is read is in the page cache more often than it would be.
@@ -12,7 +12,7 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.replay_contenders import stamps, with_peak
+from benchmarks.replay_contenders import PondStore, Sb3Store, sample_s, stamps, with_peak
 from benchmarks.replay_trace import Trace
 from game_rl.buffers.lake.lake import Lake
 from game_rl.buffers.lake.names import SegmentName
@@ -34,6 +34,7 @@ def print_claims(trace: Trace, folder: Path) -> None:
     pond_bytes = _pond_bytes(trace)
     raw = 2 * int(np.prod(trace.stack_shape))
     print(f"Pond: {pond_bytes:,.0f} bytes a transition, not compressed; raw stacks {raw:,}")
+    print_sampling(trace, folder)
     base = Lake.create(folder / "lake", LakeSchema(trace.packing, frame_stack=trace.frame_stack))
     stalls = append_stalls(base, trace)
     each = base.n_bytes() / len(trace)
@@ -52,6 +53,22 @@ def print_claims(trace: Trace, folder: Path) -> None:
             f"{written / _MIB:.2f} MiB beside {new / _MIB:.2f} MiB of new transitions (aim: 1)"
         )
     print_opening(linked(base, folder / "largest", LARGEST))
+
+
+def print_sampling(trace: Trace, folder: Path, *, rounds: int = 7) -> None:
+    """In one process and in turns, so that a slow moment of the machine hits both."""
+    ours, theirs = PondStore(trace, folder), Sb3Store(trace, folder)
+    for step in trace.vec_steps():
+        ours.add(step)
+        theirs.add(step)
+    for size in (32, 256):
+        pairs = [(sample_s(ours, size), sample_s(theirs, size)) for _ in range(rounds)]
+        ratios = [b / a for a, b in pairs]
+        mine, sb3 = (1e3 * median(times) for times in zip(*pairs, strict=True))
+        print(
+            f"Pond, batch {size}: {mine:.2f} ms, SB3's raw buffer {sb3:.2f} ms, "
+            f"{median(ratios):.2f} ({min(ratios):.2f} - {max(ratios):.2f}) times as fast (aim: 1)"
+        )
 
 
 def _pond_bytes(trace: Trace) -> float:

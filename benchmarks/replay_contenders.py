@@ -48,7 +48,7 @@ class Store(Protocol):
         """That samples are read from."""
 
 
-class _Sb3:
+class Sb3Store:
     """A ReplayBuffer, saved as SB3 saves it."""
 
     def __init__(self, trace: Trace, folder: Path, **more: Any) -> None:  # noqa: ARG002
@@ -94,14 +94,14 @@ class _Sb3:
         return []
 
 
-class _Sb3Optimized(_Sb3):
+class _Sb3Optimized(Sb3Store):
     """The next observation is the one of the next slot; wrong at the end of an episode."""
 
     def make(self, trace: Trace, **_: Any) -> Any:
         return super().make(trace, optimize_memory_usage=True, handle_timeout_termination=False)
 
 
-class _Sb3Gzip(_Sb3):
+class _Sb3Gzip(Sb3Store):
     """What users write when the pickle is too large."""
 
     def save(self, folder: Path) -> None:
@@ -114,7 +114,7 @@ class _Sb3Gzip(_Sb3):
             self.buffer = pickle.load(file)  # noqa: S301 - written above
 
 
-class _ExtraBuffers(_Sb3):
+class _ExtraBuffers(Sb3Store):
     """sb3-extra-buffers, with the codec that its documentation recommends for pictures."""
 
     codec = "zstd"
@@ -140,7 +140,7 @@ class _ExtraBuffersLevel5(_ExtraBuffers):
     level = 5
 
 
-class _Pond:
+class PondStore:
     """Ours in RAM; a checkpoint is what `checkpoints.save_replay_buffer` writes."""
 
     def __init__(self, trace: Trace, folder: Path) -> None:  # noqa: ARG002
@@ -158,8 +158,8 @@ class _Pond:
             frame_stack=trace.frame_stack,
         )
 
-    add = _Sb3.add
-    sample = _Sb3.sample
+    add = Sb3Store.add
+    sample = Sb3Store.sample
 
     def nbytes(self) -> int:
         n: int = self.buffer.pond.nbytes
@@ -325,10 +325,10 @@ class _TorchRlCompressed(_TorchRl):
 
 
 CONTENDERS: dict[str, Callable[[Trace, Path], Store]] = {
-    "ours: Pond": _Pond,
+    "ours: Pond": PondStore,
     "ours: Lake": _Lake,
     "ours: Lake, per_block=8": _LakePerBlock8,
-    "sb3": _Sb3,
+    "sb3": Sb3Store,
     "sb3 optimized": _Sb3Optimized,
     "sb3 + gzip": _Sb3Gzip,
     "extra-buffers zstd 3": _ExtraBuffers,
@@ -376,7 +376,6 @@ def measure(name: str, trace: Trace, folder: Path) -> dict[str, Any]:
         "fill_per_s": n / sum(stalls),
         "stall_p99_ms": 1e3 * float(np.quantile(stalls, 0.99)),
         "stall_max_ms": 1e3 * max(stalls),
-        "bytes": store.nbytes() / n,
         "rss_bytes": (resident_bytes(os.getpid())[0] - rss_before) / n,
         "equal": share_equal(store, known),
     }
@@ -394,6 +393,7 @@ def measure(name: str, trace: Trace, folder: Path) -> dict[str, Any]:
     changed = [path for path, stamp in after.items() if before.get(path) != stamp]
     found["second_save_bytes"] = sum(after[path][0] for path in changed)
     found["new_transitions"] = n_after * trace.n_envs
+    found["bytes"] = store.nbytes() / len(trace)  # it is just full
     began = time.perf_counter()
     store.load(saved)
     store.sample(32)
