@@ -34,7 +34,6 @@ def print_claims(trace: Trace, folder: Path) -> None:
     pond_bytes = _pond_bytes(trace)
     raw = 2 * int(np.prod(trace.stack_shape))
     print(f"Pond: {pond_bytes:,.0f} bytes a transition, not compressed; raw stacks {raw:,}")
-    print_sampling(trace, folder)
     base = Lake.create(folder / "lake", LakeSchema(trace.packing, frame_stack=trace.frame_stack))
     stalls = append_stalls(base, trace)
     each = base.n_bytes() / len(trace)
@@ -53,6 +52,7 @@ def print_claims(trace: Trace, folder: Path) -> None:
             f"{written / _MIB:.2f} MiB beside {new / _MIB:.2f} MiB of new transitions (aim: 1)"
         )
     print_opening(linked(base, folder / "largest", LARGEST))
+    print_sampling(trace, folder)  # last: it leaves much memory behind
 
 
 def print_sampling(trace: Trace, folder: Path, *, rounds: int = 7) -> None:

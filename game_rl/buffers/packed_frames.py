@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from game_rl.envs.packing import FramePacking
 
-_PART_BYTES = 128 << 10  # packed; what is unpacked of it fits the processor's cache
+_PART_BYTES = 160 << 10  # packed; what is unpacked of it fits the processor's cache
 
 
 def unpack_rows(

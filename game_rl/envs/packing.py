@@ -114,18 +114,16 @@ class FramePacking:
         ones = 1
         if self._n_pixels % 16 == 0 and packed.strides[-1] == pixels.strides[-1] == 1:
             packed, pixels, ones = packed.view(np.uint16), pixels.view(np.uint16), 0x0101
-        n = packed.shape[-1]
+        n, mask = packed.shape[-1], ((1 << self.bits) - 1) * ones
         for i in range(8 // self.bits):
             part = pixels[..., i * n : (i + 1) * n]
-            codes, shift = packed[..., : part.shape[-1]], 8 - self.bits * (i + 1)
-            if shift:
-                np.right_shift(codes, shift, out=part)
-            else:
-                part[...] = codes
-        pixels &= ((1 << self.bits) - 1) * ones
+            codes = packed[..., : part.shape[-1]]
+            if shift := 8 - self.bits * (i + 1):
+                codes = np.right_shift(codes, shift, out=part)
+            np.bitwise_and(codes, mask, out=part)
         if self.bits == 2:
             pixels *= 85
-        elif self.bits == 4:
+        else:
             quarters = pixels + self.rounding * ones
             quarters >>= 2
             quarters &= 3 * ones
