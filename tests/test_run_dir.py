@@ -28,6 +28,8 @@ def test_a_run_exists_once_its_config_does(tmp_path: Path) -> None:
     run_dir.root.mkdir()
     write_atomic(run_dir.config, "seed: 0\n")
     assert run_dir.exists()
+    run_dir.lake.mkdir()
+    (run_dir.lake / "lake.json").write_text("not of the run's own size")
     assert run_dir.size_bytes() == len("seed: 0\n")
 
 

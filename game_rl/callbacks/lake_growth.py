@@ -105,23 +105,26 @@ class LakeGrowthCallback(BoundaryCallback):
         super()._on_rollout_start()
 
     def on_boundary(self, *, is_last: bool) -> None:
-        now, path = self._now(), self._feed.lake.path
+        now = self._now()
         if not is_last:
-            margin = self._reserved_bytes() + _MARGIN_BYTES
-            spare = disk_free_bytes(path) - margin
-            self._protect(spare, margin)
-            self._tell_of(
-                project(
-                    self._start,
-                    now,
-                    spare_bytes=spare,
-                    total_timesteps=self._total_timesteps,
-                    most_transitions=self._most_transitions,
-                    most_bytes=self._most_bytes,
-                )
-            )
+            with suppress(OSError):  # as in `_now`
+                self._look_ahead(now)
         self.logger.record("replay/lake_gib", now.n_bytes / GIB)
         self.logger.record("replay/lake_paused", float(self._feed.is_paused))
+
+    def _look_ahead(self, now: Growth) -> None:
+        margin = self._reserved_bytes() + _MARGIN_BYTES
+        spare = disk_free_bytes(self._feed.lake.path) - margin
+        self._protect(spare, margin)
+        full = project(
+            self._start,
+            now,
+            spare_bytes=spare,
+            total_timesteps=self._total_timesteps,
+            most_transitions=self._most_transitions,
+            most_bytes=self._most_bytes,
+        )
+        self._tell_of(full)
 
     def _now(self) -> Growth:
         n_bytes = self._start.n_bytes

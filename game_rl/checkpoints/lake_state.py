@@ -66,7 +66,7 @@ def refill_replay(model: BaseAlgorithm, feed: LakeFeed, state: LakeState) -> int
     """Fill the model's replay from the Lake as it was at that checkpoint.
 
     Returns:
-        How many timesteps the Lake lacks that the replay had: 0 unless it had stopped growing.
+        How many timesteps the Lake lacks that the replay had: 0 unless it did not always grow.
 
     Raises:
         CheckpointError: the replay was of another shape.

@@ -24,7 +24,7 @@ class GrowthRow:
         kept: timesteps.
         raw: with stacks and next stacks, as SB3's ReplayBuffer holds them.
         packed: each frame once, in as few bits as it has information.
-        on_disk: in the Lake; None if nobody measured how the game compresses.
+        on_disk: in the Lake, 0 without one; None if nobody measured how the game compresses.
         checkpoints: all that are kept, with what they hold of a replay.
     """
 
@@ -47,9 +47,11 @@ def growth_rows(
 
 
 def lake_bytes(config: RunConfig, facts: RunFacts, timesteps: int) -> int | None:
-    """Of the run's Lake after so many timesteps; None if there is none or nobody measured."""
+    """Of the run's Lake after so many timesteps, 0 without one; None if nobody measured."""
     each, lake = facts.lake_bytes_per_timestep, config.algorithm.lake
-    if lake is None or each is None:
+    if lake is None:
+        return 0
+    if each is None:
         return None
     size = each * min(timesteps, lake.capacity_transitions or timesteps)
     return round(size if lake.capacity_gb is None else min(size, lake.capacity_gb * _GB))
@@ -62,7 +64,7 @@ def _row(
     packing, frame_stack = frame_format_of(config, facts).packing, config.env.frame_stack
     schema = lake_schema(packing, frame_stack=frame_stack, n_actions=facts.n_actions)
     kept, on_disk = _kept(config, timesteps), lake_bytes(config, facts, timesteps)
-    if on_disk is not None and facts.lake_bytes_per_timestep:
+    if on_disk and facts.lake_bytes_per_timestep:
         kept = min(kept, round(on_disk / facts.lake_bytes_per_timestep))
     return GrowthRow(
         timesteps=timesteps,

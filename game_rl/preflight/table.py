@@ -127,6 +127,7 @@ def _growth(rows: tuple[GrowthRow, ...]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         on_disk = "not measured" if row.on_disk is None else format_bytes(row.on_disk)
+        on_disk = "no Lake" if row.on_disk == 0 else on_disk
         sizes = (format_bytes(row.raw), format_bytes(row.packed), on_disk)
         checkpoints = format_bytes(row.checkpoints)
         table.add_row(f"{row.timesteps:,}", f"{row.kept:,}", *sizes, checkpoints)

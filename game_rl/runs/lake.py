@@ -54,6 +54,6 @@ def refill(model: BaseAlgorithm, feed: LakeFeed, checkpoint: Checkpoint, console
     if missing:
         warn_on(
             console,
-            f"the replay lacks {missing:,} timesteps, which the Lake at {feed.lake.path} did not "
-            "get: it had stopped growing; so this run is not bit for bit the one without the break",
+            f"the replay lacks {missing:,} timesteps that the Lake at {feed.lake.path} did not "
+            "get, so this run is not bit for bit the one without the break",
         )

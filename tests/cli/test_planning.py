@@ -120,3 +120,14 @@ def test_a_run_that_fits_nowhere_is_not_tuned(config: Path, capsys: Output) -> N
     printed = capsys.readouterr()
     assert "no number of envs makes the run fit this machine" in printed.err
     assert not printed.out
+
+
+def test_a_probe_measures_how_a_lake_compresses_the_game(config: Path, capsys: Output) -> None:
+    lake = "algorithm={name: pqn, n_steps: 16, batch_size: 16, feed: {lake: true}}"
+    arguments = ["preflight", "--config", config, "--set", lake]
+    assert call(*arguments) == 0
+    assert "lake      not measured: --probe does so" in capsys.readouterr().out
+    assert call(*arguments, "--probe", "--json") == 0
+    growth = json.loads(capsys.readouterr().out)["growth"]
+    assert growth[-1]["timesteps"] == 192
+    assert 0 < growth[-1]["on_disk"] < growth[-1]["packed"] < growth[-1]["raw"]

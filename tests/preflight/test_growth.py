@@ -78,7 +78,7 @@ def test_a_saved_replay_is_in_every_checkpoint_and_packed_as_the_pond_has_it() -
     assert saved.kept == 80_000
     assert saved.packed == pytest.approx(total_bytes(pond), rel=0.001)
     assert saved.checkpoints == pytest.approx(marked.checkpoints + 4 * total_bytes(pond))
-    assert saved.on_disk is None
+    assert saved.on_disk == 0
 
 
 def test_a_lake_that_outgrows_the_disk_is_told_and_the_fix_makes_it_fit(

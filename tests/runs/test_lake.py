@@ -136,6 +136,18 @@ def test_two_runs_write_one_lake_and_resuming_one_leaves_the_other(
     assert {stream: timesteps(shared, stream) for stream in streams} == before
 
 
+def test_a_run_may_get_a_lake_when_it_is_resumed(make_config: MakeConfig) -> None:
+    config = make_config("pqn", "algorithm={name: pqn, n_steps: 16, batch_size: 16}")
+    train(config, force=False, console=console())
+    run_dir = RunDir(config.run_dir)
+    shutil.rmtree(run_dir.checkpoint(192))
+    output = console()
+    overrides = ["algorithm.feed={lake: true}", "recording.episodes=0"]
+    resume(config.run_dir, overrides=overrides, force=False, console=output)
+    assert "algorithm.feed.lake: None -> True" in told(output)
+    assert {env: len(found) for env, found in timesteps(run_dir.lake).items()} == {0: 32, 1: 32}
+
+
 def test_a_lake_that_had_no_space_is_told_and_a_resumed_run_says_what_its_replay_lacks(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
