@@ -106,8 +106,11 @@ def test_preflight_prints_exactly_the_documented_json(config: Path, capsys: Outp
     assert call("preflight", "--config", config, "--on", "ram=8GiB,vram=8GiB,cpus=4", "--json") == 0
     report = json.loads(capsys.readouterr().out)
     memory = {"predicted_peak_bytes", "limit_bytes", "peak_phase", "parts"}
-    assert set(report) == {"verdict", "ram", "vram", "disk", "training", "speed", "findings"}
+    assert set(report) == {
+        "verdict", "ram", "vram", "disk", "training", "speed", "findings", "growth",
+    }  # fmt: skip
     assert report["speed"] is None
+    assert report["growth"] == []  # PPO keeps no replay
     assert set(report["ram"]) == set(report["vram"]) == memory
     assert set(report["disk"]) == {"predicted_total_bytes", "free_bytes", "parts"}
     assert set(report["training"]) == {
