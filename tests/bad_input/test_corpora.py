@@ -31,12 +31,6 @@ def test_some_of_every_corpus_are_loaded_or_refused(corpus: str, stride: int) ->
     check(corpus, sorted({*special, *range(0, len(cases), stride)}))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("corpus", CORPORA)
-def test_all_of_every_corpus_are_loaded_or_refused(corpus: str) -> None:
-    check(corpus, range(len(CORPORA[corpus])))
-
-
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_every_case_has_a_name_of_its_own(corpus: str) -> None:
     names = {case.name for case in CORPORA[corpus]}

@@ -1,0 +1,196 @@
+"""A checkpoint from a stranger is data: hashes that fit prove nothing, and nothing in it runs."""
+
+import hashlib
+import json
+import os
+import pickle
+import struct
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stable_baselines3 import PPO
+from stable_baselines3.common.logger import configure
+
+from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
+from game_rl.checkpoints.tensors import (
+    dump_tensors,
+    load_module_tensors,
+    load_optimizer_tensors,
+    module_tensors,
+    optimizer_tensors,
+    parse_tensors,
+)
+from game_rl.errors import CheckpointError
+from game_rl.run_dir import RunDir
+from tests.callbacks.conftest import FIXED_STATE, tiny_vec_env
+
+
+def tiny_ppo(seed: int = 0, features: int = 8) -> PPO:
+    model = PPO(
+        "CnnPolicy",
+        tiny_vec_env(),
+        n_steps=4,
+        batch_size=4,
+        n_epochs=1,
+        seed=seed,
+        device="cpu",
+        policy_kwargs={"features_extractor_kwargs": {"features_dim": features}},
+    )
+    model.set_logger(configure(None, []))
+    return model
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved")
+    model = tiny_ppo()
+    model.learn(8)
+    save_checkpoint(folder / "checkpoint", model, FIXED_STATE, None, RunDir(folder))
+    return folder / "checkpoint"
+
+
+@pytest.fixture
+def forged(saved: Path, tmp_path: Path) -> Callable[[str, bytes], Path]:
+    """A copy with one file replaced, and a manifest that fits."""
+
+    def make(name: str, content: bytes) -> Path:
+        path = tmp_path / "checkpoint"
+        path.mkdir()
+        for file in saved.iterdir():
+            (path / file.name).write_bytes(file.read_bytes())
+        (path / name).write_bytes(content)
+        manifest = json.loads((path / "manifest.json").read_text())
+        digest = hashlib.sha256(content).hexdigest()
+        manifest["files"][name] = {"bytes": len(content), "sha256": digest}
+        (path / "manifest.json").write_text(json.dumps(manifest))
+        return path
+
+    return make
+
+
+class Bomb:
+    def __init__(self, target: Path) -> None:
+        self._target = target
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self._target,)
+
+
+@pytest.mark.parametrize(
+    "name", ["policy.safetensors", "optimizer.safetensors", "arrays.safetensors", "play.json"]
+)
+def test_a_pickle_in_the_place_of_a_file_does_not_run(
+    forged: Callable[[str, bytes], Path], tmp_path: Path, name: str
+) -> None:
+    sign = tmp_path / "it_ran"
+    checkpoint = Checkpoint(forged(name, pickle.dumps(Bomb(sign))))
+    checkpoint.verify()  # the hashes are a stranger's, too
+    with pytest.raises(CheckpointError, match=name):
+        checkpoint.restore(tiny_ppo())
+    assert not sign.exists()
+
+
+@pytest.mark.parametrize("header_bytes", [10 * 2**30, 2**63, 200 * 2**20, 1])
+def test_a_header_that_claims_gigabytes_takes_no_memory(
+    forged: Callable[[str, bytes], Path], header_bytes: int
+) -> None:
+    content = struct.pack("<Q", header_bytes) + b"{" * 1000
+    checkpoint = Checkpoint(forged("policy.safetensors", content))
+    tracemalloc.start()
+    try:
+        with pytest.raises(CheckpointError, match="no safetensors file"):
+            checkpoint.policy()
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["../../escaped", "/etc/passwd", "other.bin", ""])
+def test_only_known_names_are_read(forged: Callable[[str, bytes], Path], name: str) -> None:
+    path = forged("play.json", b"{}")
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["files"][name] = {"bytes": 1, "sha256": "0" * 64}
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(CheckpointError, match=r"manifest.json is damaged"):
+        Checkpoint(path)
+
+
+def test_a_pipe_is_not_waited_for(forged: Callable[[str, bytes], Path]) -> None:
+    path = forged("play.json", b"{}")
+    (path / "policy.safetensors").unlink()
+    os.mkfifo(path / "policy.safetensors")
+    with pytest.raises(CheckpointError, match=r"no file policy\.safetensors"):
+        Checkpoint(path).verify()
+
+
+def test_a_file_that_has_grown_is_not_read(saved: Path, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    path.mkdir()
+    for file in saved.iterdir():
+        (path / file.name).write_bytes(file.read_bytes())
+    with (path / "policy.safetensors").open("r+b") as file:
+        file.truncate(4 * 2**40)  # sparse
+    with pytest.raises(CheckpointError, match=r"has 4,398,046,511,104 bytes"):
+        Checkpoint(path).verify()
+
+
+@settings(max_examples=60)
+@given(place=st.integers(0, 10**9), bit=st.integers(0, 7), keep=st.floats(0, 1))
+@pytest.mark.parametrize("name", ["state.json", "play.json", "policy.safetensors", "manifest.json"])
+def test_damage_anywhere_is_refused_or_was_none(
+    saved: Path, tmp_path_factory: pytest.TempPathFactory, name: str, place: int, bit: int,
+    keep: float,
+) -> None:  # fmt: skip
+    path = tmp_path_factory.mktemp("damaged") / "checkpoint"
+    path.mkdir()
+    for file in saved.iterdir():
+        os.link(file, path / file.name)
+    content = bytearray((saved / name).read_bytes())
+    content[place % len(content)] ^= 1 << bit
+    if keep < 0.3:
+        del content[int(keep * len(content)) :]
+    (path / name).unlink()
+    (path / name).write_bytes(content)
+    with pytest.raises(CheckpointError):
+        Checkpoint(path).verify()
+
+
+def test_weights_and_moments_come_back_bit_for_bit(saved: Path) -> None:
+    trained, model = tiny_ppo(), tiny_ppo(seed=5)
+    trained.learn(8)
+    assert Checkpoint(saved).restore(model) is False  # its envs were none of ours
+    for name, weight in trained.policy.state_dict().items():
+        assert torch.equal(model.policy.state_dict()[name], weight)
+    ours = model.policy.optimizer.state_dict()["state"]
+    theirs = trained.policy.optimizer.state_dict()["state"]
+    for index, values in theirs.items():
+        for name, value in values.items():
+            assert torch.equal(ours[index][name], value)
+
+
+def test_a_checkpoint_of_another_network_is_named_weight_by_weight(saved: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"is of another network: .* not torch.float32"):
+        Checkpoint(saved).restore(tiny_ppo(features=16))
+
+
+def test_moments_take_the_memory_layout_of_their_weights() -> None:
+    """Fused Adam wants them alike, and safetensors keeps no strides."""
+    layer = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    optimizer = torch.optim.Adam(layer.parameters())
+    layer(torch.ones(1, 3, 5, 5)).sum().backward()
+    optimizer.step()
+    weights = dump_tensors(module_tensors(layer))
+    moments = dump_tensors(optimizer_tensors(optimizer))
+    other = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    resumed = torch.optim.Adam(other.parameters())
+    load_module_tensors(other, parse_tensors(weights, "w"), "w")
+    load_optimizer_tensors(resumed, parse_tensors(moments, "m"), "m")
+    assert torch.equal(other.weight, layer.weight)
+    moment = resumed.state[other.weight]["exp_avg"]
+    assert torch.equal(moment, optimizer.state[layer.weight]["exp_avg"])
+    assert moment.stride() == other.weight.stride()
