@@ -107,14 +107,16 @@ def disk_short(situation: Situation) -> Finding | None:
 def lake_outgrows_disk(situation: Situation) -> Finding | None:
     """The training goes on without space for more; so the verdict does not count the Lake."""
     config, disk = situation.config, situation.footprint.disk
+    lake = config.algorithm.lake
+    if lake is None:
+        return None
     total = situation.footprint.training.final_timesteps
     size = lake_bytes(config, situation.facts, total)
     needed = disk.bytes + disk.momentary_bytes + calibration.DISK_MARGIN_BYTES
     left = situation.machine.disk_free_bytes - needed
     if size is None or size <= left or not situation.lake_is_on_this_disk:
         return None
-    lake, per_timestep = config.algorithm.lake, situation.facts.lake_bytes_per_timestep
-    assert lake is not None
+    per_timestep = situation.facts.lake_bytes_per_timestep
     assert per_timestep is not None
     then = "it stops growing" if lake.on_full == "pause" else "its oldest files go"
     is_feed = isinstance(config.algorithm, PQNConfig)
