@@ -30,7 +30,7 @@ demo: $(INSTALLED)  ## train the default config on the bundled game, evaluate it
 test: $(INSTALLED)  ## the tests, without those that train for minutes
 	$(BIN)/python -m pytest -m "not slow and not gpu" --numprocesses auto
 
-test-slow: $(INSTALLED)  ## the tests that train agents
+test-slow: $(INSTALLED)  ## the tests that train agents, and kill trainings
 	$(BIN)/python -m pytest -m slow
 
 lint: $(INSTALLED)  ## ruff and mypy
