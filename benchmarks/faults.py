@@ -91,11 +91,12 @@ class Training:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line.rstrip())
-            if not self.begun.is_set() and _BEGUN.match(line):
-                self.start_s = time.monotonic() - self._started_s
-                self.begun.set()
+        with self.process.stdout as output:
+            for line in output:
+                self.lines.append(line.rstrip())
+                if not self.begun.is_set() and _BEGUN.match(line):
+                    self.start_s = time.monotonic() - self._started_s
+                    self.begun.set()
         self.begun.set()
 
     @property
