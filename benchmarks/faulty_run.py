@@ -27,6 +27,7 @@ class Faults:
 
     def __init__(self, plan: str, folder: str) -> None:
         self.counts: Counter[str] = Counter()
+        self.has_struck = False
         self._operation, count, self._fault = plan.split(":")
         self._at = int(count)
         self._folder = os.path.abspath(folder)
@@ -39,6 +40,7 @@ class Faults:
         if operation != self._operation:
             return act()
         if self._fault.startswith("E") and number >= self._at:
+            self.has_struck = True
             code = getattr(errno, self._fault)
             raise OSError(code, os.strerror(code), str(path))
         if self._fault == "kill-before" and number == self._at:
@@ -117,6 +119,7 @@ def main() -> int:
 
     code = game_rl(arguments)
     print("operations", json.dumps(faults.counts))
+    print("the fault", "struck" if faults.has_struck else "never came")
     return code
 
 

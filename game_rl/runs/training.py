@@ -195,15 +195,24 @@ def _measured(
     """Watch memory inside; write predicted against measured however the block ends."""
     sampler = PssSampler()
     sampler.start()
+
+    def write() -> None:
+        peak_bytes = sampler.stop()
+        footprint.update(
+            compare_footprint(report, ram_peak_bytes=peak_bytes, disk_bytes=run_dir.size_bytes())
+        )
+        write_atomic(run_dir.footprint, json.dumps(footprint, indent=2))
+
     try:
         yield sampler
-    finally:
-        peak_bytes = sampler.stop()
+    except BaseException:
         with suppress(OSError):  # a disk that fails has ended the block, and is told of by that
-            footprint |= compare_footprint(
-                report, ram_peak_bytes=peak_bytes, disk_bytes=run_dir.size_bytes()
-            )
-            write_atomic(run_dir.footprint, json.dumps(footprint, indent=2))
+            write()
+        raise
+    try:
+        write()
+    except OSError as error:
+        raise TrainingError(_disk_fault(error, run_dir)) from error
 
 
 def _learn(

@@ -1,0 +1,248 @@
+"""Trainings that meet a fault, and the comparison with one that met none."""
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.errors import CheckpointError
+from game_rl.run_dir import RunDir
+
+CONFIG = """\
+game: duel
+total_timesteps: {total}
+run_dir: {run_dir}
+device: cpu
+env: {{n_envs: 4, n_workers: 2, frame_skip: 8, max_episode_timesteps: 40}}
+algorithm: {{n_steps: 8, batch_size: 32, n_epochs: 2, learning_rate: {{start: 1e-3, end: 1e-4}}}}
+evaluation:
+  {{every_timesteps: {evaluate_every}, episodes: 2, final_episodes: 2, deterministic: false}}
+checkpoints: {{every_timesteps: 32, keep_last: {keep_last}}}
+recording: {{episodes: 0}}
+"""
+COMPARED = ("policy.safetensors", "optimizer.safetensors", "arrays.safetensors")
+HANG_S = 180.0
+_BEGUN = re.compile(r"^\s*[\d,]+ / [\d,]+ ")
+
+
+class Training:
+    """One process, its whole output, and when it began to train."""
+
+    def __init__(self, run_dir: Path, cpu: int, *, plan: str = "none:0:none") -> None:
+        self.begun = threading.Event()
+        self.lines: list[str] = []
+        arguments = ["train", "--config", str(run_dir.with_suffix(".yaml"))]
+        if (run_dir / "config.yaml").exists():
+            arguments = ["train", "--resume", str(run_dir)]
+        self._started_s = time.monotonic()
+        self.start_s = 0.0
+        self.process = subprocess.Popen(
+            [
+                *("taskset", "--cpu-list", str(cpu)),
+                *(sys.executable, "-u", "-m", "benchmarks.faulty_run", plan, str(run_dir)),
+                *arguments,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            env=os.environ | {"COLUMNS": "1000", "OMP_NUM_THREADS": "1"},
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as output:
+            for line in output:
+                self.lines.append(line.rstrip())
+                if not self.begun.is_set() and _BEGUN.match(line):
+                    self.start_s = time.monotonic() - self._started_s
+                    self.begun.set()
+        self.begun.set()
+
+    @property
+    def output(self) -> str:
+        return "\n".join(self.lines)
+
+    def wait(self) -> int:
+        """The exit code; the process's children have ended, too, or are counted as orphans."""
+        code = self.process.wait(HANG_S)
+        self._reader.join(HANG_S)  # the pipe closes when the last of the family has ended
+        return code
+
+    def orphans(self) -> list[psutil.Process]:
+        """Processes of this training that outlived it by five seconds."""
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            left = [p for p in psutil.process_iter() if _session(p.pid) == self.process.pid]
+            if not left:
+                return []
+            psutil.wait_procs(left, timeout=0.1)
+        return left
+
+
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
+
+
+@dataclass
+class Tally:
+    """The trials of one kind."""
+
+    trials: int = 0
+    runs: int = 0
+    problems: list[str] = field(default_factory=list)
+    recoveries_s: list[float] = field(default_factory=list)
+    notes: dict[str, int] = field(default_factory=dict)
+
+    def note(self, what: str) -> None:
+        self.notes[what] = self.notes.get(what, 0) + 1
+
+
+class Bench:
+    """Runs that meet faults, and the one that met none.
+
+    A short run is one whose every operation on the disk can be made to fail in turn: it saves four
+    times, evaluates twice and deletes an old checkpoint.
+    """
+
+    def __init__(self, folder: Path, jobs: int, seed: int, *, is_short: bool = False) -> None:
+        folder.mkdir()
+        self.final = 128 if is_short else 768
+        self._evaluate_every = 64 if is_short else 128
+        self._keep_last = 1 if is_short else 2
+        self.folder = folder
+        self.jobs = jobs
+        self.random = random.Random(seed)
+        self.cpus = sorted(os.sched_getaffinity(0))[:jobs]
+        self._free = list(self.cpus)
+        self._lock = threading.Lock()
+        self.whole = self.new_run("whole", keep_last=1000)
+        training = Training(self.whole, self.cpus[0])
+        began = time.monotonic()
+        code = training.wait()
+        if code != 0:
+            raise SystemExit(f"the undisturbed training failed:\n{training.output}")
+        self.train_s = time.monotonic() - began - training.start_s
+        self.hashes = {
+            int(path.name): self._hashes(path)
+            for path in RunDir(self.whole).checkpoints_newest_first()
+        }
+
+    def new_run(self, name: str, *, keep_last: int | None = None) -> Path:
+        run_dir = self.folder / name
+        text = CONFIG.format(
+            run_dir=run_dir,
+            total=self.final,
+            evaluate_every=self._evaluate_every,
+            keep_last=keep_last or self._keep_last,
+        )
+        run_dir.with_suffix(".yaml").write_text(text)
+        return run_dir
+
+    def half_run(self, name: str) -> Path:
+        """The undisturbed run, as a kill just after half of it would have left it."""
+        run_dir = self.folder / name
+        shutil.copytree(self.whole, run_dir)
+        half = self.final // 2
+        best = Checkpoint(RunDir(run_dir).checkpoint(half)).state.best
+        assert best is not None
+        for path in RunDir(run_dir).checkpoints_newest_first():
+            if int(path.name) not in (best.timesteps, *range(half - 128, half + 1)):
+                shutil.rmtree(path)
+        text = (run_dir / "config.yaml").read_text()
+        (run_dir / "config.yaml").write_text(text.replace(str(self.whole), str(run_dir)))
+        return run_dir
+
+    def map(self, act: Callable[[int, int], None], count: int) -> None:
+        """Call `act(number, cpu)` for each number, one at a time on each core."""
+
+        def on_a_free_core(number: int) -> None:
+            with self._lock:
+                cpu = self._free.pop()
+            try:
+                act(number, cpu)
+            finally:
+                with self._lock:
+                    self._free.append(cpu)
+
+        with ThreadPoolExecutor(self.jobs) as pool:
+            list(pool.map(on_a_free_core, range(count)))
+
+    def uniform(self, high: float) -> float:
+        with self._lock:
+            return self.random.uniform(0, high)
+
+    def finish(self, run_dir: Path, cpu: int, tally: Tally, label: str) -> None:
+        """Resume to the end, undisturbed, and compare."""
+        training = Training(run_dir, cpu)
+        code = training.wait()
+        tally.recoveries_s.append(training.start_s)
+        if code != 0:
+            tally.problems.append(
+                f"{label}: the resume ended with {code}: {training.output[-600:]}"
+            )
+            return
+        tally.problems += [f"{label}: {p}" for p in self.differences(run_dir, training)]
+        shutil.rmtree(run_dir, ignore_errors=True)
+
+    def differences(self, run_dir: Path, training: Training) -> list[str]:
+        """How a finished run is not the undisturbed one."""
+        found = self.wrong_bytes(run_dir)
+        final = run_dir / "checkpoints" / f"{self.final:012d}"
+        if not final.is_dir():
+            return [*found, f"no final checkpoint: {training.output[-600:]}"]
+        if (
+            Checkpoint(final).state.best
+            != Checkpoint(RunDir(self.whole).checkpoint(self.final)).state.best
+        ):
+            found.append("another best evaluation")
+        tables = [RunDir(root).evaluations.read_text() for root in (run_dir, self.whole)]
+        if tables[0] != tables[1]:
+            found.append(f"another table of evaluations:\n{tables[0]}instead of\n{tables[1]}")
+        left = [p.name for p in run_dir.rglob(".*") if p.name.endswith((".tmp", ".trash"))]
+        if left:
+            found.append(f"left behind: {left}")
+        return found + self.bad_ends(training)
+
+    def bad_ends(self, training: Training) -> list[str]:
+        """Tracebacks and processes that nobody should have left."""
+        found = [f"orphan {p}" for p in training.orphans()]
+        if "Traceback" in training.output:
+            found.append(f"a traceback: {training.output[-1500:]}")
+        return found
+
+    def wrong_bytes(self, run_dir: Path) -> list[str]:
+        """Checkpoints that verify and are not those of the undisturbed run."""
+        found = []
+        for path in RunDir(run_dir).checkpoints_newest_first():
+            try:
+                Checkpoint(path).verify()
+            except CheckpointError:
+                found.append(f"checkpoint {path.name} does not verify")
+                continue
+            if self._hashes(path) != self.hashes[int(path.name)]:
+                found.append(f"checkpoint {path.name} holds other numbers")
+        return found
+
+    @staticmethod
+    def _hashes(path: Path) -> dict[str, str]:
+        files = json.loads((path / "manifest.json").read_text())["files"]
+        return {name: files[name]["sha256"] for name in COMPARED}
