@@ -21,7 +21,6 @@ import numpy as np
 from stable_baselines3 import PPO
 
 from game_rl.algorithms.make_algorithm import make_algorithm
-from game_rl.callbacks.torch_threads import torch_threads
 from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
 from game_rl.config.loader import load_config
@@ -30,6 +29,7 @@ from game_rl.envs.make_env import make_frame_format
 from game_rl.games.definition import load_game
 from game_rl.resources import effective_cpus
 from game_rl.run_dir import RunDir
+from game_rl.torch_threads import torch_threads
 from game_rl.vec_env.make_vec_env import make_training_env
 from game_rl.vec_env.saved_vec_env import save_vec_env
 

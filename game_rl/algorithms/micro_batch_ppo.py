@@ -1,6 +1,8 @@
-"""PPO whose minibatches may be larger than memory."""
+"""PPO whose minibatches are shared by the cores, and may be larger than memory."""
 
+from collections.abc import Iterator
 from dataclasses import astuple, dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ from stable_baselines3.common.type_aliases import RolloutBufferSamples
 from stable_baselines3.common.utils import explained_variance
 from torch.nn import functional
 
+from game_rl.algorithms.data_parallel import DataParallel, data_parallel
 from game_rl.algorithms.overlapped_ppo import OverlappedPPO
 from game_rl.buffers.rollout import Indices, PackedRolloutBuffer
 
@@ -32,8 +35,9 @@ class MicroBatchPPO(OverlappedPPO):
     """PPO that goes through a minibatch in parts and takes one gradient step for the whole.
 
     The gradient is the minibatch's up to rounding: advantages are normalised over all of it, and
-    the mean losses of each part count by its share. Only one part is unpacked at a time, so memory
-    follows `micro_batch_size` and not `batch_size`. For Discrete actions.
+    the mean losses of each part count by its share. On the CPU each core takes a part. Only
+    `micro_batch_size` samples are unpacked at a time, all of the minibatch if it is None. For
+    Discrete actions.
     """
 
     rollout_buffer: PackedRolloutBuffer
@@ -41,7 +45,7 @@ class MicroBatchPPO(OverlappedPPO):
     def __init__(  # PPO has thirty arguments, and they stay its own
         self,
         *arguments: Any,  # noqa: ANN401
-        micro_batch_size: int,
+        micro_batch_size: int | None,
         **keywords: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(*arguments, **keywords)
@@ -53,41 +57,50 @@ class MicroBatchPPO(OverlappedPPO):
         self._update_learning_rate(self.policy.optimizer)
         steps: list[_Losses] = []
         last_epoch: list[_Losses] = []
-        has_moved_far = False
-        for _ in range(self.n_epochs):
-            last_epoch = []
-            for indices in self.rollout_buffer.minibatches(self.batch_size):
-                last_epoch.append(self._accumulate(indices))
-                has_moved_far = self._is_far(last_epoch[-1].approx_kl)
-                if has_moved_far:
+        with data_parallel(self.policy.parameters(), self.device) as parallel:
+            for _ in range(self.n_epochs):
+                last_epoch = list(self._epoch(parallel))
+                steps += last_epoch
+                self._n_updates += 1
+                if self._is_far(last_epoch[-1].approx_kl):
                     break
-                torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
-                self.policy.optimizer.step()
-            steps += last_epoch
-            self._n_updates += 1
-            if has_moved_far:
-                break
         self._log(steps, last_epoch)
+
+    def _epoch(self, parallel: DataParallel) -> Iterator[_Losses]:
+        """A gradient step for each minibatch, until the policy has moved too far."""
+        for indices in self.rollout_buffer.minibatches(self.batch_size):
+            losses = self._backward(parallel, indices)
+            yield losses
+            if self._is_far(losses.approx_kl):
+                return
+            torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+            self.policy.optimizer.step()
 
     def _is_far(self, approx_kl: float) -> bool:
         return self.target_kl is not None and approx_kl > 1.5 * self.target_kl
 
-    def _accumulate(self, indices: Indices) -> _Losses:
+    def _backward(self, parallel: DataParallel, indices: Indices) -> _Losses:
         """Leave the gradient of the minibatch's loss in the parameters."""
         advantages = torch.from_numpy(self.rollout_buffer.advantages[indices].flatten())
         if self.normalize_advantage and len(advantages) > 1:
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        self.policy.optimizer.zero_grad()
-        total = _Losses()
-        for start in range(0, len(indices), self.micro_batch_size):
-            part = slice(start, start + self.micro_batch_size)
+
+        def loss_of(part: slice) -> tuple[torch.Tensor, _Losses]:
             samples = self.rollout_buffer.samples(indices[part])
             samples = samples._replace(advantages=advantages[part].to(self.device))
-            total = total.plus(self._backward(samples, len(indices)))
-        return total
+            return self._share_of_loss(samples, len(indices))
 
-    def _backward(self, part: RolloutBufferSamples, batch_size: int) -> _Losses:
-        """Add the gradient of a part's share of the loss; PPO.train's formulas."""
+        losses = parallel.gradient(
+            loss_of,
+            n_samples=len(indices),
+            micro_batch_size=self.micro_batch_size or len(indices),
+        )
+        return reduce(_Losses.plus, losses)
+
+    def _share_of_loss(
+        self, part: RolloutBufferSamples, batch_size: int
+    ) -> tuple[torch.Tensor, _Losses]:
+        """What a part adds to the minibatch's loss, and to what is logged; PPO.train's formulas."""
         clip_range, clip_range_vf = self._clip_ranges()
         values, log_prob, entropy = self.policy.evaluate_actions(
             part.observations, part.actions.long().flatten()
@@ -104,13 +117,12 @@ class MicroBatchPPO(OverlappedPPO):
         entropy_loss = -entropy.mean()
         loss = policy_loss + self.ent_coef * entropy_loss + self.vf_coef * value_loss
         share = len(values) / batch_size
-        (share * loss).backward()  # type: ignore[no-untyped-call]  # torch annotates it not
         with torch.no_grad():
             log_ratio = log_prob - part.old_log_prob
             approx_kl = (ratio - 1 - log_ratio).mean()  # http://joschu.net/blog/kl-approx.html
             clip_fraction = ((ratio - 1).abs() > clip_range).float().mean()
         means = (policy_loss, value_loss, entropy_loss, loss, clip_fraction, approx_kl)
-        return _Losses(*(share * mean.item() for mean in means))
+        return share * loss, _Losses(*(share * mean.item() for mean in means))
 
     def _clip_ranges(self) -> tuple[float, float | None]:
         """Of the probability ratio and of the value function, now."""

@@ -49,9 +49,10 @@ class LeanNatureCNN(NatureCNN):
         self.register_load_state_dict_post_hook(_forget_weights)  # type: ignore[no-untyped-call]
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        weights = self._kept or self._weights()
-        if not (self.training or torch.is_grad_enabled()):
-            self._kept = weights
+        if self.training or torch.is_grad_enabled():
+            weights = self._weights()
+        else:
+            self._kept = weights = self._kept or _for_small_batches(self._weights())
         first, second, third, last = weights
         x = _blocks(observations, self._number)
         x = self._activated(functional.conv2d(x, *first), 0)
@@ -74,6 +75,14 @@ class LeanNatureCNN(NatureCNN):
     def train(self, mode: bool = True) -> Self:
         self._kept = []
         return super().train(mode)
+
+
+def _for_small_batches(weights: _Weights) -> _Weights:
+    """The linear layer's float32 numbers column by column: twice as fast for up to 32 rows."""
+    *convolutions, (weight, bias) = weights
+    if weight.dtype == torch.float32:
+        weight = weight.t().contiguous().t()
+    return [*convolutions, (weight, bias)]
 
 
 def _forget_weights(network: LeanNatureCNN, _: object) -> None:
@@ -106,7 +115,43 @@ def _block_weight(weight: torch.Tensor) -> torch.Tensor:
 
 
 class LeanCnnPolicy(ActorCriticCnnPolicy):
-    """CnnPolicy whose features extractor gets the observations as they are, bytes."""
+    """CnnPolicy whose features extractor gets the observations as they are, bytes.
+
+    For Discrete actions, and an `mlp_extractor` without layers, as CnnPolicy's is.
+    """
+
+    action_space: spaces.Discrete
+
+    def forward(
+        self, obs: torch.Tensor, deterministic: bool = False
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Actions int64 [batch], values [batch, 1] and log probabilities [batch], as CnnPolicy.
+
+        The same actions from the same random numbers, without a torch.distributions.Categorical,
+        whose checks take a third of the time of a vec step's network. One of weights p is the
+        largest p / q with exponentially distributed q, which is how torch.multinomial draws one.
+        """
+        values, log_probs = self._values_and_log_probs(obs)
+        weights = log_probs.exp()
+        if not deterministic:
+            weights /= torch.empty_like(weights).exponential_()
+        actions = weights.argmax(dim=1)
+        return actions, values, log_probs.gather(1, actions[:, None]).flatten()
+
+    def evaluate_actions(
+        self, obs: PyTorchObs, actions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Values [batch, 1], log probabilities [batch] of `actions` and entropies [batch].
+
+        As CnnPolicy, but several threads may ask at once: CnnPolicy keeps the distribution.
+        """
+        values, log_probs = self._values_and_log_probs(obs)
+        chosen = log_probs.gather(1, actions.long()[:, None]).flatten()
+        return values, chosen, -(log_probs.exp() * log_probs).sum(dim=1)
+
+    def _values_and_log_probs(self, obs: PyTorchObs) -> tuple[torch.Tensor, torch.Tensor]:
+        features = self.extract_features(obs)
+        return self.value_net(features), functional.log_softmax(self.action_net(features), dim=1)
 
     def extract_features(
         self, obs: PyTorchObs, features_extractor: BaseFeaturesExtractor | None = None

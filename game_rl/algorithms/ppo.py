@@ -10,7 +10,6 @@ from game_rl import schedules
 from game_rl.algorithms.make_schedule import make_schedule
 from game_rl.algorithms.micro_batch_ppo import MicroBatchPPO
 from game_rl.algorithms.networks import LeanCnnPolicy, find_precision, policy_arguments
-from game_rl.algorithms.overlapped_ppo import OverlappedPPO
 from game_rl.buffers.rollout import PackedRolloutBuffer
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.values import Schedule
@@ -56,12 +55,9 @@ def make_ppo(
         "seed": seed,
         "device": device,
     }
-    if config.micro_batch_size is None:
-        model: PPO = OverlappedPPO(LeanCnnPolicy, vec_env, **arguments)
-    else:
-        model = MicroBatchPPO(
-            LeanCnnPolicy, vec_env, micro_batch_size=config.micro_batch_size, **arguments
-        )
+    model = MicroBatchPPO(
+        LeanCnnPolicy, vec_env, micro_batch_size=config.micro_batch_size, **arguments
+    )
     # the same numbers in another order in memory: NatureCNN's update is faster so
     model.policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
     return model

@@ -1,20 +1,7 @@
 """Hand the cores to whoever needs them: the emulators while collecting, torch while updating."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
-
-
-@contextmanager
-def torch_threads(n_threads: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(n_threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class TorchThreadsCallback(BaseCallback):

@@ -19,7 +19,7 @@ from stable_baselines3.common.policies import BasePolicy
 from game_rl.algorithms.make_algorithm import find_device, make_algorithm
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
-from game_rl.callbacks.torch_threads import TorchThreadsCallback, torch_threads
+from game_rl.callbacks.torch_threads import TorchThreadsCallback
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import nearest_divisors
@@ -31,6 +31,7 @@ from game_rl.pss_sampler import PssSampler
 from game_rl.resources import effective_cpus
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
+from game_rl.torch_threads import torch_threads
 from game_rl.vec_env.make_vec_env import make_training_env
 
 # A rollout and an update are not much shorter than this (or as short as the run's own), so that

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from game_rl.callbacks.torch_threads import torch_threads
 from game_rl.checkpoints.checkpoint import CheckpointState, save_checkpoint
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
@@ -19,6 +18,7 @@ from game_rl.preflight.speed import MeasuredSpeed
 from game_rl.run_dir import RunDir
 from game_rl.runs.short_training import ShortTraining, VecStepTime, median_of
 from game_rl.seeds import seed_for
+from game_rl.torch_threads import torch_threads
 from game_rl.vec_env.make_vec_env import make_vec_env
 from game_rl.vec_env.saved_vec_env import save_vec_env
 

@@ -18,7 +18,6 @@ from game_rl.buffers.lake_feed import LakeFeed
 from game_rl.callbacks.evaluation import Evaluation
 from game_rl.callbacks.make_callbacks import Callbacks, make_callbacks
 from game_rl.callbacks.non_finite import check_finite
-from game_rl.callbacks.torch_threads import torch_threads
 from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
 from game_rl.checkpoints.log import closing_log, cut_log
 from game_rl.checkpoints.store import newest_valid_checkpoint, set_aside_newer
@@ -44,6 +43,7 @@ from game_rl.runs.policy import TrainedRun, find_run, open_trained_run
 from game_rl.runs.recording import record_run
 from game_rl.runs.resuming import changes, check_same_game, differences, usable_best
 from game_rl.seeds import seed_for
+from game_rl.torch_threads import torch_threads
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 
 

@@ -12,6 +12,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from game_rl.algorithms.ppo import make_ppo
 from game_rl.config.algorithms import PPOConfig
 from game_rl.envs.packing import FramePacking
+from game_rl.torch_threads import torch_threads
 from tests.tiny_env import FRAME, TinyEnv
 
 CONFIG = {"n_steps": 24, "batch_size": 24, "n_epochs": 2, "ent_coef": 0.02, "learning_rate": 1e-3}
@@ -68,6 +69,24 @@ def test_parts_of_a_minibatch_move_the_weights_as_the_whole_does(
     found, our_curves = learned(ours(**values), 96)
     for name, tensor in expected.items():
         torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=2e-4, msg=name)
+    for name, value in their_curves.items():
+        if name.startswith("train/"):
+            assert our_curves[name] == pytest.approx(value, rel=2e-2, abs=2e-4), name
+
+
+@pytest.mark.parametrize("micro_batch_size", [None, 80])
+def test_cores_that_share_a_minibatch_move_the_weights_as_one_does(
+    micro_batch_size: int | None,
+) -> None:
+    values = {**CONFIG, "n_steps": 60, "batch_size": 120}
+    expected, their_curves = learned(sb3(**values), 240)
+    values["micro_batch_size"] = micro_batch_size
+    with torch_threads(3):
+        found, our_curves = learned(ours(**values), 240)
+        again, _ = learned(ours(**values), 240)
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=2e-4, msg=name)
+        assert torch.equal(found[name], again[name]), name
     for name, value in their_curves.items():
         if name.startswith("train/"):
             assert our_curves[name] == pytest.approx(value, rel=2e-2, abs=2e-4), name

@@ -1,12 +1,21 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
+from stable_baselines3.common.policies import ActorCriticCnnPolicy
 from stable_baselines3.common.torch_layers import NatureCNN
 
-from game_rl.algorithms.networks import LeanNatureCNN, Precision, find_precision
+from game_rl.algorithms.networks import (
+    LeanCnnPolicy,
+    LeanNatureCNN,
+    Precision,
+    find_precision,
+    policy_arguments,
+)
 from game_rl.resources import cpu_has_bf16
 
 
@@ -102,4 +111,42 @@ def test_a_rollout_is_played_with_the_newest_weights(precision: Precision) -> No
         expected = ours(observations).detach()  # with gradients: from the parameters themselves
         with torch.no_grad():
             for _ in range(2):
-                assert torch.equal(ours(observations), expected)
+                torch.testing.assert_close(ours(observations), expected, rtol=1e-4, atol=1e-4)
+
+
+def policies() -> tuple[ActorCriticCnnPolicy, LeanCnnPolicy]:
+    """SB3's and ours with the same weights, in which the actions differ a little."""
+    actions = spaces.Discrete(5)
+    plain = ActorCriticCnnPolicy(space(), actions, lambda _: 1e-4)
+    torch.nn.init.normal_(plain.action_net.weight, std=0.5)
+    ours = LeanCnnPolicy(space(), actions, lambda _: 1e-4, **policy_arguments("float32"))
+    ours.load_state_dict(plain.state_dict())
+    return plain, ours
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_policy_acts_as_sb3s_from_the_same_random_numbers(deterministic: bool) -> None:
+    observations, decided = pictures(space(), 64), []
+    for policy in policies():
+        torch.manual_seed(7)
+        with torch.no_grad():
+            decided.append([policy(observations, deterministic) for _ in range(3)])
+    for theirs, ours in zip(*decided, strict=True):
+        assert torch.equal(theirs[0], ours[0])
+        torch.testing.assert_close(ours[1:], theirs[1:], rtol=1e-4, atol=1e-4)
+
+
+def test_a_policy_judges_actions_as_sb3s() -> None:
+    observations, actions = pictures(space(), 32), torch.arange(32) % 5
+    theirs, ours = (policy.evaluate_actions(observations, actions) for policy in policies())
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_threads_may_ask_a_policy_at_once() -> None:
+    _, policy = policies()
+    batches = [pictures(space(), 32) for _ in range(8)]
+    actions = torch.zeros(32, dtype=torch.int64)
+    alone = [policy.evaluate_actions(batch, actions)[1] for batch in batches]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda batch: policy.evaluate_actions(batch, actions)[1], batches))
+    torch.testing.assert_close(together, alone)

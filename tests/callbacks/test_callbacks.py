@@ -13,10 +13,11 @@ from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
 from game_rl.callbacks.stop import StopCallback
-from game_rl.callbacks.torch_threads import TorchThreadsCallback, torch_threads
+from game_rl.callbacks.torch_threads import TorchThreadsCallback
 from game_rl.errors import Interrupted, TrainingError
 from game_rl.pss_sampler import PssSampler
 from game_rl.run_dir import RunDir
+from game_rl.torch_threads import torch_threads
 from tests.callbacks.conftest import make_checkpoints, make_stop, saved_timesteps
 
 MakeModel = Callable[..., PPO]

@@ -1,0 +1,101 @@
+"""The gradient of parts that threads compute against the whole minibatch's."""
+
+import threading
+from itertools import chain
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from game_rl.algorithms.data_parallel import data_parallel
+from game_rl.torch_threads import torch_threads
+
+CPU = torch.device("cpu")
+N_SAMPLES = 200
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(12, 30), nn.Tanh(), nn.Linear(30, 1))
+
+
+def whole_gradient(model: nn.Module, samples: torch.Tensor) -> list[torch.Tensor]:
+    model(samples).square().sum().backward()
+    return [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+
+
+@given(
+    n_threads=st.integers(1, 4),
+    n_samples=st.integers(1, N_SAMPLES),
+    micro_batch_size=st.integers(1, N_SAMPLES),
+)
+def test_the_parts_add_up_to_the_whole(
+    n_threads: int, n_samples: int, micro_batch_size: int
+) -> None:
+    samples = torch.randn(n_samples, 12)
+    expected = whole_gradient(network(), samples)
+    model, seen = network(), []
+
+    def loss_of(part: slice) -> tuple[torch.Tensor, list[int]]:
+        seen.append(torch.get_num_threads())
+        return model(samples[part]).square().sum(), list(range(n_samples))[part]
+
+    with torch_threads(n_threads), data_parallel(model.parameters(), CPU) as parallel:
+        reports = parallel.gradient(loss_of, n_samples=n_samples, micro_batch_size=micro_batch_size)
+    assert list(chain.from_iterable(reports)) == list(range(n_samples))
+    assert max(map(len, reports)) <= micro_batch_size
+    assert set(seen) == {1}
+    for parameter, gradient in zip(model.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-4, atol=1e-4)
+
+
+def test_all_threads_work_at_once() -> None:
+    model, samples = network(), torch.randn(N_SAMPLES, 12)
+    together = threading.Barrier(3)
+
+    def loss_of(part: slice) -> tuple[torch.Tensor, None]:
+        together.wait(60)
+        return model(samples[part]).sum(), None
+
+    with torch_threads(3), data_parallel(model.parameters(), CPU) as parallel:
+        parallel.gradient(loss_of, n_samples=N_SAMPLES, micro_batch_size=N_SAMPLES)
+        assert torch.get_num_threads() == 1
+    assert not together.broken
+
+
+def gradients_with_last(part_number: int, samples: torch.Tensor) -> list[torch.Tensor | None]:
+    """Of three parts, of which this one begins when the others are done."""
+    model, others = network(), threading.Semaphore(0)
+
+    def loss_of(part: slice) -> tuple[torch.Tensor, None]:
+        if part.start == round(part_number * N_SAMPLES / 3):
+            assert all(others.acquire(timeout=60) for _ in range(2))
+        loss = model(samples[part]).square().sum()
+        others.release()
+        return loss, None
+
+    with torch_threads(3), data_parallel(model.parameters(), CPU) as parallel:
+        parallel.gradient(loss_of, n_samples=N_SAMPLES, micro_batch_size=N_SAMPLES)
+    return [parameter.grad for parameter in model.parameters()]
+
+
+def test_the_sum_does_not_depend_on_who_is_first() -> None:
+    samples = torch.randn(N_SAMPLES, 12)
+    first, *others = (gradients_with_last(part, samples) for part in range(3))
+    for gradients in others:
+        assert all(map(torch.equal, gradients, first))  # type: ignore[arg-type]
+
+
+def test_what_a_thread_raises_arrives_and_threads_are_as_before() -> None:
+    def loss_of(part: slice) -> tuple[torch.Tensor, None]:
+        raise FloatingPointError(part)
+
+    with torch_threads(2):
+        with (
+            pytest.raises(FloatingPointError),
+            data_parallel(network().parameters(), CPU) as parallel,
+        ):
+            parallel.gradient(loss_of, n_samples=N_SAMPLES, micro_batch_size=N_SAMPLES)
+        assert torch.get_num_threads() == 2
