@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.type_aliases import RolloutBufferSamples
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.data_parallel import DataParallel, data_parallel
 from game_rl.algorithms.exploration import Exploration, make_exploration
 from game_rl.algorithms.make_schedule import make_schedule
 from game_rl.algorithms.networks import find_precision
 from game_rl.algorithms.q_networks import PQNPolicy
 from game_rl.algorithms.vec_steps import Decision, vec_steps
 from game_rl.buffers.feed import Feed
-from game_rl.buffers.rollout import PackedRolloutBuffer
+from game_rl.buffers.rollout import Indices, PackedRolloutBuffer
 from game_rl.config.algorithms import PQNConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.returns import q_lambda_returns
@@ -148,11 +148,13 @@ class PQN(OnPolicyAlgorithm):
         """`n_epochs` passes over the rollout."""
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
-        losses: list[torch.Tensor] = []
-        for _ in range(self.n_epochs):
-            losses += map(self._gradient_step, self.rollout_buffer.get(self.batch_size))
+        losses: list[float] = []
+        with data_parallel(self.policy.parameters(), self.device) as parallel:
+            for _ in range(self.n_epochs):
+                minibatches = self.rollout_buffer.minibatches(self.batch_size)
+                losses += [self._gradient_step(parallel, indices) for indices in minibatches]
         self._n_updates += self.n_epochs
-        self.logger.record("train/loss", torch.stack(losses).mean().item())
+        self.logger.record("train/loss", np.mean(losses))
         self.logger.record("train/value", float(self.rollout_buffer.values.mean()))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
 
@@ -164,15 +166,20 @@ class PQN(OnPolicyAlgorithm):
         """Go on from there."""
         self.exploration.load_state(state["exploration"])
 
-    def _gradient_step(self, samples: RolloutBufferSamples) -> torch.Tensor:
+    def _gradient_step(self, parallel: DataParallel, indices: Indices) -> float:
         """The loss before it, half the mean squared error."""
-        values: torch.Tensor = self.policy(samples.observations).gather(1, samples.actions.long())
-        loss = 0.5 * (values.flatten() - samples.returns).square().mean()
-        self.policy.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch annotates it not
+
+        def loss_of(part: slice) -> tuple[torch.Tensor, float]:
+            samples = self.rollout_buffer.samples(indices[part])
+            values = self.policy(samples.observations).gather(1, samples.actions.long())
+            errors = values.flatten() - samples.returns
+            loss = 0.5 * errors.square().sum() / len(indices)
+            return loss, loss.item()
+
+        losses = parallel.gradient(loss_of, n_samples=len(indices), micro_batch_size=len(indices))
         torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
         self.policy.optimizer.step()
-        return loss.detach()
+        return sum(losses)
 
     def _values(self, observations: NDArray[Any]) -> torch.Tensor:
         with torch.no_grad():
