@@ -83,9 +83,9 @@ def _sleep_until(training: Training, moment_s: float) -> None:
         return
 
 
-def operation_counts(bench: Bench) -> dict[str, int]:
-    """What a training from start to end does to the disk."""
-    run_dir = bench.new_run("counting")
+def operation_counts(bench: Bench, name: str) -> dict[str, int]:
+    """What a training from start to end, a new run called `name`, does to the disk."""
+    run_dir = bench.new_run(name)
     training = Training(run_dir, bench.cpus[0])
     training.wait()
     found = re.search(r"operations (\{.*\})", training.output)
@@ -144,7 +144,7 @@ def _planned_trials(
 ) -> Tally:
     """A short run for each plan: it meets the fault, is judged, and is resumed to its end."""
     tally = Tally()
-    todo = plans(operation_counts(bench), faults, most, bench.random)
+    todo = plans(operation_counts(bench, f"counted-{faults[0]}"), faults, most, bench.random)
 
     def one(number: int, cpu: int) -> None:
         plan = todo[number]

@@ -42,7 +42,7 @@ class Faults:
         if self._fault.startswith("E") and number >= self._at:
             self.has_struck = True
             code = getattr(errno, self._fault)
-            raise OSError(code, os.strerror(code), str(path))
+            raise OSError(code, os.strerror(code), os.fsdecode(path))
         if self._fault == "kill-before" and number == self._at:
             os.kill(os.getpid(), signal.SIGKILL)
         result = act()

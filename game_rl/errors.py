@@ -17,6 +17,8 @@
 A message names the thing, what was found, and the way out.
 """
 
+import os
+
 
 class GameRLError(Exception):
     """Whatever the user can mend; the CLI prints its text without a traceback."""
@@ -72,3 +74,10 @@ class Interrupted(GameRLError):  # noqa: N818 - not a failure: the user asked fo
     def __init__(self, message: str, *, exit_code: int = 130) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def system_fault(error: OSError, place: object = "input or output") -> str:
+    """What the system has refused, in one line; `place` is where, if the error does not say."""
+    name = error.filename
+    where = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else place
+    return f"{where}: {error.strerror or error}"

@@ -8,9 +8,11 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3 import DQN
 from stable_baselines3.common.noise import ActionNoise
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
+from game_rl.algorithms.data_parallel import DataParallel, data_parallel
 from game_rl.algorithms.exploration import Exploration, make_exploration
 from game_rl.algorithms.make_schedule import make_schedule
 from game_rl.algorithms.networks import find_precision, policy_arguments
@@ -26,6 +28,10 @@ class LeanDQN(DQN):
 
     SB3 decides once for a vec step whether all its envs act at random. The share of random actions
     is the same here.
+
+    Attributes:
+        double_q: the target network judges the action that the network chooses (van Hasselt 2016).
+        exploration: of the actions.
     """
 
     policy: LeanQPolicy
@@ -34,10 +40,12 @@ class LeanDQN(DQN):
     def __init__(  # DQN has thirty arguments, and they stay its own
         self,
         *arguments: Any,  # noqa: ANN401
+        double_q: bool,
         exploration: Exploration,
         **keywords: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(*arguments, **keywords)
+        self.double_q = double_q
         self.exploration = exploration
         self.exploration_schedule = lambda _: exploration.epsilon.at(self.num_timesteps)
 
@@ -65,19 +73,50 @@ class LeanDQN(DQN):
         return actions, actions
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
-        """As DQN.train, but not yet where a training that goes on has lost its replay.
+        """As DQN.train: the same loss and curves.
 
-        It would learn the few timesteps since then by heart; so it waits for `learning_starts` of
-        them.
+        Not yet where a training that goes on has lost its replay. It would learn the few timesteps
+        since then by heart; so it waits for `learning_starts` of them.
         """
         if self.replay_buffer.pond.n_appended < self.learning_starts:
             return
         # the target network keeps its weights as they are multiplied, and they may have changed
         self.q_net_target.set_training_mode(False)
-        self._learn(gradient_steps, batch_size)
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)
+        with data_parallel(self.q_net.parameters(), self.device) as parallel:
+            losses = [
+                self._gradient_step(parallel, self.replay_buffer.sample(batch_size))
+                for _ in range(gradient_steps)
+            ]
+        self._n_updates += gradient_steps
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        self.logger.record("train/loss", np.mean(losses))
 
-    def _learn(self, gradient_steps: int, batch_size: int) -> None:
-        super().train(gradient_steps, batch_size)
+    def _gradient_step(self, parallel: DataParallel, samples: ReplayBufferSamples) -> float:
+        """The loss before it."""
+        n_samples = len(samples.actions)
+
+        def loss_of(part: slice) -> tuple[torch.Tensor, float]:
+            of_part = (tensor if tensor is None else tensor[part] for tensor in samples)
+            loss = self._loss(ReplayBufferSamples(*of_part)) / n_samples  # type: ignore[arg-type]  # discounts
+            return loss, loss.item()
+
+        losses = parallel.gradient(loss_of, n_samples=n_samples, micro_batch_size=n_samples)
+        torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+        self.policy.optimizer.step()
+        return sum(losses)
+
+    def _loss(self, samples: ReplayBufferSamples) -> torch.Tensor:
+        """Summed over the samples."""
+        discounts = self.gamma if samples.discounts is None else samples.discounts
+        with torch.no_grad():
+            next_values = self.q_net_target(samples.next_observations)
+            judge = self.q_net(samples.next_observations) if self.double_q else next_values
+            best = next_values.gather(1, judge.argmax(dim=1, keepdim=True))
+            targets = samples.rewards + (1 - samples.dones) * discounts * best
+        values = self.q_net(samples.observations).gather(1, samples.actions.long())
+        return functional.smooth_l1_loss(values, targets, reduction="sum")
 
     def state(self) -> dict[str, Any]:
         """What goes on from here, beside weights, optimiser, counters and replay; JSON holds it."""
@@ -99,35 +138,6 @@ class LeanDQN(DQN):
         return self.policy.predict(observation, state, episode_start, deterministic)
 
 
-class DoubleDQN(LeanDQN):
-    """DQN whose target network judges the action that the network chooses (van Hasselt 2016)."""
-
-    def _learn(self, gradient_steps: int, batch_size: int) -> None:
-        """As DQN.train but for the next values."""
-        self.policy.set_training_mode(True)
-        self._update_learning_rate(self.policy.optimizer)
-        losses = [self._gradient_step(batch_size) for _ in range(gradient_steps)]
-        self._n_updates += gradient_steps
-        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-        self.logger.record("train/loss", np.mean(losses))
-
-    def _gradient_step(self, batch_size: int) -> float:
-        """The loss before it."""
-        samples = self.replay_buffer.sample(batch_size)
-        discounts = self.gamma if samples.discounts is None else samples.discounts
-        with torch.no_grad():
-            chosen = self.q_net(samples.next_observations).argmax(dim=1, keepdim=True)
-            next_values = self.q_net_target(samples.next_observations).gather(1, chosen)
-            targets = samples.rewards + (1 - samples.dones) * discounts * next_values
-        values = self.q_net(samples.observations).gather(1, samples.actions.long())
-        loss = functional.smooth_l1_loss(values, targets)
-        self.policy.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch annotates it not
-        torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
-        self.policy.optimizer.step()
-        return loss.item()
-
-
 def make_dqn(
     config: DQNConfig,
     vec_env: VecEnv,
@@ -145,10 +155,10 @@ def make_dqn(
     """
     n_actions = int(vec_env.action_space.n)  # type: ignore[attr-defined]  # buttons are discrete
     replay_seed, exploration_seed = np.random.SeedSequence(seed).generate_state(2).tolist()
-    algorithm = DoubleDQN if config.double_q else LeanDQN
-    model = algorithm(
+    model = LeanDQN(
         LeanQPolicy,
         vec_env,
+        double_q=config.double_q,
         exploration=make_exploration(
             config.exploration,
             timesteps=schedule_timesteps,

@@ -60,11 +60,11 @@ def cut_log(folder: Path, state: LogState | None) -> None:
 
 
 @contextmanager
-def closing_log(logger: Logger) -> Iterator[None]:
-    """Close the logger afterwards; a disk that fails is told of once, by who writes to the log.
+def quiet_log_thread() -> Iterator[None]:
+    """Inside, a disk that fails is told of once, by who writes to the log.
 
     TensorBoard writes in a thread. What it meets there is raised again by the next write; without
-    this its traceback is printed, too, and raised a third time when the log is closed.
+    this its traceback is printed, too.
     """
     told = threading.excepthook
 
@@ -76,9 +76,17 @@ def closing_log(logger: Logger) -> Iterator[None]:
     try:
         yield
     finally:
+        threading.excepthook = told
+
+
+@contextmanager
+def closing_log(logger: Logger) -> Iterator[None]:
+    """Close the logger afterwards, which raises once more what its thread has met."""
+    try:
+        yield
+    finally:
         with suppress(OSError):
             logger.close()
-        threading.excepthook = told
 
 
 def _event_files(folder: Path) -> list[Path]:

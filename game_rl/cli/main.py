@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from game_rl.cli import checkpoints, games, planning, playing, replay, schemas, training, tuning
-from game_rl.errors import GameRLError, Interrupted
+from game_rl.errors import GameRLError, Interrupted, system_fault
 
 EXIT_CODES = """\
 exit codes:
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # a full disk, a directory that is not ours: the machine, not a bug
-        _complain(f"error: {error.filename or 'input or output'}: {error.strerror or error}")
+        _complain(f"error: {system_fault(error)}")
         return GameRLError.exit_code
 
 

@@ -1,7 +1,6 @@
 """A training from its config to its footprint: the one place that decides the order of things."""
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -19,13 +18,19 @@ from game_rl.callbacks.evaluation import Evaluation
 from game_rl.callbacks.make_callbacks import Callbacks, make_callbacks
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
-from game_rl.checkpoints.log import closing_log, cut_log
+from game_rl.checkpoints.log import closing_log, cut_log, quiet_log_thread
 from game_rl.checkpoints.store import newest_valid_checkpoint, set_aside_newer
 from game_rl.checkpoints.versions import computing, installed_versions
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
-from game_rl.errors import DoesNotFitError, Interrupted, TrainingError, UsageError
+from game_rl.errors import (
+    DoesNotFitError,
+    Interrupted,
+    TrainingError,
+    UsageError,
+    system_fault,
+)
 from game_rl.games.definition import Game, load_game
 from game_rl.preflight.report import (
     FootprintComparison,
@@ -228,6 +233,7 @@ def _learn(
     with ExitStack() as stack:
         # the first weights, too, depend on how many threads compute them
         stack.enter_context(torch_threads(effective_cpus()))
+        stack.enter_context(quiet_log_thread())
         vec_env = stack.enter_context(closing(_training_env(config, game)))
         evaluation_env = stack.enter_context(closing(_evaluation_env(config, game)))
         packing = make_frame_format(config.env.observation, game).packing
@@ -305,8 +311,7 @@ def _learn_for(timesteps: int, model: BaseAlgorithm, callbacks: Callbacks, run_d
 def _disk_fault(error: OSError, run_dir: RunDir) -> str:
     if not run_dir.root.is_dir():
         return f"the run directory {run_dir.root} is gone, and what was learned with it"
-    place = run_dir.root if error.filename is None else os.fsdecode(error.filename)
-    return f"{place}: {error.strerror or error}; {_saved(run_dir)}"
+    return f"{system_fault(error, run_dir.root)}; {_saved(run_dir)}"
 
 
 def _saved(run_dir: RunDir) -> str:
