@@ -8,6 +8,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from game_rl.algorithms.dqn import make_dqn
 from game_rl.algorithms.ppo import make_ppo
 from game_rl.algorithms.pqn import make_pqn
+from game_rl.allocator import keep_freed_memory
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
@@ -35,6 +36,7 @@ def make_algorithm(
     Raises:
         ConfigError: `device` names a GPU that is not there.
     """
+    keep_freed_memory()  # each gradient step takes again what the one before has freed
     model = _make(
         config,
         vec_env,
