@@ -111,7 +111,7 @@ def test_a_rollout_is_played_with_the_newest_weights(precision: Precision) -> No
         expected = ours(observations).detach()  # with gradients: from the parameters themselves
         with torch.no_grad():
             for _ in range(2):
-                torch.testing.assert_close(ours(observations), expected, rtol=1e-4, atol=1e-4)
+                torch.testing.assert_close(ours(observations), expected, rtol=1e-3, atol=1e-3)
 
 
 def policies() -> tuple[ActorCriticCnnPolicy, LeanCnnPolicy]:
