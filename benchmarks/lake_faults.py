@@ -5,6 +5,7 @@
 * kill: a process appends to one Lake as fast as it can, seals now and then, and gets SIGKILL at a
   random moment, in its recovery of what the one before left, too. Then the next one starts. After
   each kill, all that became visible is compared bit for bit with what was played.
+* kill at pace: the same with as many timesteps a second as a training has.
 * rot: one bit of a file flips, or its end is cut off; for every kind of file.
 
 A kill is good if nothing wrong is served, nothing is there twice or missing in between, all that a
@@ -22,6 +23,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -45,6 +47,7 @@ WAITING_BLOCKS = 2 * N_ENVS  # LakeWriter's own number
 _SEGMENT_BYTES = 20_000
 _LIVES = 20  # of one Lake
 _LONGEST_S = 0.12
+_PAUSE_S = N_ENVS / 3_000  # between two vec steps
 _HEADER = f"{'fault':<16} {'trials':>6} {'bad':>4} {'transitions checked':>20}   notes"
 
 
@@ -81,7 +84,7 @@ class Journal:
 
 
 def write_until_killed(
-    path: Path, play: KnownPlay, journal: Journal, chance: random.Random
+    path: Path, play: KnownPlay, journal: Journal, chance: random.Random, pause_s: float
 ) -> None:
     lake = Lake.create(path, SCHEMA)
     writer = LakeWriter(lake, "w", n_envs=N_ENVS, segment_bytes=_SEGMENT_BYTES)
@@ -93,6 +96,7 @@ def write_until_killed(
     while True:
         play.write(writer, at)
         journal.appended[:] = at
+        time.sleep(pause_s)
         if chance.random() < 0.02:
             writer.seal()
             journal.sealed[:] = at
@@ -123,7 +127,8 @@ def killed_after(pid: int, seconds: float) -> bool:
 class Life:
     """A Lake through many kills, and what is known of it."""
 
-    def __init__(self, folder: Path, seed: int, tally: Tally) -> None:
+    def __init__(self, folder: Path, seed: int, tally: Tally, pause_s: float) -> None:
+        self._pause_s = pause_s
         self.path = folder / f"lake-{seed}"
         self.path.mkdir()
         self.play = KnownPlay(seed)
@@ -137,7 +142,9 @@ class Life:
         """One process and its end."""
         journal.is_started[0] = 0
         own = random.Random(chance.random())
-        pid = in_a_process(lambda: write_until_killed(self.path, self.play, journal, own))
+        pid = in_a_process(
+            lambda: write_until_killed(self.path, self.play, journal, own, self._pause_s)
+        )
         self.tally.trials += 1
         if not killed_after(pid, chance.uniform(0, _LONGEST_S)):
             self.tally.problems.append(f"{self.path.name}: the writer ended by itself")
@@ -187,18 +194,15 @@ class Life:
         self.check()
         self.tally.problems += verify(self.path).damaged.values()
         left = {path.suffix for path in self.path.iterdir()} - {SEALED, ".json"}
-        if ".tmp" in left:  # a kill in Lake.create; a few hundred bytes that nobody reads
-            self.tally.note("a lake.json that was not finished, left for ever")
-            left.remove(".tmp")
         if left:
             self.tally.problems.append(f"{self.path.name}: files of {left} are left")
 
 
-def kill_trials(folder: Path, kills: int, chance: random.Random) -> Tally:
+def kill_trials(folder: Path, kills: int, chance: random.Random, *, pause_s: float = 0.0) -> Tally:
     tally = Tally()
     journal = Journal(folder / "journal")
     while tally.trials < kills:
-        life = Life(folder, tally.trials, tally)
+        life = Life(folder, tally.trials, tally, pause_s)
         for _ in range(min(_LIVES, kills - tally.trials)):
             life.kill(journal, chance)
         if (life.path / "lake.json").exists():
@@ -336,7 +340,10 @@ def print_table(tallies: dict[str, Tally]) -> None:
 def all_trials(*, kills: int, flips: int, seed: int) -> dict[str, Tally]:
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="game_rl_lake_faults_") as folder:
-        tallies = {"kill": kill_trials(Path(folder), kills, chance)}
+        tallies = {
+            "kill": kill_trials(Path(folder), kills, chance),
+            "kill at pace": kill_trials(Path(folder), kills, chance, pause_s=_PAUSE_S),
+        }
         rotten = rot_trials(Path(folder), flips, chance)
     return tallies | {f"rot of {kind}": tally for kind, tally in rotten.items()}
 

@@ -8,6 +8,7 @@ checkpoint keeps a `Mark` of the Lake, a few kilobytes, and pins it.
 import errno
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,9 +65,12 @@ class Lake:
         path.mkdir(parents=True, exist_ok=True)
         if not description.exists():
             own = path / f".lake-{secrets.token_hex(8)}.json"  # many writers may come first
-            write_atomic(own, schema.to_json())
-            own.replace(description)
+            with suppress(FileNotFoundError):  # another was first, and has tidied up
+                write_atomic(own, schema.to_json())
+                own.replace(description)
             sync_directory(path)
+        for left in path.glob(".*lake-*"):
+            left.unlink(missing_ok=True)
         lake = cls.open(path, capacity=capacity)
         if lake.schema != schema:
             raise LakeError(
