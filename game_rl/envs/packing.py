@@ -10,17 +10,13 @@ bits and the second half in the low bits, so that unpacking moves whole rows and
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from types import EllipsisType
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
-
-_CACHED_BYTES = 2**18  # a part of a core's own cache, which has 1 to 2 MiB
 
 
 @dataclass(frozen=True)
@@ -72,8 +68,7 @@ class FramePacking:
         """
         first = pixels[..., : self._n_pixels]
         if isinstance(packed, np.ndarray) and self.bits < 8:
-            for part in _cached_parts(first):
-                self._unpack_array_into(packed[part], first[part])
+            self._unpack_array_into(packed, first)
         else:
             mask = (1 << self.bits) - 1
             for shift, part in self._parts():
@@ -140,13 +135,3 @@ class FramePacking:
         if wrong.any():
             what = f"{self.bits} bits a pixel" + (", the same in each channel" * self.is_one_plane)
             raise ValueError(f"a frame has a pixel of {frames[wrong][0]}, which {what} cannot hold")
-
-
-def _cached_parts(pixels: Bytes) -> Iterator[slice | EllipsisType]:
-    """Along the first axis, so small that what one operation has written is there for the next."""
-    if pixels.ndim == 1:
-        yield ...
-        return
-    step = max(1, _CACHED_BYTES // max(1, pixels[:1].size))
-    for start in range(0, len(pixels), step):
-        yield slice(start, start + step)
