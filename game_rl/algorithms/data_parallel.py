@@ -3,20 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import TypeVar
 
-import numpy as np
 import torch
 from torch import nn
 
+from game_rl.algorithms.batch_parts import parts
 from game_rl.torch_threads import torch_threads
 
 Report = TypeVar("Report")
 Gradients = tuple[torch.Tensor, ...]
-
-# Samples. Torch needs about as long to begin the operations of a step as to do them for so many.
-_SMALLEST_PART = 32
 
 
 class DataParallel:
@@ -56,11 +52,13 @@ class DataParallel:
             loss, report = loss_of(part)
             return torch.autograd.grad(loss, self._parameters), report
 
+        for parameter in self._parameters:
+            parameter.grad = None
         reports: list[Report] = []
         total: list[torch.Tensor] = []
         for start in range(0, n_samples, micro_batch_size):
-            parts = self._parts(start, min(start + micro_batch_size, n_samples))
-            for gradients, report in self._map(of_part, parts):
+            stop = min(start + micro_batch_size, n_samples)
+            for gradients, report in self._map(of_part, parts(start, stop, self._n_threads)):
                 reports.append(report)
                 if total:
                     for sum_, gradient in zip(total, gradients, strict=True):
@@ -70,12 +68,6 @@ class DataParallel:
         for parameter, gradient in zip(self._parameters, total, strict=True):
             parameter.grad = gradient
         return reports
-
-    def _parts(self, start: int, stop: int) -> list[slice]:
-        """One for each thread, or fewer, of sizes as alike as can be."""
-        n_parts = max(1, min(self._n_threads, (stop - start) // _SMALLEST_PART))
-        bounds = np.linspace(start, stop, n_parts + 1).round().astype(int).tolist()
-        return [slice(*pair) for pair in pairwise(bounds)]
 
 
 @contextmanager

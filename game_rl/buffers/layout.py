@@ -28,12 +28,11 @@ def rollout_buffer_layout(
 ) -> tuple[ArrayLayout, ...]:
     """The arrays of a rollout buffer for packed frames and a Discrete action.
 
-    Each frame is there once: that of every timestep, those that the first stack had before it, and
-    one of zeros, which is what a stack has before its episode began.
+    Each frame is there once: that of every timestep, and those that the first stack had before it.
     """
     scalars = ("rewards", "returns", "episode_starts", "values", "log_probs", "advantages")
     return (
-        ArrayLayout("frames", (frame_stack + n_steps, n_envs, frame_bytes), np.uint8),
+        ArrayLayout("frames", (frame_stack - 1 + n_steps, n_envs, frame_bytes), np.uint8),
         ArrayLayout("actions", (n_steps, n_envs, 1), np.int64),
         *(ArrayLayout(name, (n_steps, n_envs), np.float32) for name in scalars),
     )

@@ -11,6 +11,7 @@ from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 
 from game_rl.buffers.layout import rollout_buffer_layout
+from game_rl.buffers.packed_frames import unpack_rows
 from game_rl.envs.packing import FramePacking
 
 Indices = NDArray[np.int64]
@@ -84,10 +85,10 @@ class PackedRolloutBuffer(RolloutBuffer):
             ValueError: a frame has a pixel that the packing cannot hold.
         """
         stacks = obs.reshape(self.n_envs, self._frame_stack, *self._packing.shape)
-        row = self._frame_stack + self.pos
+        row = self._frame_stack - 1 + self.pos
         self.frames[row] = self._packing.pack(stacks[:, -1])
         if self.pos == 0:
-            self.frames[1:row] = self._packing.pack(stacks[:, :-1]).swapaxes(0, 1)
+            self.frames[:row] = self._packing.pack(stacks[:, :-1]).swapaxes(0, 1)
         self.actions[self.pos] = action.reshape(self.n_envs, self.action_dim)
         self.rewards[self.pos] = reward
         self.episode_starts[self.pos] = episode_start
@@ -130,13 +131,16 @@ class PackedRolloutBuffer(RolloutBuffer):
     def _stacks(self, indices: Indices) -> torch.Tensor:
         """uint8 [batch, frame_stack * C, H, W] on the device."""
         envs, steps = np.divmod(indices, self.buffer_size)
-        ages = np.arange(self._frame_stack - 1, -1, -1)  # of a stack's frames, the oldest first
-        rows = self._frame_stack + steps[:, None] - ages
-        rows[ages > self._ages[steps, envs][:, None]] = 0
-        packed = torch.from_numpy(self.frames[rows, envs[:, None]]).to(self.device)
-        stacks = torch.empty((len(indices), *self.obs_shape), dtype=torch.uint8, device=self.device)
-        self._packing.unpack_into(packed, stacks.view(len(indices), self._frame_stack, -1))
-        return stacks
+        back = np.arange(self._frame_stack - 1, -1, -1)  # of a stack's frames, the oldest first
+        rows = (self._frame_stack - 1 + steps[:, None] - back) * self.n_envs + envs[:, None]
+        stacks = unpack_rows(
+            torch.from_numpy(self.frames).view(-1, self._packing.nbytes),
+            rows.ravel(),
+            blank=np.flatnonzero(back > self._ages[steps, envs][:, None]),
+            packing=self._packing,
+            device=self.device,
+        )
+        return stacks.view(len(indices), *self.obs_shape)
 
 
 def _ages(episode_starts: NDArray[np.float32], most: int) -> NDArray[np.int64]:

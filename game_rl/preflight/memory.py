@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from game_rl.algorithms.batch_parts import n_parts
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
 from game_rl.buffers.make_lake_feed import lake_schema
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
@@ -203,13 +204,19 @@ def _step_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
 
 
 def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
-    """Blocks of the memory that the network is in, likewise."""
+    """Blocks of the memory that the network is in, likewise.
+
+    On the CPU each core has a part of the minibatch, and gradients of its own.
+    """
     size, network = config.algorithm.timesteps_together, network_of(config, facts)
-    step = network.step_blocks(size, bf16=facts.uses_bf16)
+    n = 1 if facts.uses_gpu else n_parts(size, facts.cpus)
+    step = network.step_blocks(-(-size // n), bf16=facts.uses_bf16)
     others = (observations_in_a_step(config) - size) * network.observation  # DQN's next ones
-    if others:
-        step = {moment: [*blocks, others] for moment, blocks in step.items()}
-    return {"unpack": unpack_blocks(config, facts), **step}
+    beside = [*([others] if others else []), *[network.weights_bytes] * (n - 1)]
+    moments = {moment: [*(n * blocks), *beside] for moment, blocks in step.items()}
+    if facts.uses_gpu:
+        moments["unpack"] = unpack_blocks(config, facts)
+    return moments
 
 
 def gradient_step_bytes(config: RunConfig, facts: RunFacts) -> int:
@@ -223,15 +230,14 @@ def _packed_minibatch(config: RunConfig, facts: RunFacts) -> int:
 
 
 def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
-    """As FramePacking.unpack_into: the codes shifted and masked, or a quarter of each level.
+    """As FramePacking.unpack_into of tensors: codes shifted and masked, or a quarter of each level.
 
-    The stacks of the minibatch before are still there: the loop over minibatches holds them.
+    On the CPU it goes in small parts, and needs no memory to speak of beside the stacks.
     """
-    size = observations_in_a_step(config)
-    stacks = size * network_of(config, facts).observation
+    stacks = observations_in_a_step(config) * network_of(config, facts).observation
     packed = _packed_minibatch(config, facts)
     temporary = [packed, packed] if frame_format_of(config, facts).packing.bits < 8 else []
-    return [stacks, stacks, packed, *temporary]
+    return [stacks, packed, *temporary]
 
 
 def _holes(config: RunConfig, facts: RunFacts, small: int) -> int:

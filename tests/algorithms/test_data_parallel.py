@@ -70,7 +70,7 @@ def gradients_with_last(part_number: int, samples: torch.Tensor) -> list[torch.T
     model, others = network(), threading.Semaphore(0)
 
     def loss_of(part: slice) -> tuple[torch.Tensor, None]:
-        if part.start == round(part_number * N_SAMPLES / 3):
+        if part.start == part_number * N_SAMPLES // 3:
             assert all(others.acquire(timeout=60) for _ in range(2))
         loss = model(samples[part]).square().sum()
         others.release()
