@@ -22,14 +22,15 @@ WORKER_BYTES = 13_000_000
 EMULATOR_BYTES = 1_000_000
 
 # glibc gives blocks from this size up back to the system when they are freed; smaller ones stay
-# in the process, ready for use again (mallopt(3), M_MMAP_THRESHOLD, after it has grown by itself).
+# in the process, ready for use again (`game_rl.allocator`).
 ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
 # Blocks of a gradient step come and go in the heap in an order that leaves holes: this share of
 # what is alive in small blocks at its worst moment, and of a gradient. Fitted, with the memory of
 # the process itself, to the even rows of benchmarks/preflight_accuracy.py; the odd ones test it.
-HEAP_HOLES = 1.3
-# The free end of the heap that stays with the process when all is freed (M_TRIM_THRESHOLD).
-HEAP_TOP_BYTES = 2 * ALLOCATOR_THRESHOLD_BYTES
+HEAP_HOLES = 0.5
+# What stays with the process when all is freed: the threads that compute gradients have heaps of
+# 64 MiB (glibc's HEAP_MAX_SIZE), and give back all but the first.
+HEAP_TOP_BYTES = 64 * MIB
 
 # A clip in the making holds each picture as RGB, and enlarged in a palette; Pillow adds a little.
 RECORDED_PICTURE_BYTES = 160 * 144 * (3 + 4 + 1)

@@ -106,7 +106,7 @@ def test_on_a_cpu_the_update_has_the_peak_and_there_is_no_vram() -> None:
     step = part(footprint.ram.peak, "gradient step")
     gradients = 7 * network_of(FIGHTER, FACTS).weights_bytes  # of eight cores; one is the sum
     assert step == 2048 * (5 * 276_480 + 12 * 43_680) + gradients
-    assert footprint.ram.peak.bytes == pytest.approx(step + 2e9, rel=0.05)
+    assert footprint.ram.peak.bytes == pytest.approx(step + 2.6e9, rel=0.05)
 
 
 @pytest.mark.parametrize("facts", [FACTS, ON_GPU, replace(FACTS, uses_bf16=True)])
