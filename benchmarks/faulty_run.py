@@ -45,10 +45,11 @@ class Faults:
             raise OSError(code, os.strerror(code), os.fsdecode(path))
         if self._fault == "kill-before" and number == self._at:
             os.kill(os.getpid(), signal.SIGKILL)
-        result = act()
-        if self._fault == "kill-after" and number == self._at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
+        try:
+            return act()
+        finally:  # also after one that found nothing to delete
+            if self._fault == "kill-after" and number == self._at:
+                os.kill(os.getpid(), signal.SIGKILL)
 
     def half_way(self) -> None:
         if self._fault == "kill-half" and self.counts["write"] == self._at:
