@@ -26,13 +26,28 @@ total_timesteps: {total}
 run_dir: {run_dir}
 device: cpu
 env: {{n_envs: 4, n_workers: 2, frame_skip: 8, max_episode_timesteps: 40}}
-algorithm: {{n_steps: 8, batch_size: 32, n_epochs: 2, learning_rate: {{start: 1e-3, end: 1e-4}}}}
+algorithm: {algorithm}
 evaluation:
-  {{every_timesteps: {evaluate_every}, episodes: 2, final_episodes: 2, deterministic: false}}
-checkpoints: {{every_timesteps: 32, keep_last: {keep_last}}}
+  {{every_timesteps: {evaluate_every}, episodes: 2, final_episodes: 2, deterministic: {is_best}}}
+checkpoints: {{every_timesteps: 32, keep_last: {keep_last}, save_replay_buffer: {has_replay}}}
 recording: {{episodes: 0}}
 """
-COMPARED = ("policy.safetensors", "optimizer.safetensors", "arrays.safetensors")
+_DQN = (
+    "{{name: dqn, replay: {replay}, n_step: 3, double_q: true, learning_starts: 64, train_freq: 8, "
+    "gradient_steps: 2, batch_size: 64, target_update_interval: 64, learning_rate: 1e-3}}"
+)
+ALGORITHMS = {  # each can be saved every 32 timesteps
+    "ppo": "{n_steps: 8, batch_size: 32, n_epochs: 2, learning_rate: {start: 1e-3, end: 1e-4}}",
+    "pqn": "{name: pqn, n_steps: 8, batch_size: 32, n_epochs: 2, feed: {lake: true}}",
+    "dqn": _DQN.format(replay="{capacity: 256}"),
+    "dqn-lake": _DQN.format(replay="{capacity: 256, lake: true}"),
+}
+COMPARED = (
+    "policy.safetensors",
+    "optimizer.safetensors",
+    "arrays.safetensors",
+    "replay.safetensors",  # of dqn
+)
 HANG_S = 180.0
 _BEGUN = re.compile(r"^\s*[\d,]+ / [\d,]+ ")
 
@@ -123,8 +138,11 @@ class Bench:
     times, evaluates twice and deletes an old checkpoint.
     """
 
-    def __init__(self, folder: Path, jobs: int, seed: int, *, is_short: bool = False) -> None:
+    def __init__(
+        self, folder: Path, jobs: int, seed: int, *, algorithm: str = "ppo", is_short: bool = False
+    ) -> None:
         folder.mkdir()
+        self._algorithm = algorithm
         self.final = 128 if is_short else 768
         self._evaluate_every = 64 if is_short else 128
         self._keep_last = 1 if is_short else 2
@@ -151,6 +169,9 @@ class Bench:
         text = CONFIG.format(
             run_dir=run_dir,
             total=self.final,
+            algorithm=ALGORITHMS[self._algorithm],
+            is_best=str(self._algorithm != "ppo").lower(),
+            has_replay=str(self._algorithm == "dqn").lower(),
             evaluate_every=self._evaluate_every,
             keep_last=keep_last or self._keep_last,
         )
@@ -245,4 +266,4 @@ class Bench:
     @staticmethod
     def _hashes(path: Path) -> dict[str, str]:
         files = json.loads((path / "manifest.json").read_text())["files"]
-        return {name: files[name]["sha256"] for name in COMPARED}
+        return {name: files[name]["sha256"] for name in COMPARED if name in files}

@@ -1,6 +1,6 @@
 """What a training loses when it is killed, the disk fails or its files rot: a table.
 
-    python -m benchmarks.faults [--kills 300] [--only kill signal ...] [--quick]
+    python -m benchmarks.faults [--kills 300] [--only kill signal ...] [--algorithm dqn] [--quick]
 
 Each trial is a real `game-rl train` of the bundled game in a process of its own that meets one
 fault, is resumed, and is compared with a training that met none: weights, optimiser and the states
@@ -28,10 +28,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
-from benchmarks.fault_bench import HANG_S, Bench, Tally, Training
+from benchmarks.fault_bench import ALGORITHMS, HANG_S, Bench, Tally, Training
 from game_rl.run_dir import RunDir
 
 KINDS = ("kill", "failpoint", "signal", "disk", "rot")
@@ -240,6 +241,7 @@ def _damage(path: Path, uniform: Callable[[float], float], *, cut: bool) -> None
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--algorithm", choices=ALGORITHMS, default="ppo")
     parser.add_argument("--kills", type=int, default=300, help="random SIGKILLs")
     parser.add_argument("--points", type=int, help="failing operations, drawn; default: every one")
     parser.add_argument("--signals", type=int, default=30)
@@ -254,10 +256,11 @@ def main() -> int:
         jobs, seed = arguments.jobs, arguments.seed
         is_any_long = {"kill", "signal", "rot"} & set(arguments.only)
         is_any_short = {"failpoint", "disk"} & set(arguments.only)
+        new_bench = partial(Bench, jobs=jobs, seed=seed, algorithm=arguments.algorithm)
         if is_any_long:
-            bench = Bench(Path(folder) / "long", jobs, seed)
+            bench = new_bench(Path(folder) / "long")
         if is_any_short:
-            short = Bench(Path(folder) / "short", jobs, seed, is_short=True)
+            short = new_bench(Path(folder) / "short", is_short=True)
         acts: dict[str, Callable[[], Tally]] = {
             "kill": lambda: kill_trials(bench, arguments.kills),
             "failpoint": lambda: failpoint_trials(short, arguments.points),
