@@ -11,8 +11,9 @@ from game_rl.resources import GIB, MIB
 
 # The training process with torch, SB3, TensorBoard and PyBoy imported and a first network made.
 MAIN_PROCESS_BYTES = 310_000_000
-# Code, threads and buffers of torch that the first update brings in.
-FIRST_UPDATE_BYTES = 50_000_000
+# Code, threads and buffers of torch that the first update brings in, and the heaps of the threads
+# that compute gradients.
+FIRST_UPDATE_BYTES = 125_000_000
 # What Python starts beside it for the workers: the forkserver, which holds the pages that they
 # share, and the resource tracker.
 FORKSERVER_BYTES = 60_000_000
@@ -24,12 +25,15 @@ EMULATOR_BYTES = 1_000_000
 # glibc gives blocks from this size up back to the system when they are freed; smaller ones stay
 # in the process, ready for use again (`game_rl.allocator`).
 ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
-# Blocks of a gradient step come and go in the heap in an order that leaves holes: this share of
-# what is alive in small blocks at its worst moment, and of a gradient. Fitted, with the memory of
-# the process itself, to the even rows of benchmarks/preflight_accuracy.py; the odd ones test it.
-HEAP_HOLES = 0.5
-# What stays with the process when all is freed: the threads that compute gradients have heaps of
-# 64 MiB (glibc's HEAP_MAX_SIZE), and give back all but the first.
+# Blocks of a gradient step come and go in the heaps in an order that leaves holes: this share of
+# what is alive in small blocks at its worst moment, and so many gradients (two more if a minibatch
+# is gone through in micro-batches). Fitted, with the memory of the first update, to the even rows
+# of benchmarks/preflight_accuracy.py; the odd ones test it.
+HEAP_HOLES = {"float32": 0.5, "bf16": 0.1}
+HOLES_OF_GRADIENTS = {"float32": 2, "bf16": 3}
+HOLES_OF_MICRO_BATCHES = 2
+# What stays with the process of each thread that computes gradients when all is freed: its heaps
+# are of 64 MiB (glibc's HEAP_MAX_SIZE), and all but the first are given back.
 HEAP_TOP_BYTES = 64 * MIB
 
 # A clip in the making holds each picture as RGB, and enlarged in a palette; Pillow adds a little.
@@ -42,8 +46,10 @@ CUDA_CONTEXT_BYTES = 700_000_000
 CUDA_HOST_BYTES = 1_000_000_000
 CUDA_ALLOCATOR_FACTOR = 1.15
 
-# On disk: torch's file format around the numbers of one checkpoint, its state and its manifest.
-CHECKPOINT_OVERHEAD_BYTES = 18_000
+# On disk: what a checkpoint has beside numbers: file formats, counters, random numbers, the config;
+# and of each env its emulator, compressed (a game with much RAM takes more).
+CHECKPOINT_OVERHEAD_BYTES = 43_000
+EMULATOR_STATE_BYTES = 10_500
 # TensorBoard: one number of a curve; the curves of SB3 and of the machine that every update adds
 # to, beside one for each variable and reward term of the game; the curves of an evaluation.
 TENSORBOARD_NUMBER_BYTES = 57

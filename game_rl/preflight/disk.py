@@ -34,10 +34,12 @@ def disk_footprint(
 
 
 def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
-    """Weights, the optimiser's two moments and, if wanted, a full replay; no gradients."""
+    """Weights, the optimiser's two moments, every env and, if wanted, a full replay."""
     replay = storage(config, facts).bytes if config.checkpoints.save_replay_buffer else 0
-    network = network_of(config, facts).saved_bytes
-    return network + replay + calibration.CHECKPOINT_OVERHEAD_BYTES
+    network = network_of(config, facts)
+    env = network.observation + calibration.EMULATOR_STATE_BYTES
+    envs = config.env.n_envs * env
+    return network.saved_bytes + envs + replay + calibration.CHECKPOINT_OVERHEAD_BYTES
 
 
 def kept_checkpoints(config: RunConfig, training: TrainingArithmetic, updates: int) -> int:

@@ -91,7 +91,7 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     small = max(map(_small, moments))
     heap = small + _holes(config, facts, small)
     spare = max(map(_large, moments)) + heap - step.bytes
-    top = min(heap, calibration.HEAP_TOP_BYTES)
+    top = min(heap, _n_parts(config, facts) * calibration.HEAP_TOP_BYTES)
     return MemoryFootprint(
         phases=(
             Phase(
@@ -100,7 +100,7 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
                     *training,
                     _frames_in_flight(config, facts),
                     Part("replay, while it is saved", saved),
-                    _kept(heap),
+                    _kept(top),
                 ),
             ),
             Phase("update", (*training, step, _kept(spare))),
@@ -209,7 +209,7 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
     On the CPU each core has a part of the minibatch, and gradients of its own.
     """
     size, network = config.algorithm.timesteps_together, network_of(config, facts)
-    n = 1 if facts.uses_gpu else n_parts(size, facts.cpus)
+    n = _n_parts(config, facts)
     step = network.step_blocks(-(-size // n), bf16=facts.uses_bf16)
     others = (observations_in_a_step(config) - size) * network.observation  # DQN's next ones
     beside = [*([others] if others else []), *[network.weights_bytes] * (n - 1)]
@@ -217,6 +217,11 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
     if facts.uses_gpu:
         moments["unpack"] = unpack_blocks(config, facts)
     return moments
+
+
+def _n_parts(config: RunConfig, facts: RunFacts) -> int:
+    """Of a minibatch, that are in the network at the same time."""
+    return 1 if facts.uses_gpu else n_parts(config.algorithm.timesteps_together, facts.cpus)
 
 
 def gradient_step_bytes(config: RunConfig, facts: RunFacts) -> int:
@@ -241,9 +246,13 @@ def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
 
 
 def _holes(config: RunConfig, facts: RunFacts, small: int) -> int:
-    """Room in the heap between blocks that come and go: those of a step, and the gradient."""
-    gradient = 0 if facts.uses_gpu else network_of(config, facts).weights_bytes
-    return round(calibration.HEAP_HOLES * (small + _small([gradient])))
+    """Room in the heaps between blocks that come and go: those of a step, and gradients."""
+    algorithm, number = config.algorithm, "bf16" if facts.uses_bf16 else "float32"
+    gradient = 0 if facts.uses_gpu else _small([network_of(config, facts).weights_bytes])
+    gradients = calibration.HOLES_OF_GRADIENTS[number]
+    if algorithm.timesteps_together < algorithm.batch_size:
+        gradients += calibration.HOLES_OF_MICRO_BATCHES
+    return round(calibration.HEAP_HOLES[number] * small + gradients * gradient)
 
 
 def _kept(size: int) -> Part:

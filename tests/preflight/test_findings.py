@@ -144,13 +144,13 @@ def test_a_disk_that_fills_says_when_and_keeping_fewer_checkpoints_mends_it(
     case = situation(**values)
     checkpoint = case.footprint.disk.checkpoint_bytes
     assert "disk_tight" in by_code(case)
-    values["machine__disk_free_bytes"] = 300 * MIB
+    values["machine__disk_free_bytes"] = 307 * MIB
     case = situation(**values)
     finding = by_code(case)["disk_does_not_fit"]
-    assert 300 * MIB // checkpoint == 24  # the best one, and those of the run up to 2,300,000
+    assert 307 * MIB // checkpoint == 24  # the best one, and those of the run up to 2,300,000
     assert "full at timestep 2,351,104" in finding.message  # where an evaluation may be saved
     after = mended(case, finding)
-    assert disk_verdict(after.footprint, after.machine) == "tight"  # 300 MiB leave no margin
+    assert disk_verdict(after.footprint, after.machine) == "tight"  # 307 MiB leave no margin
     assert finding.fix is not None
     assert finding.fix.key == "checkpoints.keep_last"
 

@@ -117,8 +117,13 @@ def test_a_step_in_parts_takes_what_a_batch_of_their_size_takes(
     algorithm = {"n_steps": 8192, "batch_size": 2048, "micro_batch_size": micro}
     parts = make_config(env__n_envs=2, algorithm=algorithm)
     batch = make_config(env__n_envs=2, algorithm={"n_steps": 8192, "batch_size": micro})
-    assert ram_footprint(parts, facts) == ram_footprint(batch, facts)
     assert vram_footprint(parts, facts) == vram_footprint(batch, facts)
+    of_parts, of_batch = ram_footprint(parts, facts), ram_footprint(batch, facts)
+    for name in ("rollout buffer", "gradient step"):
+        sizes = [part(phase(of.phases, "update"), name) for of in (of_parts, of_batch)]
+        assert sizes[0] == sizes[1]
+    gradient = network_of(parts, facts).weights_bytes  # of the micro-batches so far
+    assert of_batch.peak.bytes <= of_parts.peak.bytes <= of_batch.peak.bytes + 2 * gradient
 
 
 @pytest.mark.parametrize("four_shades", [True, False])
