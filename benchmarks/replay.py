@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.replay_claims import print_claims
-from benchmarks.replay_contenders import CONTENDERS
+from benchmarks.replay_stores import CONTENDERS
 from benchmarks.replay_trace import Trace, record
 from benchmarks.vec_env import warn_if_busy
 
@@ -39,7 +39,7 @@ _HEADER = (
 
 
 def measured(name: str, trace: Path, folder: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.replay_contenders", name, str(trace), str(folder)]
+    command = [sys.executable, "-m", "benchmarks.replay_measures", name, str(trace), str(folder)]
     done = subprocess.run(
         command,
         capture_output=True,

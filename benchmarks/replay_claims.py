@@ -12,7 +12,8 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.replay_contenders import PondStore, Sb3Store, sample_s, stamps, with_peak
+from benchmarks.replay_measures import sample_s, stamps, with_peak
+from benchmarks.replay_stores import PondStore, Sb3Store
 from benchmarks.replay_trace import Trace
 from game_rl.buffers.lake.lake import Lake
 from game_rl.buffers.lake.names import SegmentName

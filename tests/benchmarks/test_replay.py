@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from benchmarks.replay_claims import linked
-from benchmarks.replay_contenders import measure
+from benchmarks.replay_measures import measure
 from benchmarks.replay_trace import Trace, record
 from game_rl.buffers.lake.lake import Lake
 from game_rl.buffers.lake.sampler import Sampler

@@ -214,3 +214,15 @@ def test_frames_on_a_gpu_come_out_as_those_in_ram() -> None:
     state = on_gpu.pond.state_dict()
     on_gpu.pond.load_state_dict({name: array.copy() for name, array in state.items()})
     np.testing.assert_array_equal(on_gpu.pond.state_dict()["frames"], state["frames"])
+
+
+def test_a_reset_forgets_all_timesteps() -> None:
+    packing = PACKINGS[1]
+    vec_env = scripted_vec_env(packing, n_envs=2, frame_stack=3)
+    buffer = packed(vec_env, packing, frame_stack=3, n_step=1, buffer_size=40)
+    obs = play(vec_env, 10, buffer.add)
+    before = buffer.size()
+    buffer.reset()
+    assert buffer.size() == 0
+    play(vec_env, 10, buffer.add, obs=obs)
+    assert buffer.size() == before
