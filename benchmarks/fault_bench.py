@@ -28,7 +28,7 @@ device: cpu
 env: {{n_envs: 4, n_workers: 2, frame_skip: 8, max_episode_timesteps: 40}}
 algorithm: {algorithm}
 evaluation:
-  {{every_timesteps: {evaluate_every}, episodes: 2, final_episodes: 2, deterministic: {is_best}}}
+  {{every_timesteps: {evaluate_every}, episodes: 2, final_episodes: 2, deterministic: {deterministic}}}
 checkpoints: {{every_timesteps: 32, keep_last: {keep_last}, save_replay_buffer: {has_replay}}}
 recording: {{episodes: 0}}
 """
@@ -170,7 +170,7 @@ class Bench:
             run_dir=run_dir,
             total=self.final,
             algorithm=ALGORITHMS[self._algorithm],
-            is_best=str(self._algorithm != "ppo").lower(),
+            deterministic=str(self._algorithm != "ppo").lower(),
             has_replay=str(self._algorithm == "dqn").lower(),
             evaluate_every=self._evaluate_every,
             keep_last=keep_last or self._keep_last,

@@ -27,8 +27,8 @@ EMULATOR_BYTES = 1_000_000
 ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
 # Blocks of a gradient step come and go in the heaps in an order that leaves holes: this share of
 # what is alive in small blocks at its worst moment, and so many gradients (two more if a minibatch
-# is gone through in micro-batches). Fitted, with the memory of the first update, to the even rows
-# of benchmarks/preflight_accuracy.py; the odd ones test it.
+# is gone through in micro-batches). Chosen, with the memory of the first update, with the first
+# thirty rows of benchmarks/preflight_accuracy.py in sight; the others test it.
 HEAP_HOLES = {"float32": 0.5, "bf16": 0.1}
 HOLES_OF_GRADIENTS = {"float32": 2, "bf16": 3}
 HOLES_OF_MICRO_BATCHES = 2

@@ -50,8 +50,11 @@ def test_float32_is_naturecnn_for_every_picture_size(
     observations = pictures(seen, 2)
     torch.testing.assert_close(ours(observations), plain(observations / 255.0))
     theirs = gradients(plain, observations / 255.0)
-    # as a whole: rounding may put a ReLU's input on the other side of zero
-    assert (gradients(ours, observations) - theirs).norm() <= 1e-3 * theirs.norm()
+    found = gradients(ours, observations)
+    # rounding may put the input of a ReLU on the other side of zero, which moves one filter's
+    same = torch.isclose(found, theirs, rtol=1e-4, atol=1e-4)
+    assert same.float().mean() > 0.999
+    assert (found - theirs).norm() <= 1e-3 * theirs.norm()
 
 
 def test_bytes_and_floats_are_seen_alike() -> None:
