@@ -28,7 +28,8 @@ device: cpu
 env: {{n_envs: 4, n_workers: 2, frame_skip: 8, max_episode_timesteps: 40}}
 algorithm: {algorithm}
 evaluation:
-  {{every_timesteps: {evaluate_every}, episodes: 2, final_episodes: 2, deterministic: {deterministic}}}
+  {{every_timesteps: {evaluate_every}, episodes: 2, final_episodes: 2,
+    deterministic: {deterministic}}}
 checkpoints: {{every_timesteps: 32, keep_last: {keep_last}, save_replay_buffer: {has_replay}}}
 recording: {{episodes: 0}}
 """
