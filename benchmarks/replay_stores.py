@@ -152,19 +152,18 @@ class PondStore:
         return n
 
     def save(self, folder: Path) -> None:
-        import safetensors.numpy
+        from game_rl.buffers.array_file import dump_arrays
+        from game_rl.run_dir import synced_file
 
-        from game_rl.run_dir import write_synced
-
-        state = safetensors.numpy.save(self.buffer.pond.state_dict())
-        write_synced(folder / "replay.safetensors", state)
+        with synced_file(folder / "replay.safetensors") as file:
+            file.writelines(dump_arrays(self.buffer.pond.state_dict()))
 
     def load(self, folder: Path) -> None:
-        import safetensors.numpy
+        from game_rl.buffers.array_file import read_arrays
 
         self.buffer = self.make()
-        state = safetensors.numpy.load((folder / "replay.safetensors").read_bytes())
-        self.buffer.pond.load_state_dict(state)
+        with (folder / "replay.safetensors").open("rb") as file:
+            self.buffer.pond.load_state_dict(read_arrays(file))
 
     def files(self) -> list[Path]:
         return []

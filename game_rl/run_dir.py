@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
@@ -116,8 +117,15 @@ def write_atomic(path: Path, content: str | bytes) -> None:
 
 def write_synced(path: Path, content: bytes) -> None:
     """Write a file that is on the disk when this returns."""
-    with path.open("wb") as file:
+    with synced_file(path) as file:
         file.write(content)
+
+
+@contextmanager
+def synced_file(path: Path) -> Iterator[BinaryIO]:
+    """A new file that is on the disk when the block ends."""
+    with path.open("wb") as file:
+        yield file
         file.flush()
         os.fsync(file.fileno())
 

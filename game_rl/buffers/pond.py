@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from game_rl.buffers.array_file import row_pieces
 from game_rl.buffers.layout import pond_layout
 from game_rl.buffers.packed_frames import unpack_rows
 from game_rl.buffers.pond_records import (
@@ -79,8 +80,7 @@ class Pond:
         """Of each stream, the number of the frame on which nothing has been done yet."""
         self._is_open = np.zeros(n_envs, np.bool_)
         """Whether that frame is there already: it is the one after the last timestep."""
-        self._was_loaded = False
-        self.n_appended = 0
+        self._was_loaded, self.n_appended = False, 0
 
     @property
     def nbytes(self) -> int:
@@ -177,22 +177,21 @@ class Pond:
 
     def held(self) -> tuple[_Numbers, _Numbers]:
         """(envs, numbers) of all timesteps that can be drawn; for tests and for counting."""
-        envs = np.repeat(self._envs, self._heads - self._oldest())
-        numbers = np.concatenate(
-            [np.arange(*ends) for ends in zip(self._oldest(), self._heads, strict=True)]
-        )
+        oldest = self._oldest()
+        envs = np.repeat(self._envs, self._heads - oldest)
+        numbers = np.concatenate([*map(np.arange, oldest, self._heads)])
         is_timestep = self._at("endings", envs, numbers) != LAST_FRAME
         return envs[is_timestep], numbers[is_timestep]
 
-    def state_dict(self) -> dict[str, NDArray[Any]]:
+    def state_dict(self) -> dict[str, NDArray[Any] | torch.Tensor]:
         """All that it holds, the random generator included; slots never written are left out.
 
-        The arrays are the Pond's own where it is in RAM: write them before the next `append`.
+        The arrays are the Pond's own: write them before the next `append`.
         """
         used = int(min(self._n_slots, self._heads.max(initial=0) + 1))
         rng = json.dumps(self._rng.bit_generator.state).encode()
         return {
-            "frames": self._frames[:used].cpu().numpy(),
+            "frames": self._frames[:used],
             **{name: array[:used] for name, array in self._small.items()},
             "heads": self._heads,
             "is_open": self._is_open,
@@ -201,17 +200,20 @@ class Pond:
             "rng": np.frombuffer(rng, np.uint8),
         }
 
-    def load_state_dict(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Become the Pond that `state` was taken from.
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Become the Pond that `state` was taken from; StoredArrays are read a piece at a time.
 
         The next `append` need not go on where that one ended: episodes that it does not continue
         are cut there.
 
         Raises:
             CheckpointError: it was of another shape.
+            ValueError: it is no Pond's.
         """
+        frames = state["frames"]
+        small = {name: np.asarray(array) for name, array in state.items() if name != "frames"}
         ours = (self._n_slots, tuple(self._frames.shape[1:]))
-        theirs = (int(state["n_slots"]), state["frames"].shape[1:])
+        theirs = (int(small["n_slots"]), tuple(frames.shape[1:]))
         if ours != theirs:
             raise CheckpointError(
                 f"the replay has {theirs[0]:,} slots for {theirs[1][0]} envs and frames of "
@@ -219,14 +221,17 @@ class Pond:
                 "algorithm.replay.capacity, env.n_envs, env.frame_stack and env.observation must "
                 "be as they were"
             )
-        used = len(state["frames"])
-        self._frames[:used] = torch.from_numpy(np.array(state["frames"])).to(self._device)
+        used = len(frames)
+        if used > self._n_slots:
+            raise ValueError(f"{used:,} slots are there of {self._n_slots:,}")
+        for rows in row_pieces(frames):
+            self._frames[rows] = torch.as_tensor(frames[rows])
         for name, array in self._small.items():
-            array[:used] = state[name]
-        self._heads[:] = state["heads"]
-        self._is_open[:] = state["is_open"]
-        self._rng.bit_generator.state = json.loads(state["rng"].tobytes())
-        self.n_appended = int(state["n_appended"])
+            array[:used] = small[name]
+        self._heads[:] = small["heads"]
+        self._is_open[:] = small["is_open"]
+        self._rng.bit_generator.state = json.loads(small["rng"].tobytes())
+        self.n_appended = int(small["n_appended"])
         self._was_loaded = True
 
     # ------------------------------------------------------------------ filled from elsewhere

@@ -1,7 +1,7 @@
 """Everything that a training is between an update and the next rollout."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -15,6 +15,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from game_rl.checkpoints.files import (
     FileName,
     Manifest,
+    opened_verified,
     read_manifest,
     read_verified,
     write_files,
@@ -143,17 +144,17 @@ def _contents(
     *,
     with_replay: bool,
     lake: LakeState | None,
-) -> Iterator[tuple[FileName, bytes]]:
-    """One file at a time, so that no two are in memory together."""
-    yield "state.json", state.model_dump_json(indent=2).encode()
-    yield "play.json", _play(model, envs, run_dir).model_dump_json().encode()
-    yield "arrays.safetensors", safetensors.numpy.save(_arrays(model, envs))
-    yield "policy.safetensors", dump_tensors(module_tensors(model.policy))
-    yield "optimizer.safetensors", dump_tensors(optimizer_tensors(model.policy.optimizer))
+) -> Iterator[tuple[FileName, Iterable[bytes]]]:
+    """One file at a time, so that no two are in memory together; the replay in pieces."""
+    yield "state.json", (state.model_dump_json(indent=2).encode(),)
+    yield "play.json", (_play(model, envs, run_dir).model_dump_json().encode(),)
+    yield "arrays.safetensors", (safetensors.numpy.save(_arrays(model, envs)),)
+    yield "policy.safetensors", (dump_tensors(module_tensors(model.policy)),)
+    yield "optimizer.safetensors", (dump_tensors(optimizer_tensors(model.policy.optimizer)),)
     if with_replay and (replay := dump_replay(model)) is not None:
         yield "replay.safetensors", replay
     if lake is not None:
-        yield "lake.json", lake.model_dump_json().encode()
+        yield "lake.json", (lake.model_dump_json().encode(),)
 
 
 def _play(model: BaseAlgorithm, envs: VecEnvState | None, run_dir: RunDir) -> Play:
@@ -205,7 +206,8 @@ class Checkpoint:
     def verify(self) -> None:
         """Read every file."""
         for name in self._manifest.files:
-            read_verified(self.path, self._manifest, name)
+            with opened_verified(self.path, self._manifest, name):
+                pass
 
     def policy(self) -> Tensors:
         """The weights, on the CPU."""
@@ -240,8 +242,8 @@ class Checkpoint:
         restore_own_state(model, play.algorithm, str(self.path / "play.json"))
         name: FileName = "replay.safetensors"
         if name in self._manifest.files:
-            content = read_verified(self.path, self._manifest, name)
-            restore_replay(model, content, str(self.path / name))
+            with opened_verified(self.path, self._manifest, name) as opened:
+                restore_replay(model, opened, str(self.path / name))
         if play.envs is not None:
             self._restore_envs(model, play, arrays)
         restore_random_numbers(play.random)  # last: to build and restore may have drawn some

@@ -6,7 +6,9 @@ before a file is read, hashes before it is parsed.
 """
 
 import hashlib
-from collections.abc import Iterable
+import io
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from game_rl.config.saved import Saved
 from game_rl.errors import CheckpointError
-from game_rl.run_dir import new_directory, write_synced
+from game_rl.run_dir import new_directory, synced_file, write_synced
 
 MANIFEST = "manifest.json"
 _MANIFEST_LIMIT_BYTES = 64 * 1024
@@ -45,8 +47,8 @@ class Manifest(Saved):
     files: dict[FileName, FileEntry]
 
 
-def write_files(path: Path, files: Iterable[tuple[FileName, bytes]]) -> None:
-    """Make the directory `path`, which must not exist, of these files.
+def write_files(path: Path, files: Iterable[tuple[FileName, Iterable[bytes]]]) -> None:
+    """Make the directory `path`, which must not exist, of these files, given in pieces.
 
     Raises:
         FileExistsError: it does.
@@ -54,10 +56,13 @@ def write_files(path: Path, files: Iterable[tuple[FileName, bytes]]) -> None:
     """
     entries: dict[FileName, FileEntry] = {}
     with new_directory(path) as directory:
-        for name, content in files:
-            write_synced(directory / name, content)
-            digest = hashlib.sha256(content).hexdigest()
-            entries[name] = FileEntry(bytes=len(content), sha256=digest)
+        for name, pieces in files:
+            digest, n_bytes = hashlib.sha256(), 0
+            with synced_file(directory / name) as file:
+                for piece in pieces:
+                    n_bytes += file.write(piece)
+                    digest.update(piece)
+            entries[name] = FileEntry(bytes=n_bytes, sha256=digest.hexdigest())
         manifest = Manifest(format=2, files=entries)
         write_synced(directory / MANIFEST, manifest.model_dump_json(indent=2).encode())
 
@@ -87,7 +92,8 @@ def verify_files(path: Path) -> Manifest:
     """Raise CheckpointError unless every file of the checkpoint is as it was written."""
     manifest = read_manifest(path)
     for name in manifest.files:
-        read_verified(path, manifest, name)
+        with opened_verified(path, manifest, name):
+            pass
     return manifest
 
 
@@ -97,6 +103,29 @@ def read_verified(path: Path, manifest: Manifest, name: FileName) -> bytes:
     Raises:
         CheckpointError: the checkpoint has no such file, or another one.
     """
+    with _opened(path, manifest, name) as (file, entry):
+        content = file.read()
+        _compare(hashlib.sha256(content).hexdigest(), entry, path / name)
+    return content
+
+
+@contextmanager
+def opened_verified(path: Path, manifest: Manifest, name: FileName) -> Iterator[io.BufferedReader]:
+    """One file at its beginning, compared with the manifest a piece at a time: it may be large.
+
+    Raises:
+        CheckpointError: the checkpoint has no such file, or another one, or it cannot be read.
+    """
+    with _opened(path, manifest, name) as (file, entry):
+        _compare(hashlib.file_digest(file, "sha256").hexdigest(), entry, path / name)
+        file.seek(0)
+        yield file
+
+
+@contextmanager
+def _opened(
+    path: Path, manifest: Manifest, name: FileName
+) -> Iterator[tuple[io.BufferedReader, FileEntry]]:
     file, entry = path / name, manifest.files.get(name)
     if entry is None:
         raise CheckpointError(f"{path} has no {name}; use another checkpoint of the run")
@@ -109,12 +138,15 @@ def read_verified(path: Path, manifest: Manifest, name: FileName) -> bytes:
                 f"{file} is damaged: it has {found_bytes:,} bytes and {MANIFEST} says "
                 f"{entry.bytes:,}; use another checkpoint of the run"
             )
-        content = file.read_bytes()
+        with file.open("rb") as opened:
+            yield opened, entry
     except OSError as error:
         raise CheckpointError(f"{file} cannot be read: {error.strerror}") from None
-    if hashlib.sha256(content).hexdigest() != entry.sha256:
+
+
+def _compare(sha256: str, entry: FileEntry, file: Path) -> None:
+    if sha256 != entry.sha256:
         raise CheckpointError(
             f"{file} is damaged: its sha256 is not the one in {MANIFEST}; "
             "use another checkpoint of the run"
         )
-    return content

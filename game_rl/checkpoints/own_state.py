@@ -1,13 +1,12 @@
 """What an algorithm of ours keeps beside what every algorithm of SB3's has, and its replay."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
-import safetensors.numpy
 from pydantic import JsonValue
-from safetensors import SafetensorError
 from stable_baselines3.common.base_class import BaseAlgorithm
 
+from game_rl.buffers.array_file import dump_arrays, read_arrays
 from game_rl.buffers.replay import PackedReplayBuffer
 from game_rl.errors import CheckpointError
 
@@ -35,12 +34,12 @@ def restore_own_state(model: BaseAlgorithm, state: Mapping[str, JsonValue], name
         raise CheckpointError(f"{name} has no state of this algorithm: {error!r}") from None
 
 
-def dump_replay(model: BaseAlgorithm) -> bytes | None:
-    """None if it has none. While it is written, the replay is in memory twice."""
+def dump_replay(model: BaseAlgorithm) -> Iterator[bytes] | None:
+    """The pieces of its file, for which no copy of the replay is made; None if it has none."""
     replay = getattr(model, "replay_buffer", None)
     if not isinstance(replay, PackedReplayBuffer):
         return None
-    return safetensors.numpy.save(replay.pond.state_dict())
+    return dump_arrays(replay.pond.state_dict())
 
 
 def replay_bytes(model: BaseAlgorithm) -> int:
@@ -49,12 +48,12 @@ def replay_bytes(model: BaseAlgorithm) -> int:
     return replay.pond.nbytes if isinstance(replay, PackedReplayBuffer) else 0
 
 
-def restore_replay(model: BaseAlgorithm, data: bytes, name: str) -> None:
+def restore_replay(model: BaseAlgorithm, file: BinaryIO, name: str) -> None:
     """Raise CheckpointError if the file `name` holds no replay, or one of another shape."""
     replay = getattr(model, "replay_buffer", None)
     if not isinstance(replay, PackedReplayBuffer):
         return
     try:
-        replay.pond.load_state_dict(safetensors.numpy.load(data))
-    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        replay.pond.load_state_dict(read_arrays(file))
+    except (KeyError, ValueError, TypeError) as error:
         raise CheckpointError(f"{name} holds no replay: {error!r}") from None

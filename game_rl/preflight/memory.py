@@ -85,7 +85,6 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     training = (*always, *network, *stored)
     if config.algorithm.lake is not None:
         training = (*training, _lake_writer(config, facts))
-    saved = storage(config, facts).bytes if config.checkpoints.save_replay_buffer else 0
     moments = list(_step_moments(config, facts).values())
     step = Part("gradient step", max(map(sum, moments)))
     small = max(map(_small, moments))
@@ -99,7 +98,6 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
                 (
                     *training,
                     _frames_in_flight(config, facts),
-                    Part("replay, while it is saved", saved),
                     _kept(top),
                 ),
             ),

@@ -295,7 +295,7 @@ def _learn_for(timesteps: int, model: BaseAlgorithm, callbacks: Callbacks, run_d
         code = reason.exit_code if reason is not None else Interrupted("").exit_code
         raise Interrupted(f"stopped at once; {_saved(run_dir)}", exit_code=code) from None
     except ValueError:
-        # torch's Categorical refuses NaN logits with a ValueError of many lines
+        # an evaluation's Categorical refuses NaN logits with a ValueError of many lines
         check_finite(model.policy, model.num_timesteps)
         raise
     except OSError as error:

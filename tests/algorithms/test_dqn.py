@@ -63,8 +63,7 @@ def weights_of(model: DQN) -> list[torch.Tensor]:
 def test_a_gradient_is_sb3s(n_threads: int) -> None:
     ours = make(n_step=2)
     ours.learn(60)
-    state = ours.replay_buffer.pond.state_dict()
-    before = {name: array.copy() for name, array in state.items()}
+    before = copy.deepcopy(ours.replay_buffer.pond.state_dict())
     theirs = DQN(
         "CnnPolicy",
         ours.get_env(),
@@ -91,7 +90,7 @@ def test_double_q_lets_the_network_choose_and_the_target_judge() -> None:
     for parameter in model.q_net_target.parameters():
         parameter.data += 0.01 * torch.randn_like(parameter)
     pond = model.replay_buffer.pond
-    before = {name: array.copy() for name, array in pond.state_dict().items()}
+    before = copy.deepcopy(pond.state_dict())
     samples = model.replay_buffer.sample(16)
     pond.load_state_dict(before)
     with torch.no_grad():

@@ -9,13 +9,16 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stable_baselines3 import PPO
 from stable_baselines3.common.logger import configure
 
+from game_rl.buffers.replay import PackedReplayBuffer
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from game_rl.checkpoints.tensors import (
     dump_tensors,
@@ -25,6 +28,7 @@ from game_rl.checkpoints.tensors import (
     optimizer_tensors,
     parse_tensors,
 )
+from game_rl.envs.packing import FramePacking
 from game_rl.errors import CheckpointError
 from game_rl.run_dir import RunDir
 from tests.callbacks.conftest import FIXED_STATE, tiny_vec_env
@@ -108,6 +112,62 @@ def test_a_header_that_claims_gigabytes_takes_no_memory(
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
+
+
+def with_replay(seed: int, vec_steps: int) -> PPO:
+    """A model that has a replay beside it, 5 MB for each hundred vec steps."""
+    rng = np.random.default_rng(seed)
+    frame = (1, 60, 100)
+    model = tiny_ppo()
+    model.replay_buffer = PackedReplayBuffer(  # type: ignore[attr-defined]  # PPO has none
+        8_000,
+        spaces.Box(0, 255, frame, np.uint8),
+        spaces.Discrete(4),
+        n_envs=8,
+        packing=FramePacking(frame, bits=8),
+        frame_stack=1,
+        sampling_seed=seed,
+    )
+    model._setup_learn(8)
+    obs = rng.integers(0, 255, (8, *frame), np.uint8)
+    for _ in range(vec_steps):
+        new_obs = rng.integers(0, 255, obs.shape, np.uint8)
+        actions, rewards = rng.integers(0, 4, 8), rng.random(8).astype(np.float32)
+        over = (rng.random(8) < 0.1).astype(np.float32)
+        model.replay_buffer.add(obs, new_obs, actions, rewards, over, [{}] * 8)  # type: ignore[attr-defined]
+        obs = new_obs
+    return model
+
+
+def test_a_replay_is_saved_verified_and_restored_without_a_copy_of_it(tmp_path: Path) -> None:
+    model, fresh = with_replay(0, 900), with_replay(1, 0)
+    path = tmp_path / "checkpoint"
+    tracemalloc.start()
+    try:
+        save_checkpoint(path, model, FIXED_STATE, None, RunDir(tmp_path), with_replay=True)
+        checkpoint = Checkpoint(path)
+        checkpoint.verify()
+        checkpoint.restore(fresh)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (path / "replay.safetensors").stat().st_size > 40e6
+    assert peak < 20e6
+    ours, theirs = (m.replay_buffer.sample(256) for m in (model, fresh))  # type: ignore[attr-defined]
+    assert ours.rewards.abs().sum() > 0
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+def test_a_replay_that_claims_more_slots_than_there_are_is_refused(tmp_path: Path) -> None:
+    model, path = with_replay(0, 3), tmp_path / "checkpoint"
+    pond = model.replay_buffer.pond  # type: ignore[attr-defined]
+    longer = {name: np.asarray(array) for name, array in pond.state_dict().items()}
+    longer["frames"] = np.zeros((pond.n_slots + 1, *longer["frames"].shape[1:]), np.uint8)
+    pond.state_dict = lambda: longer
+    save_checkpoint(path, model, FIXED_STATE, None, RunDir(tmp_path), with_replay=True)
+    with pytest.raises(CheckpointError, match=r"replay.safetensors holds no replay"):
+        Checkpoint(path).restore(with_replay(1, 0))
 
 
 @pytest.mark.parametrize("name", ["../../escaped", "/etc/passwd", "other.bin", ""])
