@@ -16,12 +16,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-_CONFIG = Path(__file__).parents[1] / "configs" / "duel_ppo.yaml"
+_CONFIGS = Path(__file__).parents[1] / "configs"
 _FEWEST_UPDATES = 4
+_FORECAST_UPDATES = 100_000
 _TOLERANCE = 0.20
 _HEADER = (
     "   envs steps skip size colour stack batch epochs precision | "
@@ -31,6 +32,8 @@ _HEADER = (
 
 @dataclass(frozen=True)
 class Case:
+    """PPO on the bundled game."""
+
     n_envs: int
     n_steps: int
     frame_skip: int
@@ -41,15 +44,15 @@ class Case:
     epochs: int
     precision: str
 
+    config: ClassVar = "duel_ppo.yaml"
+    learns_from: ClassVar = 0
+
     @property
     def rollout(self) -> int:
         return self.n_envs * self.n_steps
 
-    def overrides(self, run_dir: Path, updates: int) -> list[str]:
-        values = {
-            "run_dir": run_dir,
-            "device": "cpu",
-            "total_timesteps": updates * self.rollout,
+    def values(self) -> dict[str, Any]:
+        return {
             "env.n_envs": self.n_envs,
             "env.frame_skip": self.frame_skip,
             "env.frame_stack": self.stack,
@@ -59,16 +62,32 @@ class Case:
             "algorithm.batch_size": self.batch,
             "algorithm.n_epochs": self.epochs,
             "algorithm.precision": self.precision,
-            "evaluation.every_timesteps": updates * self.rollout,
-            "evaluation.episodes": 4,
-            "evaluation.final_episodes": 4,
-            "checkpoints.every_timesteps": updates * self.rollout,
-            "recording.episodes": 0,
         }
-        return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_envs:>4} {self.n_steps:>5} {self.frame_skip:>4} {self.size:>4} "
+            f"{self.colour:>6} {self.stack:>5} {self.batch:>5} {self.epochs:>6} "
+            f"{self.precision:>9}"
+        )
 
 
-CASES = (
+@dataclass(frozen=True)
+class Shipped:
+    """A config of another algorithm, as it comes with the project."""
+
+    config: str
+    rollout: int
+    learns_from: int = 0
+
+    def values(self) -> dict[str, Any]:
+        return {"algorithm.learning_starts": self.learns_from} if self.learns_from else {}
+
+    def __str__(self) -> str:
+        return f"{self.config:<56}"
+
+
+CASES: tuple[Case | Shipped, ...] = (
     Case(8, 128, 8, "half", "grey", 4, 256, 4, "bf16"),
     Case(8, 128, 8, "half", "grey", 4, 256, 4, "float32"),
     Case(8, 256, 4, "half", "grey", 4, 64, 4, "float32"),
@@ -81,28 +100,47 @@ CASES = (
     Case(8, 128, 4, "full", "grey", 4, 256, 2, "bf16"),
     Case(2, 512, 4, "full", "rgb", 4, 1024, 1, "bf16"),
     Case(8, 256, 2, "full", "grey", 1, 128, 1, "float32"),
+    Shipped("duel_pqn.yaml", rollout=1_024),
+    Shipped("duel_dqn.yaml", rollout=32, learns_from=1_024),
 )
 
 
-def forecast(case: Case, run_dir: Path) -> dict[str, Any]:
+def forecast(case: Case | Shipped, run_dir: Path) -> dict[str, Any]:
     """The `speed` of a preflight."""
-    command = ["preflight", "--probe", "--json", *case.overrides(run_dir, 1_000)]
-    report: dict[str, Any] = json.loads(_call(*command))
+    report: dict[str, Any] = json.loads(
+        _call("preflight", case, run_dir, _FORECAST_UPDATES, "--probe", "--json")
+    )
     speed: dict[str, Any] = report["speed"]
     return speed
 
 
-def train(case: Case, run_dir: Path, updates: int) -> float:
+def train(case: Case | Shipped, run_dir: Path, updates: int) -> float:
     """Timesteps per second of a training, without start-up and evaluations."""
-    _call("train", *case.overrides(run_dir, updates))
+    _call("train", case, run_dir, updates)
     curves = EventAccumulator(str(run_dir / "tensorboard")).Reload()
-    written = [(event.wall_time, event.step) for event in curves.Scalars("time/fps")][1:]
-    (first_s, first), (last_s, last) = written[0], written[-1]
+    written = [(event.wall_time, event.step) for event in curves.Scalars("time/fps")]
+    (first_s, first), *_, (last_s, last) = (
+        point for point in written[1:] if point[1] > case.learns_from
+    )
     return (last - first) / (last_s - first_s)
 
 
-def _call(command: str, *arguments: str) -> str:
-    words = [sys.executable, "-m", "game_rl", command, "--config", str(_CONFIG), *arguments]
+def _call(command: str, case: Case | Shipped, run_dir: Path, updates: int, *arguments: str) -> str:
+    timesteps = updates * case.rollout
+    values = {
+        "run_dir": run_dir,
+        "device": "cpu",
+        "total_timesteps": timesteps,
+        "evaluation.every_timesteps": timesteps,
+        "evaluation.episodes": 4,
+        "evaluation.final_episodes": 4,
+        "checkpoints.every_timesteps": timesteps,
+        "recording.episodes": 0,
+        **case.values(),
+    }
+    overrides = [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
+    config = str(_CONFIGS / case.config)
+    words = [sys.executable, "-m", "game_rl", command, "--config", config, *overrides, *arguments]
     result = subprocess.run(words, capture_output=True, text=True, check=False)
     if result.returncode:
         raise SystemExit(f"{' '.join(words)} failed:\n{result.stdout}\n{result.stderr}")
@@ -123,14 +161,14 @@ def main() -> None:
             speed = forecast(case, Path(folder) / "run")
             seconds = speed["seconds"]
             collecting = seconds["emulation"] + seconds["inference"]
-            predicted = 1_000 * case.rollout / (collecting + seconds["update"])
+            predicted = _FORECAST_UPDATES * case.rollout / (collecting + seconds["update"])
             updates = max(round(predicted * options.seconds / case.rollout), _FEWEST_UPDATES)
             measured = train(case, Path(folder) / "run", updates)
         errors.append(predicted / measured - 1)
         share = collecting / (collecting + seconds["update"])
         mark = "" if abs(errors[-1]) <= _TOLERANCE else "  <--"
         print(
-            f"{_inputs(number, case)} | {predicted:>8,.0f} {measured:>8,.0f} {errors[-1]:>+6.1%} | "
+            f"{number:>2} {case} | {predicted:>8,.0f} {measured:>8,.0f} {errors[-1]:>+6.1%} | "
             f"{share:>4.0%}{mark}",
             flush=True,
         )
@@ -138,13 +176,6 @@ def main() -> None:
     print(
         f"{good} of {len(errors)} within {_TOLERANCE:.0%}; "
         f"median error {median(map(abs, errors)):.1%}, largest {max(map(abs, errors)):.1%}"
-    )
-
-
-def _inputs(number: int, case: Case) -> str:
-    return (
-        f"{number:>2} {case.n_envs:>4} {case.n_steps:>5} {case.frame_skip:>4} {case.size:>4} "
-        f"{case.colour:>6} {case.stack:>5} {case.batch:>5} {case.epochs:>6} {case.precision:>9}"
     )
 
 

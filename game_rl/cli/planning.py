@@ -58,7 +58,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
             with _busy("writing random play into a Lake, to measure how the game compresses"):
                 lake = probe_lake(config, game)
     report = preflight(config, game, machine, probe=probe, lake=lake)
-    unmeasured = _why_unmeasured(arguments, report, config.algorithm.name)
+    unmeasured = _why_unmeasured(arguments, report)
     if unmeasured is None:
         from game_rl.runs.speed_probe import measure_speed
 
@@ -82,9 +82,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
     return 3 if report.verdict == "does_not_fit" else 0
 
 
-def _why_unmeasured(arguments: argparse.Namespace, report: "Report", algorithm: str) -> str | None:
-    if algorithm != "ppo":
-        return f"there is no forecast for {algorithm} yet"
+def _why_unmeasured(arguments: argparse.Namespace, report: "Report") -> str | None:
     if arguments.on:
         return "--on describes another machine"
     if not arguments.probe:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
+from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.section import Key
-from game_rl.runs.short_training import ppo_of
+from game_rl.errors import UsageError
 from game_rl.vec_env.worker_count import training_workers
 
 _ENVS_PER_CPU = 32  # more make n_steps shorter and are no faster
@@ -45,8 +46,23 @@ class Setting:
         return (self.n_envs, self.workers(cpus)) == (other.n_envs, other.workers(cpus))
 
 
+def rollouts_of(config: RunConfig) -> PPOConfig | PQNConfig:
+    """The algorithm of a config in which envs can be traded for the length of a rollout.
+
+    Raises:
+        UsageError: it is DQN.
+    """
+    if isinstance(config.algorithm, DQNConfig):
+        raise UsageError(
+            "algorithm.name is dqn, which learns after a few timesteps of each env: another number "
+            "of envs is another training. Compare some with game-rl preflight --probe "
+            "--set env.n_envs=N"
+        )
+    return config.algorithm
+
+
 def setting_of(config: RunConfig) -> Setting:
-    return Setting(config.env.n_envs, config.env.n_workers, ppo_of(config).n_steps)
+    return Setting(config.env.n_envs, config.env.n_workers, rollouts_of(config).n_steps)
 
 
 def with_setting(config: RunConfig, setting: Setting) -> RunConfig:
@@ -65,7 +81,7 @@ def env_settings(config: RunConfig, cpus: int) -> list[Setting]:
     """Other numbers of envs, about doubling from one for each CPU, with the same rollout.
 
     n_steps x n_envs stays, and with it batches and updates. n_steps becomes no shorter than twice
-    the horizon of the advantages, 1 / (1 - gamma gae_lambda), so that where a rollout ends changes
+    the horizon of the advantages, 1 / (1 - gamma lambda), so that where a rollout ends changes
     little of them; if it is shorter already, no shorter than now.
     """
     rollout, present = config.rollout_timesteps, setting_of(config)
@@ -101,5 +117,7 @@ def _is_valid(config: RunConfig, setting: Setting) -> bool:
 
 
 def _horizons(config: RunConfig) -> float:
-    forgotten = 1 - ppo_of(config).gamma * ppo_of(config).gae_lambda
+    algorithm = rollouts_of(config)
+    trace = algorithm.gae_lambda if isinstance(algorithm, PPOConfig) else algorithm.q_lambda
+    forgotten = 1 - algorithm.gamma * trace
     return _HORIZONS / forgotten if forgotten else math.inf

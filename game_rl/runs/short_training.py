@@ -9,22 +9,23 @@ from math import lcm, prod
 from pathlib import Path
 from statistics import median
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import torch
-from stable_baselines3 import PPO
+from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
-from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.type_aliases import TrainFreq
+from torch import nn
 
 from game_rl.algorithms.make_algorithm import find_device, make_algorithm
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.torch_threads import TorchThreadsCallback
-from game_rl.config.algorithms import PPOConfig
+from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import nearest_divisors
 from game_rl.envs.make_env import make_frame_format
-from game_rl.errors import UsageError
 from game_rl.games.definition import Game
 from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.pss_sampler import PssSampler
@@ -39,6 +40,7 @@ from game_rl.vec_env.make_vec_env import make_training_env
 _ROLLOUT_TIMESTEPS = 1_024
 _GRADIENT_STEPS = 8
 _LEARNED_BATCHES = 4  # of the largest size; what an update goes through if it has so many epochs
+_MOST_REPLAYED = 20_000
 _WARM_UP_VEC_STEPS = 10
 _LEARNING_RATE = 1e-9  # takes as long as another, and cannot diverge
 # Observations of a gradient step in bytes. A CPU takes about a second for so many, and for more of
@@ -83,7 +85,7 @@ class ShortTraining:
 
     def __init__(self, config: RunConfig, game: Game) -> None:
         started = time.perf_counter()
-        batch_size = ppo_of(config).batch_size
+        batch_size = config.algorithm.batch_size
         seed = seed_for(config.seed, "speed_probe")
         with ExitStack() as stack:
             stack.enter_context(torch_threads(effective_cpus()))
@@ -103,15 +105,18 @@ class ShortTraining:
                 packing=make_frame_format(config.env.observation, game).packing,
                 stream="speed_probe",
             )
-            assert isinstance(model, PPO)
-            self.model = model
             stack.callback(model.logger.close)
             self._closing = stack.pop_all()
-        self._rollout_timesteps = short.rollout_timesteps
-        self._gradient_steps = training_arithmetic(short).gradient_steps_per_update
+        self.model = model
+        per_update = training_arithmetic(short).gradient_steps_per_update
+        self._n_rollouts = -(-_ROLLOUT_TIMESTEPS // short.rollout_timesteps)
+        self._n_updates = -(-_GRADIENT_STEPS // per_update)
+        if isinstance(model, OnPolicyAlgorithm):  # a rollout is long, and learned at once
+            self._n_rollouts = self._n_updates = 1
+        self._gradient_steps = self._n_updates * per_update
         self._batch_share = short.algorithm.batch_size / batch_size
         self._callback = _loop_callbacks()
-        self._network = _NetworkClock(self.model.policy)
+        self._network = _NetworkClock(model.q_net if isinstance(model, DQN) else model.policy)
         self.start_s = time.perf_counter() - started
 
     def __enter__(self) -> Self:
@@ -128,64 +133,73 @@ class ShortTraining:
     def warm_up(self) -> None:
         """Some vec steps, the first of which are slow; an update's first one is slow too."""
         callbacks = CallbackList([self._callback, _StopCallback(_WARM_UP_VEC_STEPS)])
-        self.model.learn(self._rollout_timesteps, callback=callbacks)
+        self.model.learn(_WARM_UP_VEC_STEPS * self._vec_env.num_envs, callback=callbacks)
 
     def collect(self) -> VecStepTime:
-        """Time one rollout."""
-        model = self.model
+        """Time one rollout, or as many short ones."""
         network_s, started = self._network.seconds, time.perf_counter()
-        model.collect_rollouts(
-            self._vec_env, self._callback, model.rollout_buffer, n_rollout_steps=model.n_steps
-        )
-        total_s = (time.perf_counter() - started) / model.n_steps
-        inference_s = (self._network.seconds - network_s) / model.n_steps
+        vec_steps = sum(self._rollout() for _ in range(self._n_rollouts))
+        total_s = (time.perf_counter() - started) / vec_steps
+        inference_s = (self._network.seconds - network_s) / vec_steps
         return VecStepTime(inference_s, total_s - inference_s)
+
+    def _rollout(self) -> int:
+        """Its vec steps."""
+        model = self.model
+        if isinstance(model, OnPolicyAlgorithm):
+            model.collect_rollouts(
+                self._vec_env, self._callback, model.rollout_buffer, n_rollout_steps=model.n_steps
+            )
+            return model.n_steps
+        assert isinstance(model, DQN)
+        assert isinstance(model.train_freq, TrainFreq)
+        assert model.replay_buffer is not None
+        model.collect_rollouts(
+            self._vec_env, self._callback, model.train_freq, model.replay_buffer, log_interval=4
+        )
+        return model.train_freq.frequency
 
     def update(self) -> float:
         """Seconds of a gradient step at the config's batch_size; `collect` comes first."""
-        started = time.perf_counter()
-        self.model.logger.dump(self.model.num_timesteps)
-        self.model.train()
+        model, started = self.model, time.perf_counter()
+        for _ in range(self._n_updates):
+            if isinstance(model, DQN):
+                model.train(model.gradient_steps, model.batch_size)
+            elif isinstance(model, OnPolicyAlgorithm):
+                model.logger.dump(model.num_timesteps)
+                model.train()
         seconds = time.perf_counter() - started
         return seconds / self._gradient_steps / self._batch_share
-
-
-def ppo_of(config: RunConfig) -> PPOConfig:
-    """The algorithm of a config whose speed can be forecast.
-
-    Raises:
-        UsageError: it is another than PPO.
-    """
-    if not isinstance(config.algorithm, PPOConfig):
-        raise UsageError(
-            f"algorithm.name is {config.algorithm.name}, and only the speed of ppo can be "
-            "forecast; leave --probe out, and choose env.n_envs by trying"
-        )
-    return config.algorithm
 
 
 def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunConfig:
     """The same training with short rollouts, few epochs and batches that take no more than seconds.
 
-    A batch is the config's or a divisor of it, and so a rollout has whole batches here too.
+    A batch is the config's or a divisor of it, and so a rollout has whole batches here too. DQN
+    learns from the first rollout on, from a replay that is small and in no Lake.
     """
-    algorithm = ppo_of(config)
+    algorithm = config.algorithm
     largest = _LARGEST_BATCH_BYTES["cuda" if device.startswith("cuda") else "cpu"]
     batch = algorithm.batch_size
     if batch * observation_bytes > largest:
         batch = nearest_divisors(largest // observation_bytes + 1, batch)[0]
+    changes: dict[str, Any] = {"batch_size": batch, "learning_rate": _LEARNING_RATE}
+    if isinstance(algorithm, DQNConfig):
+        capacity = min(algorithm.replay.capacity, _MOST_REPLAYED)
+        replay = algorithm.replay.model_copy(update={"capacity": capacity, "lake": False})
+        changes |= {"learning_starts": 0, "replay": replay}
+        return config.model_copy(update={"algorithm": algorithm.model_copy(update=changes)})
     whole = lcm(batch, config.env.n_envs)
     learned = _LEARNED_BATCHES * largest // observation_bytes
     wanted = min(_ROLLOUT_TIMESTEPS, learned)
     rollout = min(config.rollout_timesteps, -(-wanted // whole) * whole)
     n_epochs = max(learned // rollout, -(-_GRADIENT_STEPS * batch // rollout))
-    changes = {
+    changes |= {
         "n_steps": rollout // config.env.n_envs,
-        "batch_size": batch,
         "n_epochs": min(algorithm.n_epochs, n_epochs),
-        "target_kl": None,
-        "learning_rate": _LEARNING_RATE,
     }
+    if isinstance(algorithm, PPOConfig):
+        changes["target_kl"] = None
     return config.model_copy(update={"algorithm": algorithm.model_copy(update=changes)})
 
 
@@ -208,13 +222,13 @@ class _StopCallback(BaseCallback):
 
 
 class _NetworkClock:
-    """Counts the seconds in which the policy chooses actions; an update does not call it so."""
+    """Counts the seconds in which the network is called; look at it before and after a rollout."""
 
-    def __init__(self, policy: BasePolicy) -> None:
+    def __init__(self, network: nn.Module) -> None:
         self.seconds = 0.0
-        self._is_on_gpu = policy.device.type == "cuda"
-        policy.register_forward_pre_hook(self._begin)
-        policy.register_forward_hook(self._end)
+        self._is_on_gpu = next(network.parameters()).device.type == "cuda"
+        network.register_forward_pre_hook(self._begin)
+        network.register_forward_hook(self._end)
 
     def _begin(self, *_: object) -> None:
         self._began = time.perf_counter()

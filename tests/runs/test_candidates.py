@@ -87,6 +87,16 @@ def test_workers_are_tried_below_and_above_the_cpus() -> None:
     assert [s.n_workers for s in worker_settings(Setting(1, None, 32), 2)] == []
 
 
+def test_pqn_s_horizon_is_that_of_its_lambda() -> None:
+    def fewest_steps(q_lambda: float) -> int:
+        pqn = {"name": "pqn", "n_steps": 64, "batch_size": 64, "gamma": 0.95, "q_lambda": q_lambda}
+        config = make_config(env={"n_envs": 8}, algorithm=pqn)
+        return min(setting.n_steps for setting in env_settings(config, 4))
+
+    assert fewest_steps(0.5) == 4  # 2 / (1 - 0.95 * 0.5) = 3.8
+    assert fewest_steps(0.95) == 32  # 20.5
+
+
 def test_only_what_changed_is_told() -> None:
     present, other = Setting(8, None, 128), Setting(16, None, 64)
     assert other.changes_of(present) == {("env", "n_envs"): 16, ("algorithm", "n_steps"): 64}

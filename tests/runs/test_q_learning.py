@@ -11,10 +11,7 @@ from rich.console import Console
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
-from game_rl.errors import UsageError
-from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir
-from game_rl.runs.speed_probe import measure_speed
 from game_rl.runs.training import resume, train
 from tests.runs.conftest import MakeConfig
 
@@ -70,12 +67,20 @@ def test_a_resumed_run_is_the_same_run_bit_for_bit(name: str, make_config: MakeC
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_speed_is_said_not_to_be_forecast(
+def test_preflight_measures_how_fast_it_trains(
     name: str, make_config: MakeConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = make_config(name, SMALL[name])
-    with pytest.raises(UsageError, match=f"algorithm.name is {name}, and only the speed of ppo"):
-        measure_speed(config, load_game("duel"))
-    arguments = ["preflight", "--config", str(tmp_path / f"{name}.yaml"), "--probe"]
+    make_config(name)
+    arguments = ["preflight", "--config", str(tmp_path / f"{name}.yaml"), "--probe", "--json"]
     assert main([*arguments, "--set", SMALL[name]]) == 0
-    assert f"there is no forecast for {name} yet" in capsys.readouterr().out
+    seconds = json.loads(capsys.readouterr().out)["speed"]["seconds"]
+    assert all(seconds[part] > 0 for part in ("inference", "emulation", "update", "evaluation"))
+
+
+def test_tune_leaves_dqn_alone_and_says_why(
+    make_config: MakeConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_config("dqn")
+    arguments = ["tune", "--config", str(tmp_path / "dqn.yaml"), "--set", SMALL["dqn"]]
+    assert main(arguments) == 2
+    assert "another number of envs is another training" in capsys.readouterr().err

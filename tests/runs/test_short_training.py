@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from stable_baselines3 import PPO
 
 from game_rl.config.schema import RunConfig
 from game_rl.errors import WorkerError
@@ -89,6 +90,30 @@ def test_pieces_take_most_of_the_time_that_passes(
     assert torch.get_num_threads() == n_threads
 
 
+@pytest.mark.parametrize(("gradient_steps", "n_updates"), [(3, 3), (20, 1)])
+def test_dqn_plays_and_learns_as_often_as_a_measurement_needs(
+    gradient_steps: int, n_updates: int, make_config: MakeConfig
+) -> None:
+    dqn = "{name: dqn, replay: {capacity: 300}, train_freq: 2, learning_starts: 100, batch_size: 8"
+    config = make_config("dqn", f"algorithm={dqn}, gradient_steps: {gradient_steps}}}")
+    with ShortTraining(config, load_game(config.game)) as training:
+        training.warm_up()
+        weights = next(training.model.policy.parameters())
+        before, played, updates = weights.clone(), training.model.num_timesteps, n_of(training)
+        vec_step = training.collect()
+        assert training.model.num_timesteps - played == 1_024
+        assert torch.equal(weights, before)
+        assert training.update() > 0
+        assert n_of(training) - updates == n_updates * gradient_steps
+    assert not torch.equal(weights, before)
+    assert 0 < vec_step.inference_s < vec_step.total_s
+
+
+def n_of(training: ShortTraining) -> int:
+    """Gradient steps that it made."""
+    return training.model._n_updates
+
+
 def test_its_rollouts_are_short_and_its_emulators_the_run_s_own(make_config: MakeConfig) -> None:
     config = make_config(
         "long",
@@ -101,6 +126,7 @@ def test_its_rollouts_are_short_and_its_emulators_the_run_s_own(make_config: Mak
     )
     with ShortTraining(config, load_game(config.game)) as training:
         assert training.model.n_envs == 3
+        assert isinstance(training.model, PPO)
         assert training.model.rollout_buffer.buffer_size == 344  # 43 batches of 24
         assert training.model.batch_size == 24
 
