@@ -7,8 +7,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from stable_baselines3 import DQN
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise
-from stable_baselines3.common.type_aliases import ReplayBufferSamples
+from stable_baselines3.common.type_aliases import ReplayBufferSamples, RolloutReturn, TrainFreq
 from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
@@ -17,17 +19,21 @@ from game_rl.algorithms.exploration import Exploration, make_exploration
 from game_rl.algorithms.make_schedule import make_schedule
 from game_rl.algorithms.networks import find_precision, policy_arguments
 from game_rl.algorithms.q_networks import LeanQPolicy
+from game_rl.algorithms.vec_steps import Decision, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.replay import PackedReplayBuffer
 from game_rl.config.algorithms import DQNConfig
 from game_rl.envs.packing import FramePacking
+
+_NOTHING = (torch.empty(0), torch.empty(0))  # DQN keeps no values and no probabilities
 
 
 class LeanDQN(DQN):
     """SB3's DQN with a LeanQPolicy, each of whose envs explores by itself.
 
     SB3 decides once for a vec step whether all its envs act at random. The share of random actions
-    is the same here.
+    is the same here. On a HalvedVecEnv one half of the envs plays while the network answers the
+    other (see `vec_steps`).
 
     Attributes:
         double_q: the target network judges the action that the network chooses (van Hasselt 2016).
@@ -58,19 +64,55 @@ class LeanDQN(DQN):
     def feeds(self, feeds: Sequence[Feed]) -> None:
         self.replay_buffer.feeds = feeds
 
-    def _sample_action(
+    def collect_rollouts(
         self,
-        learning_starts: int,
-        action_noise: ActionNoise | None = None,  # noqa: ARG002 - for continuous actions
-        n_envs: int = 1,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        epsilon, actions = 1.0, np.zeros(n_envs, np.int64)
+        env: VecEnv,
+        callback: BaseCallback,
+        train_freq: TrainFreq,
+        replay_buffer: ReplayBuffer,
+        action_noise: ActionNoise | None = None,
+        learning_starts: int = 0,
+        log_interval: int | None = None,
+    ) -> RolloutReturn:
+        """As DQN.collect_rollouts: the same calls of the callback, the same local variables."""
+        self.policy.set_training_mode(False)
+        callback.on_rollout_start()
+        num_collected_steps = num_collected_episodes = 0
+
+        def collected(*, continue_training: bool) -> RolloutReturn:
+            n_timesteps = num_collected_steps * env.num_envs
+            return RolloutReturn(n_timesteps, num_collected_episodes, continue_training)
+
+        def decide(observations: NDArray[Any]) -> Decision:
+            return Decision(self._explored(observations, learning_starts), *_NOTHING)
+
+        assert isinstance(self._last_obs, np.ndarray)
+        steps = vec_steps(env, self._last_obs, decide, train_freq.frequency)
+        for (actions, *_), (new_obs, rewards, dones, infos) in steps:
+            self.num_timesteps += env.num_envs
+            num_collected_steps += 1
+            callback.update_locals(locals())
+            if not callback.on_step():
+                return collected(continue_training=False)
+            self._update_info_buffer(infos, dones)
+            self._store_transition(replay_buffer, actions, new_obs, rewards, dones, infos)
+            self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
+            self._on_step()
+            for _ in range(np.count_nonzero(dones)):
+                num_collected_episodes += 1
+                self._episode_num += 1
+                if log_interval is not None and self._episode_num % log_interval == 0:
+                    self.dump_logs()
+        callback.on_rollout_end()
+        return collected(continue_training=True)
+
+    def _explored(self, observations: NDArray[Any], learning_starts: int) -> NDArray[np.int64]:
+        """An action for each; at random before `learning_starts`."""
+        epsilon, actions = 1.0, np.zeros(len(observations), np.int64)
         if self.num_timesteps >= learning_starts:
             epsilon = self.exploration.epsilon.at(self.num_timesteps)
-            assert isinstance(self._last_obs, np.ndarray)
-            actions, _ = self.policy.predict(self._last_obs, deterministic=True)
-        actions = self.exploration.explored(actions, epsilon)
-        return actions, actions
+            actions, _ = self.policy.predict(observations, deterministic=True)
+        return self.exploration.explored(actions, epsilon)
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         """As DQN.train: the same loss and curves.
