@@ -1,4 +1,4 @@
-"""The vec steps of a rollout: half of the envs play while the network answers the others."""
+"""The vec steps of a rollout: envs play while the network answers others."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.vec_env.halved_vec_env import HalvedVecEnv, Outcome
+from game_rl.vec_env.halved_vec_env import Half, HalvedVecEnv, Outcome
 
 
 class Decision(NamedTuple):
@@ -27,9 +27,10 @@ def vec_steps(
 ) -> Iterator[tuple[Decision, Outcome]]:
     """Each of `n_steps` vec steps with what was decided in it.
 
-    On a HalvedVecEnv the halves take turns: while the workers of one play, the network answers the
-    other. Every action is the answer to the newest observation, and no half is ahead at the end.
-    `decide` is asked for the first half and then for the second; on any other vec env for all.
+    On a HalvedVecEnv each half is answered as soon as it has played and plays on at once, whether
+    the other has played or not, and while the caller looks at what both did. Every action is the
+    answer to the half's newest observation, and at the end both have played `n_steps`. `decide` is
+    asked for the first half and then for the second; on any other vec env for all.
     """
     if isinstance(env, HalvedVecEnv):
         yield from _overlapped(env, observations, decide, n_steps)
@@ -43,22 +44,22 @@ def vec_steps(
 def _overlapped(
     env: HalvedVecEnv, observations: NDArray[Any], decide: Decide, n_steps: int
 ) -> Iterator[tuple[Decision, Outcome]]:
-    first, second = env.halves
-    halves = [observations[bounds] for bounds in env.bounds]
-    decision = decide(halves[0])
-    first.step_async(decision.actions)
+    def begun(half: Half, observations: NDArray[Any]) -> Decision:
+        decision = decide(observations)
+        half.step_async(decision.actions)
+        return decision
+
+    pairs = zip(env.halves, env.bounds, strict=True)
+    decisions = [begun(half, observations[bounds]) for half, bounds in pairs]
     for step in range(n_steps):
-        decisions = decision, decide(halves[1])  # the first half plays
-        outcome = first.step_wait()
-        second.step_async(decisions[1].actions)
-        has_next = step + 1 < n_steps
-        if has_next:
-            decision = decide(outcome[0])  # the second half plays
-        outcomes = outcome, second.step_wait()
-        if has_next:
-            first.step_async(decision.actions)
-        halves = [outcome[0] for outcome in outcomes]
+        outcomes: list[Outcome] = []
+        next_decisions: list[Decision] = []
+        for half in env.halves:
+            outcomes.append(half.step_wait())
+            if step + 1 < n_steps:
+                next_decisions.append(begun(half, outcomes[-1][0]))
         yield _joined(*decisions), env.joined(*outcomes)
+        decisions = next_decisions
 
 
 def _joined(first: Decision, second: Decision) -> Decision:
