@@ -1,4 +1,4 @@
-"""PPO that chooses actions for one half of the envs while the other half plays."""
+"""PPO that chooses actions for some envs while others play."""
 
 from typing import Any
 

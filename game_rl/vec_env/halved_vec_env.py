@@ -31,8 +31,8 @@ class Half(VecMonitor):
 class HalvedVecEnv(SubprocVecEnv):
     """The envs of `first`, then those of `second`, each with its own workers.
 
-    To SB3 it is one SubprocVecEnv inside a VecMonitor. Who knows of the halves can step them by
-    turns (`halves[i].step_async`, `halves[i].step_wait`): while one plays, there is time to choose
+    To SB3 it is one SubprocVecEnv inside a VecMonitor. Who knows of the halves can step each by
+    itself (`halves[i].step_async`, `halves[i].step_wait`): while one plays, there is time to choose
     the actions of the other. Takes over both, and closes them.
 
     Attributes:

@@ -25,7 +25,7 @@ def make_vec_env(config: EnvConfig, game: Game, *, n_envs: int, seed: int) -> Ve
 
 
 def make_training_env(config: EnvConfig, game: Game, *, seed: int) -> VecEnv:
-    """As `make_vec_env`, in two halves that can play by turns, if there are workers for both."""
+    """As `make_vec_env`, in two halves that can play apart, if there are workers for both."""
     n_workers = config.n_workers or training_workers(config.n_envs, effective_cpus())
     if min(n_workers, config.n_envs) < 2:
         return make_vec_env(config, game, n_envs=config.n_envs, seed=seed)
