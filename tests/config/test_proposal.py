@@ -44,7 +44,7 @@ def test_the_diff_of_our_own_config_changes_its_two_lines() -> None:
     assert diff is not None
     assert diff[:2] == [f"--- {path}", f"+++ {path}"]
     signed = [line for line in diff[2:] if line.startswith(("+", "-"))]
-    assert signed[:2] == ["-  n_envs: 8", "+  n_envs: 32"]
+    assert signed[:2] == ["-  n_envs: 16", "+  n_envs: 32"]
     assert [line[:13] for line in signed[2:]] == ["-  n_steps: 1", "+  n_steps: 3"]
 
 
