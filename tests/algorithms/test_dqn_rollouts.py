@@ -1,12 +1,10 @@
 """DQN's rollouts by turns against SB3's own loop, in which nothing overlaps."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -16,11 +14,9 @@ from game_rl.algorithms.dqn import LeanDQN, make_dqn
 from game_rl.config.algorithms import DQNConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
-from game_rl.vec_env.vec_env import SharedMemoryVecEnv
-from tests.algorithms.test_overlapped_ppo import Witness
-from tests.tiny_env import FRAME, TinyEnv
+from tests.algorithms.conftest import Witness
+from tests.tiny_env import FRAME
 
-SIZES = (2, 1)
 VEC_STEPS = 7
 CONFIG = {
     "name": "dqn",
@@ -31,18 +27,6 @@ CONFIG = {
     "tau": 0.5,
     "exploration": {"start": 0.3, "end": 0.3},
 }
-
-
-def short_episodes() -> TimeLimit:
-    return TimeLimit(TinyEnv(), 3)
-
-
-@pytest.fixture(params=[TinyEnv, short_episodes], ids=["ends", "truncated"])
-def vec_env(request: pytest.FixtureRequest) -> Iterator[HalvedVecEnv]:
-    halves = (SharedMemoryVecEnv([request.param] * n, n_workers=1, frame_stack=2) for n in SIZES)
-    env = HalvedVecEnv(*halves)
-    yield env
-    env.close()
 
 
 def make(vec_env: HalvedVecEnv) -> LeanDQN:

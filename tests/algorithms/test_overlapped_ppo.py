@@ -1,13 +1,9 @@
 """Rollouts by turns against a plain loop in which nothing overlaps."""
 
 import copy
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import pytest
 import torch
-from gymnasium.wrappers import TimeLimit
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
@@ -17,24 +13,10 @@ from game_rl.algorithms.ppo import make_ppo
 from game_rl.config.algorithms import PPOConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
-from game_rl.vec_env.vec_env import SharedMemoryVecEnv
-from tests.tiny_env import FRAME, TinyEnv
+from tests.algorithms.conftest import Witness
+from tests.tiny_env import FRAME
 
 N_STEPS = 12
-SIZES = (2, 1)
-
-
-def short_episodes() -> TimeLimit:
-    """Truncated after three timesteps, where TinyEnv would end after five."""
-    return TimeLimit(TinyEnv(), 3)
-
-
-@pytest.fixture(params=[TinyEnv, short_episodes], ids=["ends", "truncated"])
-def vec_env(request: pytest.FixtureRequest) -> Iterator[HalvedVecEnv]:
-    halves = (SharedMemoryVecEnv([request.param] * n, n_workers=1, frame_stack=2) for n in SIZES)
-    env = HalvedVecEnv(*halves)
-    yield env
-    env.close()
 
 
 def make(vec_env: HalvedVecEnv) -> PPO:
@@ -48,29 +30,6 @@ def make(vec_env: HalvedVecEnv) -> PPO:
     )
     model.set_logger(Logger(None, []))
     return model
-
-
-class Witness(BaseCallback):
-    """What a callback sees of each vec step, and when."""
-
-    def __init__(self, last_step: int = 10**9) -> None:
-        super().__init__()
-        self.seen: list[Any] = []
-        self._last_step = last_step
-
-    def _on_rollout_start(self) -> None:
-        self.seen.append("start")
-
-    def _on_step(self) -> bool:
-        names = ("rewards", "dones", "new_obs")
-        self.seen.append([np.array(self.locals[name]) for name in names])
-        self.seen.append((self.num_timesteps, [dict(info) for info in self.locals["infos"]]))
-        for info in self.seen[-1][1]:
-            info.pop("episode", None)  # wall time
-        return self.num_timesteps < self._last_step
-
-    def _on_rollout_end(self) -> None:
-        self.seen.append("end")
 
 
 def plain_rollout(model: PPO, vec_env: HalvedVecEnv, callback: BaseCallback) -> None:

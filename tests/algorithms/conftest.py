@@ -1,0 +1,51 @@
+"""Two halves of envs that can play apart, and what a callback sees of them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.wrappers import TimeLimit
+from stable_baselines3.common.callbacks import BaseCallback
+
+from game_rl.vec_env.halved_vec_env import HalvedVecEnv
+from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+from tests.tiny_env import TinyEnv
+
+SIZES = (2, 1)
+
+
+def short_episodes() -> TimeLimit:
+    """Truncated after three timesteps, where TinyEnv would end after five."""
+    return TimeLimit(TinyEnv(), 3)
+
+
+@pytest.fixture(params=[TinyEnv, short_episodes], ids=["ends", "truncated"])
+def vec_env(request: pytest.FixtureRequest) -> Iterator[HalvedVecEnv]:
+    halves = (SharedMemoryVecEnv([request.param] * n, n_workers=1, frame_stack=2) for n in SIZES)
+    env = HalvedVecEnv(*halves)
+    yield env
+    env.close()
+
+
+class Witness(BaseCallback):
+    """What a callback sees of each vec step, and when."""
+
+    def __init__(self, last_step: int = 10**9) -> None:
+        super().__init__()
+        self.seen: list[Any] = []
+        self._last_step = last_step
+
+    def _on_rollout_start(self) -> None:
+        self.seen.append("start")
+
+    def _on_step(self) -> bool:
+        names = ("rewards", "dones", "new_obs")
+        self.seen.append([np.array(self.locals[name]) for name in names])
+        self.seen.append((self.num_timesteps, [dict(info) for info in self.locals["infos"]]))
+        for info in self.seen[-1][1]:
+            info.pop("episode", None)  # wall time
+        return self.num_timesteps < self._last_step
+
+    def _on_rollout_end(self) -> None:
+        self.seen.append("end")
