@@ -28,7 +28,6 @@ _LENGTH_BYTES = 8
 _LARGEST_HEADER_BYTES = 64 << 10
 
 _Natural = Annotated[int, Field(ge=0, le=2**48)]
-_Entries = dict[str, "_Entry"]
 
 
 class _Entry(Saved):
@@ -41,6 +40,9 @@ class _Entry(Saved):
     @property
     def nbytes(self) -> int:
         return math.prod(self.shape) * _DTYPES[self.dtype].itemsize
+
+
+_HEADER = TypeAdapter(dict[str, _Entry])
 
 
 class StoredArray:
@@ -105,7 +107,7 @@ def read_arrays(file: BinaryIO) -> dict[str, StoredArray]:
     header_bytes = int.from_bytes(file.read(_LENGTH_BYTES), "little")
     if header_bytes > _LARGEST_HEADER_BYTES:
         raise ValueError(f"its header has {header_bytes:,} bytes")
-    entries = TypeAdapter(_Entries).validate_json(file.read(header_bytes))
+    entries = _HEADER.validate_json(file.read(header_bytes))
     begin, found = _LENGTH_BYTES + header_bytes, {}
     for name, entry in entries.items():
         start, stop = entry.data_offsets
