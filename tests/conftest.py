@@ -1,10 +1,14 @@
-"""What holds for every test: no time limit on an example, one torch thread a process."""
+"""What holds for every test: no time limit on an example, one torch thread a process, Ctrl-C."""
 
 import os
+import signal
 
 from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests run side by side
+
+# a shell without job control ignores SIGINT for what it starts with `&`, and so would its children
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
