@@ -2,7 +2,7 @@
 
 The format (https://github.com/huggingface/safetensors#format): the length of a JSON header in eight
 bytes, little endian; the header; the numbers. The library itself makes one byte string of it all,
-so that a replay would be in memory twice while it is saved and three times while it is loaded.
+so that a replay would be copied whole in memory whenever it is saved or loaded.
 """
 
 import json
