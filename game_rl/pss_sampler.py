@@ -11,8 +11,8 @@ from game_rl.resources import process_tree_memory, resident_bytes
 class PssSampler:
     """Watches the process tree's memory from a thread and keeps the highest sum.
 
-    A sample costs time that grows with the memory (the kernel walks the page tables), so the
-    thread sleeps at least 50 times as long as the last one took: below 2 % of one CPU.
+    A sample costs CPU time that grows with the memory (the kernel walks the page tables), so the
+    thread sleeps at least 50 times as long as the last one took of it: below 2 % of one CPU.
 
     What the process at the root of the tree held between two samples is not missed: if its
     high-water mark rose (VmHWM, Linux only), the sum is taken as it was at that moment, with the
@@ -66,9 +66,9 @@ class PssSampler:
     def _watch(self) -> None:
         cost_s = 0.0
         while not self._stop.wait(max(self._interval_s, self._REST * cost_s)):
-            began = time.perf_counter()
+            began = time.thread_time()  # not what it waited for a busy CPU: it would oversleep
             self._sample()
-            cost_s = time.perf_counter() - began
+            cost_s = time.thread_time() - began
 
     def __enter__(self) -> Self:
         self.start()

@@ -65,6 +65,7 @@ class DataParallel:
                         sum_.add_(gradient)
                 else:
                     total = list(gradients)
+                del gradients  # as large as the network; free before the next are computed
         for parameter, gradient in zip(self._parameters, total, strict=True):
             parameter.grad = gradient
         return reports
