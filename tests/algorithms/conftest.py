@@ -1,10 +1,11 @@
-"""Two halves of envs that can play apart, and what a callback sees of them."""
+"""The same random numbers for each test; two halves of envs, and what a callback sees of them."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -18,6 +19,12 @@ SIZES = (2, 1)
 def short_episodes() -> TimeLimit:
     """Truncated after three timesteps, where TinyEnv would end after five."""
     return TimeLimit(TinyEnv(), 3)
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    """Not what the tests before have left: which those are depends on how many run side by side."""
+    torch.manual_seed(0)
 
 
 @pytest.fixture(params=[TinyEnv, short_episodes], ids=["ends", "truncated"])
