@@ -1,6 +1,6 @@
 """Does `torch.compile` make a gradient step faster? Ours, as it is and compiled, in turns.
 
-    python -m benchmarks.torch_compile [--precisions bf16 float32] [--rounds 12]
+    python -m benchmarks.torch_compile [--precisions float32 bf16] [--rounds 12]
 
 Needs a C++ compiler. Both compute the gradient of PPO's loss in LeanCnnPolicy for the same 128
 samples in one thread, which is what each of two cores does of a minibatch of 256. Ratios are taken
@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable
 from statistics import median
+from typing import get_args
 
 import numpy as np
 import torch
@@ -61,7 +62,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--precisions", nargs="+", default=["bf16", "float32"])
+    precisions = get_args(Precision)
+    parser.add_argument("--precisions", nargs="+", choices=precisions, default=precisions)
     parser.add_argument("--rounds", type=int, default=12)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
