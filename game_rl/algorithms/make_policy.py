@@ -7,6 +7,7 @@ from stable_baselines3.common.policies import ActorCriticCnnPolicy, BasePolicy
 from stable_baselines3.dqn import CnnPolicy
 
 from game_rl import schedules
+from game_rl.algorithms.optimizers import Adam
 from game_rl.algorithms.q_networks import PQNPolicy
 from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PQNConfig
 
@@ -25,5 +26,5 @@ def make_policy(
         )
     if isinstance(config, DQNConfig):
         assert isinstance(action_space, spaces.Discrete)
-        return CnnPolicy(observation_space, action_space, _NO_LEARNING)
-    return ActorCriticCnnPolicy(observation_space, action_space, _NO_LEARNING)
+        return CnnPolicy(observation_space, action_space, _NO_LEARNING, optimizer_class=Adam)
+    return ActorCriticCnnPolicy(observation_space, action_space, _NO_LEARNING, optimizer_class=Adam)

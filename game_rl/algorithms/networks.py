@@ -10,6 +10,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 from torch import nn
 from torch.nn import functional
 
+from game_rl.algorithms.optimizers import Adam
 from game_rl.resources import cpu_has_bf16
 
 Precision = Literal["float32", "bf16"]
@@ -166,6 +167,7 @@ def policy_arguments(precision: Precision) -> dict[str, Any]:
         "features_extractor_class": LeanNatureCNN,
         "features_extractor_kwargs": {"precision": precision},
         "normalize_images": False,  # LeanNatureCNN does it
+        "optimizer_class": Adam,
         # SB3's own epsilon, which it forgets when it gets any arguments; fused: one pass over the
         # weights and no temporaries
         "optimizer_kwargs": {"eps": 1e-5, "fused": True},

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from game_rl.algorithms.networks import LeanNatureCNN, Precision
+from game_rl.algorithms.optimizers import RAdam
 
 LayerNorm = Literal["channels", "picture", "none"]
 
@@ -122,7 +123,7 @@ class PQNPolicy(BasePolicy):
                 nn.init.kaiming_normal_(layer.weight)
                 nn.init.zeros_(layer.bias)  # type: ignore[arg-type]  # both layers have one
         nn.init.kaiming_normal_(self.head.weight, nonlinearity="linear")
-        self.optimizer = torch.optim.RAdam(self.parameters(), lr=lr_schedule(1))
+        self.optimizer = RAdam(self.parameters(), lr=lr_schedule(1))
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """float32 [batch, actions]."""

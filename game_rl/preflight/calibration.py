@@ -10,7 +10,7 @@ MB = 10^6 bytes, proportional set size.
 from game_rl.resources import GIB, MIB
 
 # The training process with torch, SB3, TensorBoard and PyBoy imported and a first network made.
-MAIN_PROCESS_BYTES = 310_000_000
+MAIN_PROCESS_BYTES = 240_000_000
 # Code, threads and buffers of torch that the first update brings in, and the heaps of the threads
 # that compute gradients.
 FIRST_UPDATE_BYTES = 125_000_000

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -40,6 +42,29 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config.write_text(TINY.format(run_dir=folder / "run"))
     assert main(["train", "--config", str(config)]) == 0
     return folder / "run"
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        "{n_steps: 16, batch_size: 16, n_epochs: 1}",
+        "{name: pqn, n_steps: 16, batch_size: 16}",
+        "{name: dqn, learning_starts: 32, batch_size: 8, replay: {capacity: 100}}",
+    ],
+    ids=["ppo", "pqn", "dqn"],
+)
+def test_a_run_and_its_resume_load_no_compiler(tmp_path: Path, algorithm: str) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text(TINY.format(run_dir=tmp_path / "run"))
+    code = (
+        "import sys; from game_rl.cli.main import main\n"
+        "assert main(sys.argv[1:]) == 0\n"
+        "assert 'torch' in sys.modules and not {'torch._dynamo', 'sympy'} & sys.modules.keys()"
+    )
+    begin = ["train", "--config", str(config), "--set", f"algorithm={algorithm}"]
+    go_on = ["train", "--resume", str(tmp_path / "run"), "--set", "total_timesteps=256"]
+    for command in (begin, go_on):
+        subprocess.run([sys.executable, "-c", code, *command], check=True, timeout=HANG_GUARD_S)
 
 
 def test_a_run_leaves_everything_in_its_directory(trained: Path) -> None:
