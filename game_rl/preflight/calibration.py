@@ -13,7 +13,7 @@ from game_rl.resources import GIB, MIB
 MAIN_PROCESS_BYTES = 240_000_000
 # Code, threads and buffers of torch that the first update brings in, and the heaps of the threads
 # that compute gradients.
-FIRST_UPDATE_BYTES = 125_000_000
+FIRST_UPDATE_BYTES = 100_000_000
 # What Python starts beside it for the workers: the forkserver, which holds the pages that they
 # share, and the resource tracker.
 FORKSERVER_BYTES = 60_000_000
@@ -30,7 +30,7 @@ ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
 # is gone through in micro-batches). Chosen, with the memory of the first update, with the first
 # thirty rows of benchmarks/preflight_accuracy.py in sight; the others test it.
 HEAP_HOLES = {"float32": 0.5, "bf16": 0.1}
-HOLES_OF_GRADIENTS = {"float32": 2, "bf16": 3}
+HOLES_OF_GRADIENTS = {"float32": 3, "bf16": 5}
 HOLES_OF_MICRO_BATCHES = 2
 # What stays with the process of each thread that computes gradients when all is freed: its heaps
 # are of 64 MiB (glibc's HEAP_MAX_SIZE), and all but the first are given back.
