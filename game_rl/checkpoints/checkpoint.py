@@ -145,12 +145,12 @@ def _contents(
     with_replay: bool,
     lake: LakeState | None,
 ) -> Iterator[tuple[FileName, Iterable[bytes]]]:
-    """One file at a time, so that no two are in memory together; the replay in pieces."""
+    """One file at a time, so that no two are in memory together; what is large in pieces."""
     yield "state.json", (state.model_dump_json(indent=2).encode(),)
     yield "play.json", (_play(model, envs, run_dir).model_dump_json().encode(),)
     yield "arrays.safetensors", (safetensors.numpy.save(_arrays(model, envs)),)
-    yield "policy.safetensors", (dump_tensors(module_tensors(model.policy)),)
-    yield "optimizer.safetensors", (dump_tensors(optimizer_tensors(model.policy.optimizer)),)
+    yield "policy.safetensors", dump_tensors(module_tensors(model.policy))
+    yield "optimizer.safetensors", dump_tensors(optimizer_tensors(model.policy.optimizer))
     if with_replay and (replay := dump_replay(model)) is not None:
         yield "replay.safetensors", replay
     if lake is not None:

@@ -1,21 +1,21 @@
 """Tensors of a policy and its optimiser as safetensors: data and shapes, no code to run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
 from torch import nn
 
+from game_rl.buffers.array_file import dump_arrays
 from game_rl.errors import CheckpointError
 
 Tensors = Mapping[str, torch.Tensor]
 
 
-def dump_tensors(tensors: Tensors) -> bytes:
-    return safetensors.torch.save(
-        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    )
+def dump_tensors(tensors: Tensors) -> Iterator[bytes]:
+    """The pieces of a file; only tensors whose numbers are not in order are copied whole."""
+    return dump_arrays({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
 
 
 def parse_tensors(data: bytes, name: str) -> Tensors:

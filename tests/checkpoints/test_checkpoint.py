@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from stable_baselines3 import PPO
 from stable_baselines3.common.logger import configure
 
+from game_rl.buffers.array_file import PIECE_BYTES
 from game_rl.buffers.replay import PackedReplayBuffer
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from game_rl.checkpoints.tensors import (
@@ -239,14 +240,23 @@ def test_a_checkpoint_of_another_network_is_named_weight_by_weight(saved: Path) 
         Checkpoint(saved).restore(tiny_ppo(features=16))
 
 
+def test_no_tensor_is_copied_whole_to_be_written() -> None:
+    wide = torch.nn.Linear(3_000, 1_000)
+    pieces = list(dump_tensors(module_tensors(wide)))
+    assert max(map(len, pieces)) <= PIECE_BYTES < wide.weight.nbytes
+    found = parse_tensors(b"".join(pieces), "w")  # by the library
+    assert torch.equal(found["weight"], wide.weight)
+    assert torch.equal(found["bias"], wide.bias)
+
+
 def test_moments_take_the_memory_layout_of_their_weights() -> None:
     """Fused Adam wants them alike, and safetensors keeps no strides."""
     layer = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = torch.optim.Adam(layer.parameters())
     layer(torch.ones(1, 3, 5, 5)).sum().backward()
     optimizer.step()
-    weights = dump_tensors(module_tensors(layer))
-    moments = dump_tensors(optimizer_tensors(optimizer))
+    weights = b"".join(dump_tensors(module_tensors(layer)))
+    moments = b"".join(dump_tensors(optimizer_tensors(optimizer)))
     other = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     resumed = torch.optim.Adam(other.parameters())
     load_module_tensors(other, parse_tensors(weights, "w"), "w")
