@@ -14,8 +14,13 @@ Tensors = Mapping[str, torch.Tensor]
 
 
 def dump_tensors(tensors: Tensors) -> Iterator[bytes]:
-    """The pieces of a file; only tensors whose numbers are not in order are copied whole."""
-    return dump_arrays({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
+    """The pieces of a file, the same for the same numbers in whatever order they come.
+
+    Only tensors whose numbers are not in C order are copied whole.
+    """
+    return dump_arrays(
+        {name: tensor.detach().contiguous() for name, tensor in sorted(tensors.items())}
+    )
 
 
 def parse_tensors(data: bytes, name: str) -> Tensors:

@@ -249,6 +249,11 @@ def test_no_tensor_is_copied_whole_to_be_written() -> None:
     assert torch.equal(found["bias"], wide.bias)
 
 
+def test_the_same_tensors_are_the_same_file_in_whatever_order_they_come() -> None:
+    one, two = torch.arange(3.0), torch.arange(4.0)
+    assert list(dump_tensors({"a": one, "b": two})) == list(dump_tensors({"b": two, "a": one}))
+
+
 def test_moments_take_the_memory_layout_of_their_weights() -> None:
     """Fused Adam wants them alike, and safetensors keeps no strides."""
     layer = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
