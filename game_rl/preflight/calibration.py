@@ -30,7 +30,7 @@ ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
 # is gone through in micro-batches). Chosen, with the memory of the first update, with the first
 # thirty rows of benchmarks/preflight_accuracy.py in sight; the others test it.
 HEAP_HOLES = {"float32": 0.5, "bf16": 0.1}
-HOLES_OF_GRADIENTS = {"float32": 3, "bf16": 5}
+HOLES_OF_GRADIENTS = {"float32": 3, "bf16": 4}
 HOLES_OF_MICRO_BATCHES = 2
 # What stays with the process of each thread that computes gradients when all is freed: its heaps
 # are of 64 MiB (glibc's HEAP_MAX_SIZE), and all but the first are given back.
