@@ -99,11 +99,18 @@ def _blocks(pictures: torch.Tensor, number: torch.dtype) -> torch.Tensor:
     rows, columns = height // 4, width // 4
     pictures = pictures[:, :, : 4 * rows, : 4 * columns]
     if pictures.dtype == torch.uint8:  # four bytes at a time are moved four times as fast
-        quads = pictures.contiguous().view(torch.int32).view(n, channels, rows, 4, columns, 1)
+        quads = _quads(pictures).view(n, channels, rows, 4, columns, 1)
     else:
         quads = pictures.reshape(n, channels, rows, 4, columns, 4)
     blocks = quads.permute(0, 2, 4, 3, 1, 5).contiguous().view(pictures.dtype).to(number)
     return blocks.view(n, rows, columns, 16 * channels).permute(0, 3, 1, 2)
+
+
+def _quads(pixels: torch.Tensor) -> torch.Tensor:
+    """Four neighbouring bytes as one number, where they are; a copy if some lie across words."""
+    if any(number % 4 for number in (pixels.storage_offset(), *pixels.stride()[:-1])):
+        pixels = pixels.contiguous()
+    return pixels.view(torch.int32)
 
 
 def _block_weight(weight: torch.Tensor) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """RAM and VRAM of a run by phase."""
 
 from collections.abc import Iterable
+from math import prod
 
 from game_rl.buffers.batch_parts import n_parts
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
@@ -130,11 +131,12 @@ def vram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint | None
     return MemoryFootprint(phases=(Phase("update", parts),))
 
 
-def observations_in_a_step(config: RunConfig) -> int:
-    """That are unpacked together."""
-    algorithm = config.algorithm
-    stacks = 2 if isinstance(algorithm, DQNConfig) else 1  # before and after each timestep
-    return stacks * algorithm.timesteps_together
+def frames_in_a_step(config: RunConfig) -> int:
+    """That are unpacked together: DQN's stacks after a timestep share theirs with those before."""
+    algorithm, frames = config.algorithm, config.env.frame_stack
+    if isinstance(algorithm, DQNConfig):
+        frames = frames + 1 if algorithm.n_step == 1 else 2 * frames
+    return frames * algorithm.timesteps_together
 
 
 def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
@@ -204,14 +206,21 @@ def _step_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
 def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
     """Blocks of the memory that the network is in, likewise.
 
-    On the CPU each core has a part of the minibatch, and gradients of its own.
+    On the CPU each core has a part of the minibatch, and gradients of its own. The observations of
+    a part are there until its loss is; DQN draws the minibatch whole, and keeps it.
     """
-    size, network = config.algorithm.timesteps_together, network_of(config, facts)
+    algorithm, network = config.algorithm, network_of(config, facts)
     n = _n_parts(config, facts)
-    step = network.step_blocks(-(-size // n), bf16=facts.uses_bf16)
-    others = (observations_in_a_step(config) - size) * network.observation  # DQN's next ones
-    beside = [*([others] if others else []), *[network.weights_bytes] * (n - 1)]
-    moments = {moment: [*(n * blocks), *beside] for moment, blocks in step.items()}
+    size = -(-algorithm.timesteps_together // n)
+    gradients = [network.weights_bytes] * (n - 1)
+    if isinstance(algorithm, DQNConfig):
+        drawn = kept = [_unpacked_minibatch(config, facts)]
+    else:
+        drawn, kept = n * [size * network.observation], []
+    moments = {
+        moment: [*(kept if moment.startswith("backward") else drawn), *(n * blocks), *gradients]
+        for moment, blocks in network.step_blocks(size, bf16=facts.uses_bf16).items()
+    }
     if facts.uses_gpu:
         moments["unpack"] = unpack_blocks(config, facts)
     return moments
@@ -228,8 +237,11 @@ def gradient_step_bytes(config: RunConfig, facts: RunFacts) -> int:
 
 
 def _packed_minibatch(config: RunConfig, facts: RunFacts) -> int:
-    frames = observations_in_a_step(config) * config.env.frame_stack
-    return frames * frame_format_of(config, facts).packing.nbytes
+    return frames_in_a_step(config) * frame_format_of(config, facts).packing.nbytes
+
+
+def _unpacked_minibatch(config: RunConfig, facts: RunFacts) -> int:
+    return frames_in_a_step(config) * prod(frame_format_of(config, facts).shape)
 
 
 def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
@@ -237,17 +249,16 @@ def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
 
     On the CPU it goes in small parts, and needs no memory to speak of beside the stacks.
     """
-    stacks = observations_in_a_step(config) * network_of(config, facts).observation
     packed = _packed_minibatch(config, facts)
     temporary = [packed, packed] if frame_format_of(config, facts).packing.bits < 8 else []
-    return [stacks, packed, *temporary]
+    return [_unpacked_minibatch(config, facts), packed, *temporary]
 
 
 def _holes(config: RunConfig, facts: RunFacts, small: int) -> int:
     """Room in the heaps between blocks that come and go: those of a step, and gradients."""
     algorithm, number = config.algorithm, "bf16" if facts.uses_bf16 else "float32"
     gradient = 0 if facts.uses_gpu else _small([network_of(config, facts).weights_bytes])
-    gradients = calibration.HOLES_OF_GRADIENTS[number]
+    gradients = calibration.HOLES_OF_GRADIENTS
     if algorithm.timesteps_together < algorithm.batch_size:
         gradients += calibration.HOLES_OF_MICRO_BATCHES
     return round(calibration.HEAP_HOLES[number] * small + gradients * gradient)

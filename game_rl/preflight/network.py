@@ -83,23 +83,24 @@ class NatureCnn:
     def step_blocks(self, batch_size: int, *, bf16: bool) -> dict[str, list[int]]:
         """Blocks of memory that are alive together in each part of a gradient step.
 
-        Without weights, their gradients and the optimiser's moments, but with the copies of the
-        weights and gradients that bfloat16 works with. As torch's profiler tells of LeanNatureCNN:
-        the bytes are moved into the order of blocks, then become numbers; a ReLU works in place;
-        flattening copies out of channels_last; going back, a ReLU holds its output and both
-        gradients. The bytes stay all along: whoever asked for the step has them. A normalisation
+        Without observations, weights, their gradients and the optimiser's moments, but with the
+        copies of the weights and gradients that bfloat16 works with, and what a target network
+        keeps of its weights (see LeanNatureCNN). As torch's profiler tells: the bytes are moved
+        into the order of blocks, then become numbers; a ReLU works in place; flattening copies out
+        of channels_last; going back, a ReLU holds its output and both gradients. A normalisation
         keeps what it takes in, beside what it gives; one of the whole picture makes copies, as it
         is computed channels first.
         """
         number = _BF16 if bf16 else _FLOAT
-        pixels = self.observation * batch_size
         x = number * self._whole_blocks * batch_size
         a1, a2, a3 = (number * size * batch_size for size in self.activations)
-        always = [pixels, _BF16 * self.parameters] if bf16 else [pixels]
+        always = [_BF16 * self.parameters] if bf16 else []
+        if self.has_target:
+            always += always or [_FLOAT * self.largest_parameter]
         n1, n2, n3 = ([a1], [a2], [a3]) if self.layer_norm != "none" else ([], [], [])
         copies = [a2, a2] if self.layer_norm == "picture" else []
         gradient = [_BF16 * self.largest_parameter] if bf16 else []
-        bytes_in_blocks = [self._whole_blocks * batch_size] * (1 if self._is_whole else 2)
+        bytes_in_blocks = [self._whole_blocks * batch_size] * (2 if self.width % 4 else 1)
         return {
             "to blocks": [*always, *bytes_in_blocks, x],
             "forward": [*always, x, a1, *n1, a2, *n2, a3, *n3, a3],
@@ -108,15 +109,7 @@ class NatureCnn:
             "backward 1": [*always, x, a1, *n1, a1, a1, *copies],
         }
 
-    def step_bytes(self, batch_size: int, *, bf16: bool) -> int:
-        """The most that is alive at once in a gradient step; see `step_blocks`."""
-        return max(map(sum, self.step_blocks(batch_size, bf16=bf16).values()))
-
     @property
     def _whole_blocks(self) -> int:
         """Numbers in the 4 x 4 blocks of an observation; what is left over is not looked at."""
         return self.channels * (self.height // 4 * 4) * (self.width // 4 * 4)
-
-    @property
-    def _is_whole(self) -> bool:
-        return self._whole_blocks == self.observation

@@ -86,6 +86,17 @@ def test_bytes_and_floats_are_seen_alike() -> None:
     assert torch.equal(floats, observations.float())  # left as they were
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize(("height", "width"), [(72, 80), (37, 40), (40, 37), (38, 38), (37, 41)])
+def test_stacks_that_share_frames_are_seen_where_they_are(
+    height: int, width: int, first: int
+) -> None:
+    _, ours = pair(space(4, height, width), "float32")
+    frames = torch.randint(0, 256, (3, 5, height, width), dtype=torch.uint8)
+    stacks = frames[:, first : first + 4]
+    assert torch.equal(ours(stacks), ours(stacks.clone()))
+
+
 def test_features_agree_within_the_eight_bits_of_a_bfloat16() -> None:
     plain, ours = pair(space(), "bf16")
     observations = pictures(space(), 16)

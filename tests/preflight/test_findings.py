@@ -203,7 +203,7 @@ def test_a_probe_compares_with_real_episodes(situation: Make) -> None:
 def test_colour_of_a_grey_game_is_told_and_of_a_colour_game_is_not(situation: Make) -> None:
     rgb = {"env__observation": {"colour": "rgb"}}
     finding = by_code(situation(**rgb, facts__four_shades=True))["colour_of_four_shades"]
-    assert "three times: a gradient step takes 144 MiB where grey takes 86.9 MiB" in finding.message
+    assert "three times: a gradient step takes 131 MiB where grey takes 81.3 MiB" in finding.message
     assert "colour_of_four_shades" not in by_code(situation(**rgb))
     assert "colour_of_four_shades" not in by_code(situation(facts__four_shades=True))
 

@@ -20,9 +20,9 @@ from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import Phase
 from game_rl.preflight.memory import (
     frame_format_of,
+    frames_in_a_step,
     n_pictures,
     network_of,
-    observations_in_a_step,
     ram_footprint,
     storage,
     unpack_blocks,
@@ -92,8 +92,8 @@ def test_on_a_gpu_ram_holds_packed_frames_alone() -> None:
 def test_on_a_gpu_vram_is_the_gradient_step_plus_overheads() -> None:
     vram = vram_footprint(FIGHTER, ON_GPU)
     assert vram is not None
-    # going back: bytes, floats, and 43,680 activations three times
-    step = 2048 * (5 * 276_480 + 12 * 43_680)
+    # forwards: bytes, floats, and the activations of three layers, the last of them twice
+    step = 2048 * (5 * 276_480 + 4 * (43_680 + 18_432 + 2 * 14_336))
     assert part(vram.peak, "gradient step") == step
     assert part(vram.peak, "network and optimiser") == pytest.approx(0.119e9, rel=1e-2)
     assert vram.peak.bytes > 1.1 * step
@@ -105,7 +105,7 @@ def test_on_a_cpu_the_update_has_the_peak_and_there_is_no_vram() -> None:
     assert footprint.ram.peak.name == "update"
     step = part(footprint.ram.peak, "gradient step")
     gradients = 7 * network_of(FIGHTER, FACTS).weights_bytes  # of eight cores; one is the sum
-    assert step == 2048 * (5 * 276_480 + 12 * 43_680) + gradients
+    assert step == 2048 * (5 * 276_480 + 4 * (43_680 + 18_432 + 2 * 14_336)) + gradients
     assert footprint.ram.peak.bytes == pytest.approx(step + 2.6e9, rel=0.05)
 
 
@@ -259,10 +259,11 @@ def test_a_replay_counts_where_its_frames_are(device: str) -> None:
         assert in_ram == (0 if device == "cuda" else replay)
 
 
-def test_dqn_draws_two_stacks_for_each_timestep() -> None:
-    config = make_config(algorithm=DQN_RUN)
-    assert observations_in_a_step(config) == 128
+@pytest.mark.parametrize(("n_step", "n_frames"), [(1, 5), (2, 8), (9, 8)])
+def test_dqn_draws_two_stacks_for_each_timestep(n_step: int, n_frames: int) -> None:
+    config = make_config(algorithm=DQN_RUN | {"n_step": n_step})
     assert config.algorithm.timesteps_together == 64
+    assert frames_in_a_step(config) == 64 * n_frames
 
 
 def test_a_replay_that_is_saved_is_in_each_checkpoint_and_in_memory_once() -> None:

@@ -51,6 +51,10 @@ def test_activations_are_what_the_convolutions_give(shape: tuple[int, int, int])
     assert network_of(shape).activations == tuple(found)
 
 
+def most_bytes(network: NatureCnn, batch_size: int, *, bf16: bool) -> int:
+    return max(map(sum, network.step_blocks(batch_size, bf16=bf16).values()))
+
+
 def profiled_peak(shape: tuple[int, int, int], batch_size: int, precision: Precision) -> int:
     """The most bytes in tensors that a gradient step makes, by torch's own account."""
     space = spaces.Box(0, 255, shape, np.uint8)
@@ -72,24 +76,22 @@ def test_the_step_is_what_torch_allocates(
     shape: tuple[int, int, int], precision: Precision
 ) -> None:
     network, batch_size, bf16 = network_of(shape), 128, precision == "bf16"
-    pictures = batch_size * network.observation  # were there before
     gradients = 0 if bf16 else network.weights_bytes  # bf16 ones take the place of their weights
-    expected = network.step_bytes(batch_size, bf16=bf16) - pictures + gradients
+    expected = most_bytes(network, batch_size, bf16=bf16) + gradients
     assert profiled_peak(shape, batch_size, precision) == pytest.approx(expected, rel=0.03)
 
 
 @pytest.mark.parametrize("bf16", [False, True])
-def test_the_step_grows_with_the_batch_and_always_holds_the_minibatch(*, bf16: bool) -> None:
+def test_the_step_grows_with_the_batch(*, bf16: bool) -> None:
     small, large = (network_of((4, 72, 80)).step_blocks(size, bf16=bf16) for size in (64, 128))
     for moment, blocks in small.items():
-        assert sum(blocks) <= sum(large[moment])
-        assert blocks[0] == 64 * 4 * 72 * 80
+        assert sum(blocks) < sum(large[moment])
 
 
 def test_pictures_whose_sides_are_no_multiples_of_four_are_copied_once_more() -> None:
     whole, odd = (network_of(shape).step_blocks(8, bf16=False) for shape in SIDES)
-    assert whole["to blocks"] == [8 * 4 * 72 * 80] * 2 + [4 * 8 * 4 * 72 * 80]
-    assert odd["to blocks"] == [8 * 4 * 73 * 83] + [8 * 4 * 72 * 80] * 2 + [4 * 8 * 4 * 72 * 80]
+    assert whole["to blocks"] == [8 * 4 * 72 * 80, 4 * 8 * 4 * 72 * 80]
+    assert odd["to blocks"] == [8 * 4 * 72 * 80] * 2 + [4 * 8 * 4 * 72 * 80]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -134,5 +136,5 @@ def test_the_step_of_a_normed_network_is_what_torch_allocates(
     pictures, bf16 = torch.zeros((batch_size, *shape), dtype=torch.uint8), precision == "bf16"
     found = peak_of_tensors(lambda: policy(pictures).mean().backward())
     gradients = 0 if bf16 else network.weights_bytes  # bf16 ones take the place of their weights
-    expected = network.step_bytes(batch_size, bf16=bf16) - pictures.numel() + gradients
+    expected = most_bytes(network, batch_size, bf16=bf16) + gradients
     assert found == pytest.approx(expected, rel=0.03)
