@@ -214,7 +214,8 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
     size = -(-algorithm.timesteps_together // n)
     gradients = [network.weights_bytes] * (n - 1)
     if isinstance(algorithm, DQNConfig):
-        drawn = kept = [_unpacked_minibatch(config, facts)]
+        target = network.kept_weights_bytes(bf16=facts.uses_bf16)
+        drawn = kept = [_unpacked_minibatch(config, facts), target]
     else:
         drawn, kept = n * [size * network.observation], []
     moments = {

@@ -80,23 +80,24 @@ class NatureCnn:
         """Those and the gradients."""
         return self.saved_bytes + self.weights_bytes
 
+    def kept_weights_bytes(self, *, bf16: bool) -> int:
+        """Copies of the weights that LeanNatureCNN keeps in evaluation mode, as a target's are."""
+        return _BF16 * self.parameters if bf16 else _FLOAT * self.largest_parameter
+
     def step_blocks(self, batch_size: int, *, bf16: bool) -> dict[str, list[int]]:
         """Blocks of memory that are alive together in each part of a gradient step.
 
         Without observations, weights, their gradients and the optimiser's moments, but with the
-        copies of the weights and gradients that bfloat16 works with, and what a target network
-        keeps of its weights (see LeanNatureCNN). As torch's profiler tells: the bytes are moved
-        into the order of blocks, then become numbers; a ReLU works in place; flattening copies out
-        of channels_last; going back, a ReLU holds its output and both gradients. A normalisation
-        keeps what it takes in, beside what it gives; one of the whole picture makes copies, as it
-        is computed channels first.
+        copies of the weights and gradients that bfloat16 works with. As torch's profiler tells of
+        LeanNatureCNN: the bytes are moved into the order of blocks, then become numbers; a ReLU
+        works in place; flattening copies out of channels_last; going back, a ReLU holds its output
+        and both gradients. A normalisation keeps what it takes in, beside what it gives; one of
+        the whole picture makes copies, as it is computed channels first.
         """
         number = _BF16 if bf16 else _FLOAT
         x = number * self._whole_blocks * batch_size
         a1, a2, a3 = (number * size * batch_size for size in self.activations)
         always = [_BF16 * self.parameters] if bf16 else []
-        if self.has_target:
-            always += always or [_FLOAT * self.largest_parameter]
         n1, n2, n3 = ([a1], [a2], [a3]) if self.layer_norm != "none" else ([], [], [])
         copies = [a2, a2] if self.layer_norm == "picture" else []
         gradient = [_BF16 * self.largest_parameter] if bf16 else []
