@@ -5,8 +5,8 @@
 Each run makes some updates of the bundled game with an evaluation, checkpoints and a clip, and
 writes its footprint.json: the memory peak of the whole process tree (summed proportional set size,
 sampled all along) and the bytes of its run directory. The table compares both with what the
-preflight said. Constants of `game_rl.preflight.calibration` were chosen with the first 36 rows
-in sight; the rows after them, marked "?", were written down afterwards and changed no constant.
+preflight said. Constants of `game_rl.preflight.calibration` were fitted to the first 36 rows; the
+rows after them, marked "?", had been run and looked at by then, but had no part in the fit.
 
 Pages that other programs on the machine map too (another torch, say) count only in part, so run it
 on a quiet machine. A GPU, if there is one, is not used.

@@ -27,8 +27,9 @@ EMULATOR_BYTES = 1_000_000
 ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
 # Blocks of a gradient step come and go in the heaps in an order that leaves holes: this share of
 # what is alive in small blocks at its worst moment, and a gradient (two more if a minibatch is gone
-# through in micro-batches). Of steps of 0.1 and whole gradients these leave the smallest of the
-# largest errors in two runs of the first 36 rows of benchmarks/preflight_accuracy.py.
+# through in micro-batches). Of steps of 0.1 and whole gradients these, with the memory of the first
+# update, leave the smallest of the largest errors in the first 36 rows of
+# benchmarks/preflight_accuracy.py, each of them run two or three times.
 HEAP_HOLES = {"float32": 0.9, "bf16": 0.6}
 HOLES_OF_GRADIENTS = 1
 HOLES_OF_MICRO_BATCHES = 2
