@@ -3,21 +3,29 @@
     python -m benchmarks.gradient_profile [--precisions float32 bf16]
 
 The gradient of `benchmarks.torch_compile`, not compiled: PPO's loss of 128 samples in one thread.
-Unpacking the samples and the optimiser's step are not in it.
+Unpacking the samples and the optimiser's step are not in it. The last lines say how long its
+multiplications and additions alone would take at the speed of large square matrices, which is what
+a processor is fastest at, and how long, so, a training learns from a timestep at least.
 """
 
 import argparse
+import time
 from collections import Counter
+from statistics import median
 from typing import get_args
 
 import torch
 from torch.profiler import ProfilerActivity, profile, schedule
+from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.torch_compile import gradient_steps
+from benchmarks.torch_compile import SAMPLES, gradient_steps
+from benchmarks.trainings.work import Work
 from game_rl.algorithms.networks import Precision
 from game_rl.allocator import keep_freed_memory
+from game_rl.resources import effective_cpus
 
 _STEPS = 10
+_MATRIX = 1536  # rows
 _GROUPS = {
     "convolutions backwards": ("aten::convolution_backward",),
     "convolutions forwards": ("aten::mkldnn_convolution",),
@@ -48,6 +56,41 @@ def cpu_ms_of_groups(precision: Precision) -> Counter[str]:
     return found
 
 
+def operations_of_gradient(precision: Precision) -> int:
+    """Multiplications and additions, as torch counts those of convolutions and matrices."""
+    gradient, _ = gradient_steps(precision)
+    with FlopCounterMode(display=False) as counter:
+        gradient()
+    return int(counter.get_total_flops())
+
+
+def operations_per_s(precision: Precision) -> float:
+    """Of one thread that multiplies large square matrices; its median speed."""
+    number = torch.bfloat16 if precision == "bf16" else torch.float32
+    matrix = torch.randn(_MATRIX, _MATRIX).to(number)
+    seconds = []
+    for _ in range(3 * _STEPS):
+        started = time.perf_counter()
+        torch.mm(matrix, matrix)
+        seconds.append(time.perf_counter() - started)
+    return 2 * _MATRIX**3 / median(seconds)
+
+
+def print_limit(precision: Precision, gradient_ms: float) -> None:
+    operations, speed = operations_of_gradient(precision), operations_per_s(precision)
+    least_ms = operations / speed * 1e3
+    print(
+        f"  {operations / 1e9:.2f} billion operations, at {speed / 1e9:,.0f} billion a second "
+        f"{least_ms:.1f} ms ({least_ms / gradient_ms:.0%})"
+    )
+    work, cpus = Work(), effective_cpus()
+    us_a_timestep = least_ms * 1e3 / SAMPLES * work.n_epochs / cpus
+    print(
+        f"  so {work.n_epochs} epochs on {cpus} cores take {us_a_timestep:,.0f} us a timestep, "
+        "or more"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -62,6 +105,7 @@ def main() -> None:
         print(f"{precision}: {found.total():.1f} ms a gradient")
         for group, ms in found.most_common():
             print(f"  {group:<24} {ms:>5.1f} ms {ms / found.total():>4.0%}")
+        print_limit(precision, found.total())
 
 
 if __name__ == "__main__":

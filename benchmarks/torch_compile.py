@@ -21,7 +21,7 @@ from gymnasium import spaces
 from game_rl.algorithms.networks import LeanCnnPolicy, Precision, policy_arguments
 from game_rl.allocator import keep_freed_memory
 
-_SAMPLES = 128
+SAMPLES = 128
 _N_ACTIONS = 9
 _STEPS = 10  # a round
 _OBSERVATIONS = spaces.Box(0, 255, (4, 72, 80), np.uint8)
@@ -35,8 +35,8 @@ def gradient_steps(precision: Precision) -> tuple[Callable[[], Gradients], Calla
     policy = LeanCnnPolicy(
         _OBSERVATIONS, spaces.Discrete(_N_ACTIONS), lambda _: 0.0, **policy_arguments(precision)
     )
-    observations = torch.randint(0, 255, (_SAMPLES, *_OBSERVATIONS.shape), dtype=torch.uint8)
-    actions = torch.randint(0, _N_ACTIONS, (_SAMPLES,))
+    observations = torch.randint(0, 255, (SAMPLES, *_OBSERVATIONS.shape), dtype=torch.uint8)
+    actions = torch.randint(0, _N_ACTIONS, (SAMPLES,))
     parameters = list(policy.parameters())
 
     def loss() -> torch.Tensor:

@@ -109,15 +109,24 @@ def gymnasium(game: Game, n_envs: int) -> Contender:
 
 def raw(game: Game, n_envs: int, *, count_loads: bool = False) -> Contender:
     """The limit: `PyBoy.tick` alone, on all cores, as many emulators as there are envs."""
+    return _on_each_core(functools.partial(_tick_raw, count_loads=count_loads), game, n_envs)
+
+
+def bare_envs(game: Game, n_envs: int) -> Contender:
+    """Our envs without a vec env: no core waits for another, and nobody sees an observation."""
+    return _on_each_core(_step_envs, game, n_envs)
+
+
+def _on_each_core(
+    target: Callable[[Connection, Game, int, int], None], game: Game, n_envs: int
+) -> Contender:
+    """The sum of what processes, one a core, do when asked."""
     cores = effective_cpus()
     pipes = [multiprocessing.Pipe() for _ in range(cores)]
     processes = []
     for core, (_, theirs) in enumerate(pipes):
-        n_emulators = max(1, n_envs // cores)
         process = multiprocessing.Process(
-            target=_tick_raw,
-            args=(theirs, game, n_emulators, core, count_loads),
-            daemon=True,
+            target=target, args=(theirs, game, max(1, n_envs // cores), core), daemon=True
         )
         process.start()
         processes.append(process)
@@ -137,6 +146,7 @@ def raw(game: Game, n_envs: int, *, count_loads: bool = False) -> Contender:
 CONTENDERS: dict[str, Callable[[Game, int], Contender]] = {
     "raw": raw,
     "raw+loads": functools.partial(raw, count_loads=True),
+    "envs": bare_envs,
     "ours": ours,
     "sb3": sb3,
     "gymnasium": gymnasium,
@@ -160,8 +170,28 @@ def _player(
     return play
 
 
+def _step_envs(connection: Connection, game: Game, n_envs: int, core: int) -> None:
+    """Timesteps per second of one process, for as many seconds as each message says."""
+    envs = [make_env(_CONFIG, game) for _ in range(n_envs)]
+    n_actions = len(game.definition.actions)
+    drawn = np.random.default_rng(core).integers(n_actions, size=(_ACTIONS, n_envs)).tolist()
+    next_actions = itertools.cycle(drawn).__next__
+    for number, env in enumerate(envs):
+        env.reset(seed=core * n_envs + number)
+    while True:
+        seconds, n_timesteps = connection.recv(), 0
+        started = time.perf_counter()
+        while (elapsed := time.perf_counter() - started) < seconds:
+            for env, action in zip(envs, next_actions(), strict=True):
+                _, _, terminated, truncated, _ = env.step(action)
+                if terminated or truncated:
+                    env.reset()
+            n_timesteps += n_envs
+        connection.send(n_timesteps / elapsed)
+
+
 def _tick_raw(
-    connection: Connection, game: Game, n_emulators: int, seed: int, count_loads: bool
+    connection: Connection, game: Game, n_emulators: int, seed: int, *, count_loads: bool
 ) -> None:
     """Ticks per second of one process, for as many seconds as each message says."""
     start_state = _raw_start_state(game)

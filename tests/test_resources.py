@@ -231,12 +231,13 @@ def test_an_unused_process_id_has_no_memory() -> None:
     ("cpuinfo", "expected"),
     [
         ("flags\t\t: fpu avx512_bf16 amx_bf16 amx_tile\n", True),
-        ("flags\t\t: fpu avx512_bf16\n", False),
+        ("flags\t\t: fpu avx512_bf16\n", True),
+        ("flags\t\t: fpu avx512f avx512_vnni\n", False),
         ("Features\t: fp asimd bf16\n", False),
         (None, False),
     ],
 )
-def test_bf16_is_for_processors_with_tiles(
+def test_bf16_is_for_processors_that_multiply_it(
     tmp_path: Path, cpuinfo: str | None, expected: bool
 ) -> None:
     root = lay_out(tmp_path, {"proc/cpuinfo": cpuinfo} if cpuinfo else {})

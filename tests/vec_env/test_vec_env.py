@@ -311,6 +311,14 @@ def test_the_shared_memory_has_no_name(make: Maker) -> None:
     assert "/dev/shm" not in maps  # noqa: S108
 
 
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="a policy of Linux")
+def test_a_worker_that_wakes_takes_no_core_from_who_computes(make: Maker) -> None:
+    vec_env = make(RandomEpisodes)
+    policies = [os.sched_getscheduler(process.pid or 0) for process in vec_env.processes]
+    assert policies == [os.SCHED_BATCH]
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
 def test_a_forgotten_vec_env_takes_its_workers_with_it() -> None:
     vec_env = SharedMemoryVecEnv([RandomEpisodes] * 2)
     workers = [psutil.Process(process.pid) for process in vec_env.processes]
