@@ -120,6 +120,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--updates", type=int, default=10, help="in a run, with the warm-up")
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=_HEADLINE)
     parser.add_argument("--n-envs", type=int, nargs="+", default=[8])
+    parser.add_argument("--batch-size", type=int, default=Work.batch_size, help="SB3's is 64")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or auto")
     parser.add_argument("--size", choices=["half", "full"], default="half")
     parser.add_argument("--colour", choices=["grey", "rgb"], default="grey")
@@ -143,7 +144,11 @@ def _print_head(work: Work) -> None:
 def main() -> None:
     options = _arguments()
     work = Work(
-        device=options.device, size=options.size, colour=options.colour, updates=options.updates
+        batch_size=options.batch_size,
+        device=options.device,
+        size=options.size,
+        colour=options.colour,
+        updates=options.updates,
     )
     rows = rows_of(options.peers, options.n_envs, work)
     _print_head(work)
