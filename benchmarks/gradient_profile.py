@@ -4,8 +4,8 @@
 
 The gradient of `benchmarks.torch_compile`, not compiled: PPO's loss of 128 samples in one thread.
 Unpacking the samples and the optimiser's step are not in it. The last lines say how long its
-multiplications and additions alone would take at the speed of large square matrices, which is what
-a processor is fastest at, and how long, so, a training learns from a timestep at least.
+multiplications and additions alone would take at the speed of large square matrices: a yardstick
+and no bound, as a convolution may be somewhat faster and there are ways with fewer operations.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def operations_per_s(precision: Precision) -> float:
     return 2 * _MATRIX**3 / median(seconds)
 
 
-def print_limit(precision: Precision, gradient_ms: float) -> None:
+def print_yardstick(precision: Precision, gradient_ms: float) -> None:
     operations, speed = operations_of_gradient(precision), operations_per_s(precision)
     least_ms = operations / speed * 1e3
     print(
@@ -86,8 +86,7 @@ def print_limit(precision: Precision, gradient_ms: float) -> None:
     work, cpus = Work(), effective_cpus()
     us_a_timestep = least_ms * 1e3 / SAMPLES * work.n_epochs / cpus
     print(
-        f"  so {work.n_epochs} epochs on {cpus} cores take {us_a_timestep:,.0f} us a timestep, "
-        "or more"
+        f"  so {work.n_epochs} epochs on {cpus} cores would take {us_a_timestep:,.0f} us a timestep"
     )
 
 
@@ -105,7 +104,7 @@ def main() -> None:
         print(f"{precision}: {found.total():.1f} ms a gradient")
         for group, ms in found.most_common():
             print(f"  {group:<24} {ms:>5.1f} ms {ms / found.total():>4.0%}")
-        print_limit(precision, found.total())
+        print_yardstick(precision, found.total())
 
 
 if __name__ == "__main__":

@@ -87,13 +87,15 @@ def _wait(poll: select.poll, *, awake: bool) -> bool:
 
 
 def _let_others_finish() -> None:
-    """Never take a core away from who is computing, when a message wakes this process.
+    """Take no core from who is computing merely because a message has come (sched(7)).
 
-    All workers wait for the training process. Without this, with two cores and a network, every
-    request took its core away from it, for 50 to 100 us a timestep.
+    All workers wait for the training process, whose core a request would else often cost it. Who
+    has started the training under another policy, idle say, has chosen it.
     """
-    if hasattr(os, "SCHED_BATCH"):
-        with contextlib.suppress(OSError):  # a sandbox may forbid it
+    if not hasattr(os, "SCHED_BATCH"):
+        return
+    with contextlib.suppress(OSError):  # a sandbox may forbid it
+        if os.sched_getscheduler(0) == os.SCHED_OTHER:
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 

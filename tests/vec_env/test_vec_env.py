@@ -4,6 +4,8 @@ import functools
 import gc
 import itertools
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -316,7 +318,16 @@ def test_a_worker_that_wakes_takes_no_core_from_who_computes(make: Maker) -> Non
     vec_env = make(RandomEpisodes)
     policies = [os.sched_getscheduler(process.pid or 0) for process in vec_env.processes]
     assert policies == [os.SCHED_BATCH]
-    assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="a policy of Linux")
+def test_a_worker_keeps_the_policy_that_the_user_chose() -> None:
+    code = (
+        "import os; from game_rl.vec_env.worker import _let_others_finish\n"
+        "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)); _let_others_finish()\n"
+        "assert os.sched_getscheduler(0) == os.SCHED_IDLE"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_a_forgotten_vec_env_takes_its_workers_with_it() -> None:
