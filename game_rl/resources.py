@@ -193,6 +193,15 @@ def effective_cpus(root: Path = _ROOT) -> int:
     return max(1, cpus)
 
 
+def own_cores(root: Path = _ROOT) -> list[int]:
+    """The CPUs that this process may use, by number; none where they are not its own.
+
+    That is so where a cgroup's quota is less than they are, and where the system does not say.
+    """
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return cores if len(cores) == effective_cpus(root) else []
+
+
 def cpu_has_bf16(root: Path = _ROOT) -> bool:
     """Whether the CPU multiplies bfloat16 by itself: AVX512-BF16, or the tiles of AMX besides.
 

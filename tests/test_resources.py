@@ -21,6 +21,7 @@ from game_rl.resources import (
     effective_ram_bytes,
     format_bytes,
     gpu_memory_bytes,
+    own_cores,
     parse_bytes,
     parse_machine,
     process_tree_pss_bytes,
@@ -126,6 +127,22 @@ def test_cpus_are_the_affinity_or_the_v2_quota(
 ) -> None:
     root = lay_out(tmp_path, {"proc/self/cgroup": "0::/\n", **files})
     assert effective_cpus(root) == (expected or len(psutil.Process().cpu_affinity()))
+
+
+def test_cores_are_those_of_the_affinity_unless_a_quota_is_less(tmp_path: Path) -> None:
+    root = lay_out(
+        tmp_path,
+        {"proc/self/cgroup": "0::/box\n", "sys/fs/cgroup/box/cpu.max": "max 100000"},
+    )
+    affinity = psutil.Process().cpu_affinity()
+    assert own_cores(root) == affinity
+    psutil.Process().cpu_affinity(affinity[-1:])
+    try:
+        assert own_cores(root) == affinity[-1:]
+    finally:
+        psutil.Process().cpu_affinity(affinity)
+    (root / "sys/fs/cgroup/box/cpu.max").write_text("100000 100000")
+    assert own_cores(root) == ([] if len(affinity) > 1 else affinity)
 
 
 def test_cpus_follow_the_v1_quota(tmp_path: Path) -> None:

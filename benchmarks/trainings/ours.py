@@ -16,9 +16,9 @@ from stable_baselines3.common.callbacks import CallbackList
 from benchmarks.trainings.update_clock import UpdateClock
 from benchmarks.trainings.work import Work
 from game_rl.algorithms.make_algorithm import make_algorithm
+from game_rl.callbacks.cores import CoresCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
-from game_rl.callbacks.torch_threads import TorchThreadsCallback
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
@@ -35,7 +35,7 @@ def train(config: RunConfig, run_dir: RunDir) -> UpdateClock:
     callbacks = [
         clock,
         NonFiniteCallback(),
-        TorchThreadsCallback(effective_cpus()),
+        CoresCallback(effective_cpus()),
         GameMetricsCallback(),
     ]
     game = load_game(config.game)

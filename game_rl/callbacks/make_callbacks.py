@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.buffers.lake_feed import LakeFeed
 from game_rl.callbacks.checkpoint import CheckpointCallback
+from game_rl.callbacks.cores import CoresCallback
 from game_rl.callbacks.evaluation import EvaluationCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.lake_growth import LakeGrowthCallback
@@ -17,7 +18,6 @@ from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.progress import ProgressCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
 from game_rl.callbacks.stop import StopCallback
-from game_rl.callbacks.torch_threads import TorchThreadsCallback
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
 from game_rl.checkpoints.checkpoint import CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
@@ -89,7 +89,7 @@ def make_callbacks(
             [
                 # first: what is broken is not even evaluated
                 NonFiniteCallback(every_timesteps=_rhythm(config)),
-                TorchThreadsCallback(effective_cpus()),
+                CoresCallback(effective_cpus()),
                 GameMetricsCallback(),
                 *growth,
                 monitor,  # before the checkpoint, as it may ask for one

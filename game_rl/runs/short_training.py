@@ -19,9 +19,9 @@ from stable_baselines3.common.type_aliases import TrainFreq
 from torch import nn
 
 from game_rl.algorithms.make_algorithm import find_device, make_algorithm
+from game_rl.callbacks.cores import CoresCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
-from game_rl.callbacks.torch_threads import TorchThreadsCallback
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import nearest_divisors
@@ -115,7 +115,8 @@ class ShortTraining:
             self._n_rollouts = self._n_updates = 1
         self._gradient_steps = self._n_updates * per_update
         self._batch_share = short.algorithm.batch_size / batch_size
-        self._callback = _loop_callbacks()
+        self._cores = CoresCallback(effective_cpus())
+        self._callback = _loop_callbacks(self._cores)
         self._network = _NetworkClock(model.q_net if isinstance(model, DQN) else model.policy)
         self.start_s = time.perf_counter() - started
 
@@ -131,9 +132,14 @@ class ShortTraining:
         self._closing.__exit__(kind, error, traceback)
 
     def warm_up(self) -> None:
-        """Some vec steps, the first of which are slow; an update's first one is slow too."""
+        """Until vec steps are as fast as a run's.
+
+        The first ones are slow, and an update's first one; then a run finds its workers' cores.
+        """
         callbacks = CallbackList([self._callback, _StopCallback(_WARM_UP_VEC_STEPS)])
         self.model.learn(_WARM_UP_VEC_STEPS * self._vec_env.num_envs, callback=callbacks)
+        while not self._cores.is_settled:
+            self._rollout()
 
     def collect(self) -> VecStepTime:
         """Time one rollout, or as many short ones."""
@@ -203,11 +209,9 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
     return config.model_copy(update={"algorithm": algorithm.model_copy(update=changes)})
 
 
-def _loop_callbacks() -> BaseCallback:
-    """Those of a run's callbacks that work in each vec step or switch threads."""
-    return CallbackList(
-        [NonFiniteCallback(), TorchThreadsCallback(effective_cpus()), GameMetricsCallback()]
-    )
+def _loop_callbacks(cores: CoresCallback) -> BaseCallback:
+    """Those of a run's callbacks that work in each vec step or hand out cores."""
+    return CallbackList([NonFiniteCallback(), cores, GameMetricsCallback()])
 
 
 class _StopCallback(BaseCallback):

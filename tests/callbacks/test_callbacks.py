@@ -1,24 +1,30 @@
 import os
 import signal
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.logger import configure
 
 from game_rl.callbacks import resource_monitor
 from game_rl.callbacks.boundary import Interval
+from game_rl.callbacks.cores import CoresCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
 from game_rl.callbacks.stop import StopCallback
-from game_rl.callbacks.torch_threads import TorchThreadsCallback
 from game_rl.errors import Interrupted, TrainingError
 from game_rl.pss_sampler import PssSampler
+from game_rl.resources import own_cores
 from game_rl.run_dir import RunDir
 from game_rl.torch_threads import torch_threads
+from game_rl.vec_env.halved_vec_env import HalvedVecEnv
+from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from tests.callbacks.conftest import make_checkpoints, make_stop, saved_timesteps
+from tests.tiny_env import TinyEnv
 
 MakeModel = Callable[..., PPO]
 
@@ -153,8 +159,46 @@ class Threads(BaseCallback):
 def test_rollouts_have_one_torch_thread_and_updates_all(make_model: MakeModel) -> None:
     watch = Threads()
     with torch_threads(1):
-        make_model().learn(16, callback=CallbackList([TorchThreadsCallback(2), watch]))
+        make_model().learn(16, callback=CallbackList([CoresCallback(2), watch]))
     assert watch.seen == [("start", 1), ("end", 2)] * 2
+
+
+def test_the_workers_of_a_halved_vec_env_are_moved_and_settle(
+    run_dir: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cores = own_cores()
+    if len(cores) < 2:
+        pytest.skip("needs two cores of its own")
+    for name in ("_TRIAL_S", "_TRIALS_S"):
+        monkeypatch.setattr(f"game_rl.vec_env.worker_cores.{name}", 1e-9)  # each vec step a trial
+    parts = (SharedMemoryVecEnv([TinyEnv], n_workers=1) for _ in range(2))
+    callback = CoresCallback(1)
+    seen: list[list[int]] = []
+
+    class Watch(BaseCallback):
+        def _on_step(self) -> bool:
+            processes = self.training_env.unwrapped.processes
+            first, second = (sorted(os.sched_getaffinity(p.pid)) for p in processes)
+            assert first == second
+            seen.append(first)
+            return True
+
+    with closing(HalvedVecEnv(*parts)) as vec_env:
+        model = PPO("CnnPolicy", vec_env, n_steps=16, batch_size=16, n_epochs=1, device="cpu")
+        model.set_logger(configure(str(run_dir.tensorboard), ["csv"]))
+        model.learn(64, callback=CallbackList([callback, Watch()]))
+        model.logger.close()
+    assert callback.is_settled
+    assert {len(places) for places in seen} == {len(cores), len(cores) - 1}
+    assert len({tuple(places) for places in seen[-16:]}) == 1
+    assert own_cores() == cores  # this process itself stays where it was
+
+
+def test_without_halves_no_worker_is_moved(make_model: MakeModel) -> None:
+    callback = CoresCallback(1)
+    with torch_threads(1):
+        make_model().learn(16, callback=callback)
+    assert callback.is_settled
 
 
 def test_game_metrics_are_means_over_the_episodes_of_a_rollout(
