@@ -11,6 +11,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
+from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import CallbackList
 
 from benchmarks.trainings.update_clock import UpdateClock
@@ -31,21 +32,26 @@ CONFIG = Path(__file__).with_name("duel.yaml")
 
 
 def train(config: RunConfig, run_dir: RunDir) -> UpdateClock:
-    clock = UpdateClock()
-    callbacks = [
-        clock,
-        NonFiniteCallback(),
-        CoresCallback(effective_cpus()),
-        GameMetricsCallback(),
-    ]
+    clock, cores = UpdateClock(), CoresCallback(effective_cpus())
+    callbacks = [clock, NonFiniteCallback(), cores, GameMetricsCallback()]
     game = load_game(config.game)
     env = make_training_env(config.env, game, seed=config.seed)
     with closing(env):
         packing = make_frame_format(config.env.observation, game).packing
         model = make_algorithm(config, env, run_dir, packing=packing, stream="algorithm")
+        assert isinstance(model, PPO)
+        _settle(model, cores)
         model.learn(config.total_timesteps, callback=CallbackList(callbacks))
         model.logger.close()
     return clock
+
+
+def _settle(model: PPO, cores: CoresCallback) -> None:
+    """Find the workers' cores, which takes a run its first seconds, before the clock runs."""
+    model.learn(model.n_steps * model.n_envs, callback=cores)
+    assert model.env is not None
+    while not cores.is_settled:
+        model.collect_rollouts(model.env, cores, model.rollout_buffer, model.n_steps)
 
 
 def main() -> None:

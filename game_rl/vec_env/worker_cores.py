@@ -26,6 +26,7 @@ class WorkerCores:
     What emulators and network work on does not fit a core's caches together. With few envs all wait
     for the network, which is faster on a core of its own; with many, emulators need every core.
     Both are tried in turns for some seconds, and the faster one is kept. No result depends on it.
+    In rollouts of a single vec step nothing overlaps; the workers keep all cores then.
 
     Args:
         cores: that the workers may use, two at least.
@@ -52,15 +53,18 @@ class WorkerCores:
         self._clock = clock
         self._total_s = 0.0
         self._seconds, self._n_vec_steps = 0.0, 0
-        self._last: float | None = None
+        self._n_in_rollout = 0
+        self._last = 0.0
         self._workers: Sequence[int] = ()
         self.cores: Cores = cores
         self.is_settled = False
 
     def begin(self, workers: Sequence[int]) -> None:
         """A rollout begins, with these processes."""
+        if self._n_in_rollout == 1:
+            self.is_settled, self.cores = True, self._choices[0]
+        self._n_in_rollout = 0
         self._workers = workers
-        self._last = None
         self._place()
 
     def stepped(self) -> None:
@@ -68,7 +72,8 @@ class WorkerCores:
         if self.is_settled:
             return
         now = self._clock()
-        if self._last is not None:
+        self._n_in_rollout += 1
+        if self._n_in_rollout > 1:  # before the first one lie an update and evaluations
             self._seconds += now - self._last
             self._n_vec_steps += 1
         self._last = now

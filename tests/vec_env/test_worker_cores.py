@@ -82,6 +82,12 @@ def test_what_lies_between_rollouts_does_not_count() -> None:
     assert not stage.worker_cores.is_settled
 
 
+def test_in_rollouts_of_one_vec_step_the_workers_keep_all_cores() -> None:
+    stage = Stage(0.7, 0.6)
+    assert [list(stage.rollout(1)) for _ in range(20)] == [[ALL]] * 20
+    assert stage.worker_cores.is_settled
+
+
 def test_a_new_worker_is_placed_when_the_next_rollout_begins() -> None:
     stage = Stage(0.7, 0.6)
     list(stage.rollout(20))
