@@ -5,19 +5,21 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.resources import own_cores
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
-from game_rl.vec_env.worker_cores import WorkerCores
+from game_rl.vec_env.worker_cores import TRIALS_S, WorkerCores
 
 
 class CoresCallback(BaseCallback):
     """One torch thread during rollouts, all during updates, and workers where they are fastest.
 
     Idle torch threads spin against the emulator processes; updates want every core. For the
-    workers, where one half of the envs plays while the network answers the other, see WorkerCores.
+    workers, where one half of the envs plays while the network answers the other, see WorkerCores,
+    whose trials take `trials_s` seconds of collecting.
     """
 
-    def __init__(self, n_threads: int) -> None:
+    def __init__(self, n_threads: int, *, trials_s: float = TRIALS_S) -> None:
         super().__init__()
         self._n_threads = n_threads
+        self._trials_s = trials_s
         self._worker_cores: WorkerCores | None = None
 
     @property
@@ -32,7 +34,7 @@ class CoresCallback(BaseCallback):
             return
         cores = own_cores()
         if self._worker_cores is None and len(cores) > 1:
-            self._worker_cores = WorkerCores(cores)
+            self._worker_cores = WorkerCores(cores, trials_s=self._trials_s)
         if self._worker_cores is not None:
             self._worker_cores.begin([process.pid for process in vec_env.processes if process.pid])
 

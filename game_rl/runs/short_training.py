@@ -34,6 +34,7 @@ from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.torch_threads import torch_threads
 from game_rl.vec_env.make_vec_env import make_training_env
+from game_rl.vec_env.worker_cores import TRIALS_S
 
 # A rollout and an update are not much shorter than this (or as short as the run's own), so that
 # what happens once in them does not weigh too much.
@@ -76,14 +77,15 @@ class ShortTraining:
     """The training of a config with its own emulators, workers and network, but short rollouts.
 
     Nothing of it is large: a rollout is of some minibatches, and of a minibatch that would take
-    seconds it is a part. A context manager, which closes the workers; warm it up first.
+    seconds it is a part. A context manager, which closes the workers; warm it up first, in which
+    the workers' cores are found in `trials_s` seconds.
 
     Attributes:
         model: the run's algorithm, untrained.
         start_s: seconds that it took to build.
     """
 
-    def __init__(self, config: RunConfig, game: Game) -> None:
+    def __init__(self, config: RunConfig, game: Game, *, trials_s: float = TRIALS_S) -> None:
         started = time.perf_counter()
         batch_size = config.algorithm.batch_size
         seed = seed_for(config.seed, "speed_probe")
@@ -115,7 +117,7 @@ class ShortTraining:
             self._n_rollouts = self._n_updates = 1
         self._gradient_steps = self._n_updates * per_update
         self._batch_share = short.algorithm.batch_size / batch_size
-        self._cores = CoresCallback(effective_cpus())
+        self._cores = CoresCallback(effective_cpus(), trials_s=trials_s)
         self._callback = _loop_callbacks(self._cores)
         self._network = _NetworkClock(model.q_net if isinstance(model, DQN) else model.policy)
         self.start_s = time.perf_counter() - started

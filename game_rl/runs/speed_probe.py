@@ -23,6 +23,7 @@ from game_rl.vec_env.make_vec_env import make_vec_env
 from game_rl.vec_env.saved_vec_env import save_vec_env
 
 TRAINING_S = 6.0
+_CORES_S = 2.0  # to find the workers' cores; a run takes longer, to be surer
 _FEWEST_UPDATES = 2
 _EVALUATION_S = 1.0
 _EVALUATION_WARM_UP = 5  # vec steps
@@ -31,7 +32,7 @@ _EVALUATION_WARM_UP = 5  # vec steps
 def measure_speed(
     config: RunConfig, game: Game, *, training_s: float = TRAINING_S
 ) -> MeasuredSpeed:
-    """Train in small; with start-up about ten seconds, more where a single update takes long.
+    """Train in small; with start-up some fifteen seconds, more where a single update takes long.
 
     Each figure is the median over rollouts or updates: another program's busy moment is left out.
 
@@ -40,7 +41,7 @@ def measure_speed(
         game: that it plays.
         training_s: seconds for rollouts and updates, which come in turns as in the run.
     """
-    with ShortTraining(config, game) as training:
+    with ShortTraining(config, game, trials_s=_CORES_S) as training:
         training.warm_up()
         training.collect()
         training.update()  # the first one, which is slower

@@ -23,6 +23,7 @@ from game_rl.runs.candidates import (
 from game_rl.runs.short_training import ShortTraining, VecStepTime, median_of
 from game_rl.runs.speed_probe import TRAINING_S, measure_speed
 
+_CORES_S = 1.0  # to find the workers' cores, in one measurement; a run takes longer, to be surer
 _COARSE_S, _FINE_S = 1.0, 2.0  # of collecting, in one measurement
 _SHORT_S = 60  # with less time than this, measurements are shorter too
 _COARSE_SHARE = 0.6  # of the time, at most, until the finals begin
@@ -219,7 +220,7 @@ class Tuning:
     def _measure(self, trial: Trial, seconds: float) -> VecStepTime:
         setting = trial.setting
         self._tell(f"n_envs={setting.n_envs}, n_workers={setting.workers(self.cpus)}")
-        with ShortTraining(trial.config, self._game) as training:
+        with ShortTraining(trial.config, self._game, trials_s=_CORES_S) as training:
             training.warm_up()
             rollouts: list[VecStepTime] = []
             end = time.monotonic() + self._scale * seconds

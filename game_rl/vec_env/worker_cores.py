@@ -9,7 +9,7 @@ from statistics import median
 # Other programs make a second slow and the next one fast: many short trials tell more than few long
 # ones. Each place has as many, and each goes first as often.
 _TRIAL_S = 0.1
-_TRIALS_S = 4.0
+TRIALS_S = 4.0
 _ROUND = (0, 1, 1, 0)
 _LEAST_ROUNDS = 2
 
@@ -30,6 +30,7 @@ class WorkerCores:
 
     Args:
         cores: that the workers may use, two at least.
+        trials_s: seconds of vec steps that the trials take together.
         move: puts a process, by its id, on cores.
         clock: seconds.
 
@@ -42,6 +43,7 @@ class WorkerCores:
         self,
         cores: Sequence[int],
         *,
+        trials_s: float = TRIALS_S,
         move: Callable[[int, Cores], None] = _move,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -49,6 +51,7 @@ class WorkerCores:
         spared = cores[os.getpid() % len(cores)]
         self._choices = (cores, [core for core in cores if core != spared])
         self._paces: tuple[list[float], list[float]] = ([], [])
+        self._trials_s = trials_s
         self._move = move
         self._clock = clock
         self._total_s = 0.0
@@ -86,7 +89,7 @@ class WorkerCores:
         self._total_s += self._seconds
         self._seconds, self._n_vec_steps = 0.0, 0
         n_rounds, in_round = divmod(sum(map(len, self._paces)), len(_ROUND))
-        if in_round == 0 and n_rounds >= _LEAST_ROUNDS and self._total_s >= _TRIALS_S:
+        if in_round == 0 and n_rounds >= _LEAST_ROUNDS and self._total_s >= self._trials_s:
             self.is_settled = True
             on_all, on_fewer = map(median, self._paces)
             self.cores = self._choices[on_fewer < on_all]

@@ -169,10 +169,9 @@ def test_the_workers_of_a_halved_vec_env_are_moved_and_settle(
     cores = own_cores()
     if len(cores) < 2:
         pytest.skip("needs two cores of its own")
-    for name in ("_TRIAL_S", "_TRIALS_S"):
-        monkeypatch.setattr(f"game_rl.vec_env.worker_cores.{name}", 1e-9)  # each vec step a trial
+    monkeypatch.setattr("game_rl.vec_env.worker_cores._TRIAL_S", 1e-9)  # each vec step is a trial
     parts = (SharedMemoryVecEnv([TinyEnv], n_workers=1) for _ in range(2))
-    callback = CoresCallback(1)
+    callback = CoresCallback(1, trials_s=0.0)
     seen: list[list[int]] = []
 
     class Watch(BaseCallback):
