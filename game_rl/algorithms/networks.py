@@ -81,7 +81,7 @@ class LeanNatureCNN(NatureCNN):
 def _for_small_batches(weights: _Weights) -> _Weights:
     """The linear layer's float32 numbers column by column.
 
-    For up to 32 rows Intel's processors multiply so twice as fast; AMD's are a tenth slower, which
+    For up to 32 rows Intel's processors multiply so twice as fast; AMD's are somewhat slower, which
     did not show in rollouts.
     """
     *convolutions, (weight, bias) = weights
