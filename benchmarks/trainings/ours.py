@@ -8,11 +8,12 @@ the real command is light where this one imports torch.
 
 import argparse
 import tempfile
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import CallbackList
+from stable_baselines3.common.callbacks import CallbackList, ConvertCallback
 
 from benchmarks.trainings.update_clock import UpdateClock
 from benchmarks.trainings.work import Work
@@ -34,24 +35,32 @@ CONFIG = Path(__file__).with_name("duel.yaml")
 def train(config: RunConfig, run_dir: RunDir) -> UpdateClock:
     clock, cores = UpdateClock(), CoresCallback(effective_cpus())
     callbacks = [clock, NonFiniteCallback(), cores, GameMetricsCallback()]
+    with built(config, run_dir) as model:
+        settle(model, cores)
+        model.learn(config.total_timesteps, callback=CallbackList(callbacks))
+    return clock
+
+
+@contextmanager
+def built(config: RunConfig, run_dir: RunDir) -> Iterator[PPO]:
+    """The algorithm on its emulators."""
     game = load_game(config.game)
     env = make_training_env(config.env, game, seed=config.seed)
     with closing(env):
         packing = make_frame_format(config.env.observation, game).packing
         model = make_algorithm(config, env, run_dir, packing=packing, stream="algorithm")
         assert isinstance(model, PPO)
-        _settle(model, cores)
-        model.learn(config.total_timesteps, callback=CallbackList(callbacks))
+        yield model
         model.logger.close()
-    return clock
 
 
-def _settle(model: PPO, cores: CoresCallback) -> None:
-    """Find the workers' cores, which takes a run its first seconds, before the clock runs."""
-    model.learn(model.n_steps * model.n_envs, callback=cores)
+def settle(model: PPO, cores: CoresCallback) -> None:
+    """Play until the workers' cores are found, which takes a run its first seconds."""
+    until_settled = CallbackList([cores, ConvertCallback(lambda *_: not cores.is_settled)])
+    _, callback = model._setup_learn(model.n_steps * model.n_envs, until_settled)
     assert model.env is not None
-    while not cores.is_settled:
-        model.collect_rollouts(model.env, cores, model.rollout_buffer, model.n_steps)
+    while model.collect_rollouts(model.env, callback, model.rollout_buffer, model.n_steps):
+        pass
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ def add_preflight(commands: "Commands") -> None:
     parser.add_argument(
         "--probe",
         action="store_true",
-        help="measure, in about 15 seconds, how long episodes are, how fast this machine trains "
+        help="measure, in about 20 seconds, how long episodes are, how fast this machine trains "
         "and how well a Lake compresses the game",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -86,7 +86,7 @@ def _why_unmeasured(arguments: argparse.Namespace, report: "Report") -> str | No
     if arguments.on:
         return "--on describes another machine"
     if not arguments.probe:
-        return "--probe does so in about 15 seconds"
+        return "--probe does so in about 20 seconds"
     return "the run does not fit" if report.verdict == "does_not_fit" else None
 
 

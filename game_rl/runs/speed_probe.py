@@ -32,7 +32,7 @@ _EVALUATION_WARM_UP = 5  # vec steps
 def measure_speed(
     config: RunConfig, game: Game, *, training_s: float = TRAINING_S
 ) -> MeasuredSpeed:
-    """Train in small; with start-up some fifteen seconds, more where a single update takes long.
+    """Train in small; with start-up some twenty seconds, more where a single update takes long.
 
     Each figure is the median over rollouts or updates: another program's busy moment is left out.
 

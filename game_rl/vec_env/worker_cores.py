@@ -23,9 +23,9 @@ def _move(process: int, cores: Cores) -> None:
 class WorkerCores:
     """Finds out whether vec steps are faster when the workers leave one core to the network.
 
-    What emulators and network work on does not fit a core's caches together. With few envs all wait
-    for the network, which is faster on a core of its own; with many, emulators need every core.
-    Both are tried in turns for some seconds, and the faster one is kept. No result depends on it.
+    With few envs all wait for the network, which is faster on a core of its own; with many,
+    emulators need every core. Both are tried in turns for some seconds, and the faster one is kept.
+    No result depends on it.
     In rollouts of a single vec step nothing overlaps; the workers keep all cores then.
 
     Args:

@@ -51,7 +51,7 @@ def test_a_probe_tells_how_fast_this_machine_trains(config: Path, capsys: Output
 @pytest.mark.parametrize(
     ("arguments", "why", "status"),
     [
-        ([], "--probe does so in about 15 seconds", 0),
+        ([], "--probe does so in about 20 seconds", 0),
         (["--probe", "--on", "ram=32GiB,cpus=8"], "--on describes another machine", 0),
         (["--probe", *TOO_LARGE], "the run does not fit", 3),
     ],

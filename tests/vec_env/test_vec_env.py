@@ -315,9 +315,11 @@ def test_the_shared_memory_has_no_name(make: Maker) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="a policy of Linux")
 def test_a_worker_that_wakes_takes_no_core_from_who_computes(make: Maker) -> None:
+    mine = os.sched_getscheduler(0)
     vec_env = make(RandomEpisodes)
     policies = [os.sched_getscheduler(process.pid or 0) for process in vec_env.processes]
     assert policies == [os.SCHED_BATCH]
+    assert os.sched_getscheduler(0) == mine
 
 
 @pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="a policy of Linux")
