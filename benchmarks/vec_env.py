@@ -5,8 +5,9 @@
 All play random actions on the same game at frame skip 4 and give stacks of four half-size grey
 pictures. `raw` is the limit: `PyBoy.tick(4, True)` of as many emulators, one process a core, no
 env around it. To load the state from which an episode begins takes PyBoy as long as 20 timesteps;
-that is not on the clock of `raw`, but on that of all other rows. `envs` is what a vec env that
-costs nothing would reach: our envs, with pictures and rewards, a process a core, each by itself.
+that is not on the clock of `raw`, but on that of all other rows. `envs` is our envs, with pictures
+and rewards, a process a core, each by itself. In `lockstep` these wait for each other after every
+vec step, awake: what a vec env that costs nothing would reach, if its envs keep to their processes.
 
 The contenders are all there from the beginning and measure in turns, so that a slow moment of the
 machine hits all; a ratio is taken within a round. `busy` is a game that never halts the processor.
@@ -26,7 +27,7 @@ from statistics import mean, median
 
 from game_rl.resources import cpu_percent, effective_cpus
 
-_CONTENDERS = ("raw", "raw+loads", "envs", "ours", "sb3", "gymnasium")
+_CONTENDERS = ("raw", "raw+loads", "envs", "lockstep", "ours", "sb3", "gymnasium")
 _PROGRAM = "from benchmarks.vec_env_contenders import main; main()"
 _IDLE_PERCENT = 5.0
 _MB = 1e6

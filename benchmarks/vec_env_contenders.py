@@ -117,6 +117,12 @@ def bare_envs(game: Game, n_envs: int) -> Contender:
     return _on_each_core(_step_envs, game, n_envs)
 
 
+def lockstep(game: Game, n_envs: int) -> Contender:
+    """As `envs`, but a vec step begins when all cores are done with the one before."""
+    meeting = _Meeting(effective_cpus())
+    return _on_each_core(functools.partial(_step_envs, meeting=meeting), game, n_envs)
+
+
 def _on_each_core(
     target: Callable[[Connection, Game, int, int], None], game: Game, n_envs: int
 ) -> Contender:
@@ -147,6 +153,7 @@ CONTENDERS: dict[str, Callable[[Game, int], Contender]] = {
     "raw": raw,
     "raw+loads": functools.partial(raw, count_loads=True),
     "envs": bare_envs,
+    "lockstep": lockstep,
     "ours": ours,
     "sb3": sb3,
     "gymnasium": gymnasium,
@@ -170,7 +177,27 @@ def _player(
     return play
 
 
-def _step_envs(connection: Connection, game: Game, n_envs: int, core: int) -> None:
+class _Meeting:
+    """Where processes wait for each other, awake, as nothing is faster."""
+
+    def __init__(self, n_processes: int) -> None:
+        self._n_met = multiprocessing.RawArray("q", n_processes)  # vec steps, of each
+        self._n_wanted = multiprocessing.RawValue("q", 0)
+
+    def is_last(self, process: int, *, is_over: bool) -> bool:
+        """Return when all have come; whether the first process then said that it is over."""
+        n = self._n_met[process] + 1
+        if process == 0:
+            self._n_wanted.value = n if is_over else n + 1
+        self._n_met[process] = n
+        while min(self._n_met) < n:
+            pass
+        return bool(self._n_wanted.value == n)
+
+
+def _step_envs(
+    connection: Connection, game: Game, n_envs: int, core: int, *, meeting: _Meeting | None = None
+) -> None:
     """Timesteps per second of one process, for as many seconds as each message says."""
     envs = [make_env(_CONFIG, game) for _ in range(n_envs)]
     n_actions = len(game.definition.actions)
@@ -179,15 +206,18 @@ def _step_envs(connection: Connection, game: Game, n_envs: int, core: int) -> No
     for number, env in enumerate(envs):
         env.reset(seed=core * n_envs + number)
     while True:
-        seconds, n_timesteps = connection.recv(), 0
+        seconds, n_timesteps, is_over = connection.recv(), 0, False
         started = time.perf_counter()
-        while (elapsed := time.perf_counter() - started) < seconds:
+        while not is_over:
             for env, action in zip(envs, next_actions(), strict=True):
                 _, _, terminated, truncated, _ = env.step(action)
                 if terminated or truncated:
                     env.reset()
             n_timesteps += n_envs
-        connection.send(n_timesteps / elapsed)
+            is_over = time.perf_counter() - started >= seconds
+            if meeting is not None:
+                is_over = meeting.is_last(core, is_over=is_over)
+        connection.send(n_timesteps / (time.perf_counter() - started))
 
 
 def _tick_raw(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 from rich.markup import escape
-from stable_baselines3.common.callbacks import CallbackList
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.buffers.lake_feed import LakeFeed
@@ -87,10 +87,7 @@ def make_callbacks(
     return Callbacks(
         all=CallbackList(
             [
-                # first: what is broken is not even evaluated
-                NonFiniteCallback(every_timesteps=_rhythm(config)),
-                CoresCallback(effective_cpus()),
-                GameMetricsCallback(),
+                *loop_callbacks(config, CoresCallback(effective_cpus())),
                 *growth,
                 monitor,  # before the checkpoint, as it may ask for one
                 WorkerRestartsCallback(warn=warn),
@@ -104,6 +101,16 @@ def make_callbacks(
         stop=stop,
         progress=progress,
     )
+
+
+def loop_callbacks(config: RunConfig, cores: CoresCallback) -> list[BaseCallback]:
+    """Those that take their part of the time of vec steps and updates."""
+    return [
+        # first: what is broken is not even evaluated
+        NonFiniteCallback(every_timesteps=_rhythm(config)),
+        cores,
+        GameMetricsCallback(),
+    ]
 
 
 def _lake_growth(

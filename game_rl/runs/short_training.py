@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from math import lcm, prod
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,8 +20,7 @@ from torch import nn
 
 from game_rl.algorithms.make_algorithm import find_device, make_algorithm
 from game_rl.callbacks.cores import CoresCallback
-from game_rl.callbacks.game_metrics import GameMetricsCallback
-from game_rl.callbacks.non_finite import NonFiniteCallback
+from game_rl.callbacks.make_callbacks import loop_callbacks
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import nearest_divisors
@@ -36,10 +35,11 @@ from game_rl.torch_threads import torch_threads
 from game_rl.vec_env.make_vec_env import make_training_env
 from game_rl.vec_env.worker_cores import TRIALS_S
 
-# A rollout and an update are not much shorter than this (or as short as the run's own), so that
-# what happens once in them does not weigh too much.
+# A rollout and an update of PPO and PQN are not much shorter than this (or as short as the run's
+# own), so that what happens once in them does not weigh too much.
 _ROLLOUT_TIMESTEPS = 1_024
 _GRADIENT_STEPS = 8
+_AVERAGED_TIMESTEPS = 256  # some episodes begin in them, which takes as long as many timesteps
 _LEARNED_BATCHES = 4  # of the largest size; what an update goes through if it has so many epochs
 _MOST_REPLAYED = 20_000
 _WARM_UP_VEC_STEPS = 10
@@ -66,11 +66,21 @@ class VecStepTime:
         return self.emulation_s + self.inference_s
 
 
-def median_of(rollouts: Sequence[VecStepTime]) -> VecStepTime:
+def median_of(rollouts: Sequence[VecStepTime], *, n_averaged: int = 1) -> VecStepTime:
+    """Of each time the `median_of_means`."""
     return VecStepTime(
-        inference_s=median(rollout.inference_s for rollout in rollouts),
-        emulation_s=median(rollout.emulation_s for rollout in rollouts),
+        inference_s=median_of_means([rollout.inference_s for rollout in rollouts], n_averaged),
+        emulation_s=median_of_means([rollout.emulation_s for rollout in rollouts], n_averaged),
     )
+
+
+def median_of_means(seconds: Sequence[float], n_averaged: int) -> float:
+    """The means of so many in a row, and their median; the mean if there are not so many.
+
+    So another program's busy moment is left out, and what happens now and then is not.
+    """
+    starts = range(0, len(seconds) - n_averaged + 1, n_averaged) or (0,)
+    return median(fmean(seconds[start : start + n_averaged]) for start in starts)
 
 
 class ShortTraining:
@@ -82,6 +92,7 @@ class ShortTraining:
 
     Attributes:
         model: the run's algorithm, untrained.
+        n_averaged: rollouts or updates that are one measurement, see `median_of_means`.
         start_s: seconds that it took to build.
     """
 
@@ -110,15 +121,11 @@ class ShortTraining:
             stack.callback(model.logger.close)
             self._closing = stack.pop_all()
         self.model = model
-        per_update = training_arithmetic(short).gradient_steps_per_update
-        self._n_rollouts = -(-_ROLLOUT_TIMESTEPS // short.rollout_timesteps)
-        self._n_updates = -(-_GRADIENT_STEPS // per_update)
-        if isinstance(model, OnPolicyAlgorithm):  # a rollout is long, and learned at once
-            self._n_rollouts = self._n_updates = 1
-        self._gradient_steps = self._n_updates * per_update
+        self.n_averaged = -(-_AVERAGED_TIMESTEPS // short.rollout_timesteps)
+        self._gradient_steps = training_arithmetic(short).gradient_steps_per_update
         self._batch_share = short.algorithm.batch_size / batch_size
         self._cores = CoresCallback(effective_cpus(), trials_s=trials_s)
-        self._callback = _loop_callbacks(self._cores)
+        self._callback = CallbackList(loop_callbacks(config, self._cores))
         self._network = _NetworkClock(model.q_net if isinstance(model, DQN) else model.policy)
         self.start_s = time.perf_counter() - started
 
@@ -144,9 +151,9 @@ class ShortTraining:
             self._rollout()
 
     def collect(self) -> VecStepTime:
-        """Time one rollout, or as many short ones."""
+        """Time a rollout."""
         network_s, started = self._network.seconds, time.perf_counter()
-        vec_steps = sum(self._rollout() for _ in range(self._n_rollouts))
+        vec_steps = self._rollout()
         total_s = (time.perf_counter() - started) / vec_steps
         inference_s = (self._network.seconds - network_s) / vec_steps
         return VecStepTime(inference_s, total_s - inference_s)
@@ -170,12 +177,11 @@ class ShortTraining:
     def update(self) -> float:
         """Seconds of a gradient step at the config's batch_size; `collect` comes first."""
         model, started = self.model, time.perf_counter()
-        for _ in range(self._n_updates):
-            if isinstance(model, DQN):
-                model.train(model.gradient_steps, model.batch_size)
-            elif isinstance(model, OnPolicyAlgorithm):
-                model.logger.dump(model.num_timesteps)
-                model.train()
+        if isinstance(model, DQN):
+            model.train(model.gradient_steps, model.batch_size)
+        elif isinstance(model, OnPolicyAlgorithm):
+            model.logger.dump(model.num_timesteps)
+            model.train()
         seconds = time.perf_counter() - started
         return seconds / self._gradient_steps / self._batch_share
 
@@ -209,11 +215,6 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
     if isinstance(algorithm, PPOConfig):
         changes["target_kl"] = None
     return config.model_copy(update={"algorithm": algorithm.model_copy(update=changes)})
-
-
-def _loop_callbacks(cores: CoresCallback) -> BaseCallback:
-    """Those of a run's callbacks that work in each vec step or hand out cores."""
-    return CallbackList([NonFiniteCallback(), cores, GameMetricsCallback()])
 
 
 class _StopCallback(BaseCallback):

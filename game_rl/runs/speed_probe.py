@@ -4,7 +4,6 @@ import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from game_rl.games.definition import Game
 from game_rl.preflight.memory import evaluation_envs
 from game_rl.preflight.speed import MeasuredSpeed
 from game_rl.run_dir import RunDir
-from game_rl.runs.short_training import ShortTraining, VecStepTime, median_of
+from game_rl.runs.short_training import ShortTraining, VecStepTime, median_of, median_of_means
 from game_rl.seeds import seed_for
 from game_rl.torch_threads import torch_threads
 from game_rl.vec_env.make_vec_env import make_vec_env
@@ -34,7 +33,7 @@ def measure_speed(
 ) -> MeasuredSpeed:
     """Train in small; with start-up some twenty seconds, more where a single update takes long.
 
-    Each figure is the median over rollouts or updates: another program's busy moment is left out.
+    Each figure is a median over rollouts or updates: another program's busy moment is left out.
 
     Args:
         config: of the run.
@@ -54,11 +53,11 @@ def measure_speed(
         started = time.perf_counter()
         evaluation_vec_step_s = _evaluation_vec_step_s(training.model, config, game)
         evaluation_s = time.perf_counter() - started
-        vec_step = median_of(rollouts)
+        vec_step = median_of(rollouts, n_averaged=training.n_averaged)
         return MeasuredSpeed(
             inference_s=vec_step.inference_s,
             emulation_s=vec_step.emulation_s,
-            gradient_step_s=median(updates),
+            gradient_step_s=median_of_means(updates, training.n_averaged),
             evaluation_vec_step_s=evaluation_vec_step_s,
             checkpoint_s=_checkpoint_s(training.model, config),
             start_s=training.start_s + evaluation_s - _EVALUATION_S,

@@ -226,4 +226,4 @@ class Tuning:
             end = time.monotonic() + self._scale * seconds
             while not rollouts or time.monotonic() < end:
                 rollouts.append(training.collect())
-        return median_of(rollouts)
+        return median_of(rollouts, n_averaged=training.n_averaged)

@@ -1,4 +1,6 @@
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -7,9 +9,15 @@ from hypothesis import strategies as st
 from stable_baselines3 import PPO
 
 from game_rl.config.schema import RunConfig
-from game_rl.errors import WorkerError
+from game_rl.errors import TrainingError, WorkerError
 from game_rl.games.definition import load_game
-from game_rl.runs.short_training import ShortTraining, shortened
+from game_rl.runs.short_training import (
+    ShortTraining,
+    VecStepTime,
+    median_of,
+    median_of_means,
+    shortened,
+)
 from tests.preflight.conftest import make_config as config_of
 from tests.runs.conftest import MakeConfig
 
@@ -90,23 +98,56 @@ def test_pieces_take_most_of_the_time_that_passes(
     assert torch.get_num_threads() == n_threads
 
 
-@pytest.mark.parametrize(("gradient_steps", "n_updates"), [(3, 3), (20, 1)])
-def test_dqn_plays_and_learns_as_often_as_a_measurement_needs(
-    gradient_steps: int, n_updates: int, make_config: MakeConfig
-) -> None:
+def test_dqn_plays_and_learns_in_turns_as_in_the_run(make_config: MakeConfig) -> None:
     dqn = "{name: dqn, replay: {capacity: 300}, train_freq: 2, learning_starts: 100, batch_size: 8"
-    config = make_config("dqn", f"algorithm={dqn}, gradient_steps: {gradient_steps}}}")
+    config = make_config("dqn", f"algorithm={dqn}, gradient_steps: 3}}")
     with ShortTraining(config, load_game(config.game)) as training:
         training.warm_up()
         weights = next(training.model.policy.parameters())
         before, played, updates = weights.clone(), training.model.num_timesteps, n_of(training)
         vec_step = training.collect()
-        assert training.model.num_timesteps - played == 1_024
+        assert training.model.num_timesteps - played == 2 * config.env.n_envs
         assert torch.equal(weights, before)
         assert training.update() > 0
-        assert n_of(training) - updates == n_updates * gradient_steps
+        assert n_of(training) - updates == 3
     assert not torch.equal(weights, before)
     assert 0 < vec_step.inference_s < vec_step.total_s
+
+
+def test_dqn_looks_for_broken_weights_as_seldom_as_the_run_does(make_config: MakeConfig) -> None:
+    dqn = "{name: dqn, replay: {capacity: 300}, train_freq: 2, learning_starts: 100, batch_size: 8}"
+    with broken(make_config("dqn", f"algorithm={dqn}")) as training:
+        training.collect()
+    with broken(make_config("ppo")) as training, pytest.raises(TrainingError, match="non-finite"):
+        training.collect()
+
+
+@contextmanager
+def broken(config: RunConfig) -> Iterator[ShortTraining]:
+    """Whose update has just gone wrong."""
+    with ShortTraining(config, load_game(config.game)) as training:
+        training.warm_up()
+        training.collect()
+        with torch.no_grad():
+            next(training.model.policy.parameters())[:] = torch.nan
+        yield training
+
+
+@pytest.mark.parametrize(
+    ("seconds", "n_averaged", "expected"),
+    [
+        ([3, 1, 2], 1, 2),
+        ([1, 1, 7, 1, 7, 1, 50, 50, 80], 3, 3),  # every third takes 7; a busy moment at the end
+        ([1, 1, 7, 1, 7, 1, 50], 3, 3),  # what is left over does not count
+        ([1, 7], 3, 4),
+    ],
+)
+def test_what_happens_now_and_then_counts_and_a_busy_moment_does_not(
+    seconds: list[float], n_averaged: int, expected: float
+) -> None:
+    assert median_of_means(seconds, n_averaged) == expected
+    times = [VecStepTime(inference_s=s, emulation_s=2 * s) for s in seconds]
+    assert median_of(times, n_averaged=n_averaged) == VecStepTime(expected, 2 * expected)
 
 
 def n_of(training: ShortTraining) -> int:
