@@ -3,9 +3,10 @@
     python -m benchmarks.gradient_profile [--precisions float32 bf16]
 
 The gradient of `benchmarks.torch_compile`, not compiled: PPO's loss of 128 samples in one thread.
-Unpacking the samples and the optimiser's step are not in it. The last lines say how long its
-multiplications and additions alone would take at the speed of large square matrices: a yardstick
-and no bound, as a convolution may be somewhat faster and there are ways with fewer operations.
+Unpacking the samples and the optimiser's step are not in it. The last lines say what learning from
+a timestep would take on all cores if nothing but torch's convolutions and linear layers took time,
+and if their operations had the speed of large square matrices: a yardstick and no bound, as a
+convolution may be somewhat faster and there are ways with fewer operations.
 """
 
 import argparse
@@ -33,6 +34,7 @@ _GROUPS = {
     "ReLUs": ("aten::clamp_min_", "aten::threshold_backward"),
     "linear layers": ("aten::mm", "aten::addmm"),
 }
+_MULTIPLYING = ("convolutions backwards", "convolutions forwards", "linear layers")
 _GROUP_OF = {operation: group for group, names in _GROUPS.items() for operation in names}
 
 
@@ -76,18 +78,17 @@ def operations_per_s(precision: Precision) -> float:
     return 2 * _MATRIX**3 / median(seconds)
 
 
-def print_yardstick(precision: Precision, gradient_ms: float) -> None:
+def print_least(precision: Precision, ms_of_groups: Counter[str]) -> None:
+    gradient_ms = ms_of_groups.total()
+    layers_ms = sum(ms_of_groups[group] for group in _MULTIPLYING)
     operations, speed = operations_of_gradient(precision), operations_per_s(precision)
-    least_ms = operations / speed * 1e3
-    print(
-        f"  {operations / 1e9:.2f} billion operations, at {speed / 1e9:,.0f} billion a second "
-        f"{least_ms:.1f} ms ({least_ms / gradient_ms:.0%})"
-    )
+    matrices_ms = operations / speed * 1e3
     work, cpus = Work(), effective_cpus()
-    us_a_timestep = least_ms * 1e3 / SAMPLES * work.n_epochs / cpus
-    print(
-        f"  so {work.n_epochs} epochs on {cpus} cores would take {us_a_timestep:,.0f} us a timestep"
-    )
+    matrices = f"{operations / 1e9:.2f} billion operations at {speed / 1e9:,.0f} billion a second"
+    print(f"  {work.n_epochs} epochs on {cpus} cores would take, a timestep, at least")
+    for what, ms in (("convolutions and linear layers", layers_ms), (matrices, matrices_ms)):
+        us = ms * 1e3 / SAMPLES * work.n_epochs / cpus
+        print(f"    {us:>5,.0f} us: {what}, {ms:.1f} ms ({ms / gradient_ms:.0%})")
 
 
 def main() -> None:
@@ -104,7 +105,7 @@ def main() -> None:
         print(f"{precision}: {found.total():.1f} ms a gradient")
         for group, ms in found.most_common():
             print(f"  {group:<24} {ms:>5.1f} ms {ms / found.total():>4.0%}")
-        print_yardstick(precision, found.total())
+        print_least(precision, found)
 
 
 if __name__ == "__main__":
