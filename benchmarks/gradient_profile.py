@@ -78,14 +78,14 @@ def operations_per_s(precision: Precision) -> float:
     return 2 * _MATRIX**3 / median(seconds)
 
 
-def print_least(precision: Precision, ms_of_groups: Counter[str]) -> None:
+def print_without_the_rest(precision: Precision, ms_of_groups: Counter[str]) -> None:
     gradient_ms = ms_of_groups.total()
     layers_ms = sum(ms_of_groups[group] for group in _MULTIPLYING)
     operations, speed = operations_of_gradient(precision), operations_per_s(precision)
     matrices_ms = operations / speed * 1e3
     work, cpus = Work(), effective_cpus()
     matrices = f"{operations / 1e9:.2f} billion operations at {speed / 1e9:,.0f} billion a second"
-    print(f"  {work.n_epochs} epochs on {cpus} cores would take, a timestep, at least")
+    print(f"  {work.n_epochs} epochs of a timestep on {cpus} cores, if nothing else took time")
     for what, ms in (("convolutions and linear layers", layers_ms), (matrices, matrices_ms)):
         us = ms * 1e3 / SAMPLES * work.n_epochs / cpus
         print(f"    {us:>5,.0f} us: {what}, {ms:.1f} ms ({ms / gradient_ms:.0%})")
@@ -105,7 +105,7 @@ def main() -> None:
         print(f"{precision}: {found.total():.1f} ms a gradient")
         for group, ms in found.most_common():
             print(f"  {group:<24} {ms:>5.1f} ms {ms / found.total():>4.0%}")
-        print_least(precision, found)
+        print_without_the_rest(precision, found)
 
 
 if __name__ == "__main__":
