@@ -1,5 +1,4 @@
 import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -47,17 +46,29 @@ class CountedRests(threading.Event):
         return len(self.seconds) == 3
 
 
-def test_a_sample_that_waited_for_the_cpu_is_followed_by_no_longer_rest(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("cpu_s", "later_rests_s"), [(0.001, 0.25), (0.1, 5.0)])
+def test_rests_follow_the_cpu_time_of_a_sample_and_not_how_long_it_waited_for_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, cpu_s: float, later_rests_s: float
 ) -> None:
-    def slow_sample(_: int) -> tuple[int, int]:
-        time.sleep(0.1)  # as on a machine that does something else meanwhile
+    clock = SimpleNamespace(cpu_s=0.0, wall_s=0.0)
+
+    def sample(_: int) -> tuple[int, int]:
+        clock.cpu_s += cpu_s
+        clock.wall_s += 1.0  # as on a machine that does something else meanwhile
         return 1, 1
 
-    monkeypatch.setattr("game_rl.pss_sampler.process_tree_memory", slow_sample)
     rests = CountedRests()
     threads = SimpleNamespace(Event=lambda: rests, Thread=threading.Thread)
-    monkeypatch.setattr("game_rl.pss_sampler.threading", threads)
+    clocks = SimpleNamespace(
+        thread_time=lambda: clock.cpu_s,
+        **dict.fromkeys(("perf_counter", "monotonic", "time"), lambda: clock.wall_s),
+    )
+    for name, value in {
+        "process_tree_memory": sample,
+        "threading": threads,
+        "time": clocks,
+    }.items():
+        monkeypatch.setattr(f"game_rl.pss_sampler.{name}", value)
     with PssSampler(interval_s=0.25):
         pass
-    assert rests.seconds == [0.25, 0.25, 0.25]
+    assert rests.seconds == pytest.approx([0.25, later_rests_s, later_rests_s])
