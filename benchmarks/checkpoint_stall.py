@@ -27,9 +27,9 @@ from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
 from game_rl.games.definition import load_game
-from game_rl.resources import effective_cpus
 from game_rl.run_dir import RunDir
-from game_rl.torch_threads import torch_threads
+from game_rl.system.machine import effective_cpus
+from game_rl.system.threads import torch_threads
 from game_rl.vec_env.make_vec_env import make_training_env
 from game_rl.vec_env.saved_vec_env import save_vec_env
 

@@ -14,7 +14,7 @@ from statistics import median
 _CLASSES = {"torch": "torch.optim.Adam", "ours": "game_rl.algorithms.optimizers.Adam"}
 _CODE = """
 import time, torch, game_rl.algorithms.networks
-from game_rl.resources import process_tree_pss_bytes as pss_bytes
+from game_rl.system.machine import process_tree_pss_bytes as pss_bytes
 weights = [torch.nn.Parameter(torch.zeros(1))]
 pss, started = pss_bytes(), time.process_time()
 optimizer = {name}(weights)

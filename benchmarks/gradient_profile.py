@@ -22,8 +22,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmarks.torch_compile import SAMPLES, gradient_steps
 from benchmarks.trainings.work import Work
 from game_rl.algorithms.networks import Precision
-from game_rl.allocator import keep_freed_memory
-from game_rl.resources import effective_cpus
+from game_rl.system.allocator import keep_freed_memory
+from game_rl.system.machine import effective_cpus
 
 _STEPS = 10
 _MATRIX = 1536  # rows

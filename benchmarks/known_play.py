@@ -11,11 +11,11 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.buffers.lake.index import LakeView
-from game_rl.buffers.lake.sampler import Sampler
-from game_rl.buffers.lake.schema import LakeSchema
-from game_rl.buffers.lake.writer import LakeWriter
 from game_rl.envs.packing import FramePacking
+from game_rl.lake.sampler import Sampler
+from game_rl.lake.schema import LakeSchema
+from game_rl.lake.view import LakeView
+from game_rl.lake.writer import LakeWriter
 
 SCHEMA = LakeSchema(FramePacking((1, 36, 40), bits=2), block_frames=32)
 _GOES_ON, _TERMINATED, _TRUNCATED = range(3)

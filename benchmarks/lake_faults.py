@@ -34,13 +34,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.known_play import SCHEMA, KnownPlay
-from game_rl.buffers.lake.index import LakeView
-from game_rl.buffers.lake.integrity import verify
-from game_rl.buffers.lake.lake import Lake
-from game_rl.buffers.lake.mark import Mark
-from game_rl.buffers.lake.segment import OPEN, SEALED, SHELVED, SealedSegment
-from game_rl.buffers.lake.writer import LakeWriter
 from game_rl.errors import LakeError
+from game_rl.lake.integrity import verify
+from game_rl.lake.lake import Lake
+from game_rl.lake.mark import Mark
+from game_rl.lake.segment import OPEN, SEALED, SHELVED, SealedSegment
+from game_rl.lake.view import LakeView
+from game_rl.lake.writer import LakeWriter
 
 N_ENVS = 2
 WAITING_BLOCKS = 2 * N_ENVS  # LakeWriter's own number
@@ -88,8 +88,8 @@ def write_until_killed(
 ) -> None:
     lake = Lake.create(path, SCHEMA)
     writer = LakeWriter(lake, "w", n_envs=N_ENVS, segment_bytes=_SEGMENT_BYTES)
-    lanes = lake.view().lanes
-    at = np.array([lanes.get(f"w/{env}", 0) for env in range(N_ENVS)])
+    sequences = lake.view().sequences
+    at = np.array([sequences.get(f"w/{env}", 0) for env in range(N_ENVS)])
     journal.began[:] = journal.appended[:] = journal.sealed[:] = at
     play.begin(writer, at, list(range(N_ENVS)))
     journal.is_started[0] = 1
@@ -175,9 +175,9 @@ class Life:
         new = [s for s in view.segments if s.path.name not in self._checked]
         self._checked.update(segment.path.name for segment in new)
         self._compare(lake, new)
-        for lane in np.unique(view.block_lanes):
-            if not view.continued[np.flatnonzero(view.block_lanes == lane)[:-1]].all():
-                self.tally.problems.append(f"{self.path.name}: a gap in lane {lane}")
+        for sequence in np.unique(view.block_sequences):
+            if not view.continued[np.flatnonzero(view.block_sequences == sequence)[:-1]].all():
+                self.tally.problems.append(f"{self.path.name}: a gap in sequence {sequence}")
 
     def _compare(self, lake: Lake, segments: list[SealedSegment]) -> None:
         served, wrong = self.play.wrong(LakeView(lake.schema, segments), self.starts)
@@ -189,8 +189,8 @@ class Life:
         """Recover, check what that found, and every byte."""
         lake = Lake.open(self.path)
         LakeWriter(lake, "w", n_envs=N_ENVS).close()
-        lanes = lake.view().lanes
-        self.told(np.array([lanes.get(f"w/{env}", 0) for env in range(N_ENVS)]))
+        sequences = lake.view().sequences
+        self.told(np.array([sequences.get(f"w/{env}", 0) for env in range(N_ENVS)]))
         self.check()
         self.tally.problems += verify(self.path).damaged.values()
         left = {path.suffix for path in self.path.iterdir()} - {SEALED, ".json"}

@@ -23,7 +23,7 @@ from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_env
 from game_rl.games.definition import load_game
-from game_rl.resources import effective_cpus
+from game_rl.system.machine import effective_cpus
 
 _RANDOM_EPISODES = 200
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.trainings.work import Work, set_words
-from game_rl.pss_sampler import PssSampler
+from game_rl.system.process_memory import PssSampler
 
 _CONFIG = Path(__file__).parent / "trainings" / "duel.yaml"
 _WORKERS_EVERY_S = 2.0

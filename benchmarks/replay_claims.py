@@ -15,15 +15,15 @@ import numpy as np
 from benchmarks.replay_measures import sample_s, stamps, with_peak
 from benchmarks.replay_stores import PondStore, Sb3Store
 from benchmarks.replay_trace import Trace
-from game_rl.buffers.lake.lake import Lake
-from game_rl.buffers.lake.names import SegmentName
-from game_rl.buffers.lake.refill import Refill, block_order
-from game_rl.buffers.lake.sampler import Sampler
-from game_rl.buffers.lake.schema import LakeSchema
-from game_rl.buffers.lake.segment import SEALED
-from game_rl.buffers.lake.writer import LakeWriter
 from game_rl.buffers.layout import pond_layout, total_bytes
-from game_rl.resources import resident_bytes
+from game_rl.lake.lake import Lake
+from game_rl.lake.refill import Refill, block_order
+from game_rl.lake.sampler import Sampler
+from game_rl.lake.schema import LakeSchema
+from game_rl.lake.segment import SEALED
+from game_rl.lake.segment_names import SegmentName
+from game_rl.lake.writer import LakeWriter
+from game_rl.system.process_memory import resident_bytes
 
 SIZES = (10_000, 100_000, 1_000_000)
 LARGEST = 10_000_000

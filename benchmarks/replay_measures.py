@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.replay_stores import CONTENDERS, LakeStore, Store
 from benchmarks.replay_trace import Trace, VecStep, fingerprint
-from game_rl.resources import resident_bytes
+from game_rl.system.process_memory import resident_bytes
 
 _BATCHES = (32, 256)
 _REPEATS = 5

@@ -175,9 +175,9 @@ class LakeStore:
     per_block = 1
 
     def __init__(self, trace: Trace, folder: Path) -> None:
-        from game_rl.buffers.lake.lake import Lake
-        from game_rl.buffers.lake.schema import LakeSchema
-        from game_rl.buffers.lake.writer import LakeWriter
+        from game_rl.lake.lake import Lake
+        from game_rl.lake.schema import LakeSchema
+        from game_rl.lake.writer import LakeWriter
 
         self.path = folder / "lake"
         self.path.mkdir()
@@ -205,7 +205,7 @@ class LakeStore:
         self.sampler = None
 
     def sample(self, batch_size: int) -> Rows:
-        from game_rl.buffers.lake.sampler import Sampler
+        from game_rl.lake.sampler import Sampler
 
         if self.sampler is None:
             self.writer.seal()
@@ -224,8 +224,8 @@ class LakeStore:
         self.lake.pin(f"{self.n_saved}")
 
     def load(self, folder: Path) -> None:  # noqa: ARG002
-        from game_rl.buffers.lake.lake import Lake
-        from game_rl.buffers.lake.sampler import Sampler
+        from game_rl.lake.lake import Lake
+        from game_rl.lake.sampler import Sampler
 
         self.sampler = Sampler(Lake.open(self.path).view(), per_block=self.per_block, gamma=1.0)
 

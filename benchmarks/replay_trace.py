@@ -14,7 +14,7 @@ from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.envs.make_env import make_frame_format
 from game_rl.envs.packing import FramePacking
 from game_rl.games.definition import load_game
-from game_rl.runs.policy import open_trained_run
+from game_rl.playback.policy import open_trained_run
 from game_rl.vec_env.make_vec_env import make_vec_env
 
 Array = NDArray[Any]

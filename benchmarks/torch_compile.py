@@ -19,7 +19,7 @@ import torch
 from gymnasium import spaces
 
 from game_rl.algorithms.networks import LeanCnnPolicy, Precision, policy_arguments
-from game_rl.allocator import keep_freed_memory
+from game_rl.system.allocator import keep_freed_memory
 
 SAMPLES = 128
 _N_ACTIONS = 9

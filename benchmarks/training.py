@@ -21,7 +21,7 @@ from importlib.metadata import version
 from statistics import median
 
 from benchmarks.trainings.work import FRAME_SKIP, FRAME_STACK, Work, set_words
-from game_rl.resources import cpu_has_bf16, effective_cpus
+from game_rl.system.machine import cpu_has_bf16, effective_cpus
 
 _WARM_UP = 2  # updates: caches, allocator, torch's first calls
 _OURS = ["-c", "from benchmarks.trainings.ours import main; main()"]

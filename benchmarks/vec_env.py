@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import mean, median
 
-from game_rl.resources import cpu_percent, effective_cpus
+from game_rl.system.machine import cpu_percent, effective_cpus
 
 _CONTENDERS = ("raw", "raw+loads", "envs", "lockstep", "ours", "sb3", "gymnasium")
 _PROGRAM = "from benchmarks.vec_env_contenders import main; main()"

@@ -32,7 +32,8 @@ from game_rl.emulator.saved_state import unpack_state
 from game_rl.envs.make_env import make_emulator, make_env
 from game_rl.games.definition import Game, load_game
 from game_rl.games.start_states import make_start_state
-from game_rl.resources import effective_cpus, process_tree_pss_bytes, resident_bytes
+from game_rl.system.machine import effective_cpus
+from game_rl.system.process_memory import process_tree_pss_bytes, resident_bytes
 from tests.emulator.roms import make_rom
 
 _CONFIG = EnvConfig()

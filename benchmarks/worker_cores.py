@@ -23,9 +23,9 @@ from benchmarks.trainings.work import Work
 from game_rl.algorithms.networks import Precision
 from game_rl.callbacks.cores import CoresCallback
 from game_rl.config.loader import load_config
-from game_rl.resources import effective_cpus, own_cores
 from game_rl.run_dir import RunDir
-from game_rl.torch_threads import torch_threads
+from game_rl.system.machine import effective_cpus, own_cores
+from game_rl.system.threads import torch_threads
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 
 _ROLLOUT_TIMESTEPS = 1_024

@@ -5,6 +5,8 @@ import signal
 
 from hypothesis import settings
 
+from tests.tiny_run import make_config as make_config  # a fixture
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests run side by side
 
 # a shell without job control ignores SIGINT for what it starts with `&`, and so would its children

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from game_rl.config.loader import load_config
-from game_rl.runs.training import train
+from game_rl.training.train import train
 
 ROOT = Path(__file__).parents[1]
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from game_rl.buffers.batch_parts import parts
-from game_rl.torch_threads import torch_threads
+from game_rl.system.threads import torch_threads
 
 Report = TypeVar("Report")
 Gradients = tuple[torch.Tensor, ...]

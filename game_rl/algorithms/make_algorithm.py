@@ -8,13 +8,13 @@ from stable_baselines3.common.vec_env import VecEnv
 from game_rl.algorithms.dqn import make_dqn
 from game_rl.algorithms.ppo import make_ppo
 from game_rl.algorithms.pqn import make_pqn
-from game_rl.allocator import keep_freed_memory
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import ConfigError
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
+from game_rl.system.allocator import keep_freed_memory
 
 
 def make_algorithm(

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from game_rl.algorithms.optimizers import Adam
-from game_rl.resources import cpu_has_bf16
+from game_rl.system.machine import cpu_has_bf16
 
 Precision = Literal["float32", "bf16"]
 _Weights = list[tuple[torch.Tensor, torch.Tensor]]

@@ -1,19 +1,223 @@
-"""SB3's PPO on lean storage, built from its config."""
+"""SB3's PPO on lean storage, with rollouts and gradient steps that the cores share."""
 
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
+from functools import reduce
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from stable_baselines3 import PPO
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.type_aliases import RolloutBufferSamples
+from stable_baselines3.common.utils import explained_variance, obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
+from torch.nn import functional
 
 from game_rl import schedules
+from game_rl.algorithms.data_parallel import DataParallel, data_parallel
 from game_rl.algorithms.make_schedule import make_schedule
-from game_rl.algorithms.micro_batch_ppo import MicroBatchPPO
 from game_rl.algorithms.networks import LeanCnnPolicy, find_precision, policy_arguments
-from game_rl.buffers.rollout import PackedRolloutBuffer
+from game_rl.algorithms.vec_steps import Decision, vec_steps
+from game_rl.buffers.rollout import Indices, PackedRolloutBuffer
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.values import Schedule
 from game_rl.envs.packing import FramePacking
+from game_rl.vec_env.halved_vec_env import HalvedVecEnv
+
+
+class OverlappedPPO(PPO):
+    """SB3's PPO whose rollouts keep emulators and network busy at once, on a HalvedVecEnv.
+
+    A rollout is what it would be if nothing overlapped (see `vec_steps`): only the order in which
+    random numbers are drawn differs from SB3's. On any other vec env it is SB3's own. For Discrete
+    actions.
+    """
+
+    def collect_rollouts(
+        self,
+        env: VecEnv,
+        callback: BaseCallback,
+        rollout_buffer: RolloutBuffer,
+        n_rollout_steps: int,
+    ) -> bool:
+        """As PPO.collect_rollouts: the same calls of the callback, the same local variables."""
+        if not isinstance(env, HalvedVecEnv):
+            return super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
+        self.policy.set_training_mode(False)
+        rollout_buffer.reset()
+        callback.on_rollout_start()
+        last_obs, last_dones = self._last_obs, self._last_episode_starts
+        assert isinstance(last_obs, np.ndarray)
+        assert last_dones is not None
+        for decision, outcome in vec_steps(env, last_obs, self._decide, n_rollout_steps):
+            new_obs, rewards, dones, infos = outcome
+            self.num_timesteps += env.num_envs
+            callback.update_locals(locals())
+            if not callback.on_step():
+                return False
+            self._update_info_buffer(infos, dones)
+            self._bootstrap(rewards, dones, infos)
+            actions, values, log_probs = decision
+            rollout_buffer.add(last_obs, actions, rewards, last_dones, values, log_probs)
+            self._last_obs, self._last_episode_starts = last_obs, last_dones = new_obs, dones
+        rollout_buffer.compute_returns_and_advantage(self._values(last_obs), last_dones)
+        callback.update_locals(locals())
+        callback.on_rollout_end()
+        return True
+
+    def _decide(self, observations: NDArray[Any]) -> Decision:
+        with torch.no_grad():
+            actions, values, log_probs = self.policy(obs_as_tensor(observations, self.device))
+        return Decision(actions.cpu().numpy(), values, log_probs)
+
+    def _values(self, observations: NDArray[Any]) -> torch.Tensor:
+        with torch.no_grad():
+            return self.policy.predict_values(obs_as_tensor(observations, self.device))
+
+    def _bootstrap(
+        self,
+        rewards: NDArray[np.float32],
+        dones: NDArray[np.bool_],
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """Where a time limit cut an episode off, what it was still worth counts (SB3 issue 633)."""
+        for number in np.flatnonzero(dones):
+            if infos[number].get("TimeLimit.truncated"):
+                last = infos[number]["terminal_observation"]
+                rewards[number] += self.gamma * self._values(last[None]).item()
+
+
+@dataclass(frozen=True)
+class _Losses:
+    """What one gradient step logs, under SB3's names; means over the minibatch."""
+
+    policy_gradient_loss: float = 0.0
+    value_loss: float = 0.0
+    entropy_loss: float = 0.0
+    loss: float = 0.0
+    clip_fraction: float = 0.0
+    approx_kl: float = 0.0
+
+    def plus(self, other: "_Losses") -> "_Losses":
+        return _Losses(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+
+class LeanPPO(OverlappedPPO):
+    """PPO that goes through a minibatch in parts and takes one gradient step for the whole.
+
+    The gradient is the minibatch's up to rounding: advantages are normalised over all of it, and
+    the mean losses of each part count by its share. On the CPU each core takes a part. Only
+    `micro_batch_size` samples are unpacked at a time, all of the minibatch if it is None. For
+    Discrete actions.
+    """
+
+    rollout_buffer: PackedRolloutBuffer
+
+    def __init__(  # PPO has thirty arguments, and they stay its own
+        self,
+        *arguments: Any,  # noqa: ANN401
+        micro_batch_size: int | None,
+        **keywords: Any,  # noqa: ANN401
+    ) -> None:
+        super().__init__(*arguments, **keywords)
+        self.micro_batch_size = micro_batch_size
+
+    def train(self) -> None:
+        """As PPO.train: the same loss, early stop and curves."""
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)
+        steps: list[_Losses] = []
+        last_epoch: list[_Losses] = []
+        with data_parallel(self.policy.parameters(), self.device) as parallel:
+            for _ in range(self.n_epochs):
+                last_epoch = list(self._epoch(parallel))
+                steps += last_epoch
+                self._n_updates += 1
+                if self._is_far(last_epoch[-1].approx_kl):
+                    break
+        self._log(steps, last_epoch)
+
+    def _epoch(self, parallel: DataParallel) -> Iterator[_Losses]:
+        """A gradient step for each minibatch, until the policy has moved too far."""
+        for indices in self.rollout_buffer.minibatches(self.batch_size):
+            losses = self._backward(parallel, indices)
+            yield losses
+            if self._is_far(losses.approx_kl):
+                return
+            torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+            self.policy.optimizer.step()
+
+    def _is_far(self, approx_kl: float) -> bool:
+        return self.target_kl is not None and approx_kl > 1.5 * self.target_kl
+
+    def _backward(self, parallel: DataParallel, indices: Indices) -> _Losses:
+        """Leave the gradient of the minibatch's loss in the parameters."""
+        advantages = torch.from_numpy(self.rollout_buffer.advantages[indices].flatten())
+        if self.normalize_advantage and len(advantages) > 1:
+            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+
+        def loss_of(part: slice) -> tuple[torch.Tensor, _Losses]:
+            samples = self.rollout_buffer.samples(indices[part])
+            samples = samples._replace(advantages=advantages[part].to(self.device))
+            return self._share_of_loss(samples, len(indices))
+
+        losses = parallel.gradient(
+            loss_of,
+            n_samples=len(indices),
+            micro_batch_size=self.micro_batch_size or len(indices),
+        )
+        return reduce(_Losses.plus, losses)
+
+    def _share_of_loss(
+        self, part: RolloutBufferSamples, batch_size: int
+    ) -> tuple[torch.Tensor, _Losses]:
+        """What a part adds to the minibatch's loss, and to what is logged; PPO.train's formulas."""
+        clip_range, clip_range_vf = self._clip_ranges()
+        values, log_prob, entropy = self.policy.evaluate_actions(
+            part.observations, part.actions.long().flatten()
+        )
+        ratio = torch.exp(log_prob - part.old_log_prob)
+        clipped = torch.clamp(ratio, 1 - clip_range, 1 + clip_range)
+        policy_loss = -torch.min(part.advantages * ratio, part.advantages * clipped).mean()
+        values = values.flatten()
+        if clip_range_vf is not None:
+            change = (values - part.old_values).clamp(-clip_range_vf, clip_range_vf)
+            values = part.old_values + change
+        value_loss = functional.mse_loss(part.returns, values)
+        assert entropy is not None  # a Categorical knows its own
+        entropy_loss = -entropy.mean()
+        loss = policy_loss + self.ent_coef * entropy_loss + self.vf_coef * value_loss
+        share = len(values) / batch_size
+        with torch.no_grad():
+            log_ratio = log_prob - part.old_log_prob
+            approx_kl = (ratio - 1 - log_ratio).mean()  # http://joschu.net/blog/kl-approx.html
+            clip_fraction = ((ratio - 1).abs() > clip_range).float().mean()
+        means = (policy_loss, value_loss, entropy_loss, loss, clip_fraction, approx_kl)
+        return share * loss, _Losses(*(share * mean.item() for mean in means))
+
+    def _clip_ranges(self) -> tuple[float, float | None]:
+        """Of the probability ratio and of the value function, now."""
+        remaining = self._current_progress_remaining
+        of_values = None if self.clip_range_vf is None else self.clip_range_vf(remaining)  # type: ignore[operator]  # a schedule since setup
+        return self.clip_range(remaining), of_values  # type: ignore[operator]
+
+    def _log(self, steps: list[_Losses], last_epoch: list[_Losses]) -> None:
+        for name in ("entropy_loss", "policy_gradient_loss", "value_loss", "clip_fraction"):
+            self.logger.record(f"train/{name}", np.mean([getattr(step, name) for step in steps]))
+        approx_kl = np.mean([step.approx_kl for step in last_epoch])
+        self.logger.record("train/approx_kl", approx_kl)
+        self.logger.record("train/loss", steps[-1].loss)
+        buffer = self.rollout_buffer
+        variance = explained_variance(buffer.values.flatten(), buffer.returns.flatten())
+        self.logger.record("train/explained_variance", variance)
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        clip_range, clip_range_vf = self._clip_ranges()
+        self.logger.record("train/clip_range", clip_range)
+        if clip_range_vf is not None:
+            self.logger.record("train/clip_range_vf", clip_range_vf)
 
 
 def make_ppo(
@@ -55,9 +259,7 @@ def make_ppo(
         "seed": seed,
         "device": device,
     }
-    model = MicroBatchPPO(
-        LeanCnnPolicy, vec_env, micro_batch_size=config.micro_batch_size, **arguments
-    )
+    model = LeanPPO(LeanCnnPolicy, vec_env, micro_batch_size=config.micro_batch_size, **arguments)
     # the same numbers in another order in memory: NatureCNN's update is faster so
     model.policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
     return model

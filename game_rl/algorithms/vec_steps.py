@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.vec_env.halved_vec_env import Half, HalvedVecEnv, Outcome
+from game_rl.vec_env.halved_vec_env import HalfVecEnv, HalvedVecEnv, Outcome
 
 
 class Decision(NamedTuple):
@@ -44,7 +44,7 @@ def vec_steps(
 def _overlapped(
     env: HalvedVecEnv, observations: NDArray[Any], decide: Decide, n_steps: int
 ) -> Iterator[tuple[Decision, Outcome]]:
-    def begun(half: Half, observations: NDArray[Any]) -> Decision:
+    def begun(half: HalfVecEnv, observations: NDArray[Any]) -> Decision:
         decision = decide(observations)
         half.step_async(decision.actions)
         return decision

@@ -3,7 +3,7 @@
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
-from game_rl.resources import own_cores
+from game_rl.system.machine import own_cores
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.worker_cores import TRIALS_S, WorkerCores
 

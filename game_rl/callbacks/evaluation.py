@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.run_dir import RunDir, write_atomic
-from game_rl.torch_threads import torch_threads
+from game_rl.system.threads import torch_threads
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from game_rl.buffers.lake_feed import LakeFeed
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.errors import LakeError
-from game_rl.resources import GIB, MIB, disk_free_bytes, format_bytes, format_duration
+from game_rl.lake.feed import LakeFeed
+from game_rl.system.machine import disk_free_bytes
+from game_rl.system.units import GIB, MIB, format_bytes, format_duration
 
 _MARGIN_BYTES = 256 * MIB  # above what the run itself stops at: see ResourceMonitorCallback
 _LEAST_GROWTH_BYTES = MIB  # before which nothing is projected

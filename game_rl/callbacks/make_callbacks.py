@@ -8,7 +8,6 @@ from rich.markup import escape
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.buffers.lake_feed import LakeFeed
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.cores import CoresCallback
 from game_rl.callbacks.evaluation import EvaluationCallback
@@ -23,10 +22,11 @@ from game_rl.checkpoints.checkpoint import CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
-from game_rl.pss_sampler import PssSampler
-from game_rl.resources import effective_cpus, is_same_disk
+from game_rl.lake.feed import LakeFeed
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
+from game_rl.system.machine import effective_cpus, is_same_disk
+from game_rl.system.process_memory import PssSampler
 
 _DQN_CHECKS_EVERY_TIMESTEPS = 1_000
 

@@ -9,15 +9,9 @@ from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.stop import StopCallback
 from game_rl.errors import TrainingError
-from game_rl.pss_sampler import PssSampler
-from game_rl.resources import (
-    GIB,
-    MIB,
-    cpu_percent,
-    disk_free_bytes,
-    effective_ram_bytes,
-    format_bytes,
-)
+from game_rl.system.machine import cpu_percent, disk_free_bytes, effective_ram_bytes
+from game_rl.system.process_memory import PssSampler
+from game_rl.system.units import GIB, MIB, format_bytes
 
 _RAM_WARNING_BYTES = 512 * MIB  # the preflight's own margin: below it the kernel starts to swap
 _DISK_MARGIN_BYTES = 64 * MIB  # logs and other programs, while the last checkpoint is written

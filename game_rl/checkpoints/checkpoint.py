@@ -12,6 +12,12 @@ from pydantic import Field, JsonValue, ValidationError
 from safetensors import SafetensorError
 from stable_baselines3.common.base_class import BaseAlgorithm
 
+from game_rl.checkpoints.algorithm_state import (
+    dump_replay,
+    restore_own_state,
+    restore_replay,
+    save_own_state,
+)
 from game_rl.checkpoints.files import (
     FileName,
     Manifest,
@@ -20,14 +26,7 @@ from game_rl.checkpoints.files import (
     read_verified,
     write_files,
 )
-from game_rl.checkpoints.lake_state import LakeState
 from game_rl.checkpoints.log import LogState, cut_log, restore_log, save_log
-from game_rl.checkpoints.own_state import (
-    dump_replay,
-    restore_own_state,
-    restore_replay,
-    save_own_state,
-)
 from game_rl.checkpoints.random_numbers import (
     RandomNumbers,
     restore_random_numbers,
@@ -45,6 +44,8 @@ from game_rl.checkpoints.tensors import (
 from game_rl.config.saved import Saved
 from game_rl.envs.game_boy_env import EnvState
 from game_rl.errors import CheckpointError
+from game_rl.games.definition import Game
+from game_rl.lake.lake_state import LakeState
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.vec_env.saved_vec_env import VecEnvState, restore_vec_env
 
@@ -86,7 +87,7 @@ class Episode(Saved):
     seconds: float
 
 
-class Play(Saved):
+class TrainingState(Saved):
     """The state of everything around the network."""
 
     random: RandomNumbers
@@ -157,9 +158,9 @@ def _contents(
         yield "lake.json", (lake.model_dump_json().encode(),)
 
 
-def _play(model: BaseAlgorithm, envs: VecEnvState | None, run_dir: RunDir) -> Play:
+def _play(model: BaseAlgorithm, envs: VecEnvState | None, run_dir: RunDir) -> TrainingState:
     table = run_dir.evaluations
-    return Play(
+    return TrainingState(
         random=save_random_numbers(),
         log=save_log(model.logger, run_dir.tensorboard),
         n_episodes=model._episode_num,
@@ -209,6 +210,14 @@ class Checkpoint:
             with opened_verified(self.path, self._manifest, name):
                 pass
 
+    def check_game(self, game: Game) -> None:
+        """Raise CheckpointError if the weights learned on another ROM."""
+        if self.state.rom_sha256 != game.rom.sha256:
+            raise CheckpointError(
+                f"{self.path} was trained on a ROM with sha256 {self.state.rom_sha256}, but "
+                f"{game.rom.path} has {game.rom.sha256}; put the ROM back that the run began with"
+            )
+
     def policy(self) -> Tensors:
         """The weights, on the CPU."""
         return self._tensors("policy.safetensors")
@@ -230,7 +239,7 @@ class Checkpoint:
 
         A replay is there too if it was saved; `refill_replay` is for one that a Lake has.
         """
-        play, arrays = self._model(Play, "play.json"), self._arrays()
+        play, arrays = self._model(TrainingState, "play.json"), self._arrays()
         self._load_policy(model)
         file = self.path / "optimizer.safetensors"
         load_optimizer_tensors(model.policy.optimizer, self.optimizer(), str(file))
@@ -251,7 +260,7 @@ class Checkpoint:
 
     def restore_reports(self, run_dir: RunDir) -> None:
         """Give the curves and the table of evaluations back as they were; no log is open yet."""
-        play = self._model(Play, "play.json")
+        play = self._model(TrainingState, "play.json")
         cut_log(run_dir.tensorboard, play.log)
         run_dir.evaluations.unlink(missing_ok=True)
         if play.evaluations:
@@ -261,7 +270,7 @@ class Checkpoint:
         load_module_tensors(model.policy, self.policy(), str(self.path / "policy.safetensors"))
 
     def _restore_envs(
-        self, model: BaseAlgorithm, play: Play, arrays: dict[str, NDArray[Any]]
+        self, model: BaseAlgorithm, play: TrainingState, arrays: dict[str, NDArray[Any]]
     ) -> None:
         assert play.envs is not None
         assert model.env is not None
@@ -311,7 +320,7 @@ class Checkpoint:
             ) from None
 
 
-def _restore_episodes(model: BaseAlgorithm, play: Play) -> None:
+def _restore_episodes(model: BaseAlgorithm, play: TrainingState) -> None:
     """As numpy scalars, which is what SB3 keeps: means round as they did."""
     infos = (
         {"r": np.float32(e.reward), "l": np.int32(e.length), "t": e.seconds} for e in play.episodes

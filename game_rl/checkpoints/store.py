@@ -6,11 +6,11 @@ from pathlib import Path
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from game_rl.buffers.lake_feed import LakeFeed
+from game_rl.checkpoints.algorithm_state import replay_bytes
 from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState, save_checkpoint
-from game_rl.checkpoints.lake_state import LakeState, save_lake
-from game_rl.checkpoints.own_state import replay_bytes
 from game_rl.errors import CheckpointError
+from game_rl.lake.feed import LakeFeed
+from game_rl.lake.lake_state import LakeState, save_lake
 from game_rl.run_dir import RunDir, remove_directory
 from game_rl.vec_env.saved_vec_env import VecEnvState
 

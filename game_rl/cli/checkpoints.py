@@ -55,7 +55,7 @@ def add_import(commands: "Commands") -> None:
 
 def _checkpoints(arguments: argparse.Namespace) -> int:
     from game_rl.checkpoints.survey import survey
-    from game_rl.runs.policy import open_run
+    from game_rl.playback.policy import open_run
 
     run_dir, _ = open_run(arguments.run)
     found = survey(run_dir)
@@ -69,7 +69,7 @@ def _checkpoints(arguments: argparse.Namespace) -> int:
 
 
 def _table(found: "list[CheckpointFinding]") -> Table:
-    from game_rl.resources import format_bytes
+    from game_rl.system.units import format_bytes
 
     table = Table(box=None, pad_edge=False)
     for name in ("timestep", "size", "written"):
@@ -88,8 +88,8 @@ def _table(found: "list[CheckpointFinding]") -> Table:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from game_rl.runs.policy import open_trained_run
-    from game_rl.runs.sb3_files import export_sb3
+    from game_rl.interchange.sb3_files import export_sb3
+    from game_rl.playback.policy import open_trained_run
 
     run = open_trained_run(arguments.run, arguments.checkpoint)
     export_sb3(run, arguments.output)
@@ -100,7 +100,7 @@ def _export(arguments: argparse.Namespace) -> int:
 def _import(arguments: argparse.Namespace) -> int:
     from game_rl.checkpoints.store import newest_valid_checkpoint
     from game_rl.config.loader import load_config
-    from game_rl.runs.sb3_files import import_sb3
+    from game_rl.interchange.sb3_files import import_sb3
 
     config = load_config(arguments.config, arguments.set)
     run_dir = import_sb3(arguments.file, config)

@@ -40,10 +40,11 @@ def add_preflight(commands: "Commands") -> None:
 def _preflight(arguments: argparse.Namespace) -> int:
     from game_rl.config.loader import load_config
     from game_rl.games.definition import load_game
-    from game_rl.preflight.lake_probe import probe_lake
-    from game_rl.preflight.probe import probe_episodes
-    from game_rl.preflight.report import preflight, render_report
-    from game_rl.resources import detect_machine, parse_machine
+    from game_rl.measure.episode_probe import probe_episodes
+    from game_rl.measure.lake_probe import probe_lake
+    from game_rl.preflight.preflight import preflight
+    from game_rl.preflight.report import render_report
+    from game_rl.system.machine import detect_machine, parse_machine
 
     config = load_config(arguments.config, arguments.set)
     game = load_game(config.game)
@@ -60,7 +61,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
     report = preflight(config, game, machine, probe=probe, lake=lake)
     unmeasured = _why_unmeasured(arguments, report)
     if unmeasured is None:
-        from game_rl.runs.speed_probe import measure_speed
+        from game_rl.measure.speed_probe import measure_speed
 
         with _busy("training in small, to measure this machine's speed"):
             measured = measure_speed(config, game)

@@ -58,8 +58,8 @@ def evaluation_table(evaluation: "Evaluation", title: str) -> Table:
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
-    from game_rl.runs.evaluation import evaluate_run
-    from game_rl.runs.policy import open_trained_run
+    from game_rl.playback.evaluate import evaluate_run
+    from game_rl.playback.policy import open_trained_run
 
     run = open_trained_run(arguments.run, arguments.checkpoint)
     evaluation = evaluate_run(run, episodes=arguments.episodes)
@@ -72,8 +72,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    from game_rl.runs.policy import open_trained_run
-    from game_rl.runs.recording import record_run
+    from game_rl.playback.policy import open_trained_run
+    from game_rl.playback.record import record_run
 
     run = open_trained_run(arguments.run, arguments.checkpoint)
     output = arguments.output or run.run_dir.videos / f"{run.checkpoint.path.name}.gif"

@@ -12,11 +12,11 @@ from rich.table import Table
 
 from game_rl.cli.arguments import add_command, positive
 from game_rl.errors import UsageError
-from game_rl.resources import format_bytes
+from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
-    from game_rl.buffers.lake.statistics import LakeStatistics
     from game_rl.cli.arguments import Commands
+    from game_rl.lake.statistics import LakeStatistics
 
 
 def add_replay(commands: "Commands") -> None:
@@ -110,8 +110,8 @@ def _add_export(commands: "Commands") -> None:
 
 
 def _compact(arguments: argparse.Namespace) -> int:
-    from game_rl.buffers.lake.compaction import compact
-    from game_rl.buffers.lake.lake import Lake
+    from game_rl.lake.compaction import compact
+    from game_rl.lake.lake import Lake
 
     before, after = compact(Lake.open(arguments.lake))
     print(f"{before} segments are {after} now")
@@ -119,7 +119,7 @@ def _compact(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    from game_rl.runs.replay_files import import_sb3
+    from game_rl.interchange.replay_files import import_sb3
 
     with _Bar() as bar:
         found = import_sb3(
@@ -137,12 +137,12 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from game_rl.buffers.lake.lake import Lake
+    from game_rl.lake.lake import Lake
 
     lake, output, n_actions = Lake.open(arguments.lake), arguments.output, arguments.actions
     if arguments.format == "minari":
         try:
-            from game_rl.runs.minari_export import export_minari
+            from game_rl.interchange.minari_export import export_minari
         except ImportError as error:
             raise UsageError(
                 f"--format minari needs Minari ({error}); pip install 'minari[hdf5]'"
@@ -152,7 +152,7 @@ def _export(arguments: argparse.Namespace) -> int:
         print(f"{output}: {episodes:,} episodes, {n:,} timesteps; load it with")
         print(f"minari.MinariDataset({str(output)!r})")
         return 0
-    from game_rl.runs.replay_export import export_sb3
+    from game_rl.interchange.replay_export import export_sb3
 
     with _Bar() as bar:
         n = export_sb3(lake, output, n_actions=n_actions, progress=bar)
@@ -179,8 +179,8 @@ class _Bar:
 
 
 def _info(arguments: argparse.Namespace) -> int:
-    from game_rl.buffers.lake.lake import Lake
-    from game_rl.buffers.lake.statistics import statistics
+    from game_rl.lake.lake import Lake
+    from game_rl.lake.statistics import statistics
 
     found = statistics(Lake.open(arguments.lake))
     if arguments.json:
@@ -221,7 +221,7 @@ def _print_statistics(found: "LakeStatistics", console: Console) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from game_rl.buffers.lake.integrity import verify
+    from game_rl.lake.integrity import verify
 
     with _Bar() as bar:
         report = verify(arguments.lake, lambda done, total: bar("verifying", done, total))

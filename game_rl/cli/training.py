@@ -12,7 +12,7 @@ from game_rl.errors import UsageError
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
-    from game_rl.runs.training import TrainingResult
+    from game_rl.training.train import TrainingResult
 
 
 def add_train(commands: "Commands") -> None:
@@ -38,14 +38,14 @@ def _train(arguments: argparse.Namespace) -> int:
                 "--resume continues a run with its own config: leave --config out; "
                 "some keys may be changed with --set, such as total_timesteps"
             )
-        from game_rl.runs.training import resume
+        from game_rl.training.train import resume
 
         result = resume(
             arguments.resume, overrides=arguments.set, force=arguments.force, console=console
         )
     elif arguments.config is not None:
         config = load_config(arguments.config, arguments.set)
-        from game_rl.runs.training import train
+        from game_rl.training.train import train
 
         result = train(config, force=arguments.force, console=console)
     else:

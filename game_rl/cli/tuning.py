@@ -15,8 +15,8 @@ from game_rl.cli.arguments import add_command, add_config_arguments, positive
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
+    from game_rl.measure.tune import Trial, Tuning
     from game_rl.preflight.speed import SpeedForecast
-    from game_rl.runs.tuning import Trial, Tuning
 
 _SECONDS = 90
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -43,12 +43,12 @@ def add_tune(commands: "Commands") -> None:
 def _tune(arguments: argparse.Namespace) -> int:
     from game_rl.config.loader import load_config
     from game_rl.games.definition import load_game
-    from game_rl.resources import detect_machine
+    from game_rl.system.machine import detect_machine
 
     config = load_config(arguments.config, arguments.set)
     game = load_game(config.game)
     machine = detect_machine(config.run_dir)
-    from game_rl.runs.tuning import Tuning
+    from game_rl.measure.tune import Tuning
 
     tuning = Tuning(config, game, machine, seconds=arguments.seconds)
     is_interrupted = False
@@ -134,13 +134,13 @@ def _outcome(tuning: "Tuning", best: "Trial") -> str:
 
 
 def _speed(forecast: "SpeedForecast") -> str:
-    from game_rl.resources import format_duration
+    from game_rl.system.units import format_duration
 
     return f"about {forecast.timesteps_per_s:,.0f} timesteps/s, {format_duration(forecast.wall_s)}"
 
 
 def _cells(tuning: "Tuning", trial: "Trial", best: "Trial") -> list[str]:
-    from game_rl.resources import format_bytes
+    from game_rl.system.units import format_bytes
 
     setting, forecast = trial.setting, tuning.forecast(trial)
     speeds = ["-", "-"]

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from game_rl.config.lake import FeedConfig, LakeGigabytes, LakePlace, LakeTransitions, OnFull
-from game_rl.config.section import Problem, Section
+from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.values import (
     Count,
     NotNegative,
@@ -26,7 +26,7 @@ def _constant(value: object) -> object:
     return value
 
 
-class PPOConfig(Section):
+class PPOConfig(StrictModel):
     """SB3's PPO; names and defaults are SB3's."""
 
     name: Literal["ppo"] = "ppo"
@@ -107,7 +107,7 @@ class PPOConfig(Section):
         )
 
 
-class ExplorationConfig(Section):
+class ExplorationConfig(StrictModel):
     """How often an action is drawn at random instead of the one that is thought best."""
 
     start: UnitInterval = 1.0
@@ -118,7 +118,7 @@ class ExplorationConfig(Section):
     """The part of total_timesteps in which it goes from start to end, in a straight line."""
 
 
-class ReplayConfig(Section):
+class ReplayConfig(StrictModel):
     """The ring of past timesteps that DQN learns from: each frame once, packed."""
 
     capacity: Annotated[int, Field(ge=1, le=10**10)] = 100_000
@@ -137,7 +137,7 @@ class ReplayConfig(Section):
     """When little space is left on the disk: stop growing (pause) or delete the oldest (evict)."""
 
 
-class DQNConfig(Section):
+class DQNConfig(StrictModel):
     """SB3's DQN on lean storage; names are SB3's, defaults those of its Atari presets."""
 
     name: Literal["dqn"]
@@ -247,7 +247,7 @@ class DQNConfig(Section):
             )
 
 
-class PQNConfig(Section):
+class PQNConfig(StrictModel):
     """PQN (Gallici et al. 2024): Q-learning on many envs without replay and target network.
 
     Defaults are those of its authors for Atari, which they train on 128 envs.
@@ -348,7 +348,7 @@ def _batch_problems(batch: int, *, n_steps: int, n_envs: int) -> Iterator[Proble
         yield Problem(key, f"{batch:,} does not divide {product}; use {near}", reads)
 
 
-def _diverging(config: Section, *names: str) -> Iterator[Problem]:
+def _diverging(config: StrictModel, *names: str) -> Iterator[Problem]:
     """Schedules with a value above 1."""
     for name in names:
         usual = type(config).model_fields[name].default

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_core.core_schema import ErrorType
 
-from game_rl.config.document import LocatedProblem, Node, Place, resolve_plain
-from game_rl.config.section import MOST_PROBLEMS, Key, Problem
-from game_rl.config.shape import closest, shape_of
+from game_rl.config.schema_guide import closest, schema_guide
+from game_rl.config.strict_model import MOST_PROBLEMS, Key, Problem
+from game_rl.config.yaml_tree import LocatedProblem, Node, Place, resolve_plain
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -53,8 +53,8 @@ class Diagnosis(Generic[M]):
         self.problems: list[LocatedProblem] = []
         self._root = root
         self._model = model
-        self._every_shape = shape_of(model)
-        self._shape = self._every_shape.chosen_by(root.plain())
+        self._every_guide = schema_guide(model)
+        self._guide = self._every_guide.chosen_by(root.plain())
         self._wrong: set[Key] = set()
         self._diagnose(more_checks)
 
@@ -106,7 +106,7 @@ class Diagnosis(Generic[M]):
             return _without(tree, error.key[:-1])
         self._wrong.add(error.key)
         if error.kind == "missing":
-            example = self._shape.example(error.key)
+            example = self._guide.example(error.key)
             place = tree.nearest(error.key).place
             if example is None:
                 return _without(tree, error.key[:-1]) if error.key[:-1] else tree
@@ -118,9 +118,9 @@ class Diagnosis(Generic[M]):
 
     def _meant(self, key: Key) -> Key | None:
         """The known key of the same section that an unknown one is a slip of."""
-        if self._shape.places_of(key[-1]) or self._every_shape.kinds_with(key):
+        if self._guide.places_of(key[-1]) or self._every_guide.kinds_with(key):
             return None
-        name = closest(key[-1], self._shape.keys(key[:-1]))
+        name = closest(key[-1], self._guide.keys(key[:-1]))
         return None if name is None else (*key[:-1], name)
 
     def _message(self, error: _Error, tree: Node) -> str:
@@ -128,7 +128,7 @@ class Diagnosis(Generic[M]):
             return self._unknown_key(error.key)
         if error.kind == "missing":
             return self._missing(error.key)
-        allowed = self._shape.allowed(error.key)
+        allowed = self._guide.allowed(error.key)
         if error.kind not in _PYDANTIC_ERRORS or not allowed:
             return error.text
         node = tree.nearest(error.key)
@@ -136,7 +136,7 @@ class Diagnosis(Generic[M]):
         return f"found {_found(node)}; " + "; ".join(hints)
 
     def _missing(self, key: Key) -> str:
-        example, allowed = self._shape.example(key), self._shape.allowed(key)
+        example, allowed = self._guide.example(key), self._guide.allowed(key)
         as_example = f", for example `{key[-1]}: {_written(example)}`" if example else ""
         return f"missing; add it{as_example}" + (
             f" (allowed: {allowed})" if allowed not in {"", "text"} else ""
@@ -144,13 +144,13 @@ class Diagnosis(Generic[M]):
 
     def _unknown_key(self, key: Key) -> str:
         name, section = key[-1], ".".join(key[:-1])
-        known = self._shape.keys(key[:-1])
+        known = self._guide.keys(key[:-1])
         hint = getattr(self._model, "key_hints", {}).get(name.lower().replace("-", "_"))
-        elsewhere = self._shape.places_of(name.lower())
+        elsewhere = self._guide.places_of(name.lower())
         meant = self._meant(key)
         if hint:
             return f"unknown key; {hint}"
-        if kinds := self._every_shape.kinds_with(key):
+        if kinds := self._every_guide.kinds_with(key):
             advice = f"it belongs to `{'` and `'.join(kinds)}`; remove it, or write that"
         elif meant:
             advice = f"did you mean {meant[-1]}?"
@@ -163,10 +163,10 @@ class Diagnosis(Generic[M]):
         return f"unknown key; {advice} (allowed{where}: {shown})"
 
     def _value_hints(self, error: _Error, node: Node, allowed: str) -> Iterable[str]:
-        choices = self._shape.choices(error.key)
+        choices = self._guide.choices(error.key)
         if choices and (meant := closest(node.text, choices)):
             yield f"did you mean {meant}?"
-        default = self._shape.default(error.key)
+        default = self._guide.default(error.key)
         if node.value is None and default is not None and not isinstance(default, dict):
             yield f"remove the line to get the default, {_written(default)}"
         if isinstance(node.value, str):

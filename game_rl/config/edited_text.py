@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import yaml
 
-from game_rl.config.section import Key
+from game_rl.config.strict_model import Key
 
 _INDENT = "  "
 

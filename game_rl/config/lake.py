@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from game_rl.config.section import Section
+from game_rl.config.strict_model import StrictModel
 from game_rl.config.values import Positive, Timesteps, named_folder
 
 
@@ -21,7 +21,7 @@ LakeGigabytes = Annotated[Positive, Field(ge=0.01, le=1_000_000)]
 OnFull = Literal["pause", "evict"]
 
 
-class FeedConfig(Section):
+class FeedConfig(StrictModel):
     """What else gets every timestep of the training: a Lake, which is replay on disk."""
 
     lake: LakePlace = True

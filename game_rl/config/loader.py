@@ -11,7 +11,11 @@ import yaml
 from pydantic import BaseModel
 
 from game_rl.config.diagnosis import Diagnosis
-from game_rl.config.document import (
+from game_rl.config.schema import RunConfig
+from game_rl.config.schema_guide import closest
+from game_rl.config.strict_model import Key, Problem
+from game_rl.config.values import expanded_path
+from game_rl.config.yaml_tree import (
     DEPTH_LIMIT,
     DocumentError,
     LocatedProblem,
@@ -21,10 +25,6 @@ from game_rl.config.document import (
     parse_document,
     resolve_plain,
 )
-from game_rl.config.schema import RunConfig
-from game_rl.config.section import Key, Problem
-from game_rl.config.shape import closest
-from game_rl.config.values import expanded_path
 from game_rl.errors import ConfigError, GameRLError
 
 M = TypeVar("M", bound=BaseModel)
@@ -63,7 +63,7 @@ def load_yaml_model(
 
     Args:
         path: the file.
-        model: a `Section`, so that unknown keys are found and its `problems()` are asked for.
+        model: a `StrictModel`, so that unknown keys are found and its `problems()` are asked for.
         overrides: `key.of.value=YAML`, later ones win.
         error: what to raise.
         more_checks: problems that need more than the model, such as the files that it names.

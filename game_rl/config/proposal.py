@@ -11,7 +11,7 @@ import yaml
 from game_rl.config.edited_text import with_values
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
-from game_rl.config.section import Key
+from game_rl.config.strict_model import Key
 from game_rl.errors import ConfigError
 
 _CONTEXT_LINES = 1

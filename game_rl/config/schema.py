@@ -13,13 +13,13 @@ from pydantic import AfterValidator, Field
 from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PPOConfig
 from game_rl.config.image_size import image_fault
 from game_rl.config.key_hints import KEY_HINTS
-from game_rl.config.section import Problem, Section
+from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.values import Count, Name, Processes, Timesteps, named_folder
 
 _FULL_HEIGHT, _FULL_WIDTH = 144, 160  # a Game Boy's screen in pixels
 
 
-class ObservationConfig(Section):
+class ObservationConfig(StrictModel):
     """What the agent sees of a frame."""
 
     size: Literal["full", "half"] = "half"
@@ -28,7 +28,7 @@ class ObservationConfig(Section):
     """grey: one channel, lossless for the four shades of a DMG game. rgb: three channels."""
 
 
-class EnvConfig(Section):
+class EnvConfig(StrictModel):
     """The emulators and how an episode is played on them."""
 
     n_envs: Processes = 8
@@ -51,7 +51,7 @@ class EnvConfig(Section):
     """A worker process that is silent for so many seconds counts as hung."""
 
 
-class EvaluationConfig(Section):
+class EvaluationConfig(StrictModel):
     """The games that show how good the agent is; the best one so far is kept."""
 
     every_timesteps: Timesteps = 50_000
@@ -66,7 +66,7 @@ class EvaluationConfig(Section):
     """Take the likeliest action (true) or draw one as in training (false)."""
 
 
-class CheckpointsConfig(Section):
+class CheckpointsConfig(StrictModel):
     """States from which the run can go on exactly."""
 
     every_timesteps: Timesteps = 100_000
@@ -81,7 +81,7 @@ class CheckpointsConfig(Section):
     """Keeps DQN's replay with each checkpoint, so that it need not be played again on resuming."""
 
 
-class RecordingConfig(Section):
+class RecordingConfig(StrictModel):
     """The clip of the best policy that is made when training ends."""
 
     episodes: Annotated[int, Field(ge=0, le=1_000)] = 2
@@ -90,7 +90,7 @@ class RecordingConfig(Section):
     """The kind of file."""
 
 
-class RunConfig(Section):
+class RunConfig(StrictModel):
     """One training run."""
 
     key_hints: ClassVar[dict[str, str]] = KEY_HINTS

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from game_rl.config.section import Section
+from game_rl.config.strict_model import StrictModel
 
 
 def printable(text: str) -> str:
@@ -38,7 +38,7 @@ NotNegative = Annotated[float, Field(ge=0)]
 Name = Annotated[str, Field(min_length=1), AfterValidator(printable)]
 
 
-class LinearSchedule(Section):
+class LinearSchedule(StrictModel):
     """From `start` at timestep 0 to `end` at `total_timesteps`, in a straight line."""
 
     start: Positive

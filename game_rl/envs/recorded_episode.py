@@ -7,12 +7,12 @@ from typing import Annotated
 from pydantic import Field
 
 from game_rl.config.loader import load_yaml_model
-from game_rl.config.section import Problem, Section
+from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.errors import GameFileError
 from game_rl.games.definition import Game, unknown_name
 
 
-class RecordedEpisode(Section):
+class RecordedEpisode(StrictModel):
     """A JSON file `{"start_state": "level_1", "seed": 0, "actions": ["right", "punch", …]}`."""
 
     start_state: str

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from game_rl.config.section import Problem, Section
+from game_rl.config.strict_model import Problem, StrictModel
 
 
-class Condition(Section):
+class Condition(StrictModel):
     """`{variable: lives, equals: 0}`, or `in: [..]`, `at_most: n`, `at_least: n`."""
 
     variable: str

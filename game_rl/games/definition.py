@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from game_rl.config.loader import game_path, load_yaml_model
-from game_rl.config.section import Key, Problem, Section
-from game_rl.config.shape import closest
+from game_rl.config.schema_guide import closest
+from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Button
 from game_rl.emulator.rom import Rom, read_rom
 from game_rl.errors import GameFileError, RomError
@@ -28,7 +28,7 @@ _SHOWN_CHARACTERS = 60
 _SEEDABLE = ("u8", "u16", "u24", "u32")
 
 
-class RomFile(Section):
+class RomFile(StrictModel):
     path: Path
     """Relative to game.yaml."""
     sha256: (
@@ -37,7 +37,7 @@ class RomFile(Section):
     """Of the revision that the addresses are for."""
 
 
-class CropSpec(Section):
+class CropSpec(StrictModel):
     """The part of the screen that the agent sees, in pixels of the whole screen."""
 
     top: Annotated[int, Field(ge=0)] = 0
@@ -60,11 +60,11 @@ class CropSpec(Section):
             )
 
 
-class ObservationArea(Section):
+class ObservationArea(StrictModel):
     crop: CropSpec = CropSpec()
 
 
-class GameDefinition(Section):
+class GameDefinition(StrictModel):
     """A game as data: everything that game_rl has to know of it."""
 
     key_hints: ClassVar[Mapping[str, str]] = {

@@ -7,14 +7,14 @@ from typing import Literal
 from pydantic import JsonValue
 
 from game_rl.config.saved import Saved
-from game_rl.config.section import Problem, Section
+from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.errors import GameFileError
 from game_rl.games.custom_reward import CUSTOM_TERM, GameReward
 
 Values = Mapping[str, int]
 
 
-class RewardTerm(Section):
+class RewardTerm(StrictModel):
     """One entry of `rewards` in game.yaml."""
 
     variable: str

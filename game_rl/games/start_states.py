@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from game_rl.config.section import Problem, Section
+from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import Button, Emulator
 from game_rl.errors import EmulatorError, GameFileError
 
@@ -17,7 +17,7 @@ _Frames = Annotated[int, Field(gt=0, le=36_000)]  # ten minutes: more is a typin
 _LONGEST_SCRIPT_FRAMES = 216_000
 
 
-class ScriptStep(Section):
+class ScriptStep(StrictModel):
     """`{wait: 90}` or `{hold: [start], frames: 4}`."""
 
     wait: _Frames | None = None
@@ -31,7 +31,7 @@ class ScriptStep(Section):
             yield Problem((), "write `wait: 90` or `hold: [start], frames: 4`")
 
 
-class StartStateSpec(Section):
+class StartStateSpec(StrictModel):
     """One entry of `start_states` in game.yaml."""
 
     script: Annotated[tuple[ScriptStep, ...], Field(min_length=1)] | None = None

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from game_rl.config.document import has_half_character
+from game_rl.config.yaml_tree import has_half_character
 from game_rl.emulator.rom import Rom, read_rom
 from game_rl.errors import UsageError
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from game_rl.config.section import Problem, Section
+from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import Emulator
 from game_rl.emulator.rom import Rom
 from game_rl.games.symbols import Location
@@ -15,7 +15,7 @@ VariableType = Literal["u8", "u16", "u24", "u32", "s8", "s16", "bcd", "bit"]
 _N_BYTES: dict[str, int] = {"u8": 1, "u16": 2, "u24": 3, "u32": 4, "s8": 1, "s16": 2, "bit": 1}
 
 
-class VariableSpec(Section):
+class VariableSpec(StrictModel):
     """One entry of `variables` in game.yaml."""
 
     symbol: str | None = None

@@ -7,7 +7,7 @@ Measured on Linux 6 (x86-64, glibc), Python 3.11, torch 2.13 (CPU build), SB3 2.
 MB = 10^6 bytes, proportional set size.
 """
 
-from game_rl.resources import GIB, MIB
+from game_rl.system.units import GIB, MIB
 
 # The training process with torch, SB3, TensorBoard and PyBoy imported and a first network made.
 MAIN_PROCESS_BYTES = 240_000_000
@@ -23,7 +23,7 @@ WORKER_BYTES = 13_000_000
 EMULATOR_BYTES = 1_000_000
 
 # glibc gives blocks from this size up back to the system when they are freed; smaller ones stay
-# in the process, ready for use again (`game_rl.allocator`).
+# in the process, ready for use again (`game_rl.system.allocator`).
 ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
 # Blocks of a gradient step come and go in the heaps in an order that leaves holes: this share of
 # what is alive in small blocks at its worst moment, and a gradient (two more if a minibatch is gone

@@ -7,9 +7,8 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.frames import Crop, frame_shape
 from game_rl.envs.make_env import check_env_config
 from game_rl.games.definition import Game
-from game_rl.preflight.lake_probe import LakeProbe
-from game_rl.preflight.probe import EpisodeLengths
-from game_rl.resources import Machine
+from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
+from game_rl.system.machine import Machine
 
 # A recorded episode whose length nobody measured: fights and levels of arcade games take 7 to 33
 # seconds, and a trained agent's are the shorter ones.
@@ -47,7 +46,7 @@ def run_facts(
     game: Game,
     machine: Machine,
     probe: EpisodeLengths | None = None,
-    lake: LakeProbe | None = None,
+    lake: MeasuredLake | None = None,
 ) -> RunFacts:
     """Numbers of this game and machine for `estimate`.
 

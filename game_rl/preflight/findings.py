@@ -1,6 +1,8 @@
 """What is wrong with a run, or could be better, each with the smallest change that mends it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from game_rl.config.algorithms import DQNConfig, PQNConfig
 from game_rl.config.schema import RunConfig
@@ -10,11 +12,31 @@ from game_rl.preflight.disk import timestep_of_full_disk
 from game_rl.preflight.footprint import Footprint, Phase
 from game_rl.preflight.growth import lake_bytes
 from game_rl.preflight.memory import gradient_step_bytes, is_storage_on_gpu, n_training_workers
-from game_rl.preflight.situation import Finding, Severity, Situation
-from game_rl.resources import Machine, format_bytes
+from game_rl.preflight.situation import Situation
+from game_rl.system.machine import Machine
+from game_rl.system.units import format_bytes
 
 _SHORTEST_ROLLOUT = 128  # n_steps below this make advantages noisy; SB3's Atari presets use it
 _EPISODES_IN_A_ROLLOUT = 4
+
+
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence for the user; `key` is the config key that it is about.
+
+    Attributes:
+        severity: error: the run does not fit; warning: look at it; info: could be better.
+        fix: after this change alone the finding is gone; None where no single change does it.
+    """
+
+    severity: Severity
+    code: str
+    key: str
+    message: str
+    fix: Fix | None
 
 
 def check(situation: Situation) -> tuple[Finding, ...]:

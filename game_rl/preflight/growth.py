@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from game_rl.buffers.lake.statistics import raw_bytes
-from game_rl.buffers.make_lake_feed import lake_schema
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
+from game_rl.lake.make_feed import lake_schema
+from game_rl.lake.statistics import raw_bytes
 from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.disk import checkpoint_bytes, kept_checkpoints
 from game_rl.preflight.facts import RunFacts

@@ -5,11 +5,11 @@ from math import prod
 
 from game_rl.buffers.batch_parts import n_parts
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
-from game_rl.buffers.make_lake_feed import lake_schema
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.watched_emulator import picture_frames
 from game_rl.envs.frames import FrameFormat, frame_shape
+from game_rl.lake.make_feed import lake_schema
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import MemoryFootprint, Part, Phase

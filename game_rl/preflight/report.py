@@ -5,20 +5,14 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from game_rl.config.schema import RunConfig
-from game_rl.games.definition import Game
-from game_rl.preflight.estimate import estimate
-from game_rl.preflight.facts import RunFacts, run_facts
-from game_rl.preflight.findings import check
+from game_rl.preflight.findings import Finding
 from game_rl.preflight.footprint import Footprint, MemoryFootprint, Part
-from game_rl.preflight.growth import GrowthRow, growth_rows
-from game_rl.preflight.lake_probe import LakeProbe
-from game_rl.preflight.probe import EpisodeLengths
-from game_rl.preflight.situation import Finding, Situation
-from game_rl.preflight.speed import MeasuredSpeed, SpeedForecast, forecast_speed
+from game_rl.preflight.growth import GrowthRow
+from game_rl.preflight.speed import SpeedForecast
 from game_rl.preflight.table import report_table
-from game_rl.preflight.verdict import Verdict, verdict
-from game_rl.resources import Machine, format_bytes
+from game_rl.preflight.verdict import Verdict
+from game_rl.system.machine import Machine
+from game_rl.system.units import format_bytes
 
 FootprintComparison = dict[str, dict[str, int | float]]
 
@@ -66,52 +60,6 @@ class Report:
             "growth": [asdict(row) for row in self.growth],
             "findings": [asdict(finding) for finding in self.findings],
         }
-
-
-def preflight(
-    config: RunConfig,
-    game: Game,
-    machine: Machine,
-    *,
-    probe: EpisodeLengths | None = None,
-    lake: LakeProbe | None = None,
-    measured: MeasuredSpeed | None = None,
-) -> Report:
-    """Estimate, compare with the machine, and look for what could be better.
-
-    Args:
-        config: of the run.
-        game: that it plays.
-        machine: that it shall run on.
-        probe: how long episodes are.
-        lake: what a timestep takes in a Lake.
-        measured: how fast `machine` is at this run.
-    """
-    facts = run_facts(config, game, machine, probe, lake)
-    return report_of(config, facts, machine, probe=probe, measured=measured)
-
-
-def report_of(
-    config: RunConfig,
-    facts: RunFacts,
-    machine: Machine,
-    *,
-    probe: EpisodeLengths | None = None,
-    measured: MeasuredSpeed | None = None,
-) -> Report:
-    """As `preflight`, from numbers."""
-    footprint = estimate(config, facts)
-    situation = Situation(
-        config=config, facts=facts, machine=machine, footprint=footprint, probe=probe
-    )
-    length = facts.episode_timesteps if probe is None else probe.mean
-    speed = (
-        forecast_speed(config, footprint.training, measured, episode_timesteps=length)
-        if measured is not None
-        else None
-    )
-    growth = growth_rows(config, facts, footprint.training)
-    return Report(verdict(footprint, machine), machine, footprint, check(situation), speed, growth)
 
 
 def render_report(report: Report) -> RenderableType:

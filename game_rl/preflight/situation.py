@@ -1,34 +1,14 @@
-"""What findings look at, and what one is."""
+"""What findings look at."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from game_rl.config.schema import RunConfig
-from game_rl.preflight.changes import Fix
 from game_rl.preflight.estimate import estimate
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import Footprint
-from game_rl.preflight.probe import EpisodeLengths
-from game_rl.resources import Machine, is_same_disk
-
-Severity = Literal["error", "warning", "info"]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One sentence for the user; `key` is the config key that it is about.
-
-    Attributes:
-        severity: error: the run does not fit; warning: look at it; info: could be better.
-        fix: after this change alone the finding is gone; None where no single change does it.
-    """
-
-    severity: Severity
-    code: str
-    key: str
-    message: str
-    fix: Fix | None
+from game_rl.preflight.measurements import EpisodeLengths
+from game_rl.system.machine import Machine, is_same_disk
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,12 +4,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from game_rl.preflight.findings import Finding
 from game_rl.preflight.footprint import Footprint, MemoryFootprint, Part
 from game_rl.preflight.growth import GrowthRow
-from game_rl.preflight.situation import Finding
 from game_rl.preflight.speed import SpeedForecast
 from game_rl.preflight.verdict import Verdict
-from game_rl.resources import Machine, format_bytes, format_duration
+from game_rl.system.machine import Machine
+from game_rl.system.units import format_bytes, format_duration
 
 _VERDICTS: dict[Verdict, tuple[str, str]] = {
     "fits": ("FITS", "bold green"),

@@ -4,7 +4,7 @@ from typing import Literal
 
 from game_rl.preflight import calibration
 from game_rl.preflight.footprint import Footprint
-from game_rl.resources import Machine
+from game_rl.system.machine import Machine
 
 Verdict = Literal["fits", "tight", "does_not_fit"]
 

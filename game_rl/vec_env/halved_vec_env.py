@@ -14,7 +14,7 @@ from game_rl.vec_env.vec_env import Indices, Infos, SharedMemoryVecEnv
 Outcome = tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], Infos]
 
 
-class Half(VecMonitor):
+class HalfVecEnv(VecMonitor):
     """Episode returns for one half; observations are one array."""
 
     def reset(self) -> NDArray[Any]:
@@ -42,7 +42,7 @@ class HalvedVecEnv(SubprocVecEnv):
 
     def __init__(self, first: SharedMemoryVecEnv, second: SharedMemoryVecEnv) -> None:
         self._parts = (first, second)
-        self.halves = (Half(first), Half(second))
+        self.halves = (HalfVecEnv(first), HalfVecEnv(second))
         self.bounds = (slice(0, first.num_envs), slice(first.num_envs, None))
         n_envs = first.num_envs + second.num_envs
         # Not SubprocVecEnv's: it would start its own processes.

@@ -7,7 +7,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.make_env import make_env
 from game_rl.games.definition import Game
-from game_rl.resources import effective_cpus
+from game_rl.system.machine import effective_cpus
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from game_rl.vec_env.worker_count import training_workers

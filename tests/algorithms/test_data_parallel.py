@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from game_rl.algorithms.data_parallel import data_parallel
-from game_rl.torch_threads import torch_threads
+from game_rl.system.threads import torch_threads
 
 CPU = torch.device("cpu")
 N_SAMPLES = 200

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from game_rl.algorithms.dqn import LeanDQN, make_dqn
 from game_rl.config.algorithms import DQNConfig
 from game_rl.envs.packing import FramePacking
-from game_rl.torch_threads import torch_threads
+from game_rl.system.threads import torch_threads
 from tests.tiny_env import FRAME, TinyEnv
 
 SMALL = {

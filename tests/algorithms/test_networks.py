@@ -16,7 +16,7 @@ from game_rl.algorithms.networks import (
     find_precision,
     policy_arguments,
 )
-from game_rl.resources import cpu_has_bf16
+from game_rl.system.machine import cpu_has_bf16
 
 
 def space(channels: int = 4, height: int = 72, width: int = 80) -> spaces.Box:

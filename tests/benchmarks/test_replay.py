@@ -7,10 +7,10 @@ import pytest
 from benchmarks.replay_claims import linked
 from benchmarks.replay_measures import measure
 from benchmarks.replay_trace import Trace, record
-from game_rl.buffers.lake.lake import Lake
-from game_rl.buffers.lake.sampler import Sampler
-from game_rl.buffers.lake.writer import LakeWriter
-from tests.buffers.lake.plays import SCHEMA, Play
+from game_rl.lake.lake import Lake
+from game_rl.lake.sampler import Sampler
+from game_rl.lake.writer import LakeWriter
+from tests.lake.plays import SCHEMA, Play
 
 
 @pytest.fixture(scope="module")

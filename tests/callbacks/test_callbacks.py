@@ -17,10 +17,10 @@ from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
 from game_rl.callbacks.stop import StopCallback
 from game_rl.errors import Interrupted, TrainingError
-from game_rl.pss_sampler import PssSampler
-from game_rl.resources import own_cores
 from game_rl.run_dir import RunDir
-from game_rl.torch_threads import torch_threads
+from game_rl.system.machine import own_cores
+from game_rl.system.process_memory import PssSampler
+from game_rl.system.threads import torch_threads
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from tests.callbacks.conftest import make_checkpoints, make_stop, saved_timesteps

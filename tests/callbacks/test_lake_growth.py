@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import CallbackList
 
-from game_rl.buffers.lake.lake import Lake
-from game_rl.buffers.lake.schema import LakeSchema
-from game_rl.buffers.lake_feed import LakeFeed
 from game_rl.callbacks import lake_growth
 from game_rl.callbacks.lake_growth import Growth, LakeGrowthCallback, project
 from game_rl.envs.packing import FramePacking
-from game_rl.resources import GIB, MIB
+from game_rl.lake.feed import LakeFeed
+from game_rl.lake.lake import Lake
+from game_rl.lake.schema import LakeSchema
 from game_rl.run_dir import RunDir
-from tests.buffers.test_lake_feed import Training
+from game_rl.system.units import GIB, MIB
+from tests.lake.test_feed import Training
 
 MakeModel = Callable[..., PPO]
 SCHEMA = LakeSchema(FramePacking((1, 3, 4), bits=4), frame_stack=3, block_frames=8)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
-from tests.runs.conftest import TINY
+from tests.tiny_run import TINY
 
 HANG_GUARD_S = 60
 Output = pytest.CaptureFixture[str]

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from game_rl.config.loader import load_config, load_yaml_model
-from game_rl.config.section import Problem, Section
+from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.errors import ConfigError, GameFileError
 
 VALID = "game: duel\ntotal_timesteps: 400_000\nrun_dir: runs/test\n"
@@ -72,7 +72,7 @@ def test_thousands_of_problems_are_cut_short(tmp_path: Path) -> None:
 # ---- other models --------------------------------------------------------------------------------
 
 
-class Cell(Section):
+class Cell(StrictModel):
     address: Annotated[int, Field(ge=0, le=0xFFFF)]
     kind: Literal["u8", "u16"] = "u8"
     expected: int | None = Field(default=None, alias="is")
@@ -82,7 +82,7 @@ class Cell(Section):
             yield Problem(("address",), "a u16 ends beyond the memory; use at most 65534")
 
 
-class Memory(Section):
+class Memory(StrictModel):
     title: str
     cells: dict[str, Cell]
     score: str
@@ -92,17 +92,17 @@ class Memory(Section):
             yield Problem(("score",), f"no cell is called {self.score}", (("cells",),))
 
 
-class Zoo(Section):
+class Zoo(StrictModel):
     boss: "Annotated[Cat | Dog, Field(discriminator='species')]"
     guest: "Cat | int | None" = None
 
 
-class Cat(Section):
+class Cat(StrictModel):
     species: Literal["cat"] = "cat"
     lives: int = 9
 
 
-class Dog(Section):
+class Dog(StrictModel):
     species: Literal["dog"]
     name: str
 

@@ -24,8 +24,8 @@ from game_rl.config.schema import (
     ObservationConfig,
     RunConfig,
 )
-from game_rl.config.section import Section
-from game_rl.config.shape import shape_of
+from game_rl.config.schema_guide import schema_guide
+from game_rl.config.strict_model import StrictModel
 from game_rl.config.values import LinearSchedule
 from game_rl.errors import ConfigError
 
@@ -233,9 +233,9 @@ def test_any_bytes_are_a_config_or_a_config_error(content: bytes, tmp_path: Path
 
 
 def all_keys() -> list[tuple[str, ...]]:
-    shape = shape_of(RunConfig)
-    top = [(name,) for name in shape.keys(())]
-    return top + [(*key, name) for key in top for name in shape.keys(key)]
+    guide = schema_guide(RunConfig)
+    top = [(name,) for name in guide.keys(())]
+    return top + [(*key, name) for key in top for name in guide.keys(key)]
 
 
 VALUES = st.recursive(
@@ -278,7 +278,7 @@ def test_any_override_is_a_config_or_a_config_error(override: str, tmp_path: Pat
         assert isinstance(load_config(path, [override]), RunConfig)
 
 
-class Cell(Section):
+class Cell(StrictModel):
     address: int
     value: int | None = Field(default=None, alias="is")
 

@@ -8,9 +8,10 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.frames import Crop
 from game_rl.preflight.estimate import estimate
 from game_rl.preflight.facts import RunFacts
-from game_rl.preflight.probe import EpisodeLengths
+from game_rl.preflight.measurements import EpisodeLengths
 from game_rl.preflight.situation import Situation
-from game_rl.resources import GIB, Machine
+from game_rl.system.machine import Machine
+from game_rl.system.units import GIB
 
 FACTS = RunFacts(
     crop=Crop(),

@@ -12,11 +12,11 @@ from game_rl.preflight.changes import (
     smaller_micro_batch_sizes,
     smaller_n_steps,
 )
-from game_rl.preflight.findings import FINDINGS, check
-from game_rl.preflight.probe import EpisodeLengths
-from game_rl.preflight.situation import Finding, Situation
+from game_rl.preflight.findings import FINDINGS, Finding, check
+from game_rl.preflight.measurements import EpisodeLengths
+from game_rl.preflight.situation import Situation
 from game_rl.preflight.verdict import disk_verdict, ram_verdict, vram_verdict
-from game_rl.resources import GIB, MIB
+from game_rl.system.units import GIB, MIB
 
 Make = Callable[..., Situation]
 

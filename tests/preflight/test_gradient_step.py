@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMoni
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.preflight.memory import frame_format_of, gradient_step_bytes, network_of
 from game_rl.run_dir import RunDir
-from game_rl.torch_threads import torch_threads
+from game_rl.system.threads import torch_threads
 from tests.preflight.conftest import FACTS, make_config
 from tests.preflight.torch_account import peak_of_tensors
 from tests.tiny_env import TinyEnv

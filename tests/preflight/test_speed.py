@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from game_rl.config.schema import RunConfig
 from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.speed import MeasuredSpeed, forecast_speed
-from game_rl.resources import format_duration
+from game_rl.system.units import format_duration
 from tests.preflight.conftest import make_config
 
 MEASURED = MeasuredSpeed(

@@ -1,0 +1,219 @@
+"""What a model allows at a key, read from its JSON Schema, in a user's words."""
+
+import difflib
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from game_rl.config.strict_model import Key
+
+JsonSchema = dict[str, Any]
+
+_WORD_CHARACTERS = 60  # comparing takes the square of it
+
+
+class SchemaGuide:
+    """The keys that a model knows, and what each may hold."""
+
+    def __init__(self, schema: JsonSchema) -> None:
+        self._definitions: JsonSchema = schema.get("$defs", {})
+        self._root = schema
+
+    def allowed(self, key: Key) -> str:
+        """What may be written at the key: `a whole number of at least 1`; "" if unknown."""
+        texts = [self._describe(schema) for schema in self._at(key)]
+        return " or ".join(dict.fromkeys(text for text in texts if text))
+
+    def choices(self, key: Key) -> list[str]:
+        """The words to choose from at the key, if it is such a choice."""
+        return [str(word) for schema in self._at(key) for word in _enum(schema)]
+
+    def keys(self, key: Key) -> list[str]:
+        """The keys that the section at this key may have."""
+        found = (name for schema in self._at(key) for name in schema.get("properties", {}))
+        return list(dict.fromkeys(found))
+
+    def places_of(self, name: str) -> list[str]:
+        """The dotted keys that end in this name, wherever they are."""
+        places = (".".join(key) for key in self._every_key(self._root, ()) if key[-1] == name)
+        return list(dict.fromkeys(places))
+
+    def example(self, key: Key) -> object | None:
+        """A value that would do at the key, if its field gives one."""
+        return next((ex for schema in self._at(key) for ex in schema.get("examples", ())), None)
+
+    def default(self, key: Key) -> object | None:
+        if not key:
+            return None
+        sections = [self._own(schema, key[-1]) for schema in self._at(key[:-1])]
+        return next((s["default"] for s in sections if s and "default" in s), None)
+
+    def chosen_by(self, document: object) -> "SchemaGuide":
+        """The guide without the members of unions that the document does not choose.
+
+        A document chooses a member by its constants, such as `name: dqn`; if it chooses none that
+        exists, all stay.
+        """
+        root = self._narrowed(self._root, document)
+        return SchemaGuide(root | {"$defs": self._definitions})
+
+    def kinds_with(self, key: Key) -> list[str]:
+        """The constants, such as `name: dqn`, of the members of a union that have this key."""
+        members = [section for section in self._at(key[:-1]) if self._own(section, key[-1])]
+        return [f"{name}: {value}" for section in members for name, value in _constants(section)]
+
+    def _narrowed(self, schema: JsonSchema, value: object) -> JsonSchema:
+        if not isinstance(value, dict):
+            return schema
+        if "$ref" in schema:
+            definition = self._definitions[schema["$ref"].rsplit("/", 1)[-1]]
+            schema = definition | {key: own for key, own in schema.items() if key != "$ref"}
+        if options := schema.get("anyOf") or schema.get("oneOf"):
+            # pydantic's own discriminator must be written, a default does not choose
+            defaults = "discriminator" not in schema
+            chosen = [one for one in options if self._is_chosen(one, value, defaults=defaults)]
+            chosen = chosen or options
+            others = {key: own for key, own in schema.items() if key not in {"anyOf", "oneOf"}}
+            return others | {"anyOf": [self._narrowed(one, value) for one in chosen]}
+        inner = {
+            name: self._narrowed(own, value.get(name, own.get("default")))
+            for name, own in schema.get("properties", {}).items()
+        }
+        return schema | {"properties": inner} if inner else schema
+
+    def _is_chosen(self, schema: JsonSchema, value: dict[str, object], *, defaults: bool) -> bool:
+        for section in self._branches(schema):
+            for name, constant in _constants(section):
+                default = section["properties"][name].get("default") if defaults else None
+                if value.get(name, default) != constant:
+                    return False
+        return True
+
+    def _own(self, section: JsonSchema, name: str) -> JsonSchema | None:
+        own: JsonSchema | None = section.get("properties", {}).get(name)
+        return own
+
+    def _branches(self, schema: JsonSchema) -> Iterator[JsonSchema]:
+        if "$ref" in schema:
+            yield from self._branches(self._definitions[schema["$ref"].rsplit("/", 1)[-1]])
+        elif options := schema.get("anyOf") or schema.get("oneOf"):
+            for option in options:
+                yield from self._branches(option)
+        else:
+            yield schema
+
+    def _at(self, key: Key) -> list[JsonSchema]:
+        found = list(self._branches(self._root))
+        for part in key:
+            inner = [step for schema in found for step in self._step(schema, part)]
+            found = [branch for schema in inner for branch in self._branches(schema)]
+        return found
+
+    def _step(self, schema: JsonSchema, part: str) -> Iterator[JsonSchema]:
+        if part in schema.get("properties", {}):
+            yield schema["properties"][part] | {}
+        elif isinstance(schema.get("additionalProperties"), dict):
+            yield schema["additionalProperties"]
+        elif part.isdecimal() and int(part) < len(schema.get("prefixItems", ())):
+            yield schema["prefixItems"][int(part)]
+        elif isinstance(schema.get("items"), dict):
+            yield schema["items"]
+
+    def _every_key(self, schema: JsonSchema, key: Key) -> Iterator[Key]:
+        if len(key) > 6:  # a model may hold itself
+            return
+        for branch in self._branches(schema):
+            for name, inner in branch.get("properties", {}).items():
+                yield (*key, name)
+                yield from self._every_key(inner, (*key, name))
+
+    def _describe(self, schema: JsonSchema) -> str:
+        if choices := _enum(schema):
+            return ("" if len(choices) == 1 else "one of ") + ", ".join(map(str, choices))
+        match schema.get("type"):
+            case "integer":
+                return "a whole number" + _bounds(schema)
+            case "number":
+                return "a number" + _bounds(schema)
+            case "string":
+                return _describe_text(schema)
+            case "boolean":
+                return "true or false"
+            case "null":
+                return "null"
+            case "array":
+                return self._describe_list(schema)
+            case "object":
+                return _describe_section(schema)
+        return ""
+
+    def _describe_list(self, schema: JsonSchema) -> str:
+        items = schema.get("items")
+        inner = [self._describe(branch) for branch in self._branches(items)] if items else []
+        least = f" with at least {schema['minItems']}" if schema.get("minItems") else ""
+        return "a list [...]" + least + (f", each {' or '.join(inner)}" if any(inner) else "")
+
+
+@functools.cache
+def schema_guide(model: type[BaseModel]) -> SchemaGuide:
+    return SchemaGuide(model.model_json_schema())
+
+
+def closest(word: str, options: Sequence[str]) -> str | None:
+    """The option that the word is probably a slip of."""
+    by_folded = {_folded(option): option for option in options}
+    slip = _folded(word)[:_WORD_CHARACTERS]
+    matches = difflib.get_close_matches(slip, by_folded, n=1, cutoff=0.65)
+    begins = (one for one in by_folded if slip[:3] == one[:3] and _is_beginning(slip, one))
+    found = matches[0] if matches else next(begins, None)
+    return by_folded[found] if found else None
+
+
+def _is_beginning(one: str, other: str) -> bool:
+    """Whether one is an abbreviation of the other, as `env` is of `environment`."""
+    return one.startswith(other) or other.startswith(one)
+
+
+def _folded(word: str) -> str:
+    return word.lower().replace("-", "_")
+
+
+def _constants(section: JsonSchema) -> list[tuple[str, object]]:
+    """The keys of a section that can have one value only."""
+    inside = section.get("properties", {})
+    return [(name, own["const"]) for name, own in inside.items() if "const" in own]
+
+
+def _enum(schema: JsonSchema) -> list[object]:
+    return [schema["const"]] if "const" in schema else list(schema.get("enum", ()))
+
+
+def _bounds(schema: JsonSchema) -> str:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    low = f"of at least {least:_}" if least is not None else ""
+    low = f"above {above:_}" if above is not None else low
+    high = f"at most {most:_}" if most is not None else ""
+    high = f"below {below:_}" if below is not None else high
+    if least is not None and most is not None:
+        return f" from {least:_} to {most:_}"
+    limits = " and ".join(part for part in (low, high) if part)
+    return f" {limits}" if limits else ""
+
+
+def _describe_text(schema: JsonSchema) -> str:
+    if "pattern" not in schema:
+        return "text"
+    if examples := schema.get("examples"):
+        return "text like " + ", ".join(map(str, examples))
+    return f"text that matches {schema['pattern']}"
+
+
+def _describe_section(schema: JsonSchema) -> str:
+    names = list(schema.get("properties", {}))
+    if not names:
+        return "a section of `name: value` lines"
+    inside = ", ".join(f"{name}: ..." for name in names[:4])
+    return "{" + inside + (", ..." if len(names) > 4 else "") + "}"

@@ -1,0 +1,117 @@
+"""A Lake as a Minari data set; the one import of Minari."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import minari
+import numpy as np
+from gymnasium import spaces
+from minari.data_collector import EpisodeBuffer
+from minari.dataset.minari_storage import MinariStorage
+from numpy.typing import NDArray
+
+from game_rl.errors import LakeError
+from game_rl.interchange.replay_export import action_space, blocks_in_order
+from game_rl.interchange.replay_files import quiet
+from game_rl.interchange.sb3_replay import Array, Progress
+from game_rl.lake.lake import Lake
+from game_rl.lake.view import LakeView
+from game_rl.run_dir import new_directory
+
+
+@dataclass
+class _Episode:
+    """N timesteps and N + 1 frames."""
+
+    frames: list[Array]
+    actions: list[Array] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+
+    def buffer(self, number: int, *, terminated: bool) -> EpisodeBuffer:
+        is_last = np.arange(len(self.rewards)) == len(self.rewards) - 1
+        return EpisodeBuffer(
+            id=number,
+            observations=self.frames,
+            actions=self.actions,
+            rewards=self.rewards,
+            terminations=(is_last & terminated).tolist(),
+            truncations=(is_last & (not terminated)).tolist(),
+        )
+
+
+def export_minari(
+    lake: Lake, output: Path, *, n_actions: int | None = None, progress: Progress = quiet
+) -> tuple[int, int]:
+    """Write a data set of the whole episodes of a Lake; returns episodes and timesteps.
+
+    Observations are single frames, uint8 [C, H, W], and lossless: by default Minari would make
+    JPEGs of them, which blur four shades into 256. An episode that the Lake does not have from its
+    first frame to its end is left out. One episode is in memory at a time. Load it with
+    `minari.MinariDataset(output)`.
+
+    Raises:
+        LakeError: the Lake has no whole episode, or `output` is there.
+    """
+    if output.exists():
+        raise LakeError(f"{output} exists; name a new folder, or delete it")
+    view = lake.view()
+    if not len(view):
+        raise LakeError(f"{lake.path} has no sealed transitions to export")
+    with new_directory(output) as folder:
+        storage = MinariStorage.new(
+            folder.resolve(),  # Minari joins a relative path with itself
+            observation_space=spaces.Box(0, 255, lake.schema.packing.shape, np.uint8),
+            action_space=action_space(lake.schema, *_bounds(view), n_actions),
+            data_format="hdf5",
+            jpeg_encoding=False,
+        )
+        storage.update_episodes(_episodes(view, progress))
+        storage.update_metadata(
+            {"dataset_id": f"game_rl/{output.name}-v0", "minari_version": minari.__version__}
+        )
+        episodes, timesteps = int(storage.total_episodes), int(storage.total_steps)
+        if not episodes:
+            raise LakeError(f"{lake.path} has no episode from its first frame to its end")
+    return episodes, timesteps
+
+
+def _episodes(view: LakeView, progress: Progress) -> Iterator[EpisodeBuffer]:
+    """The whole ones, one after the other."""
+    channels = view.schema.packing.shape[0]
+    number = done = 0
+    episode: _Episode | None = None
+    for block, batch in enumerate(blocks_in_order(view)):
+        columns = view.columns(block)
+        if block and (not view.continued[block - 1] or columns.is_first[0]):
+            episode = None
+        for i, row in enumerate(columns.rows.tolist()):
+            if columns.is_first[row]:
+                episode = _Episode([batch.stacks[i, -channels:]])
+            if episode is None:
+                continue
+            episode.frames.append(batch.next_stacks[i, -channels:])
+            episode.actions.append(_action(batch.actions[i]))
+            episode.rewards.append(float(batch.rewards[i]))
+            if columns.ended[row]:
+                yield episode.buffer(number, terminated=bool(columns.terminated[row]))
+                number, episode = number + 1, None
+        done += len(columns.rows)
+        progress("exporting", done, len(view))
+
+
+def _action(action: Array) -> Array:
+    return np.asarray(action, np.float32 if action.dtype.kind == "f" else np.int64)
+
+
+def _bounds(view: LakeView) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Smallest and largest action, [action_dim]."""
+    low: list[Array] = []
+    high: list[Array] = []
+    for block in range(len(view.heads)):
+        columns = view.columns(block)
+        actions = columns.actions[columns.rows].reshape(len(columns.rows), -1)
+        low.append(actions.min(axis=0))
+        high.append(actions.max(axis=0))
+    return np.min(low, axis=0), np.max(high, axis=0).astype(low[0].dtype)

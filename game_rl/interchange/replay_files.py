@@ -1,0 +1,183 @@
+"""Replay buffers that Stable-Baselines3 saved into a Lake."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from game_rl.envs.packing import FramePacking
+from game_rl.errors import LakeError
+from game_rl.interchange.sb3_replay import Array, Progress, SavedReplay, opened_replay
+from game_rl.lake.lake import Lake
+from game_rl.lake.schema import LakeSchema
+from game_rl.lake.statistics import raw_bytes
+from game_rl.lake.writer import LakeWriter
+from game_rl.run_dir import new_directory
+
+_FOUR_SHADES = [0, 85, 170, 255]
+_PART_BYTES = 1 << 20  # of a buffer that are looked at together; counting takes 8 times as much
+
+
+def quiet(_what: str, _done: int, _total: int) -> None:
+    """No progress."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What became of a replay file."""
+
+    n_transitions: int
+    frame_stack: int
+    bits: int
+    file_bytes: int
+    raw_bytes: int
+    lake_bytes: int
+
+
+def import_sb3(
+    path: Path, output: Path, *, frame_stack: int | None = None, progress: Progress = quiet
+) -> Imported:
+    """Make a Lake at `output` of a replay buffer; it is there when it is whole.
+
+    Frames are stored once and in as few bits as the file's frames allow; every transition comes
+    back bit for bit. Memory does not grow with the file.
+
+    Args:
+        frame_stack: frames in an observation; found by comparing observations if None.
+
+    Raises:
+        LakeError: the file is no such buffer, damaged or unsafe, or `output` is there.
+    """
+    if output.exists():
+        raise LakeError(f"{output} exists; name a new folder, or delete it")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with opened_replay(path, scratch=output.parent, progress=progress) as replay:
+        schema = _schema(replay, path, frame_stack, progress)
+        with new_directory(output) as folder:
+            lake = Lake.create(folder, schema)
+            _fill(lake, replay, progress)
+            n = len(lake.view())
+            lake_bytes = lake.n_bytes()
+    return Imported(
+        n,
+        schema.frame_stack,
+        schema.packing.bits,
+        path.stat().st_size,
+        n * raw_bytes(schema),
+        lake_bytes,
+    )
+
+
+# ---------------------------------------------------------------------- what the rows look like
+
+
+def _schema(
+    replay: SavedReplay, path: Path, frame_stack: int | None, progress: Progress
+) -> LakeSchema:
+    channels = replay.observations.shape[2]
+    if frame_stack is not None and channels % frame_stack:
+        raise LakeError(f"{path}: {channels} channels are no stack of {frame_stack} frames")
+    candidates = [n for n in range(channels, 0, -1) if channels % n == 0 and n <= 16]
+    stack = frame_stack or next(n for n in candidates if n == 1 or _is_stack(replay, n))
+    if stack > 1 and frame_stack and not _is_stack(replay, stack):
+        raise LakeError(f"{path}: its observations are no stacks of {stack} frames; try 1")
+    return LakeSchema(
+        _packing(replay, channels // stack, progress),
+        frame_stack=stack,
+        block_frames=max(64, stack + 2),
+        **_action(replay.actions),
+    )
+
+
+def _is_stack(replay: SavedReplay, n: int) -> bool:
+    """Every next observation is the one before, moved by a frame."""
+    channels = replay.observations.shape[2] // n
+    for row in replay.rows.tolist():
+        for env in range(replay.observations.shape[1]):
+            before, after = replay.observations[row, env], replay.next_of(row, env)
+            is_moved = np.array_equal(before[channels:], after[:-channels])
+            if not is_moved and replay.knows_next_of(row, env):
+                return False
+    return True
+
+
+def _action(actions: Array) -> dict[str, Any]:
+    shape = () if actions.shape[2] == 1 and actions.dtype.kind in "iu" else actions.shape[2:]
+    if actions.dtype.kind == "f":
+        return {"action_dtype": "float32", "action_shape": shape}
+    is_small = not actions.size or (actions.min() >= 0 and actions.max() < 256)
+    return {"action_dtype": "uint8" if is_small else "int64", "action_shape": shape}
+
+
+def _packing(replay: SavedReplay, channels: int, progress: Progress) -> FramePacking:
+    """The leanest that holds all frames of the file."""
+    shape = (channels, *replay.observations.shape[3:])
+    levels = np.zeros(256, np.bool_)
+    is_one_plane = channels == 3
+    arrays = [replay.observations, replay.next_observations]
+    size = min(len(replay.observations), int(replay.rows.max(initial=0)) + 2)
+    step = max(1, _PART_BYTES // max(1, replay.observations[0].nbytes))
+    for array in (array for array in arrays if array is not None):
+        for start in range(0, size, step):
+            part = array[start : min(start + step, size)]
+            levels |= np.bincount(part.ravel(), minlength=256) > 0
+            frames = part.reshape(-1, channels, *shape[1:])
+            is_one_plane = is_one_plane and bool((frames == frames[:, :1]).all())
+            progress("reading", min(start + step, size), size)
+    found = set(np.flatnonzero(levels).tolist())
+    if found <= set(_FOUR_SHADES):
+        return FramePacking(shape, bits=2, is_one_plane=is_one_plane)
+    roundings: tuple[Literal[2, 3], ...] = (3, 2)
+    for rounding in roundings:
+        if found <= {(85 * q + rounding) // 4 for q in range(13)}:
+            return FramePacking(shape, bits=4, rounding=rounding, is_one_plane=is_one_plane)
+    return FramePacking(shape, is_one_plane=is_one_plane)
+
+
+# ---------------------------------------------------------------------- in
+
+
+def _fill(lake: Lake, replay: SavedReplay, progress: Progress) -> None:
+    n_envs = replay.observations.shape[1]
+    total = n_envs * len(replay.rows)
+    for env in range(n_envs):
+        with LakeWriter(lake, f"env{env:03d}", n_envs=1) as writer:
+            for done in _appended(lake.schema, writer, replay, env):
+                progress("writing", env * len(replay.rows) + done, total)
+            if not writer.seal():
+                raise OSError(28, f"no space left for the Lake at {lake.path}")
+
+
+def _appended(
+    schema: LakeSchema, writer: LakeWriter, replay: SavedReplay, env: int
+) -> Iterator[int]:
+    """Appends the transitions of an env one by one; yields how many there are."""
+    channels = schema.packing.shape[0]
+    current = None  # the stack that the episode has come to
+    for done, row in enumerate(replay.rows.tolist()):
+        stack = replay.observations[row, env]
+        if current is None or not np.array_equal(current, stack):
+            writer.break_off([0])
+            _start(writer, stack, channels)
+        following = replay.next_of(row, env)
+        action = replay.actions[row, env].astype(schema.action_dtype)
+        terminated, truncated = replay.terminated[row, env], replay.truncated[row, env]
+        writer.append(
+            actions=action.reshape(1, *schema.action_shape),
+            rewards=replay.rewards[row, env].reshape(1),
+            terminated=np.array([terminated]),
+            truncated=np.array([truncated]),
+            next_frames=following[None, -channels:],
+        )
+        current = None if terminated or truncated else following
+        yield done + 1
+
+
+def _start(writer: LakeWriter, stack: Array, channels: int) -> None:
+    """Zeros before the newest frame are what a stack has at an episode's first."""
+    if stack[:-channels].any():
+        writer.go_on(stack[None])
+    else:
+        writer.begin(stack[None, -channels:])

@@ -1,0 +1,267 @@
+"""Trained policies from and to the zip files of plain Stable-Baselines3.
+
+A zip from a stranger is data: of its members only the weights are read, by torch's reader that
+executes nothing, and two counters out of the JSON. `PPO.load` would run what is pickled in it.
+"""
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium import spaces
+from stable_baselines3 import PPO
+
+from game_rl.algorithms.make_algorithm import make_algorithm
+from game_rl.checkpoints.checkpoint import CheckpointState, save_checkpoint
+from game_rl.checkpoints.tensors import (
+    Tensors,
+    load_module_tensors,
+    load_optimizer_tensors,
+    module_tensors,
+)
+from game_rl.checkpoints.versions import computing, installed_versions
+from game_rl.config.algorithms import PPOConfig
+from game_rl.config.loader import dump_config
+from game_rl.config.schema import RunConfig
+from game_rl.envs.make_env import make_frame_format
+from game_rl.errors import CheckpointError, UsageError
+from game_rl.games.definition import Game, load_game
+from game_rl.playback.policy import TrainedRun
+from game_rl.run_dir import RunDir, write_atomic
+from game_rl.vec_env.frame_stacks import stacked_space
+
+_OVERHEAD_BYTES = 16 * 2**20  # names, system info, SB3's data
+
+
+class SpacesEnv(gym.Env[Any, Any]):
+    """What an algorithm asks of an env before it plays: its spaces."""
+
+    def __init__(self, observation_space: spaces.Box, action_space: spaces.Discrete) -> None:
+        self.observation_space = observation_space
+        self.action_space = action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed, options=options)
+        assert self.observation_space.shape is not None
+        return np.zeros(self.observation_space.shape, np.uint8), {}
+
+
+def spaces_env(config: RunConfig, game: Game) -> SpacesEnv:
+    """The spaces of the run's envs, without an emulator."""
+    shape = make_frame_format(config.env.observation, game).shape
+    frame = spaces.Box(0, 255, shape, np.uint8)
+    stacks = stacked_space(frame, config.env.frame_stack)
+    assert isinstance(stacks, spaces.Box)
+    return SpacesEnv(stacks, spaces.Discrete(len(game.definition.actions)))
+
+
+def export_sb3(run: TrainedRun, output: Path) -> None:
+    """Write a zip that `stable_baselines3.PPO.load` reads where game_rl is not installed.
+
+    Observations are the run's: uint8 [frame_stack * C, H, W], the newest frame last.
+
+    Raises:
+        UsageError: `output` is no .zip, or stands already, or the run is not of PPO.
+    """
+    if output.suffix != ".zip":
+        raise UsageError(f"--output {output} does not end in .zip, which SB3's files do")
+    if output.exists():
+        raise UsageError(f"{output} exists already; name another --output, or delete it")
+    config, algorithm = run.config, _ppo_of(run.config)
+    env = spaces_env(config, run.game)
+    model = PPO("CnnPolicy", env, n_steps=2, batch_size=2, device="cpu")
+    file = str(run.checkpoint.path / "policy.safetensors")
+    load_module_tensors(model.policy, run.checkpoint.policy(), file)
+    name = str(run.checkpoint.path / "optimizer.safetensors")
+    load_optimizer_tensors(model.policy.optimizer, run.checkpoint.optimizer(), name)
+    model.num_timesteps = run.state.num_timesteps
+    model._n_updates = run.state.n_updates
+    model.n_steps, model.n_envs = algorithm.n_steps, config.env.n_envs
+    model.batch_size, model.n_epochs = algorithm.batch_size, algorithm.n_epochs
+    model.gamma, model.gae_lambda = algorithm.gamma, algorithm.gae_lambda
+    model.ent_coef, model.vf_coef = algorithm.ent_coef, algorithm.vf_coef
+    model.max_grad_norm, model.target_kl = algorithm.max_grad_norm, algorithm.target_kl
+    temporary = output.with_name(f".{output.name}.tmp")
+    try:
+        with temporary.open("wb") as file_object:
+            model.save(file_object)
+            file_object.flush()
+            os.fsync(file_object.fileno())
+        temporary.rename(output)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def import_sb3(path: Path, config: RunConfig) -> RunDir:
+    """Begin the run of `config` with the policy, optimiser and counters of an SB3 zip.
+
+    What comes out is a run directory with one checkpoint, to be resumed, evaluated or recorded.
+
+    Raises:
+        UsageError: the run directory holds a run already, or the config's is not PPO.
+        CheckpointError: the file is no SB3 zip, damaged, or of another network.
+    """
+    run_dir = RunDir(config.run_dir)
+    if run_dir.exists():
+        raise UsageError(f"{run_dir.root} already holds a run; choose another --set run_dir=...")
+    game = load_game(config.game)
+    env = spaces_env(config, game)
+    packing = make_frame_format(config.env.observation, game).packing
+    small = config.model_copy(
+        update={"algorithm": _ppo_of(config).model_copy(update={"n_steps": 2, "batch_size": 2})}
+    )
+    vec_env = PPO("CnnPolicy", env, n_steps=2, batch_size=2, device="cpu").get_env()
+    assert vec_env is not None
+    model = make_algorithm(small, vec_env, run_dir, packing=packing, stream="algorithm")
+    assert isinstance(model, PPO)
+    try:
+        zipped = read_sb3_zip(path, weights_bytes=_nbytes(module_tensors(model.policy)))
+        _load(zipped, model, path)
+        state = CheckpointState(
+            num_timesteps=zipped.num_timesteps,
+            n_updates=zipped.n_updates,
+            schedule_timesteps=config.total_timesteps,
+            best=None,
+            rom_sha256=game.rom.sha256,
+            config=config.model_dump(mode="json"),
+            game=game.definition.model_dump(mode="json", by_alias=True),
+            versions=installed_versions(),
+            computing=computing(str(model.device)),
+        )
+        run_dir.checkpoints.mkdir(parents=True)
+        place = run_dir.checkpoint(zipped.num_timesteps)
+        save_checkpoint(place, model, state, None, run_dir)
+    finally:
+        model.logger.close()
+    write_atomic(run_dir.config, dump_config(config))  # last: it makes the directory a run
+    return run_dir
+
+
+def _ppo_of(config: RunConfig) -> PPOConfig:
+    if not isinstance(config.algorithm, PPOConfig):
+        raise UsageError(
+            f"algorithm.name is {config.algorithm.name}, and only ppo's policies go to SB3's zips "
+            "and come from them"
+        )
+    return config.algorithm
+
+
+@dataclass(frozen=True)
+class Sb3Zip:
+    """What is read of an SB3 zip."""
+
+    policy: Tensors
+    optimizer: Tensors
+    num_timesteps: int
+    n_updates: int
+
+
+def read_sb3_zip(path: Path, *, weights_bytes: int) -> Sb3Zip:
+    """The tensors and counters in the file, for a network of so many bytes.
+
+    Raises:
+        CheckpointError: it is no SB3 zip, or larger than a network of that size can make it.
+    """
+    limit = 8 * weights_bytes + _OVERHEAD_BYTES
+    try:
+        if not path.is_file():
+            raise CheckpointError(f"there is no file {path}")
+        with zipfile.ZipFile(path) as archive:
+            policy = _read_tensors(archive, "policy.pth", limit, path)
+            has_optimizer = "policy.optimizer.pth" in archive.namelist()
+            optimizer = (
+                _read_tensors(archive, "policy.optimizer.pth", limit, path) if has_optimizer else {}
+            )
+            counters = _read_counters(archive, limit, path)
+    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise CheckpointError(f"{path} is no zip of Stable-Baselines3: {error}") from None
+    return Sb3Zip(_weights(policy, path), _moments(optimizer), *counters)
+
+
+def _read(archive: zipfile.ZipFile, name: str, limit: int, path: Path) -> bytes:
+    try:
+        info = archive.getinfo(name)
+    except KeyError:
+        raise CheckpointError(
+            f"{path} has no {name}, so it is no model that Stable-Baselines3 saved"
+        ) from None
+    if info.file_size > limit:
+        raise CheckpointError(
+            f"{path}: {name} has {info.file_size:,} bytes, far more than this network needs; "
+            "it is of another network, or made to fill the memory"
+        )
+    return archive.read(info)
+
+
+def _read_tensors(archive: zipfile.ZipFile, name: str, limit: int, path: Path) -> Mapping[str, Any]:
+    content = _read(archive, name, limit, path)
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as inner:
+            if sum(info.file_size for info in inner.infolist()) > limit:
+                raise CheckpointError(f"{path}: {name} unpacks to more than this network needs")
+        loaded = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except CheckpointError:
+        raise
+    except Exception as error:  # noqa: BLE001 - torch raises a dozen kinds for a damaged file
+        first_line = str(error).partition("\n")[0]
+        raise CheckpointError(f"{path}: {name} cannot be read as tensors: {first_line}") from None
+    if not isinstance(loaded, Mapping):
+        raise CheckpointError(f"{path}: {name} holds a {type(loaded).__name__}, no state dict")
+    return loaded
+
+
+def _read_counters(archive: zipfile.ZipFile, limit: int, path: Path) -> tuple[int, int]:
+    try:
+        data = json.loads(_read(archive, "data", limit, path))
+        counters = [data.get(name, 0) for name in ("num_timesteps", "_n_updates")]
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"{path}: data is no JSON object: {error}") from None
+    for value in counters:
+        if not isinstance(value, int) or not 0 <= value < 10**12:
+            raise CheckpointError(f"{path}: data has a counter of {value!r:.50}")
+    return counters[0], counters[1]
+
+
+def _weights(state: Mapping[str, Any], path: Path) -> Tensors:
+    for name, value in state.items():
+        if not isinstance(value, torch.Tensor):
+            raise CheckpointError(f"{path}: policy.pth has {name}, which is no tensor")
+    return state
+
+
+def _moments(state: Mapping[str, Any]) -> Tensors:
+    """An optimiser's state dict as `INDEX.NAME`; what is none is left out."""
+    by_weight = state.get("state", {})
+    return {
+        f"{index}.{name}": torch.as_tensor(value)
+        for index, values in (by_weight.items() if isinstance(by_weight, Mapping) else ())
+        for name, value in (values.items() if isinstance(values, Mapping) else ())
+        if isinstance(value, torch.Tensor | int | float)
+    }
+
+
+def _load(zipped: Sb3Zip, model: PPO, path: Path) -> None:
+    known = model.policy.state_dict().keys()
+    names = module_tensors(model.policy).keys()
+    # SB3 names a shared weight more than once
+    kept = {n: t for n, t in zipped.policy.items() if n in names or n not in known}
+    load_module_tensors(model.policy, kept, f"{path}: policy.pth")
+    ours = {"step", "exp_avg", "exp_avg_sq"}
+    if {key.partition(".")[2] for key in zipped.optimizer} == ours:
+        name = f"{path}: policy.optimizer.pth"
+        load_optimizer_tensors(model.policy.optimizer, zipped.optimizer, name)
+    model.num_timesteps, model._n_updates = zipped.num_timesteps, zipped.n_updates
+
+
+def _nbytes(tensors: Tensors) -> int:
+    return sum(tensor.nbytes for tensor in tensors.values())

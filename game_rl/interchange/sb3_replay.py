@@ -1,0 +1,183 @@
+"""The arrays of a replay buffer that Stable-Baselines3 saved."""
+
+import gzip
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from game_rl.errors import LakeError
+from game_rl.interchange.replay_pickle import PickledArray, Record, read_pickle
+from game_rl.system.machine import disk_free_bytes
+from game_rl.system.units import format_bytes
+
+Array = NDArray[Any]
+Progress = Callable[[str, int, int], None]
+_CHUNK = 1 << 20
+_OTHERS = {
+    b"PK": "a zip: that of a model? A replay buffer is what save_replay_buffer wrote",
+    b"BZ": "compressed with bzip2; unpack it first",
+    b"\xfd7zXZ": "compressed with xz; unpack it first",
+    b"\x89HDF": "HDF5; a Minari data set cannot be imported",
+}
+
+
+@dataclass(frozen=True)
+class SavedReplay:
+    """A buffer as it was saved, its large arrays mapped from the file.
+
+    Attributes:
+        rows: of the transitions, from the oldest to the newest.
+        observations: uint8 [size, n_envs, C, H, W].
+        next_observations: as these, or None where they are the observations of the next row.
+        actions: [size, n_envs, action_dim].
+        rewards, terminated, truncated: [size, n_envs].
+    """
+
+    rows: NDArray[np.int64]
+    observations: Array
+    next_observations: Array | None
+    actions: Array
+    rewards: Array
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+
+    def knows_next_of(self, row: int, env: int) -> bool:
+        """The observation after it is the episode's own."""
+        return self.next_observations is not None or not self.terminated[row, env]
+
+    def next_of(self, row: int, env: int) -> Array:
+        """The observation after the transition of this row.
+
+        Where next observations were not saved, that of an episode's end is lost: what comes is the
+        first of the next episode, as SB3 samples it too. Targets do not look at it.
+        """
+        later = self.next_observations
+        found: Array = (
+            self.observations[(row + 1) % len(self.observations), env]
+            if later is None
+            else later[row, env]
+        )
+        return found
+
+
+@contextmanager
+def opened_replay(path: Path, *, scratch: Path, progress: Progress) -> Iterator[SavedReplay]:
+    """Open a buffer, gzip, zstd or neither as its first bytes say.
+
+    What is compressed is unpacked to a file in `scratch`, which may be as large as the buffer was
+    in memory; memory itself does not grow with it.
+
+    Raises:
+        LakeError: it is no such buffer, it is damaged or unsafe, or the disk is too small.
+    """
+    with path.open("rb") as file:
+        magic = file.read(6)
+    if magic.startswith(b"\x80"):
+        yield _replay(path, path)
+        return
+    open_stream = _decompressor(path, magic)
+    with tempfile.TemporaryDirectory(dir=scratch, prefix=".unpacked-") as folder:
+        plain = Path(folder) / "replay.pkl"
+        try:
+            with open_stream(path) as stream, plain.open("wb") as out:
+                _copy(stream, out, path, progress)
+        except (OSError, EOFError, zstandard.ZstdError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise LakeError(f"{path}: its compression is damaged or cut off ({error})") from None
+        yield _replay(plain, path)
+
+
+def _decompressor(path: Path, magic: bytes) -> Callable[[Path], IO[bytes]]:
+    if magic.startswith(b"\x1f\x8b"):
+        return lambda p: cast("IO[bytes]", gzip.open(p, "rb"))
+    if magic.startswith(b"\x28\xb5\x2f\xfd"):
+        return lambda p: zstandard.open(p, "rb")
+    for start, what in _OTHERS.items():
+        if magic.startswith(start):
+            raise LakeError(f"{path} is {what}")
+    raise LakeError(
+        f"{path} is no replay buffer of Stable-Baselines3: it begins with {magic.hex(' ')}, not "
+        "with a pickle, gzip or zstd"
+    )
+
+
+def _copy(stream: IO[bytes], out: IO[bytes], path: Path, progress: Progress) -> None:
+    """Stops while the disk still has a twentieth of what was free: a small file may be huge."""
+    limit = disk_free_bytes(Path(out.name).parent) * 19 // 20
+    done = 0
+    while data := stream.read(_CHUNK):
+        done += len(data)
+        if done > limit:
+            raise LakeError(
+                f"{path}: unpacked it has more than {format_bytes(limit)}, which this disk does "
+                "not have; name an --output on another one"
+            )
+        out.write(data)
+        progress("unpacking", done, 0)
+    shutil.copystat(path, out.name)
+
+
+def _replay(file: Path, path: Path) -> SavedReplay:
+    """`file` holds the pickle, `path` is what the user calls it."""
+    try:
+        found = read_pickle(file)
+    except LakeError as error:
+        raise LakeError(str(error).replace(str(file), str(path))) from None
+    if not isinstance(found, Record) or "observations" not in found.attributes:
+        what = found.name if isinstance(found, Record) else type(found).__name__
+        raise LakeError(f"{path} holds a {what}, not a ReplayBuffer of Stable-Baselines3")
+    values = found.attributes
+
+    def array(name: str) -> Array:
+        value = values.get(name)
+        if not isinstance(value, PickledArray):
+            raise LakeError(f"{path}: its {name} are no array; a Dict observation is not read")
+        return value.load(file)
+
+    observations = _channels_first(array("observations"), path)
+    dones = array("dones") > 0
+    timeouts = array("timeouts") > 0 if "timeouts" in values else np.zeros_like(dones)
+    lean = bool(values.get("optimize_memory_usage"))
+    replay = SavedReplay(
+        _rows(int(values["pos"]), is_full=bool(values["full"]), size=len(dones), lean=lean),
+        observations,
+        None if lean else _channels_first(array("next_observations"), path),
+        array("actions"),
+        array("rewards"),
+        dones & ~timeouts,
+        dones & timeouts,
+    )
+    for name in ("observations", "next_observations", "actions", "rewards", "truncated"):
+        value = getattr(replay, name)
+        if value is not None and value.shape[:2] != dones.shape:
+            raise LakeError(f"{path}: {name} are {value.shape}, but dones are {dones.shape}")
+    return replay
+
+
+def _rows(pos: int, *, is_full: bool, size: int, lean: bool) -> NDArray[np.int64]:
+    """Oldest first; where the next observation is in the next row, that of `pos` is another's."""
+    if not 0 <= pos <= size:
+        raise LakeError(f"a position of {pos} in a buffer of {size} rows")
+    if not is_full:
+        return np.arange(pos)
+    return (np.arange(pos + lean, pos + size)) % size
+
+
+def _channels_first(observations: Array, path: Path) -> Array:
+    """A view [size, n_envs, C, H, W]."""
+    if observations.dtype != np.uint8 or observations.ndim != 5:
+        raise LakeError(
+            f"{path}: its observations are {observations.dtype} {observations.shape[2:]}, but a "
+            "Lake holds frames, uint8 [C, H, W]"
+        )
+    is_last = observations.shape[-1] < min(observations.shape[2:4])
+    return np.moveaxis(observations, -1, 2) if is_last else observations

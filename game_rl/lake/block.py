@@ -1,0 +1,277 @@
+"""A block: consecutive rows of one sequence, compressed together, that stand alone.
+
+A sequence is the stream of one env. A row is a frame and what happened after it:
+
+    row       context ... context | first   ...   ...   last | first   ...   tail
+    frame        x          x     |   x      x     x     x   |   x      x     x
+    action                        |   x      x     x         |   x      x
+
+N timesteps of an episode take N + 1 rows, the true last observation included. A block that begins
+within an episode first repeats up to frame_stack - 1 frames (context), and one that ends within an
+episode ends with the frame that the next block begins with (tail). So a sample opens one block,
+a torn file loses whole blocks, and blocks can be copied from file to file as they are. On frames of
+`duel` the repetition takes 5 % more bytes. XOR of each frame with the one before it is measured as
+blocks come, and used where it pays: whole pictures of `duel` take 14 % less with it, half-size ones
+7 % more, since zstd finds what stands still by itself.
+"""
+
+import zlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from game_rl.lake.schema import LakeSchema
+
+FIRST, TRANSITION, TERMINATED, TRUNCATED = 1, 2, 4, 8  # flags of a row
+
+MAGIC = 0x4B4C4247  # "GBLK"
+HEAD = np.dtype(
+    [
+        ("magic", "<u4"),
+        ("env", "<u4"),
+        ("first", "<u8"),  # number of the first transition in its sequence
+        ("n_rows", "<u2"),
+        ("n_transitions", "<u2"),
+        ("agent", "<u2"),
+        ("is_delta", "<u2"),  # frames are XORed with the one before,
+        ("first_version", "<u4"),
+        ("last_version", "<u4"),
+        ("columns_bytes", "<u4"),
+        ("columns_crc", "<u4"),
+        ("frames_bytes", "<u4"),
+        ("frames_crc", "<u4"),
+        ("head_crc", "<u4"),  # of all before it
+    ]
+)
+
+
+class DamagedBlockError(Exception):
+    """Bytes that are no block, or not the block that was written."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a block has beside frames; arrays of one value for each row.
+
+    Attributes:
+        actions, rewards, versions: zeros in rows without a transition.
+        flags: FIRST | TRANSITION | TERMINATED | TRUNCATED.
+    """
+
+    flags: NDArray[np.uint8]
+    actions: NDArray[np.generic]
+    rewards: NDArray[np.float32]
+    versions: NDArray[np.uint32]
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """Of the transitions."""
+        return np.flatnonzero(self.flags & TRANSITION)
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """For each row, the oldest row that its stack may reach."""
+        return np.maximum.accumulate(np.where(self.is_first, np.arange(len(self.flags)), 0))
+
+    @cached_property
+    def is_first(self) -> NDArray[np.bool_]:
+        """An episode begins with this row."""
+        return (self.flags & FIRST) > 0
+
+    @cached_property
+    def terminated(self) -> NDArray[np.bool_]:
+        """The game was over after this row's transition."""
+        return (self.flags & TERMINATED) > 0
+
+    @cached_property
+    def ended(self) -> NDArray[np.bool_]:
+        """The episode ended after this row's transition."""
+        return (self.flags & (TERMINATED | TRUNCATED)) > 0
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block in memory.
+
+    Attributes:
+        first: number of its first transition in its sequence; the others follow without a gap.
+        frames: packed, uint8 [rows, packing.nbytes].
+    """
+
+    env: int
+    first: int
+    agent: int
+    columns: Columns
+    frames: NDArray[np.uint8]
+
+    @property
+    def nbytes(self) -> int:
+        columns = self.columns
+        return self.frames.nbytes + columns.actions.nbytes + 9 * len(columns.flags)
+
+    @property
+    def begins_episode(self) -> bool:
+        """Its first transition is an episode's first."""
+        return bool(self.columns.is_first[0])
+
+    def stack_rows(
+        self, rows: NDArray[np.int64], frame_stack: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Which rows make the stacks that end at `rows`, and which of those are zeros instead.
+
+        Returns:
+            int64 and bool [len(rows), frame_stack], the oldest frame first.
+        """
+        ages = np.arange(frame_stack - 1, -1, -1)
+        sources = rows[:, None] - ages
+        blank = sources < self.columns.starts[rows][:, None]
+        return np.where(blank, 0, sources), blank
+
+
+class BlockEncoder:
+    """Makes bytes of blocks; finds out whether XOR pays for what it sees."""
+
+    _TRY_EVERY = 16  # blocks; in between, what was smaller last
+
+    def __init__(self, schema: LakeSchema) -> None:
+        self._compressor = zstandard.ZstdCompressor(level=schema.level)
+        self._n_blocks = 0
+        self._is_delta = False
+
+    def encode(self, block: Block) -> bytes:
+        """Head, columns and frames."""
+        return _encoded(block, self._compressor, *self._frames(block))
+
+    def _frames(self, block: Block) -> tuple[bytes, bool]:
+        is_trial = self._n_blocks % self._TRY_EVERY == 0
+        self._n_blocks += 1
+        choices = (False, True) if is_trial else (self._is_delta,)
+        found = [(self._compressor.compress(_coded(block, is_delta=d)), d) for d in choices]
+        best = min(found, key=lambda item: len(item[0]))
+        self._is_delta = best[1]
+        return best
+
+
+def _coded(block: Block, *, is_delta: bool) -> bytes:
+    if not is_delta:
+        return block.frames.tobytes()
+    changes = block.frames.copy()
+    changes[1:] ^= block.frames[:-1]
+    return changes.tobytes()
+
+
+def _encoded(
+    block: Block, compressor: zstandard.ZstdCompressor, large: bytes, is_delta: bool
+) -> bytes:
+    columns = block.columns
+    parts = (columns.flags, columns.actions, columns.rewards, columns.versions)
+    small = compressor.compress(b"".join(part.tobytes() for part in parts))
+    versions = columns.versions[columns.rows]
+    head = np.zeros((), HEAD)
+    head["magic"] = MAGIC
+    head["env"], head["first"], head["agent"] = block.env, block.first, block.agent
+    head["n_rows"], head["n_transitions"] = len(columns.flags), len(columns.rows)
+    head["first_version"], head["last_version"] = versions.min(), versions.max()
+    head["columns_bytes"], head["columns_crc"] = len(small), zlib.crc32(small)
+    head["frames_bytes"], head["frames_crc"] = len(large), zlib.crc32(large)
+    head["is_delta"] = is_delta
+    head["head_crc"] = zlib.crc32(head.tobytes()[:-4])
+    return head.tobytes() + small + large
+
+
+def read_head(data: bytes) -> np.void:
+    """The head that `data` begins with.
+
+    Raises:
+        DamagedBlockError: there is none.
+    """
+    if len(data) < HEAD.itemsize:
+        raise DamagedBlockError("cut off")
+    head: np.void = np.frombuffer(data[: HEAD.itemsize], HEAD)[0]
+    if head["magic"] != MAGIC or head["head_crc"] != zlib.crc32(data[: HEAD.itemsize - 4]):
+        raise DamagedBlockError("no head of a block")
+    return head
+
+
+def total_bytes(head: np.void) -> int:
+    """Of the block on disk, head included."""
+    return HEAD.itemsize + int(head["columns_bytes"]) + int(head["frames_bytes"])
+
+
+def check_payload(head: np.void, data: bytes) -> None:
+    """Compare the checksums of a whole block.
+
+    Raises:
+        DamagedBlockError: they differ, or `data` is too short.
+    """
+    small, large = _payload(head, data)
+    if len(small) + len(large) + HEAD.itemsize != total_bytes(head):
+        raise DamagedBlockError("cut off")
+    if zlib.crc32(small) != head["columns_crc"] or zlib.crc32(large) != head["frames_crc"]:
+        raise DamagedBlockError("its checksum is wrong")
+
+
+def decode(data: bytes, schema: LakeSchema) -> Block:
+    """The reverse of `BlockEncoder.encode`.
+
+    Raises:
+        DamagedBlockError: a checksum is wrong.
+    """
+    head = read_head(data)
+    check_payload(head, data)
+    n_rows = int(head["n_rows"])
+    frame_bytes = schema.packing.nbytes
+    pixels = _decompressed(_payload(head, data)[1], n_rows * frame_bytes)
+    return Block(
+        env=int(head["env"]),
+        first=int(head["first"]),
+        agent=int(head["agent"]),
+        columns=decode_columns(head, data, schema),
+        frames=_frames(pixels, n_rows, is_delta=bool(head["is_delta"])),
+    )
+
+
+def _frames(pixels: bytes, n_rows: int, *, is_delta: bool) -> NDArray[np.uint8]:
+    word = np.uint64 if len(pixels) // n_rows % 8 == 0 else np.uint8  # XOR of 8 bytes at once
+    rows = np.frombuffer(pixels, word).reshape(n_rows, -1)
+    return (np.bitwise_xor.accumulate(rows, axis=0) if is_delta else rows).view(np.uint8)
+
+
+def decode_columns(head: np.void, data: bytes, schema: LakeSchema) -> Columns:
+    """The columns alone; `data` may end after them.
+
+    Raises:
+        DamagedBlockError: their checksum is wrong.
+    """
+    compressed = _payload(head, data)[0]
+    if zlib.crc32(compressed) != head["columns_crc"]:
+        raise DamagedBlockError("its checksum is wrong")
+    n_rows = int(head["n_rows"])
+    action = np.dtype((schema.action_dtype, schema.action_shape))
+    n_bytes = n_rows * (1 + action.itemsize + 4 + 4)
+    small = _decompressed(compressed, n_bytes)
+    rewards = n_rows * (1 + action.itemsize)
+    return Columns(
+        np.frombuffer(small, np.uint8, n_rows),
+        np.frombuffer(small, action, n_rows, n_rows),
+        np.frombuffer(small, np.float32, n_rows, rewards),
+        np.frombuffer(small, np.uint32, n_rows, rewards + 4 * n_rows),
+    )
+
+
+def _payload(head: np.void, data: bytes) -> tuple[bytes, bytes]:
+    middle = HEAD.itemsize + int(head["columns_bytes"])
+    return data[HEAD.itemsize : middle], data[middle : total_bytes(head)]
+
+
+def _decompressed(data: bytes, n_bytes: int) -> bytes:
+    try:
+        plain = zstandard.ZstdDecompressor().decompress(data, max_output_size=n_bytes)
+    except zstandard.ZstdError as error:
+        raise DamagedBlockError(str(error)) from None
+    if len(plain) != n_bytes:
+        raise DamagedBlockError(f"{len(plain)} bytes where {n_bytes} were expected")
+    return plain

@@ -1,0 +1,212 @@
+"""A training's timesteps on their way into a Lake."""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.errors import LakeError
+from game_rl.lake.lake import Lake
+from game_rl.lake.mark import Mark
+from game_rl.lake.segment_sink import OnFull
+from game_rl.lake.writer import LakeWriter
+
+
+class LakeFeed:
+    """The Feed of one run, and its stream in a Lake that may have others.
+
+    A disk that fails does not end the training: the Lake stops growing, which is told once, and
+    each checkpoint tries again. What is lost then is a gap in the stream.
+
+    Args:
+        stream: that nobody else writes; it goes on where it ends.
+        segment_transitions: after which a file is sealed, if 32 MB are not reached before.
+        tell: is called with a sentence when growth stops and when it goes on, from any thread.
+
+    Attributes:
+        version: of the policy that acts, counted in updates.
+        is_held: `hold` was called.
+
+    Raises:
+        LakeError: the Lake cannot be written to now.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        stream: str,
+        *,
+        n_envs: int,
+        on_full: OnFull = "pause",
+        segment_transitions: int | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.lake = lake
+        self.stream = stream
+        self.on_full = on_full
+        self.version = 0
+        self._n_envs = n_envs
+        self._segment_transitions = segment_transitions
+        self._tell = tell
+        self._is_underway = np.zeros(n_envs, np.bool_)
+        self.is_held = False
+        self._is_failing = False  # which was told
+        try:
+            self._writer: LakeWriter | None = self._new_writer()
+        except OSError as error:
+            raise LakeError(
+                f"{lake.path}: {error.strerror or error}; free some space or allow writing there, "
+                "or name another folder"
+            ) from error
+
+    def append(
+        self,
+        *,
+        observations: NDArray[np.uint8],
+        actions: NDArray[np.int64],
+        rewards: NDArray[np.float32],
+        next_observations: NDArray[np.uint8],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+    ) -> None:
+        """As `Feed.append`.
+
+        Raises:
+            ValueError: a frame has a pixel that the Lake's packing cannot hold.
+        """
+        if self._writer is None or self.is_held:
+            return
+        try:
+            self._begin(self._writer, np.flatnonzero(~self._is_underway), observations)
+            self._writer.append(
+                actions=actions,
+                rewards=rewards,
+                terminated=terminated,
+                truncated=truncated,
+                next_frames=self._stacks(next_observations)[:, -1],
+                version=self.version,
+            )
+        except LakeError as error:
+            self._fail(error)
+        else:
+            self._is_underway = ~(terminated | truncated)
+
+    # ------------------------------------------------------------------ checkpoints
+
+    @property
+    def next_transitions(self) -> list[int]:
+        """Of each env, the number that comes next; empty if the newest were lost."""
+        return [] if self._writer is None or self.is_held else self._writer.next_transitions
+
+    def pin(self, name: str) -> Mark | None:
+        """Seal, mark the stream and keep what the mark names; None if the Lake cannot be read.
+
+        Raises:
+            OSError: the mark could not be written.
+        """
+        self._seal()
+        try:
+            return self.lake.pin(self._pin(name), self.stream)
+        except LakeError as error:
+            self._tell(f"{error}; the checkpoint is made without the Lake")
+            return None
+
+    def unpin(self, name: str) -> None:
+        """If it fails, `keep_pins` does so at the next start."""
+        with suppress(OSError, LakeError):
+            self.lake.unpin(self._pin(name))
+
+    def keep_pins(self, names: Iterable[str]) -> None:
+        """Of this stream's, only these."""
+        self.lake.keep_pins(map(self._pin, names), among=f"{self.stream}.")
+
+    def leave_gap(self) -> None:
+        """The envs do not go on where the stream ends."""
+        if self._writer is not None:
+            self._writer.leave_gap()
+        self._is_underway[:] = False
+
+    # ------------------------------------------------------------------ growth
+
+    @property
+    def is_paused(self) -> bool:
+        """Timesteps are lost to the Lake."""
+        return self.is_held or self._writer is None or self._writer.is_paused
+
+    def hold(self) -> None:
+        """Stop growing, before the disk is full."""
+        self.is_held = True
+
+    def go_on(self) -> None:
+        """Grow again after `hold`."""
+        if self.is_held:
+            self.is_held = False
+            try:
+                self.leave_gap()
+            except LakeError as error:
+                self._fail(error)
+
+    def close(self) -> None:
+        """Seal and end the thread; a disk that fails is told of."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            try:
+                writer.close()
+            except LakeError as error:
+                self._tell(str(error))
+
+    # ------------------------------------------------------------------ the writer
+
+    def _new_writer(self) -> LakeWriter:
+        return LakeWriter(
+            self.lake,
+            self.stream,
+            n_envs=self._n_envs,
+            segment_transitions=self._segment_transitions,
+            on_full=self.on_full,
+            tell=self._tell,
+        )
+
+    def _begin(
+        self, writer: LakeWriter, envs: NDArray[np.int64], observations: NDArray[np.uint8]
+    ) -> None:
+        """Most often at an episode's beginning, which has no frames before it."""
+        stacks = self._stacks(observations)
+        has_history = stacks[envs, :-1].any(axis=(1, 2, 3, 4))
+        if len(late := envs[has_history]):
+            writer.go_on(observations[late], late.tolist())
+        if len(fresh := envs[~has_history]):
+            writer.begin(stacks[fresh, -1], fresh.tolist())
+
+    def _stacks(self, observations: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        schema = self.lake.schema
+        return observations.reshape(len(observations), schema.frame_stack, *schema.packing.shape)
+
+    def _seal(self) -> None:
+        try:
+            if self._writer is None:
+                self._writer = self._new_writer()
+                self.leave_gap()
+                return  # what comes from now on shows whether it can be written
+            if self._writer.seal() and self._is_failing:
+                self._is_failing = False
+                self._tell(f"the Lake at {self.lake.path} grows again")
+        except (LakeError, OSError) as error:
+            self._fail(error)
+
+    def _fail(self, error: LakeError | OSError) -> None:
+        if not self._is_failing:
+            self._is_failing = True
+            self._tell(
+                f"{error}; the training goes on while the Lake at {self.lake.path} does not grow, "
+                "and each checkpoint tries again"
+            )
+        writer, self._writer = self._writer, None
+        self._is_underway[:] = False
+        if writer is not None:
+            with suppress(LakeError):  # it is the one that was told
+                writer.close()
+
+    def _pin(self, name: str) -> str:
+        return f"{self.stream}.{name}"

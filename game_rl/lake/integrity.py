@@ -1,0 +1,88 @@
+"""Every byte of a Lake compared with its checksum."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from game_rl.errors import LakeError
+from game_rl.lake.lake import Lake
+from game_rl.lake.mark import Mark
+from game_rl.lake.segment import (
+    OPEN,
+    SEALED,
+    SHELVED,
+    check_sha256,
+    read_index,
+    read_schema,
+    scan,
+)
+from game_rl.lake.view import LakeView
+
+
+@dataclass
+class Report:
+    """What was found.
+
+    Attributes:
+        damaged: what is wrong with a file, by its name.
+        open_files: those that are being written, or that a crash left; the bytes of their torn end.
+    """
+
+    n_segments: int = 0
+    n_transitions: int = 0
+    n_bytes: int = 0
+    damaged: dict[str, str] = field(default_factory=dict)
+    open_files: dict[str, int] = field(default_factory=dict)
+
+
+def verify(path: Path, progress: Callable[[int, int], None] = lambda *_: None) -> Report:
+    """Read all of a Lake.
+
+    Args:
+        progress: is called with the files done and their number.
+
+    Raises:
+        LakeError: it has no lake.json, or that is damaged.
+    """
+    lake = Lake.open(path)
+    report = Report()
+    segments = lake.files(SEALED) + lake.files(SHELVED)
+    for number, file in enumerate(segments):
+        progress(number, len(segments))
+        try:
+            _verify_segment(lake, file, report)
+        except LakeError as error:
+            report.damaged[file.name] = str(error)
+    for file in lake.files(OPEN):
+        report.open_files[file.name] = _torn_bytes(file)
+    for pin in sorted((path / "pins").glob("*.json")):
+        try:
+            lake.view(Mark.from_json(pin.read_text(errors="replace"), source=pin))
+        except LakeError as error:
+            report.damaged[f"pins/{pin.name}"] = str(error)
+    progress(len(segments), len(segments))
+    return report
+
+
+def _verify_segment(lake: Lake, file: Path, report: Report) -> None:
+    segment = read_index(file)
+    check_sha256(segment)
+    if read_schema(file) != lake.schema:
+        raise LakeError(f"{file}: its rows are not those of lake.json; one of the two was changed")
+    view = LakeView(lake.schema, [segment])
+    for number in range(len(view.heads)):
+        view.block(number)
+    report.n_segments += 1
+    report.n_transitions += segment.n_transitions
+    report.n_bytes += segment.n_bytes
+
+
+def _torn_bytes(file: Path) -> int:
+    whole = sum(len(data) for data in scan(file))
+    return file.stat().st_size - whole - _header_bytes(file) if whole else file.stat().st_size
+
+
+def _header_bytes(file: Path) -> int:
+    with file.open("rb") as opened:
+        data = opened.read(12)
+    return 16 + int.from_bytes(data[8:12], "little")

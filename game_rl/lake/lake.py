@@ -1,0 +1,310 @@
+"""The Lake: replay on disk, larger than memory.
+
+A Lake is a folder: `lake.json`, segments of many writers, `pins/`. Sealed segments never change, so
+there are no locks: a writer owns the files of its stream, a reader opens what is sealed. A
+checkpoint keeps a `Mark` of the Lake, a few kilobytes, and pins it.
+"""
+
+import errno
+import secrets
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from game_rl.errors import LakeError
+from game_rl.lake.mark import Mark, MarkedSegment
+from game_rl.lake.schema import LakeSchema
+from game_rl.lake.segment import (
+    COPY,
+    OPEN,
+    SEALED,
+    SHELVED,
+    SealedSegment,
+    damaged,
+    read_index,
+    recovered,
+)
+from game_rl.lake.segment_names import SegmentName, check_stream, superseded
+from game_rl.lake.view import LakeView
+from game_rl.run_dir import sync_directory, write_atomic
+
+_MOST_LISTINGS = 20
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """When the oldest segments go.
+
+    Attributes:
+        transitions: that samples are drawn from.
+        n_bytes: on disk, with what only checkpoints keep.
+    """
+
+    transitions: int | None = None
+    n_bytes: int | None = None
+
+
+@dataclass
+class Lake:
+    """A Lake's folder; `create` or `open` one."""
+
+    path: Path
+    schema: LakeSchema
+    capacity: Capacity = Capacity()
+    _known: dict[str, SealedSegment] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def create(cls, path: Path, schema: LakeSchema, *, capacity: Capacity = Capacity()) -> "Lake":
+        """A new Lake, or the one that is there if it has this schema.
+
+        Raises:
+            LakeError: there is one with another schema.
+        """
+        description = path / "lake.json"
+        path.mkdir(parents=True, exist_ok=True)
+        if not description.exists():
+            own = path / f".lake-{secrets.token_hex(8)}.json"  # many writers may come first
+            with suppress(FileNotFoundError):  # another was first, and has tidied up
+                write_atomic(own, schema.to_json())
+                own.replace(description)
+            sync_directory(path)
+        for left in path.glob(".*lake-*"):
+            left.unlink(missing_ok=True)
+        lake = cls.open(path, capacity=capacity)
+        if lake.schema != schema:
+            raise LakeError(
+                f"{path} has rows of {lake.schema}, not of {schema}; name another folder, or give "
+                "the run the observation that the Lake was made with"
+            )
+        return lake
+
+    @classmethod
+    def open(cls, path: Path, *, capacity: Capacity = Capacity()) -> "Lake":
+        """One that is there.
+
+        Raises:
+            LakeError: there is none.
+        """
+        try:
+            text = (path / "lake.json").read_text(errors="replace")
+        except OSError:
+            raise LakeError(f"{path} is no Lake: it has no lake.json") from None
+        return cls(path, LakeSchema.from_json(text, source=path / "lake.json"), capacity)
+
+    def files(self, suffix: str) -> list[Path]:
+        """In the order of their names: by stream, then in the order of writing."""
+        return sorted(self.path.glob(f"*{suffix}"))
+
+    def view(self, mark: Mark | None = None) -> LakeView:
+        """What is sealed now, or exactly what was there at `mark`.
+
+        Raises:
+            LakeError: a segment is damaged, or one of the mark's is missing or another.
+        """
+        if mark is not None:
+            segments = [self._marked(marked) for marked in mark.segments]
+            return LakeView(self.schema, segments, sequences=mark.sequences)
+        return LakeView(self.schema, self._sealed())
+
+    def _sealed(self) -> list[SealedSegment]:
+        """As listed; again if another process evicted some before they were read."""
+        for _ in range(_MOST_LISTINGS):
+            known, is_whole = self._listed()
+            if is_whole:
+                break
+        self._known = known
+        return list(known.values())
+
+    def _listed(self) -> tuple[dict[str, SealedSegment], bool]:
+        """The sealed segments, and whether all that were listed were still there."""
+        known = {}
+        files = self.files(SEALED)
+        merged = superseded(files)
+        wanted = [path for path in files if path not in merged]
+        for path in wanted:
+            try:
+                known[path.name] = self._known.get(path.name) or read_index(path)
+            except FileNotFoundError:
+                continue
+        return known, len(known) == len(wanted)
+
+    def _marked(self, marked: MarkedSegment) -> SealedSegment:
+        path = self.path / marked.name
+        path = path if path.exists() else path.with_suffix(SHELVED)
+        try:
+            segment = read_index(path)
+        except FileNotFoundError:
+            raise LakeError(
+                f"{self.path / marked.name} is missing, which the checkpoint needs; use a newer "
+                "checkpoint, or start with an empty Lake"
+            ) from None
+        if segment.sha256 != marked.sha256:
+            raise damaged(path, "it is not the one that the checkpoint names")
+        return segment
+
+    def mark(self, stream: str | None = None) -> Mark:
+        """Of all that is sealed, or of one stream; seal the writers first. Writes nothing."""
+        view = LakeView(self.schema, [s for s in self._sealed() if _is_of(stream, s.path)])
+        return Mark(tuple(_marked(segment) for segment in view.segments), dict(view.sequences))
+
+    # ------------------------------------------------------------------ checkpoints
+
+    @property
+    def _pins(self) -> Path:
+        return self.path / "pins"
+
+    def pin(self, name: str, stream: str | None = None) -> Mark:
+        """Mark the Lake or one stream, and keep what the mark names until `unpin(name)`."""
+        self._pins.mkdir(exist_ok=True)
+        while True:
+            mark = self.mark(stream)
+            write_atomic(self._pins / f"{name}.json", mark.to_json())
+            # What went while the pin was written may still be deleted by who has not seen the pin.
+            if all((self.path / segment.name).exists() for segment in mark.segments):
+                return mark
+
+    def unpin(self, name: str) -> None:
+        (self._pins / f"{name}.json").unlink(missing_ok=True)
+        self._forget_shelved()
+
+    def keep_pins(self, names: Iterable[str], *, among: str = "") -> None:
+        """Unpin all but these: a run's start, after a crash between deleting and unpinning.
+
+        Pins whose names do not begin with `among` are left: they are other runs'.
+        """
+        kept = set(names)
+        for pin in self._pins.glob(f"{among}*.json"):
+            if pin.stem not in kept:
+                pin.unlink(missing_ok=True)
+        self._forget_shelved()
+
+    def pinned(self) -> set[str]:
+        """Names of the segments that a kept mark has."""
+        names: set[str] = set()
+        for pin in self._pins.glob("*.json"):
+            try:
+                text = pin.read_text(errors="replace")
+            except FileNotFoundError:
+                continue
+            names.update(s.name for s in Mark.from_json(text, source=pin).segments)
+        return names
+
+    def resume(self, mark: Mark, stream: str | None = None) -> None:
+        """Make the Lake, or one stream, what it was at `mark`; nobody may be writing that.
+
+        What was written later is deleted, or shelved if another kept mark has it.
+
+        Raises:
+            LakeError: a segment of the mark is missing or another; nothing is changed then.
+        """
+        self.view(mark)
+        names = {segment.name for segment in mark.segments}
+        for path in self.files(OPEN) + self.files(COPY):
+            if _is_of(stream, path):
+                path.unlink()
+        for path in self.files(SEALED):
+            if path.name not in names and _is_of(stream, path):
+                self._shelve(path)
+        for name in names:
+            shelved = (self.path / name).with_suffix(SHELVED)
+            if shelved.exists():
+                shelved.rename(self.path / name)
+        sync_directory(self.path)
+
+    def recover(self, stream: str) -> list[SealedSegment]:
+        """Seal what a crash left of this stream; nobody may be writing it.
+
+        Raises:
+            OSError: the disk is full, say; the files are as they were.
+        """
+        for copy in self.path.glob(f"{check_stream(stream)}.*{COPY}"):
+            copy.unlink()
+        found = [recovered(path) for path in sorted(self.path.glob(f"{stream}.*{OPEN}"))]
+        return [segment for segment in found if segment is not None]
+
+    # ------------------------------------------------------------------ capacity
+
+    def evict(self) -> None:
+        """Let the oldest segments go until the capacity holds.
+
+        By transitions, those that a kept mark has are shelved: no sample has them any more. By
+        bytes, they are passed over.
+        """
+        segments = self._oldest_first()
+        limit = self.capacity.transitions
+        count = sum(segment.n_transitions for segment in segments)
+        while limit is not None and count > limit and len(segments) > 1:
+            oldest = segments.pop(0)
+            self._shelve(oldest.path)
+            count -= oldest.n_transitions
+        while self.capacity.n_bytes is not None and self.n_bytes() > self.capacity.n_bytes:
+            if not self.evict_oldest():
+                break
+
+    def evict_oldest(self) -> bool:
+        """Delete the oldest segment that no kept mark has; False if there is none."""
+        if self._forget_shelved():
+            return True
+        pinned = self.pinned()
+        for segment in self._oldest_first()[:-1]:
+            if segment.path.name not in pinned:
+                self._shelve(segment.path)
+                return True
+        return False
+
+    def n_bytes(self) -> int:
+        """Of all segments on disk."""
+        return sum(_size(p) for suffix in (SEALED, SHELVED, OPEN) for p in self.files(suffix))
+
+    def _oldest_first(self) -> list[SealedSegment]:
+        """By the time at which they were sealed."""
+        return sorted(self._sealed(), key=lambda s: (_sealed_at(s.path), s.path.name))
+
+    def _forget_shelved(self) -> bool:
+        """Delete what was kept for checkpoints that are gone; False if there is nothing."""
+        pinned = self.pinned()
+        shelved = [p for p in self.files(SHELVED) if p.with_suffix(SEALED).name not in pinned]
+        for path in shelved:
+            path.unlink(missing_ok=True)
+        return bool(shelved)
+
+    def _shelve(self, path: Path) -> None:
+        """Out of sight; deleted unless a mark has it.
+
+        The pins are read after the rename: see `pin`.
+        """
+        shelved = path.with_suffix(SHELVED)
+        try:
+            path.rename(shelved)
+        except FileNotFoundError:
+            return  # another process was first
+        if path.name not in self.pinned():
+            shelved.unlink(missing_ok=True)
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Waiting or deleting may help: no space, a quota, a limit on files, a disk that fails."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def _is_of(stream: str | None, path: Path) -> bool:
+    return stream is None or SegmentName.of(path).stream == stream
+
+
+def _marked(segment: SealedSegment) -> MarkedSegment:
+    return MarkedSegment(segment.path.name, segment.sha256, segment.n_bytes, segment.n_transitions)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _sealed_at(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0

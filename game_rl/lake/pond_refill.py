@@ -1,0 +1,111 @@
+"""A Pond filled from the Lake that got the same timesteps."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.buffers.pond import Pond
+from game_rl.buffers.pond_records import GOES_ON, LAST_FRAME, TERMINATED, TRUNCATED, Slots
+from game_rl.lake.block import Block, Columns
+from game_rl.lake.view import LakeView
+
+
+def refill_pond(pond: Pond, view: LakeView, *, next_transitions: Sequence[int]) -> None:
+    """Put the newest timesteps of each env where they were; `load_position` comes before.
+
+    What the Lake has not, because it had stopped growing, cannot be drawn.
+
+    Args:
+        view: of one stream, at the moment of that position.
+        next_transitions: of each env, the number of the timestep that came next then; empty if the
+            Lake was not growing.
+
+    Raises:
+        LakeError: a block is damaged.
+    """
+    envs = view.block_sequences & 0xFFFFFFFF
+    for env in np.unique(envs).tolist():
+        numbers = np.flatnonzero(envs == env)
+        counts = np.cumsum(view.n_transitions[numbers][::-1])
+        newest = numbers[::-1][: int(np.searchsorted(counts, pond.n_slots)) + 1][::-1]
+        stretch = _Stretch(map(view.block, newest.tolist()), pond.frame_stack)
+        if not next_transitions or stretch.next_transition != next_transitions[env]:
+            stretch.cut()
+        slots = stretch.slots()
+        if len(slots.frames):
+            pond.put(env, slots, is_open=stretch.is_open)
+
+
+class _Stretch:
+    """The slots that a Pond makes of one env's blocks: see `Pond` and `lake.block`."""
+
+    def __init__(self, blocks: Iterable[Block], frame_stack: int) -> None:
+        self._most_age = frame_stack - 1
+        self._parts: list[Slots] = []
+        self.is_open = False
+        self.next_transition = -1
+        for block in blocks:
+            self._add(block)
+
+    def slots(self) -> Slots:
+        """The frame after the last timestep included, if the episode goes on."""
+        columns = zip(*self._parts, strict=True)
+        return Slots._make(np.concatenate(arrays) for arrays in columns)
+
+    def cut(self) -> None:
+        """The episode went on, but what came next is not in the Lake."""
+        if not self.is_open:
+            return
+        is_timestep = np.flatnonzero(self._parts[-1].endings != LAST_FRAME)
+        self._parts[-1].endings[is_timestep[-1:]] = TRUNCATED
+        self.is_open = False
+
+    def _add(self, block: Block) -> None:
+        columns, first = block.columns, int(block.columns.rows[0])
+        if block.first != self.next_transition:
+            self.cut()
+        if self.is_open:
+            age = int(self._parts[-1].ages[-1])  # the last slot and the first row are one frame
+            self._parts[-1] = Slots._make(array[:-1] for array in self._parts[-1])
+        else:
+            age = 0 if columns.is_first[first] else self._add_history(block.frames[:first])
+        rows = np.arange(first, len(columns.flags))
+        self._parts.append(
+            Slots(
+                block.frames[rows],
+                columns.actions[rows],
+                columns.rewards[rows],
+                _endings(columns)[rows],
+                self._ages(columns.is_first[rows], age),
+            )
+        )
+        last = int(columns.rows[-1])
+        self.is_open = not bool(columns.ended[last])
+        self.next_transition = block.first + len(columns.rows)
+
+    def _ages(self, is_first: NDArray[np.bool_], age: int) -> NDArray[np.uint8]:
+        """Of rows of which the first one has this age."""
+        numbers = np.arange(len(is_first))
+        begins = np.where(is_first & (numbers > 0), numbers, 0)
+        starts = np.maximum.accumulate(begins)
+        ages = numbers - starts + np.where(starts == 0, age, 0)
+        return np.minimum(ages, self._most_age).astype(np.uint8)
+
+    def _add_history(self, frames: NDArray[np.uint8]) -> int:
+        """Frames that only stacks reach; blank ones are those before an episode began."""
+        is_seen = frames.any(axis=1)
+        frames = frames[int(np.argmax(is_seen)) if is_seen.any() else len(frames) :]
+        frames = frames[max(0, len(frames) - self._most_age) :]
+        n = len(frames)
+        blank, last = np.zeros(n, np.uint8), np.full(n, LAST_FRAME, np.uint8)
+        self._parts.append(Slots(frames, blank, blank.astype(np.float32), last, blank))
+        return n
+
+
+def _endings(columns: Columns) -> NDArray[np.uint8]:
+    """Of every row; one without a timestep is an episode's last frame, or context."""
+    ended = np.where(columns.terminated, TERMINATED, np.where(columns.ended, TRUNCATED, GOES_ON))
+    endings = np.full(len(columns.flags), LAST_FRAME, np.uint8)
+    endings[columns.rows] = ended[columns.rows]
+    return endings

@@ -1,0 +1,283 @@
+"""A segment: a file of blocks that is appended to, then sealed and never changed again.
+
+    header   magic, length, crc32, JSON {format, schema}
+    blocks
+    footer   the head of every block, again | n_blocks, crc32 | sha256 of all before | magic
+
+The end of its name says what it is: `.open` while it is written (no footer yet), `.segment` when it
+is sealed (footer, fsync, rename, fsync of the directory), `.copy` while it is copied, `.shelved` if
+it is kept for a checkpoint alone. What a crash leaves of an `.open` file is whole up to the first
+block whose checksum is wrong.
+"""
+
+import hashlib
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.errors import LakeError
+from game_rl.lake import block as blocks
+from game_rl.lake.block import HEAD, DamagedBlockError
+from game_rl.lake.schema import LakeSchema
+from game_rl.run_dir import sync_directory
+
+OPEN, COPY, SEALED, SHELVED = ".open", ".copy", ".segment", ".shelved"
+_MAGIC, _END = b"GBLAKE01", b"GBLAKEND"
+_PREAMBLE = struct.Struct("<8sII")  # magic, length and crc32 of the JSON
+_COUNT = struct.Struct("<II")  # blocks, crc32 of their heads
+_TRAILER = _COUNT.size + 32 + len(_END)
+
+
+@dataclass(frozen=True)
+class SealedSegment:
+    """What a reader knows of a sealed segment.
+
+    Attributes:
+        heads: HEAD [n_blocks].
+        offsets: of the blocks in the file, int64.
+        sha256: of the file but for the last 40 bytes, which are this digest and a magic word.
+    """
+
+    path: Path
+    heads: NDArray[np.void]
+    offsets: NDArray[np.int64]
+    sha256: str
+    n_bytes: int
+
+    @property
+    def n_transitions(self) -> int:
+        return int(self.heads["n_transitions"].sum())
+
+
+class SegmentWriter:
+    """Appends blocks to a new file beside `path`, which it becomes when it is sealed.
+
+    Every method may raise OSError; the blocks before stay, and what is torn is cut off, at the
+    latest before the next one.
+    """
+
+    def __init__(self, path: Path, schema: LakeSchema, *, suffix: str = OPEN) -> None:
+        self.path = path.with_suffix(suffix)
+        self._sealed_path = path
+        self._hash = hashlib.sha256()
+        self._heads: list[bytes] = []
+        self.n_bytes = 0
+        self._is_torn = False
+        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        text = schema.to_json().encode()
+        try:
+            self._write(_PREAMBLE.pack(_MAGIC, len(text), zlib.crc32(text)) + text)
+        except OSError:
+            self.discard()
+            raise
+
+    @property
+    def n_blocks(self) -> int:
+        return len(self._heads)
+
+    def append(self, encoded: bytes) -> None:
+        """One encoded block."""
+        self._write(encoded)
+        self._heads.append(encoded[: HEAD.itemsize])
+
+    def _write(self, data: bytes) -> None:
+        self._cut()
+        try:
+            _write_all(self._file, data)
+        except OSError:
+            self._is_torn = True
+            self._cut()
+            raise
+        self._hash.update(data)
+        self.n_bytes += len(data)
+
+    def _cut(self) -> None:
+        """Let the file end with the last whole block."""
+        if self._is_torn:
+            os.ftruncate(self._file, self.n_bytes)
+            os.lseek(self._file, self.n_bytes, os.SEEK_SET)
+            self._is_torn = False
+
+    def seal(self) -> SealedSegment:
+        """Write the footer and give the file its name; it is closed whether or not this raises.
+
+        After an OSError the file stays with its blocks: `recovered` saves them. An fsync
+        that failed is not tried again, since the kernel forgets what it could not write.
+        """
+        footer = _footer(b"".join(self._heads), self._hash)
+        try:
+            self._cut()
+            _write_all(self._file, footer)
+            os.fsync(self._file)
+        finally:
+            self.close()
+        self.path.rename(self._sealed_path)
+        sync_directory(self._sealed_path.parent)
+        return read_index(self._sealed_path)
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def discard(self) -> None:
+        """Delete the file."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+
+def _write_all(file: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(file, left) :]
+
+
+def _footer(heads: bytes, so_far: "hashlib._Hash") -> bytes:
+    body = heads + _COUNT.pack(len(heads) // HEAD.itemsize, zlib.crc32(heads))
+    digest = so_far.copy()
+    digest.update(body)
+    return body + digest.digest() + _END
+
+
+def read_schema(path: Path) -> LakeSchema:
+    """Of a segment, sealed or open.
+
+    Raises:
+        LakeError: it is not one.
+    """
+    with path.open("rb") as file:
+        return _read_header(file.read(_PREAMBLE.size + 4096), path)[0]
+
+
+def _read_header(data: bytes, path: Path) -> tuple[LakeSchema, int]:
+    if len(data) >= _PREAMBLE.size:
+        magic, length, crc = _PREAMBLE.unpack_from(data)
+        text = data[_PREAMBLE.size : _PREAMBLE.size + length]
+        if magic == _MAGIC and zlib.crc32(text) == crc:
+            schema = LakeSchema.from_json(text.decode(), source=path)
+            return schema, _PREAMBLE.size + int(length)
+    raise damaged(path, "its header is cut off or changed")
+
+
+def read_index(path: Path) -> SealedSegment:
+    """Read the footer.
+
+    Raises:
+        LakeError: it is cut off or changed.
+    """
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(0, size - _TRAILER))
+        trailer = file.read()
+        if len(trailer) < _TRAILER or not trailer.endswith(_END):
+            raise damaged(path, "its footer is cut off or changed")
+        count, crc = _COUNT.unpack_from(trailer)
+        start = size - _TRAILER - count * HEAD.itemsize
+        if start < 0:
+            raise damaged(path, "its footer is changed")
+        file.seek(start)
+        data = file.read(count * HEAD.itemsize)
+    if zlib.crc32(data) != crc:
+        raise damaged(path, "its footer is changed")
+    heads = np.frombuffer(data, HEAD)
+    lengths = _lengths(heads)
+    return SealedSegment(
+        path,
+        heads,
+        start - np.cumsum(lengths[::-1])[::-1],
+        trailer[_COUNT.size : _COUNT.size + 32].hex(),
+        size,
+    )
+
+
+def _lengths(heads: NDArray[np.void]) -> NDArray[np.int64]:
+    lengths = heads["columns_bytes"].astype(np.int64) + heads["frames_bytes"].astype(np.int64)
+    return lengths + HEAD.itemsize
+
+
+def check_sha256(segment: SealedSegment) -> None:
+    """Read the whole file and compare.
+
+    Raises:
+        LakeError: a byte is not what was written.
+    """
+    digest = hashlib.sha256()
+    left = segment.n_bytes - 40
+    with segment.path.open("rb") as file:
+        while left and (data := file.read(min(left, 1 << 20))):
+            digest.update(data)
+            left -= len(data)
+    if left or digest.hexdigest() != segment.sha256:
+        raise damaged(segment.path, "its sha256 is not the one that it was sealed with")
+
+
+def scan(path: Path) -> Iterator[bytes]:
+    """The whole blocks of an `.open` file, up to the first that is torn."""
+    with path.open("rb") as file:
+        try:
+            start = _read_header(file.read(_PREAMBLE.size + 4096), path)[1]
+        except LakeError:
+            return  # torn before the first block
+        file.seek(start)
+        while True:
+            data = file.read(HEAD.itemsize)
+            try:
+                head = blocks.read_head(data)
+                data += file.read(blocks.total_bytes(head) - HEAD.itemsize)
+                blocks.check_payload(head, data)
+            except DamagedBlockError:
+                return
+            yield data
+
+
+def recovered(torn: Path) -> SealedSegment | None:
+    """Seal the whole blocks of an `.open` file that nobody writes, and delete it.
+
+    They are copied, since after an fsync that failed the kernel takes pages for written that are
+    not. None if there is no whole block, or if a crash came between the copy and the deletion.
+
+    Raises:
+        OSError: the disk is full, say; `torn` is as it was.
+    """
+    path = torn.with_suffix(SEALED)
+    torn.with_suffix(COPY).unlink(missing_ok=True)
+    sealed = None
+    if path.exists():
+        sync_directory(path.parent)
+    else:
+        sealed = write_segment(path, scan(torn), lambda: read_schema(torn))
+    torn.unlink(missing_ok=True)
+    return sealed
+
+
+def write_segment(
+    path: Path, encoded_blocks: Iterable[bytes], schema: Callable[[], LakeSchema]
+) -> SealedSegment | None:
+    """A sealed segment of these blocks, whole or absent; None if there are none.
+
+    Raises:
+        OSError: the disk is full, say; nothing is left at `path`.
+    """
+    writer = None
+    try:
+        for data in encoded_blocks:
+            writer = writer or SegmentWriter(path, schema(), suffix=COPY)
+            writer.append(data)
+        return writer.seal() if writer else None
+    except BaseException:
+        if writer:
+            writer.discard()
+        raise
+
+
+def damaged(path: Path, what: str) -> LakeError:
+    return LakeError(
+        f"{path}: {what}; `game-rl replay verify {path.parent}` names every damaged file, and the "
+        "Lake works again without them: delete them, or copy them from where they were saved"
+    )

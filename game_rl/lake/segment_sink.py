@@ -1,0 +1,156 @@
+"""Blocks of one stream into segments, and what happens when the disk is full."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from game_rl.errors import LakeError
+from game_rl.lake.block import Block, BlockEncoder
+from game_rl.lake.lake import Lake, is_disk_full
+from game_rl.lake.segment import SEALED, SegmentWriter, recovered
+from game_rl.lake.segment_names import SegmentName, check_stream
+
+OnFull = Literal["pause", "evict"]
+
+
+class SegmentSink:
+    """Writes blocks, seals segments, keeps the capacity; one thread's.
+
+    A full disk is no error. `pause` drops blocks until there is space again, and `evict` first
+    deletes the oldest segments that no checkpoint needs; what was sealed stays, and each block that
+    comes tries again. Other OSErrors are raised.
+
+    Args:
+        tell: is called with a sentence when growth pauses and when it goes on.
+
+    Attributes:
+        is_paused: the last block found no space.
+        n_dropped: transitions that found no space.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        stream: str,
+        *,
+        segment_bytes: int,
+        segment_transitions: int | None = None,
+        on_full: OnFull,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._lake = lake
+        self._stream = check_stream(stream)
+        self._segment_bytes = segment_bytes
+        self._segment_transitions = segment_transitions or 2**62
+        self._on_full = on_full
+        self._tell = tell
+        self._encoder = BlockEncoder(lake.schema)
+        self._segment: SegmentWriter | None = None
+        self._n_transitions = 0  # in it
+        self._unsealed: list[Path] = []
+        error = self._until_space(lambda: lake.recover(stream))
+        if error is not None:
+            raise LakeError(
+                f"{lake.path}: a crash left data of the stream {stream} that cannot be saved: "
+                f"{error.strerror}; free some space and start again"
+            )
+        self._index = 1 + max(
+            (SegmentName.of(path).last for path in lake.path.glob(f"{stream}.*")), default=-1
+        )
+        self.is_paused = False
+        self.n_dropped = 0
+
+    def put(self, block: Block) -> None:
+        """Append one block."""
+        data = self._encoder.encode(block)
+        error = self._until_space(lambda: self._append(data))
+        if error is not None:
+            self.n_dropped += len(block.columns.rows)
+        else:
+            self._n_transitions += len(block.columns.rows)
+        self._pause(error)
+        if self._segment and self._is_large(self._segment):
+            self.seal()
+
+    def _is_large(self, segment: SegmentWriter) -> bool:
+        return (
+            segment.n_bytes >= self._segment_bytes
+            or self._n_transitions >= self._segment_transitions
+        )
+
+    def seal(self) -> bool:
+        """Make what was put durable and visible; False if something found no space.
+
+        It is tried again with the next call, and by `Lake.recover` after a crash.
+        """
+        error = None
+        if self._segment is not None and self._segment.n_blocks:
+            self._unsealed.append(self._segment.path)
+            error = self._until_space(self._seal_segment)
+        elif not self._unsealed:
+            return not self.is_paused
+        for path in [] if error else list(self._unsealed):
+            error = error or self._until_space(partial(self._recover, path))
+        error = error or self._until_space(self._lake.evict)
+        self._pause(error)
+        return error is None
+
+    def close(self) -> bool:
+        """Seal, and let go of the file; False as `seal`."""
+        try:
+            return self.seal()
+        finally:
+            if self._segment is not None:
+                with suppress(OSError):  # it is empty; the next start deletes it
+                    self._segment.discard()
+
+    def _append(self, data: bytes) -> None:
+        if self._segment is None:
+            name = SegmentName(self._stream, self._index, self._index).new(SEALED)
+            self._segment = SegmentWriter(self._lake.path / name, self._lake.schema)
+            self._index += 1
+        self._segment.append(data)
+
+    def _seal_segment(self) -> None:
+        """The first attempt; those after it find no segment and leave it to `_recover`."""
+        segment, self._segment = self._segment, None
+        self._n_transitions = 0
+        if segment is not None:
+            segment.seal()
+            self._unsealed.remove(segment.path)
+
+    def _recover(self, path: Path) -> None:
+        recovered(path)
+        self._unsealed.remove(path)
+
+    def _until_space(self, write: Callable[[], object]) -> OSError | None:
+        """Call `write` until it succeeds or nothing more can be evicted; the error that stays."""
+        while True:
+            try:
+                write()
+                return None
+            except OSError as error:
+                if not is_disk_full(error):
+                    raise
+                if self._on_full == "pause" or not self._has_evicted():
+                    return error
+
+    def _has_evicted(self) -> bool:
+        try:
+            return self._lake.evict_oldest()
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            return False
+
+    def _pause(self, error: OSError | None) -> None:
+        if error is not None and not self.is_paused:
+            self._tell(
+                f"the Lake at {self._lake.path} stops growing: {error.strerror}; free some space, "
+                "lower its capacity, or let it evict"
+            )
+        if error is None and self.is_paused:
+            self._tell(f"the Lake at {self._lake.path} grows again")
+        self.is_paused = error is not None

@@ -1,0 +1,187 @@
+"""A view of a Lake: which transitions it has and where, fixed at one moment."""
+
+import os
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.errors import LakeError
+from game_rl.lake import block as blocks
+from game_rl.lake.block import Block, Columns, DamagedBlockError
+from game_rl.lake.schema import LakeSchema
+from game_rl.lake.segment import SealedSegment, damaged
+from game_rl.lake.segment_names import SegmentName
+
+Indices = NDArray[np.int64]
+
+
+class EvictedError(LakeError):
+    """A segment of the view is gone; a new view does not have it."""
+
+
+@dataclass(frozen=True)
+class LakeView:
+    """The transitions of some segments; blocks are numbered by sequence, then by time.
+
+    So the numbers do not depend on the names of files or on their order, and the same generator
+    draws the same transitions.
+
+    Attributes:
+        sequences: number of the next transition of each, by "stream/env"; of a mark, or found.
+    """
+
+    schema: LakeSchema
+    segments: Sequence[SealedSegment]
+    sequences: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.sequences:
+            object.__setattr__(self, "sequences", self._found_sequences())
+
+    def _found_sequences(self) -> dict[str, int]:
+        keys, starts = np.unique(self.block_sequences, return_index=True)
+        if not len(keys):
+            return {}
+        ends = self.heads["first"] + self.heads["n_transitions"]
+        names = (f"{self._streams[key >> 32]}/{key & 0xFFFFFFFF}" for key in keys.tolist())
+        return dict(zip(names, np.maximum.reduceat(ends, starts).tolist(), strict=True))
+
+    @cached_property
+    def _streams(self) -> list[str]:
+        return sorted({stream_of(segment) for segment in self.segments})
+
+    @cached_property
+    def _unordered(self) -> tuple[NDArray[np.void], Indices, Indices]:
+        """Heads, sequences and the order that sorts them by sequence and time."""
+        rank = {stream: number for number, stream in enumerate(self._streams)}
+        heads = [np.empty(0, blocks.HEAD), *(segment.heads for segment in self.segments)]
+        joined = np.concatenate(heads)
+        ranks = [rank[stream_of(segment)] for segment in self.segments]
+        streams = np.repeat(np.array(ranks, np.int64), [len(part) for part in heads[1:]])
+        sequences = (streams << 32) + joined["env"].astype(np.int64)
+        return joined, sequences, np.lexsort((joined["first"], sequences))
+
+    @cached_property
+    def heads(self) -> NDArray[np.void]:
+        """Of every block."""
+        heads, _, order = self._unordered
+        return heads[order]
+
+    @cached_property
+    def block_sequences(self) -> Indices:
+        """Of every block: position of its stream among the sorted names x 2^32 + env."""
+        _, sequences, order = self._unordered
+        return sequences[order]
+
+    @cached_property
+    def n_transitions(self) -> Indices:
+        """Of every block."""
+        return self.heads["n_transitions"].astype(np.int64)
+
+    @cached_property
+    def continued(self) -> NDArray[np.bool_]:
+        """The next block begins with the transition after this block's last."""
+        heads, sequences = self.heads, self.block_sequences
+        follows = np.zeros(len(heads), np.bool_)
+        ends = heads["first"] + heads["n_transitions"]
+        follows[:-1] = (ends[:-1] == heads["first"][1:]) & (sequences[:-1] == sequences[1:])
+        return follows
+
+    @cached_property
+    def _places(self) -> tuple[Indices, Indices]:
+        """Of every block: its segment, its offset there."""
+        order = self._unordered[2]
+        lengths = [len(segment.heads) for segment in self.segments]
+        offsets = [np.empty(0, np.int64), *(segment.offsets for segment in self.segments)]
+        owners = np.repeat(np.arange(len(lengths)), lengths)
+        return owners[order], np.concatenate(offsets)[order]
+
+    def __len__(self) -> int:
+        """Transitions."""
+        return int(self.n_transitions.sum())
+
+    def encoded(self, number: int, n_bytes: int | None = None) -> bytes:
+        """A block as it is on disk, not checked; all of it or the first `n_bytes`.
+
+        Raises:
+            EvictedError: its segment is gone.
+        """
+        owners, offsets = self._places
+        path = self.segments[owners[number]].path
+        try:
+            file = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            raise EvictedError(f"{path} was evicted; take a new view of the Lake") from None
+        try:
+            length = blocks.total_bytes(self.heads[number]) if n_bytes is None else n_bytes
+            return os.pread(file, length, int(offsets[number]))
+        finally:
+            os.close(file)
+
+    def block(self, number: int) -> Block:
+        """Read and decompress one.
+
+        Raises:
+            EvictedError: its segment is gone.
+            LakeError: it is damaged.
+        """
+        data = self.encoded(number)
+        try:
+            self._check_head(number, data)
+            return blocks.decode(data, self.schema)
+        except DamagedBlockError as error:
+            raise self._damaged(number, error) from None
+
+    def columns(self, number: int) -> Columns:
+        """Of one block, without reading its frames.
+
+        Raises:
+            EvictedError: its segment is gone.
+            LakeError: it is damaged.
+        """
+        head = self.heads[number]
+        data = self.encoded(number, blocks.HEAD.itemsize + int(head["columns_bytes"]))
+        try:
+            self._check_head(number, data)
+            return blocks.decode_columns(head, data, self.schema)
+        except DamagedBlockError as error:
+            raise self._damaged(number, error) from None
+
+    def _check_head(self, number: int, data: bytes) -> None:
+        """Compare with the footer's copy."""
+        if data[: blocks.HEAD.itemsize] != self.heads[number].tobytes():
+            raise DamagedBlockError("its head is changed")
+
+    def _damaged(self, number: int, error: DamagedBlockError) -> LakeError:
+        owners, offsets = self._places
+        path = self.segments[owners[number]].path
+        return damaged(path, f"the block at byte {offsets[number]:,}: {error}")
+
+
+def stream_of(segment: SealedSegment) -> str:
+    return SegmentName.of(segment.path).stream
+
+
+class BlockCache:
+    """Some blocks of a view in memory, those that were asked for last."""
+
+    def __init__(self, view: LakeView, limit_bytes: int) -> None:
+        self._view = view
+        self._limit_bytes = limit_bytes
+        self._blocks: OrderedDict[int, Block] = OrderedDict()
+        self.n_bytes = 0
+
+    def __getitem__(self, number: int) -> Block:
+        """Raises as `LakeView.block` does."""
+        block = self._blocks.pop(number, None)
+        if block is None:
+            block = self._view.block(number)
+            self.n_bytes += block.nbytes
+        self._blocks[number] = block
+        while self.n_bytes > self._limit_bytes and len(self._blocks) > 1:
+            self.n_bytes -= self._blocks.popitem(last=False)[1].nbytes
+        return block

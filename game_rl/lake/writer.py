@@ -1,0 +1,273 @@
+"""What a training appends to a Lake with."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.errors import LakeError
+from game_rl.lake.block import Block
+from game_rl.lake.block_builder import BlockBuilder
+from game_rl.lake.lake import Lake
+from game_rl.lake.segment_sink import OnFull, SegmentSink
+
+Frames = NDArray[np.uint8]
+
+
+class LakeWriter:
+    """The writer of one stream: packs frames, and compresses and writes them in a thread.
+
+    An episode is `begin`, then `append` until it ends, for all envs at once. Readers see what is
+    sealed: every `segment_bytes` or `segment_transitions`, and at `seal`. Nobody else may write
+    this stream.
+
+    Args:
+        agent: who acts, a number up to 65,535.
+        waiting_blocks: that may wait for the thread, two an env if None; `append` waits for more.
+        tell: is called from the thread with a sentence when the disk is full and when it no longer
+            is.
+        close_timeout_s: after which `close` gives the thread up.
+
+    Raises:
+        LakeError: from any method, what went wrong in the thread; what was sealed is safe.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        stream: str,
+        *,
+        n_envs: int,
+        agent: int = 0,
+        segment_bytes: int = 32 << 20,
+        segment_transitions: int | None = None,
+        on_full: OnFull = "pause",
+        waiting_blocks: int | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+        close_timeout_s: float = 60,
+    ) -> None:
+        self._schema = lake.schema
+        self._stream = stream
+        self._close_timeout_s = close_timeout_s
+        self._sink = SegmentSink(
+            lake,
+            stream,
+            segment_bytes=segment_bytes,
+            segment_transitions=segment_transitions,
+            on_full=on_full,
+            tell=tell,
+        )
+        sequences = lake.view().sequences
+        self._builders = [
+            BlockBuilder(
+                self._schema, env=env, agent=agent, first=sequences.get(f"{stream}/{env}", 0)
+            )
+            for env in range(n_envs)
+        ]
+        self._waiting: queue.Queue[Block | _Order] = queue.Queue(waiting_blocks or 2 * n_envs)
+        self._error: BaseException | None = None
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._work, name=f"lake {stream}", daemon=True)
+        self._thread.start()
+
+    # ------------------------------------------------------------------ appending
+
+    def begin(self, frames: Frames, envs: Sequence[int] | None = None) -> None:
+        """The first frames of episodes, uint8 [len(envs), C, H, W]; of all envs if None.
+
+        Raises:
+            ValueError: a frame has a pixel that the Lake's packing cannot hold.
+        """
+        self._check()
+        packed = self._schema.packing.pack(frames)
+        for env, frame in zip(self._envs(envs), packed, strict=True):
+            if self._builders[env].is_underway:
+                raise ValueError(f"the episode of env {env} has not ended")
+            self._put(self._builders[env].begin(frame))
+
+    def go_on(self, stacks: Frames, envs: Sequence[int] | None = None) -> None:
+        """The newest stacks, uint8 [len(envs), frame_stack * C, H, W], of episodes that go on.
+
+        Raises:
+            ValueError: a frame has a pixel that the Lake's packing cannot hold.
+        """
+        self._check()
+        shape = (len(stacks), self._schema.frame_stack, *self._schema.packing.shape)
+        packed = self._schema.packing.pack(stacks.reshape(shape))
+        for env, stack in zip(self._envs(envs), packed, strict=True):
+            if self._builders[env].is_underway:
+                raise ValueError(f"the episode of env {env} has not ended")
+            self._put(self._builders[env].go_on(stack))
+
+    def break_off(self, envs: Sequence[int]) -> None:
+        """Episodes of these envs that will not go on and did not end: n steps stop there."""
+        self._check()
+        for env in envs:
+            if self._builders[env].is_underway:
+                self._put(self._builders[env].break_off())
+
+    def leave_gap(self) -> None:
+        """What comes next in any env does not follow from what the stream has, whoever wrote it."""
+        self._check()
+        for builder in self._builders:
+            self._put(builder.break_off())
+
+    def append(
+        self,
+        *,
+        actions: NDArray[np.generic],
+        rewards: NDArray[np.generic],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        next_frames: Frames,
+        version: int = 0,
+    ) -> None:
+        """One timestep of every env.
+
+        Where an episode ended, `begin` is due before the next call.
+
+        Args:
+            actions: [n_envs, *action_shape].
+            next_frames: uint8 [n_envs, C, H, W], the true last observation where it ended.
+            version: of the policy that acted, counted in updates.
+
+        Raises:
+            ValueError: a frame has a pixel that the Lake's packing cannot hold, or an env has no
+                first frame; nothing of this timestep is stored.
+        """
+        self._check()
+        idle = [env for env, builder in enumerate(self._builders) if not builder.is_underway]
+        if idle:
+            raise ValueError(f"envs {idle} have no first frame; call begin when an episode ended")
+        packed = self._schema.packing.pack(next_frames)
+        steps = zip(self._builders, actions, rewards, terminated, truncated, packed, strict=True)
+        for builder, action, reward, is_terminated, is_truncated, frame in steps:
+            self._put(
+                builder.append(
+                    action,
+                    float(reward),
+                    terminated=bool(is_terminated),
+                    truncated=bool(is_truncated),
+                    next_frame=frame,
+                    version=version,
+                )
+            )
+
+    # ------------------------------------------------------------------ state
+
+    @property
+    def next_transitions(self) -> list[int]:
+        """Of each env, the number of the transition that comes next."""
+        return [builder.next_transition for builder in self._builders]
+
+    @property
+    def is_paused(self) -> bool:
+        """The disk is full: transitions are dropped."""
+        return self._sink.is_paused
+
+    @property
+    def n_dropped(self) -> int:
+        """Transitions that found no space."""
+        return self._sink.n_dropped
+
+    def seal(self) -> bool:
+        """Make everything appended durable and visible to readers; False if the disk is full."""
+        self._check()
+        for builder in self._builders:
+            self._put(builder.cut())
+        order = _Order(self._sink.seal)
+        self._put(order)
+        order.done.wait()
+        self._check()
+        return order.result
+
+    def close(self) -> None:
+        """Seal and end the thread; returns in any case, at the latest after `close_timeout_s`."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        deadline = time.monotonic() + self._close_timeout_s
+        items = [builder.cut() for builder in self._builders]
+        try:
+            for item in (*items, _Order(self._sink.close, is_last=True)):
+                if item is not None:
+                    self._waiting.put(item, timeout=max(0, deadline - time.monotonic()))
+        except queue.Full:
+            raise self._hangs() from None
+        self._thread.join(max(0, deadline - time.monotonic()))
+        if self._thread.is_alive():
+            raise self._hangs()
+        self._raise_error()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ the thread
+
+    def _work(self) -> None:
+        """Empties the queue to the end, so that nobody waits for a thread that failed."""
+        is_last = False
+        while not is_last:
+            item = self._waiting.get()
+            is_last = isinstance(item, _Order) and item.is_last
+            try:
+                if self._error is None or is_last:
+                    item.run() if isinstance(item, _Order) else self._sink.put(item)
+            except BaseException as error:  # noqa: BLE001 - raised at the next call
+                self._error = self._error or error
+            finally:
+                self._waiting.task_done()
+                if isinstance(item, _Order):
+                    item.done.set()
+
+    def _put(self, item: "Block | _Order | None") -> None:
+        if item is not None:
+            self._waiting.put(item)
+
+    def _hangs(self) -> LakeError:
+        return LakeError(
+            f"the Lake's writer {self._stream} did not finish in {self._close_timeout_s:g} s: the "
+            "disk hangs; what was not sealed is recovered at the next start"
+        )
+
+    def _envs(self, envs: Sequence[int] | None) -> Sequence[int]:
+        return range(len(self._builders)) if envs is None else envs
+
+    def _check(self) -> None:
+        if self._is_closed:
+            raise LakeError(f"the Lake's writer {self._stream} is closed; make a new one")
+        self._raise_error()
+
+    def _raise_error(self) -> None:
+        if isinstance(self._error, Exception):
+            raise LakeError(
+                f"the Lake's writer {self._stream} failed: {self._error}; what was sealed is safe"
+            ) from self._error
+        if self._error is not None:
+            raise self._error
+
+
+class _Order:
+    """Something for the thread to do between blocks."""
+
+    def __init__(self, run: Callable[[], bool], *, is_last: bool = False) -> None:
+        self._run = run
+        self.is_last = is_last
+        self.done = threading.Event()
+        self.result = False
+
+    def run(self) -> None:
+        self.result = self._run()

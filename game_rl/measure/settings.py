@@ -1,0 +1,123 @@
+"""Other ways to share the same training out to emulators and processes."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pydantic import ValidationError
+
+from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
+from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import Key
+from game_rl.errors import UsageError
+from game_rl.vec_env.worker_count import training_workers
+
+_ENVS_PER_CPU = 32  # more make n_steps shorter and are no faster
+_HORIZONS = 2  # of GAE, that a rollout should have at least
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What tuning changes; `n_workers` None leaves it to `training_workers`."""
+
+    n_envs: int
+    n_workers: int | None
+    n_steps: int
+
+    @property
+    def values(self) -> Mapping[Key, int | None]:
+        """The config's keys."""
+        return {
+            ("env", "n_envs"): self.n_envs,
+            ("env", "n_workers"): self.n_workers,
+            ("algorithm", "n_steps"): self.n_steps,
+        }
+
+    def changes_of(self, other: "Setting") -> Mapping[Key, int | None]:
+        """The values that are not as in the other setting."""
+        return {key: value for key, value in self.values.items() if value != other.values[key]}
+
+    def workers(self, cpus: int) -> int:
+        """Processes that it starts."""
+        return min(self.n_workers or training_workers(self.n_envs, cpus), self.n_envs)
+
+    def does_as(self, other: "Setting", cpus: int) -> bool:
+        """Whether both start the same envs in the same processes."""
+        return (self.n_envs, self.workers(cpus)) == (other.n_envs, other.workers(cpus))
+
+
+def rollouts_of(config: RunConfig) -> PPOConfig | PQNConfig:
+    """The algorithm of a config in which envs can be traded for the length of a rollout.
+
+    Raises:
+        UsageError: it is DQN.
+    """
+    if isinstance(config.algorithm, DQNConfig):
+        raise UsageError(
+            "algorithm.name is dqn, which learns after a few timesteps of each env: another number "
+            "of envs is another training. Compare some with game-rl preflight --probe "
+            "--set env.n_envs=N"
+        )
+    return config.algorithm
+
+
+def setting_of(config: RunConfig) -> Setting:
+    return Setting(config.env.n_envs, config.env.n_workers, rollouts_of(config).n_steps)
+
+
+def with_setting(config: RunConfig, setting: Setting) -> RunConfig:
+    """The config with this setting.
+
+    Raises:
+        ValidationError: it is no valid config.
+    """
+    tree = config.model_dump()
+    for (section, name), value in setting.values.items():
+        tree[section][name] = value
+    return RunConfig.model_validate(tree)
+
+
+def env_settings(config: RunConfig, cpus: int) -> list[Setting]:
+    """Other numbers of envs, about doubling from one for each CPU, with the same rollout.
+
+    n_steps x n_envs stays, and with it batches and updates. n_steps becomes no shorter than twice
+    the horizon of the advantages, 1 / (1 - gamma lambda), so that where a rollout ends changes
+    little of them; if it is shorter already, no shorter than now.
+    """
+    rollout, present = config.rollout_timesteps, setting_of(config)
+    shortest = min(_horizons(config), present.n_steps)
+    divisors = [
+        n
+        for n in range(1, max(_ENVS_PER_CPU * cpus, present.n_envs) + 1)
+        if rollout % n == 0 and rollout // n >= shortest
+    ]
+    rungs = (cpus * 2**power for power in range(_ENVS_PER_CPU.bit_length()))
+    chosen = {min(divisors, key=lambda n: abs(math.log(n / rung))) for rung in rungs}
+    found = (Setting(n, None, rollout // n) for n in sorted(chosen))
+    return [
+        setting
+        for setting in found
+        if not setting.does_as(present, cpus) and _is_valid(config, setting)
+    ]
+
+
+def worker_settings(setting: Setting, cpus: int) -> list[Setting]:
+    """The same envs on other numbers of processes than without `n_workers`."""
+    numbers = {cpus // 2, cpus - 1, cpus, 2 * cpus}
+    found = (replace(setting, n_workers=n) for n in sorted(numbers) if 1 <= n <= setting.n_envs)
+    return [other for other in found if not other.does_as(setting, cpus)]
+
+
+def _is_valid(config: RunConfig, setting: Setting) -> bool:
+    try:
+        with_setting(config, setting)
+    except ValidationError:
+        return False
+    return True
+
+
+def _horizons(config: RunConfig) -> float:
+    algorithm = rollouts_of(config)
+    trace = algorithm.gae_lambda if isinstance(algorithm, PPOConfig) else algorithm.q_lambda
+    forgotten = 1 - algorithm.gamma * trace
+    return _HORIZONS / forgotten if forgotten else math.inf

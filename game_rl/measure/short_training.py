@@ -1,0 +1,246 @@
+"""A training in small, whose pieces can be timed."""
+
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from math import lcm, prod
+from pathlib import Path
+from statistics import fmean, median
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from stable_baselines3 import DQN
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.type_aliases import TrainFreq
+from torch import nn
+
+from game_rl.algorithms.make_algorithm import find_device, make_algorithm
+from game_rl.callbacks.cores import CoresCallback
+from game_rl.callbacks.make_callbacks import loop_callbacks
+from game_rl.config.algorithms import DQNConfig, PPOConfig
+from game_rl.config.schema import RunConfig
+from game_rl.config.values import nearest_divisors
+from game_rl.envs.make_env import make_frame_format
+from game_rl.games.definition import Game
+from game_rl.preflight.arithmetic import training_arithmetic
+from game_rl.run_dir import RunDir
+from game_rl.seeds import seed_for
+from game_rl.system.machine import effective_cpus
+from game_rl.system.process_memory import PssSampler
+from game_rl.system.threads import torch_threads
+from game_rl.vec_env.make_vec_env import make_training_env
+from game_rl.vec_env.worker_cores import TRIALS_S
+
+# A rollout and an update of PPO and PQN are not much shorter than this (or as short as the run's
+# own), so that what happens once in them does not weigh too much.
+_ROLLOUT_TIMESTEPS = 1_024
+_GRADIENT_STEPS = 8
+_AVERAGED_TIMESTEPS = 256  # some episodes begin in them, which takes as long as many timesteps
+_LEARNED_BATCHES = 4  # of the largest size; what an update goes through if it has so many epochs
+_MOST_REPLAYED = 20_000
+_WARM_UP_VEC_STEPS = 10
+_LEARNING_RATE = 1e-9  # takes as long as another, and cannot diverge
+# Observations of a gradient step in bytes. A CPU takes about a second for so many, and for more of
+# them longer in proportion; a GPU is faster by the timestep the more it gets.
+_LARGEST_BATCH_BYTES = {"cpu": 2**25, "cuda": 2**30}
+
+
+@dataclass(frozen=True)
+class VecStepTime:
+    """Seconds of one vec step.
+
+    Attributes:
+        inference_s: the network chooses actions.
+        emulation_s: it does not: it waits for emulators, and what they gave is stored.
+    """
+
+    inference_s: float
+    emulation_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.emulation_s + self.inference_s
+
+
+def median_of(rollouts: Sequence[VecStepTime], *, n_averaged: int = 1) -> VecStepTime:
+    """Of each time the `median_of_means`."""
+    return VecStepTime(
+        inference_s=median_of_means([rollout.inference_s for rollout in rollouts], n_averaged),
+        emulation_s=median_of_means([rollout.emulation_s for rollout in rollouts], n_averaged),
+    )
+
+
+def median_of_means(seconds: Sequence[float], n_averaged: int) -> float:
+    """The means of so many in a row, and their median; the mean if there are not so many.
+
+    So another program's busy moment is left out, and what happens now and then is not.
+    """
+    starts = range(0, len(seconds) - n_averaged + 1, n_averaged) or (0,)
+    return median(fmean(seconds[start : start + n_averaged]) for start in starts)
+
+
+class ShortTraining:
+    """The training of a config with its own emulators, workers and network, but short rollouts.
+
+    Nothing of it is large: a rollout is of some minibatches, and of a minibatch that would take
+    seconds it is a part. A context manager, which closes the workers; warm it up first, in which
+    the workers' cores are found in `trials_s` seconds.
+
+    Attributes:
+        model: the run's algorithm, untrained.
+        n_averaged: rollouts or updates that are one measurement, see `median_of_means`.
+        start_s: seconds that it took to build.
+    """
+
+    def __init__(self, config: RunConfig, game: Game, *, trials_s: float = TRIALS_S) -> None:
+        started = time.perf_counter()
+        batch_size = config.algorithm.batch_size
+        seed = seed_for(config.seed, "speed_probe")
+        with ExitStack() as stack:
+            stack.enter_context(torch_threads(effective_cpus()))
+            stack.enter_context(PssSampler())  # it takes its part of a run's time
+            self._vec_env = make_training_env(config.env, game, seed=seed)
+            stack.enter_context(closing(self._vec_env))
+            short = shortened(
+                config,
+                observation_bytes=prod(self._vec_env.observation_space.shape or ()),
+                device=find_device(config.device),
+            )
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="game_rl_"))
+            model = make_algorithm(
+                short,
+                self._vec_env,
+                RunDir(Path(folder)),
+                packing=make_frame_format(config.env.observation, game).packing,
+                stream="speed_probe",
+            )
+            stack.callback(model.logger.close)
+            self._closing = stack.pop_all()
+        self.model = model
+        self.n_averaged = -(-_AVERAGED_TIMESTEPS // short.rollout_timesteps)
+        self._gradient_steps = training_arithmetic(short).gradient_steps_per_update
+        self._batch_share = short.algorithm.batch_size / batch_size
+        self._cores = CoresCallback(effective_cpus(), trials_s=trials_s)
+        self._callback = CallbackList(loop_callbacks(config, self._cores))
+        self._network = _NetworkClock(model.q_net if isinstance(model, DQN) else model.policy)
+        self.start_s = time.perf_counter() - started
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._closing.__exit__(kind, error, traceback)
+
+    def warm_up(self) -> None:
+        """Until vec steps are as fast as a run's.
+
+        The first ones are slow, and an update's first one; then a run finds its workers' cores.
+        """
+        callbacks = CallbackList([self._callback, _StopCallback(_WARM_UP_VEC_STEPS)])
+        self.model.learn(_WARM_UP_VEC_STEPS * self._vec_env.num_envs, callback=callbacks)
+        while not self._cores.is_settled:
+            self._rollout()
+
+    def collect(self) -> VecStepTime:
+        """Time a rollout."""
+        network_s, started = self._network.seconds, time.perf_counter()
+        vec_steps = self._rollout()
+        total_s = (time.perf_counter() - started) / vec_steps
+        inference_s = (self._network.seconds - network_s) / vec_steps
+        return VecStepTime(inference_s, total_s - inference_s)
+
+    def _rollout(self) -> int:
+        """Its vec steps."""
+        model = self.model
+        if isinstance(model, OnPolicyAlgorithm):
+            model.collect_rollouts(
+                self._vec_env, self._callback, model.rollout_buffer, n_rollout_steps=model.n_steps
+            )
+            return model.n_steps
+        assert isinstance(model, DQN)
+        assert isinstance(model.train_freq, TrainFreq)
+        assert model.replay_buffer is not None
+        model.collect_rollouts(
+            self._vec_env, self._callback, model.train_freq, model.replay_buffer, log_interval=4
+        )
+        return model.train_freq.frequency
+
+    def update(self) -> float:
+        """Seconds of a gradient step at the config's batch_size; `collect` comes first."""
+        model, started = self.model, time.perf_counter()
+        if isinstance(model, DQN):
+            model.train(model.gradient_steps, model.batch_size)
+        elif isinstance(model, OnPolicyAlgorithm):
+            model.logger.dump(model.num_timesteps)
+            model.train()
+        seconds = time.perf_counter() - started
+        return seconds / self._gradient_steps / self._batch_share
+
+
+def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunConfig:
+    """The same training with short rollouts, few epochs and batches that take no more than seconds.
+
+    A batch is the config's or a divisor of it, and so a rollout has whole batches here too. DQN
+    learns from the first rollout on, from a replay that is small and in no Lake.
+    """
+    algorithm = config.algorithm
+    largest = _LARGEST_BATCH_BYTES["cuda" if device.startswith("cuda") else "cpu"]
+    batch = algorithm.batch_size
+    if batch * observation_bytes > largest:
+        batch = nearest_divisors(largest // observation_bytes + 1, batch)[0]
+    changes: dict[str, Any] = {"batch_size": batch, "learning_rate": _LEARNING_RATE}
+    if isinstance(algorithm, DQNConfig):
+        capacity = min(algorithm.replay.capacity, _MOST_REPLAYED)
+        replay = algorithm.replay.model_copy(update={"capacity": capacity, "lake": False})
+        changes |= {"learning_starts": 0, "replay": replay}
+        return config.model_copy(update={"algorithm": algorithm.model_copy(update=changes)})
+    whole = lcm(batch, config.env.n_envs)
+    learned = _LEARNED_BATCHES * largest // observation_bytes
+    wanted = min(_ROLLOUT_TIMESTEPS, learned)
+    rollout = min(config.rollout_timesteps, -(-wanted // whole) * whole)
+    n_epochs = max(learned // rollout, -(-_GRADIENT_STEPS * batch // rollout))
+    changes |= {
+        "n_steps": rollout // config.env.n_envs,
+        "n_epochs": min(algorithm.n_epochs, n_epochs),
+    }
+    if isinstance(algorithm, PPOConfig):
+        changes["target_kl"] = None
+    return config.model_copy(update={"algorithm": algorithm.model_copy(update=changes)})
+
+
+class _StopCallback(BaseCallback):
+    """Ends training after some vec steps."""
+
+    def __init__(self, vec_steps: int) -> None:
+        super().__init__()
+        self._vec_steps = vec_steps
+
+    def _on_step(self) -> bool:
+        return self.n_calls < self._vec_steps
+
+
+class _NetworkClock:
+    """Counts the seconds in which the network is called; look at it before and after a rollout."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self.seconds = 0.0
+        self._is_on_gpu = next(network.parameters()).device.type == "cuda"
+        network.register_forward_pre_hook(self._begin)
+        network.register_forward_hook(self._end)
+
+    def _begin(self, *_: object) -> None:
+        self._began = time.perf_counter()
+
+    def _end(self, *_: object) -> None:
+        if self._is_on_gpu:
+            torch.cuda.synchronize()
+        self.seconds += time.perf_counter() - self._began

@@ -1,0 +1,24 @@
+"""Playing a trained run's episodes: how good is it?"""
+
+from contextlib import closing
+
+from game_rl.callbacks.evaluation import Evaluation, evaluate
+from game_rl.playback.policy import TrainedRun
+from game_rl.seeds import seed_for
+from game_rl.vec_env.make_vec_env import make_vec_env
+
+
+def evaluate_run(run: TrainedRun, *, episodes: int) -> Evaluation:
+    """Play `episodes` episodes that the run has not been selected on."""
+    config = run.config
+    seed = seed_for(config.seed, "final_evaluation")
+    n_envs = min(config.evaluation.n_envs, episodes)
+    with closing(make_vec_env(config.env, run.game, n_envs=n_envs, seed=seed)) as vec_env:
+        policy = run.policy(vec_env.observation_space, vec_env.action_space)
+        return evaluate(
+            policy,
+            vec_env,
+            episodes=episodes,
+            deterministic=config.evaluation.deterministic,
+            seed=seed,
+        )

@@ -1,0 +1,95 @@
+"""A trained policy out of a run directory, ready to play."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gymnasium import spaces
+from stable_baselines3.common.policies import BasePolicy
+
+from game_rl.algorithms.make_policy import make_policy
+from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
+from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.checkpoints.tensors import load_module_tensors
+from game_rl.config.loader import load_config
+from game_rl.config.schema import RunConfig
+from game_rl.errors import CheckpointError, UsageError
+from game_rl.games.definition import Game, load_game
+from game_rl.run_dir import RunDir
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """One checkpoint of a run with all that is needed to let it play."""
+
+    run_dir: RunDir
+    config: RunConfig
+    game: Game
+    checkpoint: Checkpoint
+
+    @property
+    def state(self) -> CheckpointState:
+        return self.checkpoint.state
+
+    def policy(
+        self, observation_space: spaces.Space[object], action_space: spaces.Space[object]
+    ) -> BasePolicy:
+        """The checkpoint's network, on the CPU."""
+        policy = make_policy(self.config.algorithm, observation_space, action_space)
+        load_module_tensors(policy, self.checkpoint.policy(), str(self.checkpoint.path))
+        return policy
+
+
+def open_run(root: Path) -> tuple[RunDir, RunConfig]:
+    """The run at `root` and its config as resolved when it began."""
+    run_dir = find_run(root)
+    return run_dir, load_config(run_dir.config)
+
+
+def find_run(root: Path) -> RunDir:
+    """Raise UsageError if `root` is no run directory."""
+    run_dir = RunDir(root)
+    if not run_dir.exists():
+        raise UsageError(
+            f"{root} is not a run directory: it has no {run_dir.config.name}; "
+            "name the run_dir of a training, such as runs/duel_ppo"
+        )
+    return run_dir
+
+
+def open_trained_run(root: Path, checkpoint: str) -> TrainedRun:
+    """The checkpoint `best`, `latest` or a number of timesteps of the run at `root`."""
+    run_dir, config = open_run(root)
+    game = load_game(config.game)
+    found = _find_checkpoint(run_dir, checkpoint)
+    found.check_game(game)
+    return TrainedRun(run_dir, config, game, found)
+
+
+def _find_checkpoint(run_dir: RunDir, name: str) -> Checkpoint:
+    if name in ("latest", "best"):
+        newest, _ = newest_valid_checkpoint(run_dir)
+        if name == "latest":
+            return newest
+        if newest.state.best is None:
+            raise CheckpointError(
+                f"{run_dir.root} has no best checkpoint yet: no evaluation has ended; "
+                "use --checkpoint latest"
+            )
+        return _verified(run_dir, newest.state.best.timesteps)
+    digits = name.replace("_", "").replace(",", "")
+    if not (digits.isascii() and digits.isdecimal()):
+        raise UsageError(f"--checkpoint is best, latest or a timestep, not {name!r}")
+    return _verified(run_dir, int(digits))
+
+
+def _verified(run_dir: RunDir, timesteps: int) -> Checkpoint:
+    path = run_dir.checkpoint(timesteps)
+    if not path.exists():
+        found = [f"{int(p.name):,}" for p in run_dir.checkpoints_newest_first()]
+        raise CheckpointError(
+            f"{run_dir.root} has no checkpoint at timestep {timesteps:,}; it has: "
+            + (", ".join(found) or "none")
+        )
+    checkpoint = Checkpoint(path)
+    checkpoint.verify()
+    return checkpoint

@@ -1,0 +1,144 @@
+"""What a process tree takes of the machine's memory, now and at its highest.
+
+`root` parameters exist so that a test can lay out a /proc of its own.
+"""
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+from game_rl.system.proc_files import read_table, read_text
+from game_rl.system.units import KIB
+
+_ROOT = Path("/")
+
+
+def process_tree_pss_bytes(pid: int | None = None, *, root: Path = _ROOT) -> int:
+    """Summed proportional set size of process `pid` (default: this one) and its descendants.
+
+    A page that n processes share counts 1/n in each, so the sum is the memory that the tree
+    really takes. Where the kernel has no smaps_rollup (macOS, Windows, Linux < 4.14) a process
+    counts with its unique set size instead, which leaves shared pages out.
+    """
+    return process_tree_memory(os.getpid() if pid is None else pid, root=root)[0]
+
+
+def process_tree_memory(pid: int, *, root: Path = _ROOT) -> tuple[int, int]:
+    """`process_tree_pss_bytes`, and what of process `pid` was resident at the same moment.
+
+    Resident is 0 where the kernel has no smaps_rollup.
+    """
+    members = [_pss_and_resident(member, root) for member in _process_tree(pid, root)]
+    return sum(pss for pss, _ in members), members[0][1]
+
+
+def _pss_and_resident(pid: int, root: Path) -> tuple[int, int]:
+    rollup = read_table(root / "proc" / str(pid) / "smaps_rollup")
+    if "Pss" in rollup:
+        return rollup["Pss"] * KIB, rollup.get("Rss", 0) * KIB
+    if (root / "proc/self/smaps_rollup").exists():
+        return 0, 0  # it ended while we looked, is a zombie, or belongs to someone else
+    try:
+        return int(psutil.Process(pid).memory_full_info().uss), 0
+    except psutil.Error:
+        return 0, 0
+
+
+def _process_tree(pid: int, root: Path) -> list[int]:
+    parents = _parents(root)
+    tree = [pid]
+    for member in tree:  # grows while we walk it: breadth first
+        tree += [child for child, parent in parents.items() if parent == member]
+    return tree
+
+
+def _parents(root: Path) -> dict[int, int]:
+    proc = root / "proc"
+    if not (proc / "self/stat").exists():
+        return {p.pid: p.ppid() for p in psutil.process_iter()}
+    parents: dict[int, int] = {}
+    for entry in os.listdir(proc):  # noqa: PTH208 - called four times a second; no Path objects
+        # "pid (name) state ppid ...", and the name may hold spaces and parentheses
+        if entry.isdigit() and (stat := read_text(proc / entry / "stat")):
+            parents[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+    return parents
+
+
+def resident_bytes(pid: int) -> tuple[int, int]:
+    """Resident memory of a process now and at its highest; zeros where the kernel does not say."""
+    status = read_table(_ROOT / "proc" / str(pid) / "status")
+    return status.get("VmRSS", 0) * KIB, status.get("VmHWM", 0) * KIB
+
+
+class PssSampler:
+    """Watches the process tree's memory from a thread and keeps the highest sum.
+
+    A sample costs CPU time that grows with the memory (the kernel walks the page tables), so the
+    thread sleeps at least 50 times as long as the last one took of it: below 2 % of one CPU.
+
+    What the process at the root of the tree held between two samples is not missed: if its
+    high-water mark rose (VmHWM, Linux only), the sum is taken as it was at that moment, with the
+    other processes as they are now.
+    """
+
+    _REST = 50
+
+    def __init__(self, pid: int | None = None, *, interval_s: float = 0.25) -> None:
+        self._pid = os.getpid() if pid is None else pid
+        self._interval_s = interval_s
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._peak_bytes = 0
+        self._last_bytes = 0
+        self._highest_root_bytes = 0
+
+    @property
+    def peak_bytes(self) -> int:
+        """The highest sum so far; 0 before the first sample."""
+        return self._peak_bytes
+
+    @property
+    def last_bytes(self) -> int:
+        return self._last_bytes
+
+    def start(self) -> None:
+        self._stop.clear()
+        _, self._highest_root_bytes = resident_bytes(self._pid)
+        self._thread = threading.Thread(target=self._watch, name="pss-sampler", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> int:
+        """The peak, with a last sample taken now; may be called twice."""
+        if self._thread is not None:
+            self._stop.set()
+            self._thread.join()
+            self._thread = None
+            self._sample()
+        return self._peak_bytes
+
+    def _sample(self) -> None:
+        # resident as of the same moment: read a little later, it may be much less
+        self._last_bytes, resident = process_tree_memory(self._pid)
+        _, highest = resident_bytes(self._pid)
+        rose = resident and highest > self._highest_root_bytes
+        between = max(highest - resident, 0) if rose else 0
+        self._highest_root_bytes = highest
+        self._peak_bytes = max(self._peak_bytes, self._last_bytes + between)
+
+    def _watch(self) -> None:
+        cost_s = 0.0
+        while not self._stop.wait(max(self._interval_s, self._REST * cost_s)):
+            began = time.thread_time()  # not what it waited for a busy CPU: it would oversleep
+            self._sample()
+            cost_s = time.thread_time() - began
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

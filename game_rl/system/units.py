@@ -1,0 +1,50 @@
+"""Sizes and durations, as people read and write them."""
+
+import re
+
+from game_rl.errors import UsageError
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+
+_UNITS = {"": 1, "B": 1}
+for _power, _letter in enumerate("KMGT", start=1):
+    _UNITS |= {f"{_letter}IB": 2 ** (10 * _power), f"{_letter}B": 10 ** (3 * _power)}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes of "32GiB", "1.5 GB" or "4096"; KiB..TiB are powers of 1024, KB..TB of 1000.
+
+    Raises:
+        UsageError: not a number with one of these units.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    factor = _UNITS.get(match[2].upper()) if match else None
+    if match is None or factor is None:
+        raise UsageError(f"{text!r} is not a size; write a number and a unit, such as 32GiB")
+    return round(float(match[1]) * factor)
+
+
+def format_bytes(size: int) -> str:
+    """A size for people: "4.22 GiB", "90.0 MiB", "512 B"."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if abs(size) >= unit:
+            value = size / unit
+            return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {name}"
+    return f"{size} B"
+
+
+def format_duration(seconds: float) -> str:
+    """For people, in two units: "5 min 20 s", "3 h 10 min"; "4.2 s" below ten seconds."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    for size, name, small, small_name in (
+        (86_400, "d", 3_600, "h"),
+        (3_600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        # rounded in the smaller unit first, so that it never says "1 h 60 min"
+        count, rest = divmod(round(seconds / small), size // small)
+        if count:
+            return f"{count} {name} {rest} {small_name}" if rest else f"{count} {name}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,212 @@
+"""Files of plain Stable-Baselines3: it reads ours, and a stranger's are only data to us."""
+
+import base64
+import io
+import json
+import pickle
+import shutil
+import subprocess
+import sys
+import zipfile
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from stable_baselines3 import PPO
+
+from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.cli.main import main
+from game_rl.config.loader import load_config
+from game_rl.errors import CheckpointError
+from game_rl.games.definition import load_game
+from game_rl.interchange.sb3_files import import_sb3, read_sb3_zip, spaces_env
+from game_rl.playback.policy import open_trained_run
+from game_rl.run_dir import RunDir
+from game_rl.training.train import resume, train
+from tests.tiny_run import TINY, MakeConfig
+
+PREDICT = """\
+import sys
+sys.modules["game_rl"] = None  # as where it is not installed
+import numpy as np
+from stable_baselines3 import PPO
+model = PPO.load(sys.argv[1], device="cpu")
+stacks = np.load(sys.argv[2])
+np.save(sys.argv[3], model.predict(stacks, deterministic=True)[0])
+print(model.num_timesteps, model.n_steps, model.policy.optimizer.state_dict()["state"][0]["step"])
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sb3")
+    (folder / "run.yaml").write_text(TINY.format(run_dir=folder / "run"))
+    config = load_config(folder / "run.yaml", ["recording.episodes=0", "total_timesteps=96"])
+    train(config, force=False, console=Console(file=StringIO()))
+    return folder / "run"
+
+
+@pytest.fixture
+def exported(run: Path, tmp_path: Path) -> Path:
+    output = tmp_path / "model.zip"
+    arguments = ["--format", "sb3", "--checkpoint", "latest", "--output", str(output)]
+    assert main(["export", str(run), *arguments]) == 0
+    return output
+
+
+def test_plain_sb3_plays_an_exported_policy_without_game_rl(
+    run: Path, exported: Path, tmp_path: Path
+) -> None:
+    trained = open_trained_run(run, "latest")
+    env = spaces_env(trained.config, trained.game)
+    stacks = np.random.default_rng(0).integers(0, 256, (50, *env.observation_space.shape), np.uint8)
+    np.save(tmp_path / "stacks.npy", stacks)
+    found = subprocess.run(
+        [
+            sys.executable, "-c", PREDICT, str(exported),
+            str(tmp_path / "stacks.npy"), str(tmp_path / "actions.npy"),
+        ],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    policy = trained.policy(env.observation_space, env.action_space)
+    expected = policy.predict(stacks, deterministic=True)[0]
+    np.testing.assert_array_equal(np.load(tmp_path / "actions.npy"), expected)
+    steps = 96 // 32 * 2  # rollouts of two minibatches
+    assert found.stdout.split() == ["96", "16", f"tensor({steps}.)"]
+
+
+def test_an_exported_policy_comes_back_bit_for_bit(
+    run: Path, exported: Path, make_config: MakeConfig
+) -> None:
+    run_dir = import_sb3(exported, make_config("imported"))
+    before, after = newest_valid_checkpoint(RunDir(run))[0], newest_valid_checkpoint(run_dir)[0]
+    for found, expected in (
+        (after.policy(), before.policy()),
+        (after.optimizer(), before.optimizer()),
+    ):
+        assert found.keys() == expected.keys()
+        assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert after.state.num_timesteps == 96
+
+
+def test_a_run_goes_on_from_what_plain_sb3_saved(make_config: MakeConfig, tmp_path: Path) -> None:
+    config = make_config("imported")
+    env = spaces_env(config, load_game(config.game))
+    plain = PPO("CnnPolicy", env, n_steps=2, batch_size=2, device="cpu")
+    plain.num_timesteps = 128
+    plain.save(tmp_path / "plain.zip")
+    run_dir = import_sb3(tmp_path / "plain.zip", config)
+    weights = newest_valid_checkpoint(run_dir)[0].policy()
+    assert all(torch.equal(weights[n], plain.policy.state_dict()[n]) for n in weights)
+    resume(run_dir.root, force=False, console=Console(file=StringIO()))
+    assert newest_valid_checkpoint(run_dir)[0].state.num_timesteps == 192
+
+
+class Bomb:
+    def __init__(self, target: Path) -> None:
+        self._target = target
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self._target,)
+
+
+def replaced(source: Path, target: Path, **members: bytes | None) -> Path:
+    """A copy of the zip with members replaced, added, or (None) left out."""
+    wanted = {name.replace("__", "."): content for name, content in members.items()}
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for info in old.infolist():
+            if info.filename not in wanted:
+                new.writestr(info.filename, old.read(info))
+        for name, content in wanted.items():
+            if content is not None:
+                new.writestr(name, content, zipfile.ZIP_DEFLATED)
+    return target
+
+
+def torch_file(value: object) -> bytes:
+    file = io.BytesIO()
+    torch.save(value, file)
+    return file.getvalue()
+
+
+def test_code_in_a_zip_is_never_run(
+    exported: Path, tmp_path: Path, make_config: MakeConfig
+) -> None:
+    sign = tmp_path / "it_ran"
+    pickled = pickle.dumps(Bomb(sign))
+    data = json.loads(zipfile.ZipFile(exported).read("data"))
+    data["policy_class"] = {":type:": "x", ":serialized:": base64.b64encode(pickled).decode()}
+    innocent = replaced(exported, tmp_path / "data.zip", data=json.dumps(data).encode())
+    import_sb3(innocent, make_config("one"))  # SB3's own loader would have run it
+    for name, content in (("pickle", pickled), ("torch", torch_file(Bomb(sign)))):
+        armed = replaced(exported, tmp_path / f"{name}.zip", policy__pth=content)
+        with pytest.raises(CheckpointError, match="cannot be read as tensors"):
+            import_sb3(armed, make_config("two"))
+    assert not sign.exists()
+
+
+def test_names_that_climb_out_of_a_zip_lead_nowhere(exported: Path, tmp_path: Path) -> None:
+    climbing = tmp_path / "climbing.zip"
+    climbing.write_bytes(exported.read_bytes())
+    with zipfile.ZipFile(climbing, "a") as archive:
+        archive.writestr("../escaped.txt", "x")
+    before = set(tmp_path.parent.rglob("*"))
+    read_sb3_zip(climbing, weights_bytes=10**8)
+    assert set(tmp_path.parent.rglob("*")) == before
+
+
+def test_a_zip_that_unpacks_to_gigabytes_is_refused_unread(exported: Path, tmp_path: Path) -> None:
+    huge = replaced(exported, tmp_path / "huge.zip", policy__pth=b"\0" * 400_000_000)
+    with pytest.raises(CheckpointError, match="far more than this network needs"):
+        read_sb3_zip(huge, weights_bytes=10**6)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("policy__pth", None, "has no policy.pth"),
+        ("data", None, "has no data"),
+        ("data", b"[" * 100_000, "no JSON object"),
+        ("data", b"[]", "no JSON object"),
+        ("data", b'{"num_timesteps": -1}', "a counter of -1"),
+        ("data", b'{"num_timesteps": "1"}', "a counter of '1'"),
+        ("policy__pth", torch_file([1]), "holds a list"),
+        ("policy__pth", torch_file({"a": 1}), "has a, which is no tensor"),
+        ("policy__pth", torch_file({"a": torch.zeros(1)}), "of another network: a is not known"),
+    ],
+)
+def test_a_damaged_zip_is_told_what_is_wrong(
+    exported: Path, tmp_path: Path, make_config: MakeConfig, name: str, content: bytes | None,
+    message: str,
+) -> None:  # fmt: skip
+    damaged = replaced(exported, tmp_path / "damaged.zip", **{name: content})
+    config = make_config("never")
+    with pytest.raises(CheckpointError, match=message):
+        import_sb3(damaged, config)
+    assert not config.run_dir.joinpath("config.yaml").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"not a zip at all"])
+def test_what_is_no_zip_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "no.zip").write_bytes(content)
+    with pytest.raises(CheckpointError, match="is no zip of Stable-Baselines3"):
+        read_sb3_zip(tmp_path / "no.zip", weights_bytes=10**6)
+
+
+def test_checkpoints_are_listed_and_the_damaged_one_is_named(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    assert main(["checkpoints", str(copy), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [f["timesteps"] for f in found] == [96, 64]
+    assert sum(f["is_best"] for f in found) == 1
+    assert [f["damage"] for f in found] == [None, None]
+    file = copy / "checkpoints" / "000000000064" / "policy.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+    assert main(["checkpoints", str(copy)]) == 1
+    assert "policy.safetensors is" in " ".join(capsys.readouterr().out.split())

@@ -1,0 +1,185 @@
+"""What is drawn from a Lake against a list of whole stacks."""
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from game_rl.envs.packing import FramePacking
+from game_rl.errors import LakeError
+from game_rl.lake.lake import Lake
+from game_rl.lake.sampler import Sampler, Weights
+from game_rl.lake.schema import LakeSchema
+from game_rl.lake.writer import LakeWriter
+from tests.lake.plays import SCHEMA, Play, assert_view_holds
+
+schemas = st.builds(
+    lambda bits, channels, stack, spare, action: LakeSchema(
+        FramePacking((channels, 3, 5), bits=bits, is_one_plane=bits == 2),
+        frame_stack=stack,
+        block_frames=stack + 2 + spare,
+        action_dtype=action[0],
+        action_shape=action[1],
+        level=1,
+    ),
+    st.sampled_from([2, 4, 8]),
+    st.sampled_from([1, 3]),
+    st.integers(1, 5),
+    st.integers(0, 20),
+    st.sampled_from([("uint8", ()), ("int64", (2,)), ("float32", (1,))]),
+)
+
+
+@settings(max_examples=60)
+@given(
+    schemas,
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.0, 0.1, 0.6, 1.0]),
+    st.integers(1, 9),
+    st.integers(1, 3),
+)
+def test_every_transition_is_the_naive_stores_bit_for_bit(
+    schema: LakeSchema, seed: int, end_chance: float, n_step: int, n_envs: int
+) -> None:
+    """Over blocks, segments, seals in the middle of episodes and n steps across all of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        lake = Lake.create(Path(folder), schema)
+        play = Play(schema, np.random.default_rng(seed), n_envs, end_chance)
+        with LakeWriter(lake, "a", n_envs=n_envs, segment_bytes=700) as writer:
+            for n in (3, 1, 40):
+                play.steps(writer, n)
+                assert writer.seal()
+            play.begin(writer)
+            assert writer.seal()
+            play.steps(writer, 5)
+        sequences = {f"a/{env}": rows for env, rows in enumerate(play.stored)}
+        found = assert_view_holds(lake.view(), sequences, n_step=n_step)
+        assert found == {
+            (sequence, at) for sequence, rows in sequences.items() for at in range(len(rows))
+        }
+
+
+def test_frames_that_the_packing_cannot_hold_are_refused(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path, SCHEMA)
+    with LakeWriter(lake, "a", n_envs=1) as writer:
+        with pytest.raises(ValueError, match=r"a pixel of 84, which 2 bits .* cannot hold"):
+            writer.begin(np.full((1, 1, 3, 5), 84, np.uint8))
+        play = Play(SCHEMA, np.random.default_rng(0))
+        play.steps(writer, 5)
+        play.begin(writer)
+        with pytest.raises(ValueError, match="84"):
+            writer.append(
+                actions=np.zeros(1),
+                rewards=np.zeros(1),
+                terminated=np.zeros(1, bool),
+                truncated=np.zeros(1, bool),
+                next_frames=np.full((1, 1, 3, 5), 84, np.uint8),
+            )
+        play.steps(writer, 5)
+    assert_view_holds(lake.view(), {"a/0": play.stored[0]})
+    assert len(lake.view()) == 10
+
+
+# ---------------------------------------------------------------------- how often what is drawn
+
+
+def filled(path: Path, lengths: dict[str, tuple[int, int]]) -> Lake:
+    """Streams of (agent, transitions); the version rises by one every ten timesteps."""
+    lake = Lake.create(path, SCHEMA)
+    for stream, (agent, n) in lengths.items():
+        play = Play(SCHEMA, np.random.default_rng(agent), end_chance=0.2)
+        with LakeWriter(lake, stream, n_envs=1, agent=agent, segment_bytes=600) as writer:
+            for step in range(n):
+                play.version = step // 10
+                play.step(writer)
+    return lake
+
+
+def chi_square(observed: np.ndarray, chances: np.ndarray) -> float:
+    """In standard deviations above its mean."""
+    wanted = observed.sum() * chances / chances.sum()
+    assert wanted.min() >= 5
+    freedom = len(observed) - 1
+    value = ((observed - wanted) ** 2 / wanted).sum()
+    return float((value - freedom) / np.sqrt(2 * freedom))
+
+
+def counts(sampler: Sampler, n: int, batch: int) -> Counter[bytes]:
+    """How often each stack was drawn; with 15 pixels x 3 frames no two are alike."""
+    rng = np.random.default_rng(5)
+    seen: Counter[bytes] = Counter()
+    for _ in range(n):
+        seen.update(
+            a.tobytes() + b.tobytes()
+            for drawn in [sampler.sample(rng, batch)]
+            for a, b in zip(drawn.stacks, drawn.next_stacks, strict=True)
+        )
+    return seen
+
+
+@pytest.mark.parametrize("per_block", [1, 4])
+def test_uniform_draws_have_every_transition_alike(tmp_path: Path, per_block: int) -> None:
+    lake = filled(tmp_path, {"a": (0, 90), "b": (1, 33)})
+    view = lake.view()
+    seen = counts(Sampler(view, per_block=per_block), 400, 32)
+    observed = np.array(list(seen.values()))
+    assert len(observed) == len(view) == 123
+    # Draws of one block come together, so a block's count varies `per_block` times as much.
+    assert abs(chi_square(observed, np.ones(123))) < 5 * per_block
+
+
+def test_several_draws_of_a_block_are_stratified_and_one_is_not(tmp_path: Path) -> None:
+    view = filled(tmp_path, {"a": (0, 400)}).view()
+    rng = np.random.default_rng(0)
+    distinct = {}
+    for per_block in (1, 8):
+        batch = Sampler(view, per_block=per_block).sample(rng, 32)
+        distinct[per_block] = len({int(v) for v in batch.versions})
+    assert distinct[8] <= 8 < distinct[1]  # 4 blocks of at most 6 transitions, 2 versions each
+
+
+def test_agents_are_drawn_by_their_shares_whatever_they_stored(tmp_path: Path) -> None:
+    view = filled(tmp_path, {"a": (3, 200), "b": (7, 20), "c": (9, 50)}).view()
+    weights = Weights(agent_shares={3: 0.25, 7: 0.75})
+    batch = Sampler(view, weights=weights).sample(np.random.default_rng(0), 4_000)
+    assert set(batch.agents.tolist()) == {3, 7}
+    observed = np.array([(batch.agents == 3).sum(), (batch.agents == 7).sum()])
+    assert abs(chi_square(observed, np.array([1.0, 3.0]))) < 5
+
+
+def test_recent_versions_are_drawn_by_their_half_life(tmp_path: Path) -> None:
+    view = filled(tmp_path, {"a": (0, 300)}).view()
+    weights = Weights(half_life_versions=5)
+    batch = Sampler(view, weights=weights).sample(np.random.default_rng(0), 20_000)
+    last = view.heads["last_version"].astype(float)
+    chances = np.zeros(30)
+    for number in range(len(view.heads)):  # the dumb way: every transition on its own
+        versions = view.columns(number).versions[view.columns(number).rows]
+        np.add.at(chances, versions, 0.5 ** ((last.max() - last[number]) / 5))
+    observed = np.bincount(batch.versions, minlength=30)
+    assert abs(chi_square(observed, chances)) < 5
+
+
+def test_the_same_generator_draws_the_same_batch(tmp_path: Path) -> None:
+    view = filled(tmp_path, {"a": (0, 90), "b": (1, 33)}).view()
+    one, other = (
+        Sampler(view, n_step=3, cache_bytes=limit).sample(np.random.default_rng(1), 64)
+        for limit in (1, 1 << 20)
+    )
+    for name in ("stacks", "actions", "rewards", "next_stacks", "discounts", "versions"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_a_sampler_of_nothing_says_so(tmp_path: Path) -> None:
+    with pytest.raises(LakeError, match="no sealed transitions"):
+        Sampler(Lake.create(tmp_path, SCHEMA).view())
+
+
+def test_an_unknown_agent_is_named_with_those_there_are(tmp_path: Path) -> None:
+    view = filled(tmp_path, {"a": (3, 20)}).view()
+    with pytest.raises(LakeError, match=r"agent 4 has a share, but the Lake has agents \[3\]"):
+        Sampler(view, weights=Weights(agent_shares={4: 1}))

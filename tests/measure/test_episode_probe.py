@@ -1,0 +1,41 @@
+from game_rl.games.definition import load_game
+from game_rl.measure.episode_probe import probe_episodes
+from game_rl.preflight.measurements import EpisodeLengths
+from tests.preflight.conftest import make_config
+
+CONFIG = make_config(env={"max_episode_timesteps": 40})
+
+
+def test_the_probe_plays_whole_episodes_and_repeats_itself() -> None:
+    game = load_game("duel")
+    first = probe_episodes(CONFIG, game, episodes=3)
+    assert len(first.timesteps) == 3
+    assert 1 <= first.shortest <= first.median <= first.longest <= 40
+    assert first.truncated == sum(length == 40 for length in first.timesteps)
+    assert first.successes is not None
+    assert 0 <= first.successes <= 3
+    assert probe_episodes(CONFIG, game, episodes=3) == first
+
+
+def test_another_seed_plays_other_episodes() -> None:
+    game = load_game("duel")
+    config = make_config(env={"max_episode_timesteps": 1000})
+    other = config.model_copy(update={"seed": 1})
+    assert probe_episodes(config, game, episodes=2) != probe_episodes(other, game, episodes=2)
+
+
+def test_a_probe_ends_where_episodes_do_not() -> None:
+    game = load_game("duel")
+    config = make_config(env={"max_episode_timesteps": 10**9, "frame_skip": 4})
+    whole = probe_episodes(config, game, episodes=3).timesteps
+    assert probe_episodes(config, game, episodes=3, most_frames=4 * sum(whole)).timesteps == whole
+    one_less = 4 * sum(whole) - 4
+    assert probe_episodes(config, game, episodes=3, most_frames=one_less).timesteps == whole[:2]
+    cut = probe_episodes(config, game, most_frames=12)
+    assert cut == EpisodeLengths(timesteps=(3,), successes=None, truncated=1)
+
+
+def test_lengths_have_an_exact_middle_and_mean() -> None:
+    lengths = EpisodeLengths(timesteps=(9, 1, 2), successes=None, truncated=0)
+    assert (lengths.shortest, lengths.median, lengths.longest) == (1, 2, 9)
+    assert lengths.mean == 4

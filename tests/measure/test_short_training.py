@@ -1,0 +1,180 @@
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from stable_baselines3 import PPO
+
+from game_rl.config.schema import RunConfig
+from game_rl.errors import TrainingError, WorkerError
+from game_rl.games.definition import load_game
+from game_rl.measure.short_training import (
+    ShortTraining,
+    VecStepTime,
+    median_of,
+    median_of_means,
+    shortened,
+)
+from tests.preflight.conftest import make_config as config_of
+from tests.tiny_run import MakeConfig
+
+HALF_GREY_STACK, FULL_RGB_STACK = 4 * 72 * 80, 4 * 3 * 144 * 160
+MIB = 2**20
+
+
+@given(
+    n_envs=st.integers(1, 64),
+    n_steps=st.integers(1, 4_096),
+    n_epochs=st.integers(1, 20),
+    observation_bytes=st.sampled_from([HALF_GREY_STACK, FULL_RGB_STACK]),
+    device=st.sampled_from(["cpu", "cuda", "cuda:1"]),
+    data=st.data(),
+)
+def test_a_short_training_is_the_same_in_small(
+    n_envs: int,
+    n_steps: int,
+    n_epochs: int,
+    observation_bytes: int,
+    device: str,
+    data: st.DataObject,
+) -> None:
+    rollout = n_envs * n_steps
+    batches = [n for n in range(1, rollout + 1) if rollout % n == 0]
+    config = config_of(
+        env={"n_envs": n_envs},
+        algorithm={
+            "n_steps": n_steps,
+            "batch_size": data.draw(st.sampled_from(batches)),
+            "n_epochs": n_epochs,
+            "normalize_advantage": False,
+        },
+        evaluation={"every_timesteps": 1_000_000},
+        checkpoints={"every_timesteps": 1_000_000},
+    )
+    short = shortened(config, observation_bytes=observation_bytes, device=device)
+    RunConfig.model_validate(short.model_dump())
+    was, now = config.algorithm, short.algorithm
+    assert was.batch_size % now.batch_size == 0
+    if was.batch_size * observation_bytes <= 32 * MIB:
+        assert now.batch_size == was.batch_size
+    assert now.n_steps <= was.n_steps
+    assert now.n_epochs <= was.n_epochs
+    steps = now.n_epochs * (short.rollout_timesteps // now.batch_size)
+    assert steps >= 8 or now.n_epochs == was.n_epochs
+    assert short.env == config.env
+
+
+def test_a_batch_that_takes_seconds_becomes_a_part_of_it_on_a_cpu_only() -> None:
+    config = config_of(
+        env={"n_envs": 2}, algorithm={"n_steps": 8_192, "batch_size": 2_048, "n_epochs": 10}
+    )
+    short = shortened(config, observation_bytes=FULL_RGB_STACK, device="cpu")
+    assert short.algorithm.batch_size == 64  # the next, 128, has 34 MiB
+    assert short.rollout_timesteps == 512
+    on_gpu = shortened(config, observation_bytes=FULL_RGB_STACK, device="cuda")
+    assert on_gpu.algorithm.batch_size == 2_048
+
+
+@pytest.mark.parametrize("micro_batch_size", ["null", "8", "16"])
+def test_pieces_take_most_of_the_time_that_passes(
+    micro_batch_size: str, make_config: MakeConfig
+) -> None:
+    config = make_config("run", f"algorithm.micro_batch_size={micro_batch_size}")
+    n_threads = torch.get_num_threads()
+    with ShortTraining(config, load_game(config.game)) as training:
+        training.warm_up()
+        times = [time.perf_counter()]
+        vec_step = training.collect()
+        times.append(time.perf_counter())
+        gradient_step_s = training.update()
+        times.append(time.perf_counter())
+    collected_s, updated_s = times[1] - times[0], times[2] - times[1]
+    assert 0 < vec_step.emulation_s < vec_step.total_s
+    assert collected_s / 2 < 16 * vec_step.total_s <= collected_s  # 16 vec steps
+    assert updated_s / 2 < 2 * gradient_step_s <= updated_s  # two minibatches
+    assert torch.get_num_threads() == n_threads
+
+
+def test_dqn_plays_and_learns_in_turns_as_in_the_run(make_config: MakeConfig) -> None:
+    dqn = "{name: dqn, replay: {capacity: 300}, train_freq: 2, learning_starts: 100, batch_size: 8"
+    config = make_config("dqn", f"algorithm={dqn}, gradient_steps: 3}}")
+    with ShortTraining(config, load_game(config.game)) as training:
+        training.warm_up()
+        weights = next(training.model.policy.parameters())
+        before, played, updates = weights.clone(), training.model.num_timesteps, n_of(training)
+        vec_step = training.collect()
+        assert training.model.num_timesteps - played == 2 * config.env.n_envs
+        assert torch.equal(weights, before)
+        assert training.update() > 0
+        assert n_of(training) - updates == 3
+    assert not torch.equal(weights, before)
+    assert 0 < vec_step.inference_s < vec_step.total_s
+
+
+def test_dqn_looks_for_broken_weights_as_seldom_as_the_run_does(make_config: MakeConfig) -> None:
+    dqn = "{name: dqn, replay: {capacity: 300}, train_freq: 2, learning_starts: 100, batch_size: 8}"
+    with broken(make_config("dqn", f"algorithm={dqn}")) as training:
+        training.collect()
+    with broken(make_config("ppo")) as training, pytest.raises(TrainingError, match="non-finite"):
+        training.collect()
+
+
+@contextmanager
+def broken(config: RunConfig) -> Iterator[ShortTraining]:
+    """Whose update has just gone wrong."""
+    with ShortTraining(config, load_game(config.game)) as training:
+        training.warm_up()
+        training.collect()
+        with torch.no_grad():
+            next(training.model.policy.parameters())[:] = torch.nan
+        yield training
+
+
+@pytest.mark.parametrize(
+    ("seconds", "n_averaged", "expected"),
+    [
+        ([3, 1, 2], 1, 2),
+        ([1, 1, 7, 1, 7, 1, 50, 50, 80], 3, 3),  # every third takes 7; a busy moment at the end
+        ([1, 1, 7, 1, 7, 1, 50], 3, 3),  # what is left over does not count
+        ([1, 7], 3, 4),
+    ],
+)
+def test_what_happens_now_and_then_counts_and_a_busy_moment_does_not(
+    seconds: list[float], n_averaged: int, expected: float
+) -> None:
+    assert median_of_means(seconds, n_averaged) == expected
+    times = [VecStepTime(inference_s=s, emulation_s=2 * s) for s in seconds]
+    assert median_of(times, n_averaged=n_averaged) == VecStepTime(expected, 2 * expected)
+
+
+def n_of(training: ShortTraining) -> int:
+    """Gradient steps that it made."""
+    return training.model._n_updates
+
+
+def test_its_rollouts_are_short_and_its_emulators_the_run_s_own(make_config: MakeConfig) -> None:
+    config = make_config(
+        "long",
+        "env.n_envs=3",
+        "algorithm.n_steps=200_000",
+        "algorithm.batch_size=24",
+        "total_timesteps=600_000",
+        "evaluation.every_timesteps=600_000",
+        "checkpoints.every_timesteps=600_000",
+    )
+    with ShortTraining(config, load_game(config.game)) as training:
+        assert training.model.n_envs == 3
+        assert isinstance(training.model, PPO)
+        assert training.model.rollout_buffer.buffer_size == 344  # 43 batches of 24
+        assert training.model.batch_size == 24
+
+
+def test_nothing_is_left_when_it_is_closed(make_config: MakeConfig) -> None:
+    config = make_config()
+    with ShortTraining(config, load_game(config.game)) as training:
+        training.warm_up()
+    with pytest.raises(WorkerError, match="closed"):
+        training.collect()

@@ -1,0 +1,309 @@
+"""Limits from laid-out /proc and cgroup trees; memory use against psutil on live processes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from game_rl.errors import UsageError
+from game_rl.system.machine import (
+    Machine,
+    cpu_has_bf16,
+    detect_machine,
+    disk_free_bytes,
+    effective_cpus,
+    effective_ram_bytes,
+    gpu_memory_bytes,
+    own_cores,
+    parse_machine,
+)
+from game_rl.system.process_memory import process_tree_pss_bytes
+from game_rl.system.units import GIB, MIB, format_bytes, parse_bytes
+
+HERE = Machine(
+    ram_bytes=16 * GIB,
+    ram_available_bytes=12 * GIB,
+    vram_bytes=8 * GIB,
+    vram_available_bytes=7 * GIB,
+    disk_free_bytes=100 * GIB,
+    cpus=4,
+    cpu_has_bf16=True,
+)
+
+
+def lay_out(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+MEMINFO = "MemTotal:       33554432 kB\nMemFree: 1 kB\nMemAvailable:   16777216 kB\n"
+
+
+def test_ram_without_a_container_is_what_the_kernel_calls_available(tmp_path: Path) -> None:
+    root = lay_out(tmp_path, {"proc/meminfo": MEMINFO, "proc/self/cgroup": "0::/\n"})
+    assert effective_ram_bytes(root) == (32 * GIB, 16 * GIB)
+
+
+def test_a_v2_limit_counts_from_whichever_parent_sets_it(tmp_path: Path) -> None:
+    root = lay_out(
+        tmp_path,
+        {
+            "proc/meminfo": MEMINFO,
+            "proc/self/cgroup": "0::/pod/box\n",
+            "sys/fs/cgroup/pod/memory.max": str(4 * GIB),
+            "sys/fs/cgroup/pod/memory.current": str(3 * GIB),
+            "sys/fs/cgroup/pod/memory.stat": f"anon 5\ninactive_file {GIB}\n",
+            "sys/fs/cgroup/pod/box/memory.max": "max\n",
+            "sys/fs/cgroup/pod/box/memory.current": "5",
+        },
+    )
+    assert effective_ram_bytes(root) == (4 * GIB, 2 * GIB)  # 4 - (3 - 1 of idle page cache)
+
+
+def test_a_v2_path_that_only_the_host_sees_falls_back_to_the_containers_root(
+    tmp_path: Path,
+) -> None:
+    root = lay_out(
+        tmp_path,
+        {
+            "proc/meminfo": MEMINFO,
+            "proc/self/cgroup": "0::/kubepods/somewhere/else\n",
+            "sys/fs/cgroup/memory.max": str(8 * GIB),
+            "sys/fs/cgroup/memory.current": str(2 * GIB),
+        },
+    )
+    assert effective_ram_bytes(root) == (8 * GIB, 6 * GIB)
+
+
+def test_a_v1_limit_counts_and_its_unlimited_number_does_not(tmp_path: Path) -> None:
+    root = lay_out(
+        tmp_path,
+        {
+            "proc/meminfo": MEMINFO,
+            "proc/self/cgroup": "4:memory:/docker/abc\n3:cpu,cpuacct:/\n",
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712",
+            "sys/fs/cgroup/memory/memory.usage_in_bytes": str(20 * GIB),
+            "sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes": str(2 * GIB),
+            "sys/fs/cgroup/memory/docker/abc/memory.usage_in_bytes": str(GIB),
+            "sys/fs/cgroup/memory/docker/abc/memory.stat": f"total_inactive_file {GIB // 2}\n",
+        },
+    )
+    assert effective_ram_bytes(root) == (2 * GIB, 3 * GIB // 2)
+
+
+def test_a_full_container_has_nothing_left_rather_than_less(tmp_path: Path) -> None:
+    root = lay_out(
+        tmp_path,
+        {
+            "proc/meminfo": MEMINFO,
+            "proc/self/cgroup": "0::/\n",
+            "sys/fs/cgroup/memory.max": "100",
+            "sys/fs/cgroup/memory.current": "300",
+        },
+    )
+    assert effective_ram_bytes(root) == (100, 0)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"sys/fs/cgroup/cpu.max": "100000 100000\n"}, 1),
+        ({"sys/fs/cgroup/cpu.max": "50000 100000\n"}, 1),
+        ({"sys/fs/cgroup/cpu.max": "max 100000\n"}, None),
+        ({}, None),
+    ],
+)
+def test_cpus_are_the_affinity_or_the_v2_quota(
+    tmp_path: Path, files: dict[str, str], expected: int | None
+) -> None:
+    root = lay_out(tmp_path, {"proc/self/cgroup": "0::/\n", **files})
+    assert effective_cpus(root) == (expected or len(psutil.Process().cpu_affinity()))
+
+
+def test_cores_are_those_of_the_affinity_unless_a_quota_is_less(tmp_path: Path) -> None:
+    root = lay_out(
+        tmp_path,
+        {"proc/self/cgroup": "0::/box\n", "sys/fs/cgroup/box/cpu.max": "max 100000"},
+    )
+    affinity = psutil.Process().cpu_affinity()
+    assert own_cores(root) == affinity
+    psutil.Process().cpu_affinity(affinity[-1:])
+    try:
+        assert own_cores(root) == affinity[-1:]
+    finally:
+        psutil.Process().cpu_affinity(affinity)
+    (root / "sys/fs/cgroup/box/cpu.max").write_text("100000 100000")
+    assert own_cores(root) == ([] if len(affinity) > 1 else affinity)
+
+
+def test_cpus_follow_the_v1_quota(tmp_path: Path) -> None:
+    root = lay_out(
+        tmp_path,
+        {
+            "proc/self/cgroup": "3:cpu,cpuacct:/box\n",
+            "sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_quota_us": "100000",
+            "sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_period_us": "100000",
+            "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "-1",
+        },
+    )
+    assert effective_cpus(root) == 1
+
+
+def test_disk_is_measured_at_the_nearest_folder_that_exists(tmp_path: Path) -> None:
+    free = disk_free_bytes(tmp_path / "not" / "there" / "yet")
+    assert free == pytest.approx(psutil.disk_usage(str(tmp_path)).free, rel=0.05)
+
+
+def fake_nvidia_smi(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = folder / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+def test_a_gpu_is_read_from_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
+    answer = '[ "$1" = --id=1 ] && echo "16384, 15000"'
+    fake_nvidia_smi(tmp_path, answer, monkeypatch)
+    assert gpu_memory_bytes() == (16 * GIB, 15_000 * MIB)
+
+
+@pytest.mark.parametrize("script", ["exit 9", "echo no devices were found", "true"])
+def test_a_driver_that_gives_no_numbers_is_no_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    fake_nvidia_smi(tmp_path, script, monkeypatch)
+    assert gpu_memory_bytes() is None
+
+
+@pytest.mark.parametrize("visible", ["", "-1"])
+def test_a_hidden_gpu_is_no_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    fake_nvidia_smi(tmp_path, 'echo "16384, 15000"', monkeypatch)
+    assert gpu_memory_bytes() is None
+
+
+def test_the_live_machine_has_sane_numbers(tmp_path: Path) -> None:
+    machine = detect_machine(tmp_path / "run")
+    assert 0 < machine.ram_available_bytes <= machine.ram_bytes <= psutil.virtual_memory().total
+    assert 1 <= machine.cpus <= (psutil.cpu_count() or 1)
+
+
+def test_pss_of_a_laid_out_tree_is_the_sum_over_descendants_only(tmp_path: Path) -> None:
+    root = lay_out(
+        tmp_path,
+        {
+            "proc/self/stat": "",
+            "proc/self/smaps_rollup": "",
+            "proc/1/stat": "1 (init) S 0 1",
+            "proc/10/stat": "10 (main) S 1 10",
+            "proc/10/smaps_rollup": "0-f ---p [rollup]\nRss: 900 kB\nPss:   100 kB\n",
+            "proc/11/stat": "11 (a (nasty) name) S 10 10",
+            "proc/11/smaps_rollup": "Pss: 20 kB\n",
+            "proc/12/stat": "12 (grandchild) S 11 10",
+            "proc/12/smaps_rollup": "Pss: 3 kB\n",
+            "proc/13/stat": "13 (stranger) S 1 13",
+            "proc/13/smaps_rollup": "Pss: 5000 kB\n",
+            "proc/14/stat": "14 (zombie) Z 10 10",
+        },
+    )
+    assert process_tree_pss_bytes(10, root=root) == 123 * 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux >= 4.14")
+def test_pss_of_live_processes_agrees_with_psutil() -> None:
+    code = "import sys; block = bytearray(b'x' * 30_000_000); print('up', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdout.readline()
+        expected = psutil.Process(child.pid).memory_full_info().pss
+        assert process_tree_pss_bytes(child.pid) == pytest.approx(expected, rel=0.02)
+        # the child, and what other tests have left running: the forkserver of the workers
+        members = [psutil.Process(), *psutil.Process().children(recursive=True)]
+        expected = sum(member.memory_full_info().pss for member in members)
+        assert process_tree_pss_bytes() == pytest.approx(expected, rel=0.05)
+        child.stdin.close()
+
+
+def test_an_unused_process_id_has_no_memory() -> None:
+    assert process_tree_pss_bytes(2**22 + 1) == 0
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "expected"),
+    [
+        ("flags\t\t: fpu avx512_bf16 amx_bf16 amx_tile\n", True),
+        ("flags\t\t: fpu avx512_bf16\n", True),
+        ("flags\t\t: fpu avx512f avx512_vnni\n", False),
+        ("Features\t: fp asimd bf16\n", False),
+        (None, False),
+    ],
+)
+def test_bf16_is_for_processors_that_multiply_it(
+    tmp_path: Path, cpuinfo: str | None, expected: bool
+) -> None:
+    root = lay_out(tmp_path, {"proc/cpuinfo": cpuinfo} if cpuinfo else {})
+    assert cpu_has_bf16(root) is expected
+
+
+def test_on_describes_a_whole_machine() -> None:
+    assert parse_machine("ram=32GiB, vram=16GiB,disk=250GB,cpus=8", here=HERE) == Machine(
+        ram_bytes=32 * GIB,
+        ram_available_bytes=32 * GIB,
+        vram_bytes=16 * GIB,
+        vram_available_bytes=16 * GIB,
+        disk_free_bytes=250 * 10**9,
+        cpus=8,
+        cpu_has_bf16=True,
+    )
+
+
+def test_on_takes_what_it_does_not_name_from_here() -> None:
+    machine = parse_machine("ram=2GiB,vram=0", here=HERE)
+    assert (machine.ram_available_bytes, machine.vram_bytes) == (2 * GIB, None)
+    assert (machine.disk_free_bytes, machine.cpus) == (HERE.disk_free_bytes, HERE.cpus)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "nothing"),
+        ("memory=3GiB", "memory=3GiB"),
+        ("ram", "'ram'"),
+        ("ram=1GiB,ram=2GiB", "twice"),
+        ("ram=lots", "lots"),
+        ("ram=3XB", "3XB"),
+        ("ram=-3GiB", "-3GiB"),
+        ("ram=0", "more than 0"),
+        ("cpus=0", "more than 0"),
+        ("cpus=1.5", "1.5"),
+    ],
+)
+def test_on_says_what_it_cannot_read(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_machine(text, here=HERE)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("4096", 4096), ("1KiB", 1024), ("1 kb", 1000), ("1.5GiB", 3 * 2**29), ("2TB", 2 * 10**12)],
+)
+def test_sizes_have_binary_and_decimal_units(text: str, expected: int) -> None:
+    assert parse_bytes(text) == expected
+
+
+@given(st.integers(min_value=0, max_value=2**50))
+def test_a_formatted_size_reads_back_to_three_digits(size: int) -> None:
+    assert parse_bytes(format_bytes(size)) == pytest.approx(size, rel=0.006)

@@ -1,0 +1,74 @@
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from game_rl.system.process_memory import PssSampler, process_tree_pss_bytes
+from game_rl.system.units import MIB
+
+
+def test_the_sampler_knows_of_a_peak_between_two_samples() -> None:
+    size = 400_000_000
+    Path("/proc/self/clear_refs").write_text("5")  # forget this process's earlier peaks
+    sampler = PssSampler(interval_s=3_600)  # no sample until it is stopped
+    sampler.start()
+    before = process_tree_pss_bytes()
+    block = bytearray(size)
+    del block
+    assert size * 0.95 < sampler.stop() - before < size * 1.1
+    assert sampler.last_bytes < before + size // 2
+
+
+def test_the_sampler_sees_the_peak_and_keeps_it_after_the_memory_is_freed() -> None:
+    sampler = PssSampler(interval_s=0.001)
+    sampler.start()
+    block = bytearray(b"x" * (64 * MIB))
+    while sampler.last_bytes < len(block):
+        pass
+    del block
+    peak = sampler.stop()
+    assert peak >= 64 * MIB
+    assert sampler.last_bytes < peak
+    assert sampler.stop() == peak
+
+
+class CountedRests(threading.Event):
+    """Says after three rests, none of which takes time, that the sampler was stopped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        self.seconds.append(timeout)
+        return len(self.seconds) == 3
+
+
+@pytest.mark.parametrize(("cpu_s", "later_rests_s"), [(0.001, 0.25), (0.1, 5.0)])
+def test_rests_follow_the_cpu_time_of_a_sample_and_not_how_long_it_waited_for_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, cpu_s: float, later_rests_s: float
+) -> None:
+    clock = SimpleNamespace(cpu_s=0.0, wall_s=0.0)
+
+    def sample(_: int) -> tuple[int, int]:
+        clock.cpu_s += cpu_s
+        clock.wall_s += 1.0  # as on a machine that does something else meanwhile
+        return 1, 1
+
+    rests = CountedRests()
+    threads = SimpleNamespace(Event=lambda: rests, Thread=threading.Thread)
+    clocks = SimpleNamespace(
+        thread_time=lambda: clock.cpu_s,
+        **dict.fromkeys(("perf_counter", "monotonic", "time"), lambda: clock.wall_s),
+    )
+    for name, value in {
+        "process_tree_memory": sample,
+        "threading": threads,
+        "time": clocks,
+    }.items():
+        monkeypatch.setattr(f"game_rl.system.process_memory.{name}", value)
+    with PssSampler(interval_s=0.25):
+        pass
+    assert rests.seconds == pytest.approx([0.25, later_rests_s, later_rests_s])

@@ -1,0 +1,327 @@
+"""A run that was broken off and resumed is the run that was not."""
+
+import csv
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.errors import CheckpointError, UsageError
+from game_rl.run_dir import RunDir
+from game_rl.training.train import resume, train
+from tests.tiny_run import TINY
+
+HANG_GUARD_S = 120
+UPDATES = 6
+ROLLOUT = 32
+CHANGES = [
+    "total_timesteps=192",
+    "env.n_workers=2",
+    "algorithm.clip_range={start: 0.3, end: 0.1}",
+    "evaluation.every_timesteps=64",
+    "evaluation.deterministic=false",  # draws random numbers between two rollouts
+    "checkpoints.every_timesteps=32",
+    "checkpoints.keep_last=20",
+    "recording.episodes=0",
+]
+
+
+def console() -> Console:
+    return Console(file=StringIO(), width=1000)
+
+
+def told(by: Console) -> str:
+    assert isinstance(by.file, StringIO)
+    return by.file.getvalue()
+
+
+def write_config(folder: Path, name: str, *changes: str) -> Path:
+    from game_rl.config.loader import dump_config, load_config
+
+    path = folder / f"{name}.yaml"
+    path.write_text(TINY.format(run_dir=folder / name))
+    path.write_text(dump_config(load_config(path, [*CHANGES, *changes])))
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run without a break; the tests only read it."""
+    from game_rl.config.loader import load_config
+
+    folder = tmp_path_factory.mktemp("whole")
+    train(load_config(write_config(folder, "run")), force=False, console=console())
+    return folder / "run"
+
+
+@pytest.fixture
+def broken(whole: Path, tmp_path: Path) -> Callable[..., RunDir]:
+    """The run as a kill would leave it after `timesteps`, with all that it wrote later."""
+
+    def make(timesteps: int) -> RunDir:
+        run_dir = RunDir(tmp_path / "run")
+        shutil.copytree(whole, run_dir.root)
+        for path in run_dir.checkpoints_newest_first():
+            if int(path.name) > timesteps:
+                shutil.rmtree(path)
+        text = run_dir.config.read_text()
+        run_dir.config.write_text(text.replace(str(whole), str(run_dir.root)))
+        return run_dir
+
+    return make
+
+
+def tensors(run_dir: Path, timesteps: int = 192) -> dict[str, torch.Tensor]:
+    checkpoint = Checkpoint(RunDir(run_dir).checkpoint(timesteps))
+    return dict(checkpoint.policy()) | dict(checkpoint._tensors("optimizer.safetensors"))
+
+
+def curves(run_dir: Path) -> dict[str, list[tuple[int, float]]]:
+    """Every point of every curve but those that measure the machine."""
+    accumulator = EventAccumulator(str(RunDir(run_dir).tensorboard), size_guidance={"scalars": 0})
+    accumulator.Reload()
+    return {
+        tag: [(event.step, event.value) for event in accumulator.Scalars(tag)]
+        for tag in accumulator.Tags()["scalars"]
+        if not tag.startswith(("time/", "resources/"))
+    }
+
+
+def assert_same_run(found: Path, expected: Path) -> None:
+    ours, theirs = tensors(found), tensors(expected)
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert curves(found) == curves(expected)
+    assert RunDir(found).evaluations.read_text() == RunDir(expected).evaluations.read_text()
+    states = [Checkpoint(RunDir(root).checkpoint(192)).state for root in (found, expected)]
+    assert states[0].best == states[1].best
+
+
+def test_the_curves_of_the_whole_run_are_those_of_a_training(whole: Path) -> None:
+    found = curves(whole)
+    assert {"train/loss", "rollout/ep_rew_mean", "eval/mean_reward"} <= set(found)
+    assert [step for step, _ in found["train/loss"]] == [64, 96, 128, 160, 192]
+    assert found["train/clip_range"][0][1] > found["train/clip_range"][-1][1]
+
+
+@pytest.mark.parametrize("timesteps", [32, 64, 96, 160])
+def test_a_run_resumed_from_any_checkpoint_is_the_same_run(
+    broken: Callable[..., RunDir], whole: Path, timesteps: int
+) -> None:
+    run_dir = broken(timesteps)
+    resume(run_dir.root, force=False, console=console())
+    assert_same_run(run_dir.root, whole)
+
+
+def test_a_clock_that_jumps_changes_nothing(
+    broken: Callable[..., RunDir], whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(0)
+    real, real_ns = time.time, time.time_ns
+    monkeypatch.setattr(time, "time", lambda: real() + rng.choice([-86_400, 0, 86_400]))
+    monkeypatch.setattr(
+        time, "time_ns", lambda: real_ns() + rng.choice([-1, 0, 1]) * 86_400 * 10**9
+    )
+    run_dir = broken(96)
+    resume(run_dir.root, force=False, console=console())
+    assert_same_run(run_dir.root, whole)
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(
+    broken: Callable[..., RunDir], whole: Path
+) -> None:
+    run_dir = broken(0)
+    resume(run_dir.root, force=False, console=console())
+    assert_same_run(run_dir.root, whole)
+
+
+def test_a_finished_run_is_only_evaluated_again(broken: Callable[..., RunDir], whole: Path) -> None:
+    run_dir = broken(192)
+    resume(run_dir.root, force=False, console=console())
+    assert_same_run(run_dir.root, whole)
+
+
+@pytest.mark.parametrize("name", ["policy.safetensors", "play.json", "manifest.json"])
+def test_a_damaged_newest_checkpoint_is_told_set_aside_and_done_again(
+    broken: Callable[..., RunDir], whole: Path, name: str
+) -> None:
+    run_dir = broken(128)
+    file = run_dir.checkpoint(128) / name
+    file.write_bytes(file.read_bytes()[:-1])
+    output = console()
+    resume(run_dir.root, force=False, console=output)
+    assert f"{name} is damaged" in told(output)
+    assert "resuming from timestep 96" in told(output)
+    assert [path.name for path in run_dir.damaged.iterdir()] == ["000000000128"]
+    assert_same_run(run_dir.root, whole)
+
+
+def test_a_lost_best_checkpoint_is_told_and_another_one_is_found(
+    broken: Callable[..., RunDir],
+) -> None:
+    run_dir = broken(160)
+    best = Checkpoint(run_dir.checkpoint(160)).state.best
+    assert best is not None
+    assert best.timesteps < 160
+    shutil.rmtree(run_dir.checkpoint(best.timesteps))
+    output = console()
+    resume(run_dir.root, force=False, console=output)
+    assert "the best policy so far, mean reward" in told(output)
+    found = Checkpoint(run_dir.checkpoint(192)).state.best
+    assert found is not None
+    assert found.timesteps == 192  # the only evaluation since
+
+
+def test_without_a_usable_checkpoint_nothing_is_touched(broken: Callable[..., RunDir]) -> None:
+    run_dir = broken(32)
+    (run_dir.checkpoint(32) / "state.json").write_text("{}")
+    before = sorted(p.name for p in run_dir.root.rglob("*"))
+    rows = run_dir.evaluations.read_text()
+    with pytest.raises(CheckpointError, match="no usable checkpoint"):
+        resume(run_dir.root, force=False, console=console())
+    assert sorted(p.name for p in run_dir.root.rglob("*")) == before
+    assert run_dir.evaluations.read_text() == rows
+
+
+def test_what_a_killed_process_left_behind_is_removed(broken: Callable[..., RunDir]) -> None:
+    run_dir = broken(192)
+    for name in (".000000000224.tmp", ".000000000064.trash"):
+        (run_dir.checkpoints / name).mkdir()
+        (run_dir.checkpoints / name / "policy.safetensors").write_bytes(b"half")
+    (run_dir.root / ".eval.csv.tmp").write_bytes(b"half")
+    resume(run_dir.root, force=False, console=console())
+    assert not list(run_dir.root.rglob("*.tmp"))
+    assert not list(run_dir.root.rglob("*.trash"))
+
+
+def test_total_timesteps_may_grow_and_schedules_are_not_stretched(
+    broken: Callable[..., RunDir], whole: Path
+) -> None:
+    run_dir = broken(96)
+    output = console()
+    resume(run_dir.root, overrides=["total_timesteps=256"], force=False, console=output)
+    assert "changed: total_timesteps: 192 -> 256" in told(output)
+    assert newest_valid_checkpoint(run_dir)[0].state.num_timesteps == 256
+    clip = dict(curves(run_dir.root)["train/clip_range"])
+    expected = dict(curves(whole)["train/clip_range"])
+    assert {step: clip[step] for step in expected} == pytest.approx(expected)
+    assert [clip[step] for step in (224, 256)] == pytest.approx([0.1, 0.1])
+    assert "total_timesteps: 256" in run_dir.config.read_text()
+
+
+@pytest.mark.parametrize("change", ["seed=1", "env.n_envs=4", "env.frame_skip=4"])
+def test_what_cannot_change_in_a_run_is_refused_with_the_reason(
+    broken: Callable[..., RunDir], change: str
+) -> None:
+    run_dir = broken(32)
+    overrides = [change, "checkpoints.every_timesteps=64"]
+    with pytest.raises(UsageError, match=f"cannot change {change.partition('=')[0]} .+: .+"):
+        resume(run_dir.root, overrides=overrides, force=False, console=console())
+
+
+def test_a_changed_game_file_is_told_and_other_actions_are_refused(
+    broken: Callable[..., RunDir],
+) -> None:
+    run_dir = broken(160)
+    state = run_dir.checkpoint(160) / "state.json"
+    text = json.loads(state.read_text())
+    text["game"]["rewards"]["damage"] = {"weight": 5.0}
+    rewrite(state, run_dir.checkpoint(160) / "manifest.json", json.dumps(text))
+    output = console()
+    resume(run_dir.root, force=False, console=output)
+    assert "changed: rewards.damage.weight: 5.0 -> " in told(output)
+    state = run_dir.checkpoint(192) / "state.json"
+    text["game"]["actions"]["fly"] = ["up"]
+    rewrite(state, run_dir.checkpoint(192) / "manifest.json", json.dumps(text))
+    with pytest.raises(UsageError, match=r"cannot change actions.fly .* each output"):
+        resume(run_dir.root, force=False, console=console())
+
+
+def test_another_rom_is_named(broken: Callable[..., RunDir]) -> None:
+    run_dir = broken(32)
+    state = run_dir.checkpoint(32) / "state.json"
+    manifest = run_dir.checkpoint(32) / "manifest.json"
+    text = json.loads(state.read_text()) | {"rom_sha256": "00" * 32}
+    rewrite(state, manifest, json.dumps(text))
+    with pytest.raises(CheckpointError, match="trained on a ROM with sha256 0000"):
+        resume(run_dir.root, force=False, console=console())
+
+
+def test_other_versions_are_named_one_by_one(broken: Callable[..., RunDir]) -> None:
+    run_dir = broken(160)
+    state = run_dir.checkpoint(160) / "state.json"
+    text = json.loads(state.read_text())
+    text["versions"] |= {"torch": "1.0", "numpy": "1.0"}
+    rewrite(state, run_dir.checkpoint(160) / "manifest.json", json.dumps(text))
+    output = console()
+    resume(run_dir.root, force=False, console=output)
+    assert told(output).count("not bit for bit") == 2
+    assert "torch was 1.0, is" in told(output)
+
+
+def rewrite(file: Path, manifest: Path, text: str) -> None:
+    """Change a file and what the manifest says of it."""
+    import hashlib
+
+    file.write_text(text)
+    content = json.loads(manifest.read_text())
+    entry = {"bytes": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    content["files"][file.name] = entry
+    manifest.write_text(json.dumps(content))
+
+
+def test_two_trainings_never_share_a_directory(broken: Callable[..., RunDir]) -> None:
+    run_dir = broken(32)
+    with run_dir.locked(), pytest.raises(UsageError, match="another training is writing"):
+        resume(run_dir.root, force=False, console=console())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_saves_ends_with_its_code_and_the_run_goes_on(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    config = write_config(tmp_path, "run", "total_timesteps=1_000_000")
+    run_dir = RunDir(tmp_path / "run")
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "game_rl", "train", "--config", str(config)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "evaluation of" in line:
+            break
+    os.killpg(process.pid, number)  # as a terminal or a batch system does: to the workers too
+    output, errors = process.communicate(timeout=HANG_GUARD_S)
+    assert process.returncode == 128 + number, errors
+    assert number.name in output
+    newest, damaged = newest_valid_checkpoint(run_dir)
+    stopped_at = newest.state.num_timesteps
+    assert not damaged
+    assert errors.strip().splitlines()[-1] == (
+        f"error: stopped by {number.name}; saved up to timestep {stopped_at:,}; "
+        f"continue with --resume {run_dir.root}"
+    )
+    assert run_dir.footprint.is_file()
+    end = stopped_at + ROLLOUT
+    change = f"total_timesteps={end}"
+    resume(run_dir.root, overrides=[change], force=False, console=console())
+    with run_dir.evaluations.open() as file:
+        timesteps = [int(row["timesteps"]) for row in csv.DictReader(file)]
+    assert timesteps == sorted({*range(64, end + 1, 64), end})

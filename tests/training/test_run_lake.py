@@ -1,0 +1,182 @@
+"""Runs that write a Lake: broken off, resumed and compared with the run that was not."""
+
+import shutil
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+
+from game_rl.callbacks import lake_growth, make_callbacks
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.errors import LakeError
+from game_rl.lake.lake import Lake
+from game_rl.run_dir import RunDir
+from game_rl.training.train import resume, train
+from tests.tiny_run import MakeConfig
+
+LAKES = {
+    "dqn": "algorithm={name: dqn, replay: {capacity: 60, lake: true}, learning_starts: 40, "
+    "batch_size: 16, n_step: 2}",
+    "pqn": "algorithm={name: pqn, n_steps: 16, batch_size: 16, feed: {lake: true}}",
+}
+Timesteps = list[tuple[Any, ...]]
+
+
+def console() -> Console:
+    return Console(file=StringIO(), width=1000)
+
+
+def told(by: Console) -> str:
+    assert isinstance(by.file, StringIO)
+    return by.file.getvalue()
+
+
+def timesteps(path: Path, stream: str = "run") -> dict[int, Timesteps]:
+    """All of a Lake, by env, one after the other."""
+    lake = Lake.open(path)
+    view = lake.view()
+    streams = sorted({sequence.partition("/")[0] for sequence in view.sequences})
+    found: dict[int, Timesteps] = {}
+    for number, sequence in enumerate(view.block_sequences.tolist()):
+        if streams[sequence >> 32] != stream:
+            continue
+        block = view.block(number)
+        columns, frame_stack = block.columns, lake.schema.frame_stack
+        sources, blank = block.stack_rows(columns.rows, frame_stack)
+        stacks = block.frames[sources]
+        stacks[blank] = 0
+        for n, row in enumerate(columns.rows.tolist()):
+            ending = bool(columns.terminated[row]), bool(columns.ended[row])
+            value = (int(columns.actions[row]), float(columns.rewards[row]), *ending)
+            after = block.frames[row + 1].tobytes()
+            number_in_sequence = block.first + n
+            found.setdefault(sequence & 0xFFFFFFFF, []).append(
+                (number_in_sequence, *value, stacks[n].tobytes(), after)
+            )
+    return found
+
+
+def weights(run_dir: RunDir, name: int) -> dict[str, torch.Tensor]:
+    return dict(Checkpoint(run_dir.checkpoint(name)).policy())
+
+
+def assert_same_weights(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> None:
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
+
+
+@pytest.mark.parametrize("name", LAKES)
+def test_a_run_that_was_broken_off_after_later_seals_is_the_run_that_was_not(
+    name: str, make_config: MakeConfig
+) -> None:
+    """Twice, the second time from a checkpoint that the resumed run has made."""
+    config = make_config(name, LAKES[name], "recording.episodes=0", "checkpoints.keep_last=9")
+    train(config, force=False, console=console())
+    run_dir = RunDir(config.run_dir)
+    straight, whole = weights(run_dir, 192), timesteps(run_dir.lake)
+    assert {env: len(found) for env, found in whole.items()} == {0: 96, 1: 96}
+    for last in (64, 128):
+        for path in run_dir.checkpoints_newest_first():
+            if int(path.name) > last:
+                shutil.rmtree(path)
+        output = console()
+        resume(config.run_dir, force=False, console=output)
+        assert f"resuming from timestep {last}" in told(output)
+        assert "bit for bit" not in told(output)
+        assert_same_weights(weights(run_dir, 192), straight)
+        assert timesteps(run_dir.lake) == whole
+
+
+def test_a_checkpoint_has_a_mark_instead_of_the_replay_and_goes_with_its_pin(
+    make_config: MakeConfig,
+) -> None:
+    config = make_config("dqn", LAKES["dqn"], "recording.episodes=0", "checkpoints.keep_last=1")
+    train(config, force=False, console=console())
+    run_dir = RunDir(config.run_dir)
+    kept = [path.name for path in run_dir.checkpoints_newest_first()]
+    for path in run_dir.checkpoints_newest_first():
+        files = {file.name for file in path.iterdir()}
+        assert "lake.json" in files
+        assert "replay.safetensors" not in files
+    pins = {path.stem for path in (run_dir.lake / "pins").glob("*.json")}
+    assert pins == {f"run.{name}" for name in kept}
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_begins_its_lake_again(
+    make_config: MakeConfig,
+) -> None:
+    config = make_config("pqn", LAKES["pqn"], "recording.episodes=0")
+    train(config, force=False, console=console())
+    run_dir = RunDir(config.run_dir)
+    whole = timesteps(run_dir.lake)
+    heads = Lake.open(run_dir.lake).view().heads
+    versions = {*heads["first_version"].tolist(), *heads["last_version"].tolist()}
+    assert versions == set(range(0, 12, 2))  # two epochs an update
+    shutil.rmtree(run_dir.checkpoints)
+    resume(config.run_dir, force=False, console=console())
+    assert timesteps(run_dir.lake) == whole
+
+
+def test_two_runs_write_one_lake_and_resuming_one_leaves_the_other(
+    make_config: MakeConfig, tmp_path: Path
+) -> None:
+    shared = tmp_path / "shared"
+    feed = f"algorithm={{name: pqn, n_steps: 16, batch_size: 16, feed: {{lake: {shared}}}}}"
+    first, second = (make_config(n, feed, "recording.episodes=0") for n in ("one", "two"))
+    for config in (first, second):
+        train(config, force=False, console=console())
+    streams = {sequence.partition("/")[0] for sequence in Lake.open(shared).view().sequences}
+    assert {stream.partition("-")[0] for stream in streams} == {"one", "two"}
+    before = {stream: timesteps(shared, stream) for stream in streams}
+    shutil.rmtree(RunDir(first.run_dir).checkpoint(192))
+    resume(first.run_dir, force=False, console=console())
+    assert {stream: timesteps(shared, stream) for stream in streams} == before
+
+
+def test_a_run_may_get_a_lake_when_it_is_resumed(make_config: MakeConfig) -> None:
+    config = make_config("pqn", "algorithm={name: pqn, n_steps: 16, batch_size: 16}")
+    train(config, force=False, console=console())
+    run_dir = RunDir(config.run_dir)
+    shutil.rmtree(run_dir.checkpoint(192))
+    output = console()
+    overrides = ["algorithm.feed={lake: true}", "recording.episodes=0"]
+    resume(config.run_dir, overrides=overrides, force=False, console=output)
+    assert "algorithm.feed.lake: None -> True" in told(output)
+    assert {env: len(found) for env, found in timesteps(run_dir.lake).items()} == {0: 32, 1: 32}
+
+
+def test_a_lake_that_had_no_space_is_told_and_a_resumed_run_says_what_its_replay_lacks(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_config("dqn", LAKES["dqn"], "recording.episodes=0")
+    output = console()
+    with monkeypatch.context() as patched:
+        patched.setattr(lake_growth, "_MARGIN_BYTES", 2**60)
+        patched.setattr(make_callbacks, "_DQN_CHECKS_EVERY_TIMESTEPS", 32)
+        train(config, force=False, console=output)
+    assert "stops growing" in told(output)
+    run_dir = RunDir(config.run_dir)
+    assert len(Lake.open(run_dir.lake).view()) < 192
+    shutil.rmtree(run_dir.checkpoint(192))
+    output = console()
+    resume(config.run_dir, force=False, console=output)
+    assert "the replay lacks" in told(output)
+    assert run_dir.checkpoint(192).is_dir()
+
+
+def test_a_lake_without_a_file_that_the_checkpoint_needs_is_told_with_the_way_on(
+    make_config: MakeConfig,
+) -> None:
+    config = make_config("pqn", LAKES["pqn"], "recording.episodes=0")
+    train(config, force=False, console=console())
+    run_dir = RunDir(config.run_dir)
+    shutil.rmtree(run_dir.checkpoint(192))
+    for path in run_dir.lake.glob("*.segment"):
+        path.unlink()
+    with pytest.raises(LakeError, match=r"is missing.*--set algorithm\.feed=null"):
+        resume(config.run_dir, force=False, console=console())
+    resume(config.run_dir, overrides=["algorithm.feed=null"], force=False, console=console())
+    assert run_dir.checkpoint(192).is_dir()
