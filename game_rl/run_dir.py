@@ -1,20 +1,47 @@
-"""Every path of a run, and writing that leaves a file whole or absent."""
+"""Every path of a run, its identity, and writing that leaves a file whole or absent."""
 
 import errno
 import os
 import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
 from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from game_rl.errors import UsageError
 
 _TEMPORARY = ".tmp"
 _TRASH = ".trash"
+
+
+class Parent(BaseModel):
+    """The checkpoint that a fork begins from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    """Of the run that wrote it."""
+    timesteps: Annotated[int, Field(ge=0)]
+    sha256: str
+    """Of the checkpoint's manifest, and so of all its files."""
+
+
+class RunIdentity(BaseModel):
+    """Who a run is, wherever its directory is moved or copied to."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    """Drawn once, and no other run's."""
+    created: datetime
+    """When it was drawn, in UTC."""
+    parent: Parent | None = None
 
 
 @dataclass(frozen=True)
@@ -27,6 +54,40 @@ class RunDir:
     def config(self) -> Path:
         """The config as resolved; its presence makes a directory a run."""
         return self.root / "config.yaml"
+
+    @property
+    def identity_file(self) -> Path:
+        return self.root / "run.json"
+
+    def identity(self, *, parent: Parent | None = None) -> RunIdentity:
+        """The run's identity, drawn now if it has none; only under the lock.
+
+        Args:
+            parent: what a new run begins from.
+
+        Raises:
+            UsageError: `run.json` was changed into something else.
+        """
+        file = self.identity_file
+        if file.exists():
+            try:
+                return RunIdentity.model_validate_json(file.read_bytes())
+            except ValidationError as error:
+                first = error.errors(include_url=False, include_input=False)[0]
+                raise UsageError(
+                    f"{file} does not identify a run: {first['msg']}; restore it from a copy, or "
+                    "delete it, and the run gets a new identity"
+                ) from None
+        identity = RunIdentity(
+            id=uuid.uuid4().hex, created=datetime.now(UTC).replace(microsecond=0), parent=parent
+        )
+        write_atomic(file, identity.model_dump_json(indent=2) + "\n")
+        return identity
+
+    @property
+    def events(self) -> Path:
+        """What happened in the run, one JSON object a line; only ever appended to."""
+        return self.root / "events.jsonl"
 
     @property
     def preflight(self) -> Path:

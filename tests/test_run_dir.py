@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.errors import UsageError
-from game_rl.run_dir import RunDir, new_directory, remove_directory, write_atomic
+from game_rl.run_dir import Parent, RunDir, new_directory, remove_directory, write_atomic
 
 
 def fail_half_way(directory: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_lock_is_for_one_and_ends_with_its_process(tmp_path: Path) -> None:
     run_dir = RunDir(tmp_path)
     hold = (
         "import sys, pathlib\n"
-        "from game_rl.run_dir import RunDir\n"
+        "from game_rl.run_dir import Parent, RunDir\n"
         "with RunDir(pathlib.Path(sys.argv[1])).locked():\n"
         "    print('held', flush=True); sys.stdin.read()"
     )
@@ -107,3 +107,31 @@ def test_a_lock_is_for_one_and_ends_with_its_process(tmp_path: Path) -> None:
         process.kill()
     with run_dir.locked():
         pass
+
+
+def test_a_run_keeps_the_identity_that_was_drawn_first(tmp_path: Path) -> None:
+    run_dir, other = RunDir(tmp_path / "run"), RunDir(tmp_path / "other")
+    run_dir.root.mkdir()
+    other.root.mkdir()
+    first = run_dir.identity()
+    assert run_dir.identity(parent=Parent(id="0" * 32, timesteps=5, sha256="")) == first
+    assert other.identity().id != first.id
+
+
+def test_a_moved_run_is_the_same_and_its_parent_is_kept(tmp_path: Path) -> None:
+    run_dir, moved = RunDir(tmp_path / "run"), RunDir(tmp_path / "moved")
+    run_dir.root.mkdir()
+    parent = Parent(id="0" * 32, timesteps=192, sha256="ab" * 32)
+    identity = run_dir.identity(parent=parent)
+    run_dir.root.rename(moved.root)
+    assert moved.identity() == identity
+    assert moved.identity().parent == parent
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"id": "me", "created": "2026-01-01T00:00:00Z"}'])
+def test_an_identity_that_was_changed_is_refused_with_the_way_out(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(UsageError, match=r"run\.json does not identify a run.*delete it"):
+        RunDir(tmp_path).identity()
