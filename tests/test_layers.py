@@ -19,6 +19,7 @@ PACKAGE = ROOT / "game_rl"
 LAYERS = (
     {"errors", "seeds", "returns", "schedules"},
     {"run_dir"},
+    {"events"},
     {"system"},
     {"config"},
     {"emulator"},

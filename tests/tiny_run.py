@@ -4,9 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from game_rl.callbacks.stop import StopRequest
+from game_rl.cli.run_console import RunConsole
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
+from game_rl.preflight.report import render_report
+from game_rl.training.train import Command
 
 TINY = """\
 game: duel
@@ -19,6 +24,19 @@ evaluation: {{every_timesteps: 64, episodes: 2, final_episodes: 2, n_envs: 2}}
 checkpoints: {{every_timesteps: 64, keep_last: 2}}
 recording: {{episodes: 1}}
 """
+
+
+def command(
+    console: Console, *, until: int | None = None, stop: StopRequest | None = None
+) -> Command:
+    """To train as the command line does, with what it prints on `console`."""
+    return Command(
+        until=until,
+        stop=stop or StopRequest(),
+        listeners=[RunConsole(console)],
+        show=lambda report: console.print(render_report(report)),
+    )
+
 
 MakeConfig = Callable[..., RunConfig]
 

@@ -1,16 +1,16 @@
 """When a run is saved."""
 
 import time
-from pathlib import Path
 
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.callbacks.non_finite import check_finite
-from game_rl.callbacks.stop import StopCallback
+from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Best, CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
+from game_rl.events import CheckpointSaved, EventLog
 from game_rl.vec_env.saved_vec_env import VecEnvState, save_vec_env
 
 
@@ -23,38 +23,50 @@ class CheckpointCallback(BoundaryCallback):
     Args:
         store: where to.
         stop: says whether the run is to end here.
+        events: are told of each checkpoint.
         every_timesteps: how often.
         fixed: what all checkpoints of the run have in common; its counters do not matter.
+
+    Attributes:
+        best: the best evaluation so far.
+        evaluation_due: at this boundary, one that a stop has broken off.
     """
 
     def __init__(
         self,
         store: CheckpointStore,
-        stop: StopCallback,
+        stop: StopRequest,
+        events: EventLog,
         *,
         every_timesteps: int,
         fixed: CheckpointState,
     ) -> None:
         super().__init__()
         self.best: Best | None = None
-        self.last_saved: Path | None = None
+        self.evaluation_due = False
         self._store = store
         self._stop = stop
+        self._events = events
         self._interval = Interval(every_timesteps)
         self._fixed = fixed
         self._saved_at: int | None = None
         self._boundary_s = 0.0
 
+    def continue_from(self, state: CheckpointState, best: Best | None) -> None:
+        """The run is as this checkpoint says, and saved there."""
+        self._saved_at = state.num_timesteps
+        self.best, self.evaluation_due = best, state.evaluation_due
+
     def _on_training_start(self) -> None:
         super()._on_training_start()
-        self._interval.last_timesteps = self._saved_at = self.num_timesteps
+        self._interval.last_timesteps = self.num_timesteps
         self._boundary_s = time.monotonic()
-        self._envs()  # what cannot be saved is told now, and not after an hour
+        self._envs()  # what cannot be saved is found now, and not after an hour
 
     def on_boundary(self, *, is_last: bool) -> None:
         due = self._interval.crossed(self.boundary_timesteps)
-        if due or is_last or self._stop.reason is not None or self._is_far_apart():
-            self._save()
+        if due or is_last or self._stop.is_asked or self._is_far_apart():
+            self.save()
 
     @property
     def expected_bytes(self) -> int:
@@ -65,25 +77,42 @@ class CheckpointCallback(BoundaryCallback):
     def keep_as_best(self, mean_reward: float) -> None:
         """Save the present model as the run's best."""
         self.best = Best(timesteps=self.boundary_timesteps, mean_reward=mean_reward)
-        self._save()
+        self.save()
 
-    def _is_far_apart(self) -> bool:
-        before, self._boundary_s = self._boundary_s, time.monotonic()
-        return self._boundary_s - before > self._stop.deadline_s
-
-    def _save(self) -> None:
-        if self.boundary_timesteps == self._saved_at:
+    def save(self) -> None:
+        """Write a checkpoint of the last boundary, unless there is one."""
+        if self.boundary_timesteps in (0, self._saved_at):
             return
         check_finite(self.model.policy, self.boundary_timesteps)  # DQN's are not all looked at
-        state = self._fixed.model_copy(
+        started = time.monotonic()
+        saved = self._store.save(self._algorithm, self._state(), self._envs())
+        self._saved_at = self.boundary_timesteps
+        self._events.emit(
+            CheckpointSaved(
+                timesteps=self.boundary_timesteps,
+                checkpoint=saved.path.name,
+                n_bytes=saved.n_bytes,
+                seconds=round(time.monotonic() - started, 3),
+                contents=saved.contents,
+                compression_saved=saved.compression_saved,
+                is_best=self.best is not None and self.best.timesteps == self.boundary_timesteps,
+            )
+        )
+
+    def _state(self) -> CheckpointState:
+        return self._fixed.model_copy(
             update={
                 "num_timesteps": self.boundary_timesteps,
                 "n_updates": self._algorithm._n_updates,
                 "best": self.best,
+                "evaluation_due": self.evaluation_due,
+                "events_bytes": self._events.n_bytes(),
             }
         )
-        self.last_saved = self._store.save(self._algorithm, state, self._envs())
-        self._saved_at = self.boundary_timesteps
+
+    def _is_far_apart(self) -> bool:
+        before, self._boundary_s = self._boundary_s, time.monotonic()
+        return self._boundary_s - before > self._stop.deadline_s
 
     def _envs(self) -> VecEnvState | None:
         """None in the middle of a rollout: the weights are those of the boundary before it."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.errors import LakeError
+from game_rl.events import DiskForecast, EventLog
 from game_rl.lake.feed import LakeFeed
 from game_rl.system.machine import disk_free_bytes
 from game_rl.system.units import GIB, MIB, format_bytes, format_duration
@@ -71,7 +72,7 @@ class LakeGrowthCallback(BoundaryCallback):
     Args:
         most_transitions, most_bytes: that its capacity lets the Lake have.
         reserved_bytes: that the run's next checkpoint needs on the same disk.
-        warn: told in words for the user.
+        events: are told of what is coming and what is done about it.
         every_timesteps: see BoundaryCallback.
     """
 
@@ -83,7 +84,7 @@ class LakeGrowthCallback(BoundaryCallback):
         most_transitions: int | None,
         most_bytes: int | None,
         reserved_bytes: Callable[[], int],
-        warn: Callable[[str], None],
+        events: EventLog,
         every_timesteps: Sequence[int] = (),
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
@@ -91,7 +92,7 @@ class LakeGrowthCallback(BoundaryCallback):
         self._total_timesteps = total_timesteps
         self._most_transitions, self._most_bytes = most_transitions, most_bytes
         self._reserved_bytes = reserved_bytes
-        self._warn = warn
+        self._events = events
         self._told_timesteps = float("inf")
         self._start = Growth(0, 0, 0)
         self._has_told_eviction = False
@@ -139,7 +140,7 @@ class LakeGrowthCallback(BoundaryCallback):
             spare = disk_free_bytes(path) - margin
         if spare <= 0 and not feed.is_held:
             feed.hold()
-            self._warn(
+            self._events.warn(
                 f"the Lake at {path} stops growing: the disk has "
                 f"{format_bytes(max(0, spare + margin))} left, and {format_bytes(margin)} are kept "
                 "free for checkpoints; the training goes on, and so does the Lake when there is "
@@ -147,7 +148,7 @@ class LakeGrowthCallback(BoundaryCallback):
             )
         elif feed.is_held and spare > _MARGIN_BYTES:
             feed.go_on()
-            self._warn(f"the Lake at {path} grows again")
+            self._events.warn(f"the Lake at {path} grows again")
 
     def _has_evicted(self) -> bool:
         try:
@@ -157,7 +158,7 @@ class LakeGrowthCallback(BoundaryCallback):
         if has_evicted and not self._has_told_eviction:
             self._has_told_eviction = True
             path = self._feed.lake.path
-            self._warn(
+            self._events.warn(
                 f"little space is left on the disk: the oldest files of the Lake at {path} go"
             )
         return has_evicted
@@ -170,8 +171,16 @@ class LakeGrowthCallback(BoundaryCallback):
             return
         self._told_timesteps = left
         then = "it stops growing" if self._feed.on_full == "pause" else "its oldest files go"
-        self._warn(
+        text = (
             f"the disk is full in {format_duration(full.in_s)}, at timestep "
             f"{full.at_timesteps:,}, if the Lake at {self._feed.lake.path} grows on like this; "
             f"then {then}; free some space, or give it a smaller capacity"
+        )
+        self._events.emit(
+            DiskForecast(
+                timesteps=self.num_timesteps,
+                text=text,
+                full_in_s=round(full.in_s, 1),
+                full_at_timesteps=full.at_timesteps,
+            )
         )

@@ -1,145 +1,168 @@
 """The callbacks of a run, all of them, in the order in which they act."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from rich.console import Console
-from rich.markup import escape
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.cores import CoresCallback
-from game_rl.callbacks.evaluation import EvaluationCallback
+from game_rl.callbacks.evaluation import EvaluationCallback, evaluate
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.lake_growth import LakeGrowthCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.progress import ProgressCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
-from game_rl.callbacks.stop import StopCallback
+from game_rl.callbacks.stop import StopCallback, StopRequest
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
 from game_rl.checkpoints.checkpoint import CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
+from game_rl.events import EventLog
 from game_rl.lake.feed import LakeFeed
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.machine import effective_cpus, is_same_disk
 from game_rl.system.process_memory import PssSampler
+from game_rl.vec_env.worker_cores import TRIALS_S
 
 _DQN_CHECKS_EVERY_TIMESTEPS = 1_000
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunParts:
+    """What the callbacks of one run have in common.
+
+    Attributes:
+        memory: samples what this process and its workers take.
+        stop: may be asked to end the run.
+        events: are told what happens.
+        feed: the Lake that the run writes, if it does.
+        cores_trials_s: see CoresCallback.
+    """
+
+    config: RunConfig
+    run_dir: RunDir
+    memory: PssSampler
+    stop: StopRequest
+    events: EventLog
+    feed: LakeFeed | None
+    cores_trials_s: float = TRIALS_S
+
+    @property
+    def rhythm(self) -> tuple[int, ...]:
+        """Of what is too slow for each boundary of DQN; empty: at each boundary."""
+        is_dqn = isinstance(self.config.algorithm, DQNConfig)
+        return (_DQN_CHECKS_EVERY_TIMESTEPS,) if is_dqn else ()
+
+
 @dataclass(frozen=True)
 class Callbacks:
-    """The list for SB3, and those of its members that the composition root asks afterwards."""
+    """The list for SB3, and those of its members that others ask."""
 
     all: CallbackList
     checkpoints: CheckpointCallback
+    cores: CoresCallback
     stop: StopCallback
-    progress: ProgressCallback
 
 
 def make_callbacks(
-    config: RunConfig,
-    run_dir: RunDir,
+    parts: RunParts,
     *,
     evaluation_env: VecEnv,
     fixed: CheckpointState,
-    sampler: PssSampler,
-    console: Console,
-    feed: LakeFeed | None,
+    more: Sequence[BaseCallback] = (),
 ) -> Callbacks:
-    def warn(text: str) -> None:
-        warn_on(console, text)
+    """The callbacks of a run.
 
-    stop = StopCallback(deadline_s=config.checkpoints.deadline_s, notify=console.print)
-    store = CheckpointStore(
-        run_dir,
-        keep_last=config.checkpoints.keep_last,
-        keep_every_timesteps=config.checkpoints.keep_every_timesteps,
-        with_replay=config.checkpoints.save_replay_buffer,
-        feed=feed,
-    )
-    checkpoints = CheckpointCallback(
-        store, stop, every_timesteps=config.checkpoints.every_timesteps, fixed=fixed
-    )
-    evaluation = EvaluationCallback(
-        evaluation_env,
-        checkpoints,
-        run_dir,
-        every_timesteps=config.evaluation.every_timesteps,
-        episodes=config.evaluation.episodes,
-        deterministic=config.evaluation.deterministic,
-        seed=seed_for(config.seed, "evaluation"),
-    )
-    progress = ProgressCallback(console, evaluation, total_timesteps=config.total_timesteps)
-    monitor = ResourceMonitorCallback(
-        sampler,
-        stop,
-        checkpoints,
-        run_dir=run_dir.root,
-        warn=warn,
-        every_timesteps=_rhythm(config),
-    )
-    growth = [] if feed is None else [_lake_growth(config, feed, checkpoints, run_dir, warn)]
-    return Callbacks(
-        all=CallbackList(
-            [
-                *loop_callbacks(config, CoresCallback(effective_cpus())),
-                *growth,
-                monitor,  # before the checkpoint, as it may ask for one
-                WorkerRestartsCallback(warn=warn),
-                evaluation,  # before the checkpoint, which carries the best reward
-                checkpoints,
-                progress,
-                stop,  # after the checkpoint, which it waits for
-            ]
-        ),
-        checkpoints=checkpoints,
-        stop=stop,
-        progress=progress,
-    )
-
-
-def loop_callbacks(config: RunConfig, cores: CoresCallback) -> list[BaseCallback]:
-    """Those that take their part of the time of vec steps and updates."""
-    return [
+    Args:
+        fixed: what all its checkpoints have in common.
+        more: that look on before all others.
+    """
+    checkpoints = _checkpoints(parts, fixed)
+    cores = CoresCallback(effective_cpus(), trials_s=parts.cores_trials_s)
+    stop = StopCallback(parts.stop, parts.events)
+    growth = [] if parts.feed is None else [_lake_growth(parts, parts.feed, checkpoints)]
+    in_order: list[BaseCallback] = [
+        *more,
         # first: what is broken is not even evaluated
-        NonFiniteCallback(every_timesteps=_rhythm(config)),
+        NonFiniteCallback(every_timesteps=parts.rhythm),
         cores,
         GameMetricsCallback(),
+        *growth,
+        _resource_monitor(parts, checkpoints),  # before the checkpoint, as it may ask for one
+        WorkerRestartsCallback(parts.events),
+        _evaluation(parts, evaluation_env, checkpoints),  # before the checkpoint: it has the best
+        checkpoints,
+        ProgressCallback(parts.events, every_timesteps=parts.rhythm),
+        stop,  # last: at its boundary all others have acted
     ]
+    return Callbacks(CallbackList(in_order), checkpoints, cores, stop)
+
+
+def _checkpoints(parts: RunParts, fixed: CheckpointState) -> CheckpointCallback:
+    settings = parts.config.checkpoints
+    store = CheckpointStore(
+        parts.run_dir,
+        keep_last=settings.keep_last,
+        keep_every_timesteps=settings.keep_every_timesteps,
+        with_replay=settings.save_replay_buffer,
+        feed=parts.feed,
+    )
+    return CheckpointCallback(
+        store, parts.stop, parts.events, every_timesteps=settings.every_timesteps, fixed=fixed
+    )
+
+
+def _evaluation(
+    parts: RunParts, vec_env: VecEnv, checkpoints: CheckpointCallback
+) -> EvaluationCallback:
+    settings = parts.config.evaluation
+    return EvaluationCallback(
+        partial(
+            evaluate,
+            vec_env=vec_env,
+            episodes=settings.episodes,
+            deterministic=settings.deterministic,
+            seed=seed_for(parts.config.seed, "evaluation"),
+            stop=parts.stop,
+        ),
+        checkpoints,
+        parts.run_dir,
+        every_timesteps=settings.every_timesteps,
+        episodes=settings.episodes,
+        events=parts.events,
+    )
+
+
+def _resource_monitor(parts: RunParts, checkpoints: CheckpointCallback) -> ResourceMonitorCallback:
+    return ResourceMonitorCallback(
+        parts.memory,
+        parts.stop,
+        checkpoints,
+        run_dir=parts.run_dir.root,
+        events=parts.events,
+        every_timesteps=parts.rhythm,
+    )
 
 
 def _lake_growth(
-    config: RunConfig,
-    feed: LakeFeed,
-    checkpoints: CheckpointCallback,
-    run_dir: RunDir,
-    warn: Callable[[str], None],
+    parts: RunParts, feed: LakeFeed, checkpoints: CheckpointCallback
 ) -> LakeGrowthCallback:
     def reserved_bytes() -> int:
-        return checkpoints.expected_bytes if is_same_disk(path, run_dir.root) else 0
+        is_same = is_same_disk(feed.lake.path, parts.run_dir.root)
+        return checkpoints.expected_bytes if is_same else 0
 
-    path, limit = feed.lake.path, feed.lake.capacity
+    limit = feed.lake.capacity
     return LakeGrowthCallback(
         feed,
-        total_timesteps=config.total_timesteps,
+        total_timesteps=parts.config.total_timesteps,
         most_transitions=limit.transitions,
         most_bytes=limit.n_bytes,
         reserved_bytes=reserved_bytes,
-        warn=warn,
-        every_timesteps=_rhythm(config),
+        events=parts.events,
+        every_timesteps=parts.rhythm,
     )
-
-
-def warn_on(console: Console, text: str) -> None:
-    """What a user should know, whatever characters are in it."""
-    console.print("[yellow]warning:[/]", escape(text))
-
-
-def _rhythm(config: RunConfig) -> tuple[int, ...]:
-    """Of what is too slow for each boundary of DQN; empty: at each boundary."""
-    return (_DQN_CHECKS_EVERY_TIMESTEPS,) if isinstance(config.algorithm, DQNConfig) else ()

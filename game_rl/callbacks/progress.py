@@ -1,91 +1,72 @@
-"""How far the training is and how well it goes, in the terminal."""
+"""How far the training is and how well it goes, as events."""
 
 import time
 from collections.abc import Sequence
+from statistics import fmean
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from stable_baselines3.common.callbacks import BaseCallback
 
-from game_rl.callbacks.evaluation import Evaluation, EvaluationCallback
+from game_rl.callbacks.boundary import Interval
+from game_rl.events import EventLog, Progress, RolloutEnded
 
-_LINES_A_RUN = 20  # where there is no terminal to draw a bar on
+_PROGRESS_EVERY_S = 0.2
 
 
 class ProgressCallback(BaseCallback):
-    """A live bar on a terminal, a line every twentieth of the run elsewhere."""
+    """Emits `Progress` a few times a second, and `RolloutEnded`.
 
-    def __init__(
-        self, console: Console, evaluation: EvaluationCallback, *, total_timesteps: int
-    ) -> None:
+    Args:
+        every_timesteps: of rollouts that are shorter, one after each multiple of one of these is
+            told; none: each rollout is.
+    """
+
+    def __init__(self, events: EventLog, *, every_timesteps: Sequence[int] = ()) -> None:
         super().__init__()
-        self._console = console
-        self._evaluation = evaluation
-        self._shown: Evaluation | None = None
-        self._total = total_timesteps
-        self._started_s = 0.0
+        self._events = events
+        self._rhythm = [Interval(timesteps) for timesteps in every_timesteps]
+        self._told_s = self._started_s = 0.0
         self._started_at = 0
-        self._next_line_at = 0
-        self._bar = Progress(
-            TextColumn("[bold]{task.completed:>11,.0f}[/] / {task.total:,.0f} timesteps"),
-            BarColumn(),
-            TextColumn("{task.fields[status]}"),
-            TimeRemainingColumn(),
-            console=console,
-        )
-        self._task: TaskID | None = None
 
     def _on_training_start(self) -> None:
-        self._started_s, self._started_at = time.monotonic(), self.num_timesteps
-        if self._console.is_terminal:
-            self._task = self._bar.add_task("", total=self._total, status="")
-            self._bar.start()
-
-    def _on_rollout_start(self) -> None:
-        self._show_evaluation()
-        if self._task is not None:
-            self._bar.update(self._task, completed=self.num_timesteps, status=self._status())
-        elif self.num_timesteps >= self._next_line_at:
-            self._next_line_at = self.num_timesteps + self._total // _LINES_A_RUN
-            self._console.print(f"{self.num_timesteps:>11,} / {self._total:,}  {self._status()}")
+        self._told_s = self._started_s = time.monotonic()
+        self._events.timesteps = self._started_at = self.num_timesteps
 
     def _on_step(self) -> bool:
-        if self._task is not None:
-            self._bar.update(self._task, completed=self.num_timesteps)
+        self._events.timesteps = self.num_timesteps
+        now = time.monotonic()
+        if now - self._told_s > _PROGRESS_EVERY_S:
+            self._told_s = now
+            self._events.emit(
+                Progress(
+                    timesteps=self.num_timesteps,
+                    timesteps_per_s=self._rate(now),
+                    mean_reward=self._mean_reward(),
+                    success_rate=self._success_rate(),
+                )
+            )
         return True
 
-    def _on_training_end(self) -> None:
-        self.close()
-        self._show_evaluation()
+    def _on_rollout_end(self) -> None:
+        due = [interval.crossed(self.num_timesteps) for interval in self._rhythm]
+        if any(due) or not due:
+            self._events.emit(
+                RolloutEnded(
+                    timesteps=self.num_timesteps,
+                    timesteps_per_s=self._rate(time.monotonic()),
+                    mean_reward=self._mean_reward(),
+                    success_rate=self._success_rate(),
+                )
+            )
 
-    def close(self) -> None:
-        """Give the terminal back; safe to call twice, and after a training that raised."""
-        self._bar.stop()
+    def _rate(self, now: float) -> float:
+        """Timesteps a second since this process began to train."""
+        elapsed_s = max(now - self._started_s, 1e-9)
+        return round((self.num_timesteps - self._started_at) / elapsed_s, 1)
 
-    def _status(self) -> str:
-        elapsed_s = time.monotonic() - self._started_s
-        rate = (self.num_timesteps - self._started_at) / max(elapsed_s, 1e-9)
-        parts = [f"{rate:,.0f}/s"] if self.num_timesteps > self._started_at else []
-        episodes = self.model.ep_info_buffer or ()
-        if episodes:
-            parts.append(f"reward {_mean([e['r'] for e in episodes]):.2f}")
-        if self.model.ep_success_buffer:
-            parts.append(f"success {_mean(list(self.model.ep_success_buffer)):.0%}")
-        return "  ".join(parts)
+    def _mean_reward(self) -> float | None:
+        episodes = self.model.ep_info_buffer
+        return round(fmean(float(e["r"]) for e in episodes), 4) if episodes else None
 
-    def _show_evaluation(self) -> None:
-        evaluation = self._evaluation.latest
-        if evaluation is None or evaluation is self._shown:
-            return
-        self._shown = evaluation
-        success = evaluation.success_rate
-        self._console.print(
-            f"{self._evaluation.boundary_timesteps:>11,}   evaluation of {evaluation.episodes}: "
-            f"reward {evaluation.mean_reward:.2f} ± {evaluation.std_reward:.2f}"
-            + ("" if success is None else f", success {success:.0%}")
-            + f", length {evaluation.mean_length:.0f}"
-        )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    def _success_rate(self) -> float | None:
+        successes = self.model.ep_success_buffer
+        return round(fmean(map(float, successes)), 4) if successes else None

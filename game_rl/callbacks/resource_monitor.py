@@ -1,14 +1,15 @@
 """Memory, disk and processor as curves; a stop with a checkpoint before the disk is full."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.checkpoint import CheckpointCallback
-from game_rl.callbacks.stop import StopCallback
+from game_rl.callbacks.stop import StopRequest
 from game_rl.errors import TrainingError
+from game_rl.events import EventLog
 from game_rl.system.machine import cpu_percent, disk_free_bytes, effective_ram_bytes
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.units import GIB, MIB, format_bytes
@@ -22,18 +23,18 @@ class ResourceMonitorCallback(BoundaryCallback):
 
     Args:
         checkpoints: how much space one more will need.
-        warn: told once, in words for the user.
+        events: are told once that memory runs low.
         every_timesteps: see BoundaryCallback.
     """
 
     def __init__(
         self,
         sampler: PssSampler,
-        stop: StopCallback,
+        stop: StopRequest,
         checkpoints: CheckpointCallback,
         *,
         run_dir: Path,
-        warn: Callable[[str], None],
+        events: EventLog,
         every_timesteps: Sequence[int] = (),
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
@@ -41,7 +42,7 @@ class ResourceMonitorCallback(BoundaryCallback):
         self._stop = stop
         self._run_dir = run_dir
         self._checkpoints = checkpoints
-        self._warn = warn
+        self._events = events
         self._warned = False
 
     def on_boundary(self, *, is_last: bool) -> None:
@@ -62,7 +63,7 @@ class ResourceMonitorCallback(BoundaryCallback):
         # the one to end with, before an older one is deleted
         needed = self._checkpoints.expected_bytes + _DISK_MARGIN_BYTES
         if free < needed:
-            self._stop.request(
+            self._stop.ask(
                 TrainingError(
                     f"stopped at timestep {self.num_timesteps:,} with a checkpoint: "
                     f"{self._run_dir} has {format_bytes(free)} left and the last checkpoint needs "
@@ -74,7 +75,7 @@ class ResourceMonitorCallback(BoundaryCallback):
     def _check_ram(self, free: int) -> None:
         if free < _RAM_WARNING_BYTES and not self._warned:
             self._warned = True
-            self._warn(
+            self._events.warn(
                 f"only {format_bytes(free)} of memory are left on this machine; this run uses "
                 f"{format_bytes(self._sampler.last_bytes)}"
             )

@@ -1,28 +1,28 @@
-"""Workers that died and were replaced, as a curve and in words."""
+"""Workers that died and were replaced, as a curve and as events."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from game_rl.callbacks.boundary import BoundaryCallback
+from game_rl.events import EventLog, WorkerRestarted
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 
 
 class WorkerRestartsCallback(BoundaryCallback):
-    """Writes `resources/worker_restarts`, their number in this process, once a rollout.
+    """Writes `resources/worker_restarts`, their number in this process, once a rollout."""
 
-    Args:
-        warn: told of each, in words for the user.
-    """
-
-    def __init__(self, *, warn: Callable[[str], None]) -> None:
+    def __init__(self, events: EventLog) -> None:
         super().__init__()
-        self._warn = warn
+        self._events = events
         self._told = 0
 
     def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
         deaths = self._deaths()
-        for death in deaths[self._told :]:
-            self._warn(f"{death}; it was restarted and its episodes were cut short")
+        for number, death in enumerate(deaths[self._told :], start=self._told + 1):
+            text = f"{death}; it was restarted and its episodes were cut short"
+            self._events.emit(
+                WorkerRestarted(timesteps=self.boundary_timesteps, text=text, restarts=number)
+            )
         self._told = len(deaths)
         self.logger.record("resources/worker_restarts", len(deaths))
 

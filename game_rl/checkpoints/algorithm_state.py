@@ -1,6 +1,7 @@
 """What an algorithm of ours keeps beside what every algorithm of SB3's has, and its replay."""
 
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from pydantic import JsonValue
@@ -46,6 +47,15 @@ def replay_bytes(model: BaseAlgorithm) -> int:
     """About what `dump_replay` gives when the replay is full."""
     replay = getattr(model, "replay_buffer", None)
     return replay.pond.nbytes if isinstance(replay, PackedReplayBuffer) else 0
+
+
+def unpacked_replay_bytes(model: BaseAlgorithm) -> int:
+    """What SB3's ReplayBuffer would take for the timesteps that the replay holds."""
+    replay = getattr(model, "replay_buffer", None)
+    if not isinstance(replay, PackedReplayBuffer):
+        return 0
+    two_stacks, action, the_rest = 2 * prod(replay.obs_shape), 8, 3 * 4
+    return len(replay.pond) * (two_stacks + action + the_rest)
 
 
 def restore_replay(model: BaseAlgorithm, file: BinaryIO, name: str) -> None:

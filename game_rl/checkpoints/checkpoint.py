@@ -70,6 +70,10 @@ class CheckpointState(Saved):
     schedule_timesteps: Annotated[int, Field(gt=0)]
     """What schedules are stretched over: the `total_timesteps` that the run began with."""
     best: Best | None
+    evaluation_due: bool = False
+    """At this moment; a stop has broken it off."""
+    events_bytes: _Count = 0
+    """Length of the run's account of events."""
     rom_sha256: str
     config: dict[str, JsonValue]
     """The run's config then."""
@@ -104,6 +108,13 @@ class TrainingState(Saved):
     """What it alone keeps, such as how much DQN explores."""
 
 
+_WORDS: dict[FileName, str] = {
+    "policy.safetensors": "policy",
+    "optimizer.safetensors": "optimiser",
+    "play.json": "emulators, random numbers and curves",
+    "replay.safetensors": "replay",
+    "lake.json": "mark of the Lake",
+}
 _ARRAYS = {
     "observations": np.dtype(np.uint8),
     "episode_starts": np.dtype(np.bool_),
@@ -203,6 +214,21 @@ class Checkpoint:
     @property
     def nbytes(self) -> int:
         return sum(entry.bytes for entry in self._manifest.files.values())
+
+    def nbytes_of(self, name: FileName) -> int:
+        """0 if it has no such file."""
+        entry = self._manifest.files.get(name)
+        return 0 if entry is None else entry.bytes
+
+    @property
+    def contents(self) -> tuple[str, ...]:
+        """What is in it, in words."""
+        return tuple(words for name, words in _WORDS.items() if name in self._manifest.files)
+
+    @property
+    def has_envs(self) -> bool:
+        """Whether running episodes go on; see `TrainingState.envs`."""
+        return self._model(TrainingState, "play.json").envs is not None
 
     def verify(self) -> None:
         """Read every file."""

@@ -2,15 +2,17 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from game_rl.checkpoints.algorithm_state import replay_bytes
+from game_rl.checkpoints.algorithm_state import replay_bytes, unpacked_replay_bytes
 from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState, save_checkpoint
 from game_rl.errors import CheckpointError
 from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake_state import LakeState, save_lake
+from game_rl.lake.statistics import raw_bytes
 from game_rl.run_dir import RunDir, remove_directory
 from game_rl.vec_env.saved_vec_env import VecEnvState
 
@@ -49,6 +51,21 @@ def set_aside_newer(run_dir: RunDir, timesteps: int) -> list[Path]:
     return moved
 
 
+@dataclass(frozen=True)
+class SavedCheckpoint:
+    """A checkpoint that was written and read back.
+
+    Attributes:
+        contents: what is in it, in words.
+        compression_saved: see `events.CheckpointSaved`.
+    """
+
+    path: Path
+    n_bytes: int
+    contents: tuple[str, ...]
+    compression_saved: float | None
+
+
 class CheckpointStore:
     """Writes a run's checkpoints and deletes old ones.
 
@@ -72,7 +89,9 @@ class CheckpointStore:
         self._with_replay = with_replay
         self._feed = feed
 
-    def save(self, model: BaseAlgorithm, state: CheckpointState, envs: VecEnvState | None) -> Path:
+    def save(
+        self, model: BaseAlgorithm, state: CheckpointState, envs: VecEnvState | None
+    ) -> SavedCheckpoint:
         """Write the checkpoint of `state.num_timesteps`, which must not exist.
 
         Raises:
@@ -92,14 +111,30 @@ class CheckpointStore:
         except OSError as error:
             self._forget_lake(path.name)
             raise CheckpointError(self._unsaved(state, error)) from error
-        Checkpoint(path).verify()
+        checkpoint = Checkpoint(path)
+        checkpoint.verify()
         best = None if state.best is None else state.best.timesteps
         self._prune(best)
-        return path
+        return SavedCheckpoint(
+            path, checkpoint.nbytes, checkpoint.contents, self._compression(model, checkpoint, lake)
+        )
 
     def replay_bytes(self, model: BaseAlgorithm) -> int:
         """Of a checkpoint, what its replay takes."""
         return replay_bytes(model) if self._with_replay else 0
+
+    def _compression(
+        self, model: BaseAlgorithm, checkpoint: Checkpoint, lake: LakeState | None
+    ) -> float | None:
+        """Part of the bytes of whole stacks that packing and compression saved."""
+        if lake is not None and self._feed is not None:
+            mark = lake.parsed_mark(checkpoint.path)
+            stored = sum(segment.n_bytes for segment in mark.segments)
+            whole = mark.n_transitions * raw_bytes(self._feed.lake.schema)
+        else:
+            stored = checkpoint.nbytes_of("replay.safetensors")
+            whole = unpacked_replay_bytes(model) if stored else 0
+        return max(0.0, round(1 - stored / whole, 4)) if whole else None
 
     def _prune(self, best: int | None) -> None:
         existing = sorted(int(path.name) for path in self._run_dir.checkpoints_newest_first())

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
+from game_rl.checkpoints.best import best_of
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.versions import installed_versions, version_differences
 from game_rl.errors import CheckpointError
@@ -45,7 +46,7 @@ def survey(run_dir: RunDir) -> list[CheckpointFinding]:
             opened[timesteps] = checkpoint
         except CheckpointError as error:
             damage[timesteps] = str(error).removeprefix(f"{path}/")
-    best = next((checkpoint.state.best for checkpoint in opened.values()), None)
+    best = next((best_of(run_dir, checkpoint) for checkpoint in opened.values()), None)
     return [
         CheckpointFinding(
             timesteps=timesteps,

@@ -8,6 +8,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import metadata
 
 from game_rl.cli import checkpoints, games, planning, playing, replay, schemas, training, tuning
 from game_rl.errors import GameRLError, Interrupted, system_fault
@@ -55,6 +56,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
             prog, max_help_position=16, width=96
         ),
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"game-rl {metadata.version('game_rl')}"
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     training.add_train(commands)

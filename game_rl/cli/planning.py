@@ -61,7 +61,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
     report = preflight(config, game, machine, probe=probe, lake=lake)
     unmeasured = _why_unmeasured(arguments, report)
     if unmeasured is None:
-        from game_rl.measure.speed_probe import measure_speed
+        from game_rl.measure.probe import measure_speed
 
         with _busy("training in small, to measure this machine's speed"):
             measured = measure_speed(config, game)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from game_rl.cli.arguments import add_command, add_run_arguments, positive
+from game_rl.cli.arguments import add_command, add_run_arguments, not_negative, positive
 
 if TYPE_CHECKING:
     from game_rl.callbacks.evaluation import Evaluation
@@ -26,6 +26,12 @@ def add_evaluate(commands: "Commands") -> None:
     )
     add_run_arguments(parser)
     parser.add_argument("--episodes", type=positive, default=100, metavar="N")
+    parser.add_argument(
+        "--seed",
+        type=not_negative,
+        metavar="N",
+        help="chooses the episodes (default: those of the run's final evaluation)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -62,7 +68,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from game_rl.playback.policy import open_trained_run
 
     run = open_trained_run(arguments.run, arguments.checkpoint)
-    evaluation = evaluate_run(run, episodes=arguments.episodes)
+    evaluation = evaluate_run(run, episodes=arguments.episodes, seed=arguments.seed)
     if arguments.json:
         print(json.dumps(asdict(evaluation), indent=2))
     else:

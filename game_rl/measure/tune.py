@@ -8,6 +8,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import DoesNotFitError
 from game_rl.games.definition import Game
 from game_rl.measure.episode_probe import probe_episodes
+from game_rl.measure.probe import TRAINING_S, measure_speed
 from game_rl.measure.settings import (
     Setting,
     env_settings,
@@ -15,8 +16,7 @@ from game_rl.measure.settings import (
     with_setting,
     worker_settings,
 )
-from game_rl.measure.short_training import ShortTraining, VecStepTime, median_of
-from game_rl.measure.speed_probe import TRAINING_S, measure_speed
+from game_rl.measure.timed_training import TimedTraining, VecStepTime, median_of
 from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.preflight import preflight
 from game_rl.preflight.speed import MeasuredSpeed, SpeedForecast, forecast_speed
@@ -220,7 +220,7 @@ class Tuning:
     def _measure(self, trial: Trial, seconds: float) -> VecStepTime:
         setting = trial.setting
         self._tell(f"n_envs={setting.n_envs}, n_workers={setting.workers(self.cpus)}")
-        with ShortTraining(trial.config, self._game, trials_s=_CORES_S) as training:
+        with TimedTraining(trial.config, self._game, trials_s=_CORES_S) as training:
             training.warm_up()
             rollouts: list[VecStepTime] = []
             end = time.monotonic() + self._scale * seconds

@@ -3,15 +3,28 @@
 from contextlib import closing
 
 from game_rl.callbacks.evaluation import Evaluation, evaluate
+from game_rl.callbacks.stop import StopRequest
 from game_rl.playback.policy import TrainedRun
 from game_rl.seeds import seed_for
 from game_rl.vec_env.make_vec_env import make_vec_env
 
 
-def evaluate_run(run: TrainedRun, *, episodes: int) -> Evaluation:
-    """Play `episodes` episodes that the run has not been selected on."""
+def evaluate_run(
+    run: TrainedRun, *, episodes: int, seed: int | None = None, stop: StopRequest | None = None
+) -> Evaluation:
+    """Play episodes with a run's checkpoint.
+
+    Args:
+        seed: chooses the episodes; None: those of the run's final evaluation, which selected
+            nothing.
+        stop: breaks the evaluation off when it is asked for.
+
+    Raises:
+        EvaluationInterrupted: it was.
+    """
     config = run.config
-    seed = seed_for(config.seed, "final_evaluation")
+    if seed is None:
+        seed = seed_for(config.seed, "final_evaluation")
     n_envs = min(config.evaluation.n_envs, episodes)
     with closing(make_vec_env(config.env, run.game, n_envs=n_envs, seed=seed)) as vec_env:
         policy = run.policy(vec_env.observation_space, vec_env.action_space)
@@ -21,4 +34,5 @@ def evaluate_run(run: TrainedRun, *, episodes: int) -> Evaluation:
             episodes=episodes,
             deterministic=config.evaluation.deterministic,
             seed=seed,
+            stop=stop,
         )

@@ -7,6 +7,7 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.algorithms.make_policy import make_policy
+from game_rl.checkpoints.best import best_of
 from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.checkpoints.tensors import load_module_tensors
@@ -70,12 +71,13 @@ def _find_checkpoint(run_dir: RunDir, name: str) -> Checkpoint:
         newest, _ = newest_valid_checkpoint(run_dir)
         if name == "latest":
             return newest
-        if newest.state.best is None:
+        best = best_of(run_dir, newest)
+        if best is None:
             raise CheckpointError(
                 f"{run_dir.root} has no best checkpoint yet: no evaluation has ended; "
                 "use --checkpoint latest"
             )
-        return _verified(run_dir, newest.state.best.timesteps)
+        return _verified(run_dir, best.timesteps)
     digits = name.replace("_", "").replace(",", "")
     if not (digits.isascii() and digits.isdecimal()):
         raise UsageError(f"--checkpoint is best, latest or a timestep, not {name!r}")

@@ -7,10 +7,11 @@ import torch
 
 
 @contextmanager
-def torch_threads(n_threads: int) -> Iterator[None]:
-    """So many inside, as many as before afterwards."""
+def torch_threads(n_threads: int | None = None) -> Iterator[None]:
+    """So many inside, if any number is given, and afterwards as many as before."""
     before = torch.get_num_threads()
-    torch.set_num_threads(n_threads)
+    if n_threads is not None:
+        torch.set_num_threads(n_threads)
     try:
         yield
     finally:

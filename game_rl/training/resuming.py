@@ -1,16 +1,19 @@
 """Going on with a run: with which config, and whether its numbers will be the same."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from rich.console import Console
-from rich.markup import escape
-
+from game_rl.algorithms.make_algorithm import find_device
+from game_rl.algorithms.networks import find_precision
 from game_rl.checkpoints.checkpoint import Best, Checkpoint, CheckpointState
+from game_rl.checkpoints.log import cut_log
+from game_rl.checkpoints.store import newest_valid_checkpoint, set_aside_newer
 from game_rl.checkpoints.versions import computing, installed_versions, version_differences
+from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
+from game_rl.events import Begun, Resumed
 from game_rl.games.definition import Game
-from game_rl.run_dir import RunDir
+from game_rl.run_dir import RunDir, RunIdentity
 
 _STREAM = "its random numbers are already being drawn; start a new run for another seed"
 _SEEN = "the agent has learned the game as it sees and plays it; start a new run for another way"
@@ -78,24 +81,91 @@ def _reason(key: str, reasons: Mapping[str, str]) -> str:
     return reasons[max(fitting, key=len)] if fitting else ""
 
 
-def usable_best(run_dir: RunDir, state: CheckpointState, console: Console) -> Best | None:
-    """The best evaluation so far; None, and told, if its checkpoint is lost."""
+def usable_best(
+    run_dir: RunDir, state: CheckpointState, warn: Callable[[str], None]
+) -> Best | None:
+    """The best evaluation so far; None, with a warning, if its checkpoint is lost."""
     if state.best is None:
         return None
     try:
         Checkpoint(run_dir.checkpoint(state.best.timesteps)).verify()
     except CheckpointError as error:
-        console.print(
-            f"[yellow]warning:[/] the best policy so far, mean reward "
-            f"{state.best.mean_reward:.2f}, is lost:",
-            escape(str(error)),
-            "; the best one from here on is kept",
+        warn(
+            f"the best policy so far, mean reward {state.best.mean_reward:.2f}, is lost: {error}; "
+            "the best one from here on is kept"
         )
         return None
     return state.best
 
 
-def differences(state: CheckpointState, device: str) -> tuple[str, ...]:
+def find_checkpoint(run_dir: RunDir) -> tuple[Checkpoint | None, list[str]]:
+    """The newest that verifies, None if the run has never saved; and what is wrong with newer ones.
+
+    Raises:
+        CheckpointError: there are some, and none can be used.
+    """
+    if not run_dir.checkpoints_newest_first():
+        return None, []
+    checkpoint, damaged = newest_valid_checkpoint(run_dir)
+    return checkpoint, [str(error) for error in damaged]
+
+
+def go_back_to(checkpoint: Checkpoint | None, run_dir: RunDir) -> list[str]:
+    """Take back what the run wrote after the checkpoint, or all; what the user should know."""
+    if checkpoint is None:
+        run_dir.evaluations.unlink(missing_ok=True)
+        cut_log(run_dir.tensorboard, None)
+        return ["there is no checkpoint yet: the run begins again"]
+    moved = set_aside_newer(run_dir, checkpoint.state.num_timesteps)
+    checkpoint.restore_reports(run_dir)
+    return [f"moved to {path}; delete it if nothing in it is of use" for path in moved]
+
+
+def begun(identity: RunIdentity, config: RunConfig) -> Begun:
+    device = find_device(config.device)
+    return Begun(
+        run=identity.id,
+        algorithm=config.algorithm.name,
+        total_timesteps=config.total_timesteps,
+        device=device,
+        precision=find_precision(config.algorithm.precision, device),
+    )
+
+
+def resumed(
+    identity: RunIdentity, config: RunConfig, checkpoint: Checkpoint, *, changed: Sequence[str]
+) -> Resumed:
+    """What goes on as it was at the checkpoint, and what does not."""
+    state, device = checkpoint.state, find_device(config.device)
+    return Resumed(
+        timesteps=state.num_timesteps,
+        run=identity.id,
+        checkpoint=checkpoint.path.name,
+        total_timesteps=config.total_timesteps,
+        device=device,
+        precision=find_precision(config.algorithm.precision, device),
+        superseded_from_bytes=state.events_bytes,
+        restored=checkpoint.contents,
+        not_restored=(*_begins_anew(config, checkpoint), *_differences(state, device)),
+        changes=tuple(changed),
+    )
+
+
+def _begins_anew(config: RunConfig, checkpoint: Checkpoint) -> list[str]:
+    algorithm, anew = config.algorithm, []
+    has_replay = checkpoint.nbytes_of("replay.safetensors") or checkpoint.lake() is not None
+    if isinstance(algorithm, DQNConfig) and not has_replay:
+        anew.append(
+            "the replay: it was not saved, so learning waits until there are "
+            f"{algorithm.learning_starts:,} timesteps again; checkpoints.save_replay_buffer: true, "
+            "or a Lake, keeps it"
+        )
+    if not checkpoint.has_envs:
+        anew.append("the episodes: the emulators could not be saved just then")
+    return anew
+
+
+def _differences(state: CheckpointState, device: str) -> tuple[str, ...]:
     """What is not as it was when the checkpoint was made, so that numbers will round otherwise."""
     now = installed_versions() | computing(device)
     return version_differences(state.versions | state.computing, now)

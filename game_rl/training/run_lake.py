@@ -1,13 +1,11 @@
 """The Lake of a run, from its start or from where a checkpoint was."""
 
-from functools import partial
+from collections.abc import Callable
 
-from rich.console import Console
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.pqn import PQN
-from game_rl.callbacks.make_callbacks import warn_on
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
@@ -24,7 +22,7 @@ def open_feed(
     packing: FramePacking,
     *,
     checkpoint: Checkpoint | None,
-    console: Console,
+    tell: Callable[[str], None],
 ) -> LakeFeed | None:
     """What `model` feeds from now on; None if the run writes no Lake.
 
@@ -39,7 +37,7 @@ def open_feed(
         n_actions=int(model.action_space.n),  # type: ignore[attr-defined]  # buttons are discrete
         goes_on=checkpoint is not None,
         saved=None if state is None else (state.stream, state.parsed_mark(run_dir.checkpoints)),
-        tell=partial(warn_on, console),
+        tell=tell,
     )
     if feed is not None:
         assert isinstance(model, PQN | LeanDQN)
@@ -47,13 +45,7 @@ def open_feed(
     return feed
 
 
-def refill(model: BaseAlgorithm, feed: LakeFeed, checkpoint: Checkpoint, console: Console) -> None:
-    """What the replay had at the checkpoint; says so if it is not all there."""
+def refill(model: BaseAlgorithm, feed: LakeFeed, checkpoint: Checkpoint) -> int:
+    """Put back what the replay had at the checkpoint; returns the timesteps that are missing."""
     state = checkpoint.lake()
-    missing = 0 if state is None else refill_replay(model, feed, state)
-    if missing:
-        warn_on(
-            console,
-            f"the replay lacks {missing:,} timesteps that the Lake at {feed.lake.path} did not "
-            "get, so this run is not bit for bit the one without the break",
-        )
+    return 0 if state is None else refill_replay(model, feed, state)

@@ -9,9 +9,10 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
 
 from game_rl.callbacks.checkpoint import CheckpointCallback
-from game_rl.callbacks.stop import StopCallback
+from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
+from game_rl.events import EventLog
 from game_rl.run_dir import RunDir
 from tests.tiny_env import TinyEnv
 
@@ -30,15 +31,18 @@ FIXED_STATE = CheckpointState(
 
 
 def make_checkpoints(
-    run_dir: RunDir, every: int, *, keep_last: int = 100, stop: StopCallback | None = None
+    run_dir: RunDir, every: int, *, keep_last: int = 100, stop: StopRequest | None = None
 ) -> CheckpointCallback:
     store = CheckpointStore(run_dir, keep_last=keep_last, keep_every_timesteps=None)
-    stop = stop or make_stop()
-    return CheckpointCallback(store, stop, every_timesteps=every, fixed=FIXED_STATE)
+    return CheckpointCallback(
+        store, stop or make_stop(), EventLog(), every_timesteps=every, fixed=FIXED_STATE
+    )
 
 
-def make_stop(deadline_s: float = 1000.0) -> StopCallback:
-    return StopCallback(deadline_s=deadline_s, notify=lambda _: None)
+def make_stop(deadline_s: float = 1000.0) -> StopRequest:
+    stop = StopRequest()
+    stop.deadline_s = deadline_s
+    return stop
 
 
 def saved_timesteps(run_dir: RunDir) -> list[int]:

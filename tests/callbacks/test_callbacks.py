@@ -1,5 +1,4 @@
 import os
-import signal
 from collections.abc import Callable
 from contextlib import closing
 
@@ -15,8 +14,9 @@ from game_rl.callbacks.cores import CoresCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
-from game_rl.callbacks.stop import StopCallback
-from game_rl.errors import Interrupted, TrainingError
+from game_rl.callbacks.stop import StopCallback, StretchEnded
+from game_rl.errors import TrainingError
+from game_rl.events import EventLog
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import own_cores
 from game_rl.system.process_memory import PssSampler
@@ -64,53 +64,6 @@ def test_non_finite_weights_stop_the_run_before_they_are_saved(
     assert saved_timesteps(run_dir) == [8]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-def test_a_signal_ends_training_after_the_next_checkpoint_and_is_given_back(
-    make_model: MakeModel, run_dir: RunDir, number: signal.Signals
-) -> None:
-    before = signal.getsignal(number)
-    told: list[str] = []
-    stop = StopCallback(deadline_s=1000, notify=told.append)
-    press = At(6, lambda _: os.kill(os.getpid(), number))
-    checkpoints = make_checkpoints(run_dir, 1000, stop=stop)
-    make_model().learn(64, callback=CallbackList([checkpoints, press, stop]))
-    assert isinstance(stop.reason, Interrupted)
-    assert stop.reason.exit_code == 128 + number
-    assert saved_timesteps(run_dir) == [16]
-    assert [number.name in text for text in told] == [True]
-    assert signal.getsignal(number) is before
-    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
-
-
-def test_a_second_signal_ends_training_at_once(make_model: MakeModel, run_dir: RunDir) -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    stop = make_stop()
-    press = [At(call, lambda _: os.kill(os.getpid(), signal.SIGTERM)) for call in (5, 6)]
-    checkpoints = make_checkpoints(run_dir, 1000, stop=stop)
-    with pytest.raises(KeyboardInterrupt):
-        make_model().learn(64, callback=CallbackList([checkpoints, *press, stop]))
-    assert saved_timesteps(run_dir) == []
-    stop.release_signals()
-    assert signal.getsignal(signal.SIGTERM) is before
-
-
-def test_a_boundary_that_does_not_come_is_not_waited_for(
-    make_model: MakeModel, run_dir: RunDir
-) -> None:
-    stop = make_stop(deadline_s=0.01)
-
-    def press_and_hang(_: PPO) -> None:
-        os.kill(os.getpid(), signal.SIGTERM)
-        signal.pause()
-
-    checkpoints = make_checkpoints(run_dir, 8, stop=stop)
-    watched = CallbackList([checkpoints, At(6, press_and_hang), stop])
-    with pytest.raises(KeyboardInterrupt):
-        make_model().learn(64, callback=watched)
-    stop.release_signals()
-    assert saved_timesteps(run_dir) == [8]
-
-
 def test_a_disk_without_room_for_another_checkpoint_stops_the_run(
     make_model: MakeModel, run_dir: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,22 +71,24 @@ def test_a_disk_without_room_for_another_checkpoint_stops_the_run(
     stop = make_stop()
     checkpoints = make_checkpoints(run_dir, 1000, stop=stop)
     monitor = ResourceMonitorCallback(
-        PssSampler(), stop, checkpoints, run_dir=run_dir.root, warn=print
+        PssSampler(), stop, checkpoints, run_dir=run_dir.root, events=EventLog()
     )
     monkeypatch.setattr(resource_monitor, "_DISK_MARGIN_BYTES", 2**60)
     model = make_model()
-    model.learn(64, callback=CallbackList([monitor, checkpoints, stop]))
+    watched = CallbackList([monitor, checkpoints, StopCallback(stop, EventLog())])
+    with pytest.raises(StretchEnded):
+        model.learn(64, callback=watched)
     assert isinstance(stop.reason, TrainingError)
     assert saved_timesteps(run_dir) == [8]
     assert "free some space" in str(stop.reason)
-    assert model.num_timesteps < 64
+    assert model.num_timesteps == 8  # not a vec step further
 
 
 def test_resources_reach_the_log(make_model: MakeModel, run_dir: RunDir) -> None:
     run_dir.root.mkdir(parents=True)
     checkpoints = make_checkpoints(run_dir, 1000)
     monitor = ResourceMonitorCallback(
-        PssSampler(), make_stop(), checkpoints, run_dir=run_dir.root, warn=print
+        PssSampler(), make_stop(), checkpoints, run_dir=run_dir.root, events=EventLog()
     )
     make_model().learn(24, callback=CallbackList([monitor, checkpoints]))
     header = (run_dir.tensorboard / "progress.csv").read_text().splitlines()[0].split(",")

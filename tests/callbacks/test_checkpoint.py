@@ -4,8 +4,10 @@ import pytest
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 
+from game_rl.callbacks.stop import StopCallback, StretchEnded
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import TrainingError
+from game_rl.events import EventLog
 from game_rl.run_dir import RunDir
 from tests.callbacks.conftest import N_STEPS, make_checkpoints, make_stop, saved_timesteps
 
@@ -56,11 +58,15 @@ def test_a_stop_that_is_asked_for_saves_at_the_next_boundary(
     class Ask(BaseCallback):
         def _on_step(self) -> bool:
             if self.n_calls == 6:  # the second of four steps of the second rollout
-                stop.request(TrainingError("enough"))
+                stop.ask(TrainingError("enough"))
             return True
 
     checkpoints = make_checkpoints(run_dir, every=1000, stop=stop)
-    make_model().learn(64, callback=CallbackList([checkpoints, Ask(), stop]))
+    watched = CallbackList([checkpoints, Ask(), StopCallback(stop, EventLog())])
+    model = make_model()
+    with pytest.raises(StretchEnded):
+        model.learn(64, callback=watched)
+    assert model.num_timesteps == 16
     assert saved_timesteps(run_dir) == [16]
 
 

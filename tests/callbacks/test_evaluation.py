@@ -1,5 +1,6 @@
 import csv
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from game_rl.callbacks.evaluation import (
     evaluate,
 )
 from game_rl.checkpoints.checkpoint import Best, Checkpoint
+from game_rl.events import EventLog
 from game_rl.run_dir import RunDir
 from tests.callbacks.conftest import make_checkpoints, tiny_vec_env
 from tests.tiny_env import EPISODE_LENGTH, TinyEnv
@@ -42,13 +44,12 @@ class Scripted:
 def callbacks(run_dir: RunDir, env: VecEnv, every: int) -> tuple[CallbackList, CheckpointCallback]:
     checkpoints = make_checkpoints(run_dir, every=10_000, keep_last=1)
     evaluation = EvaluationCallback(
-        env,
+        partial(evaluate, vec_env=env, episodes=3, deterministic=True, seed=0),
         checkpoints,
         run_dir,
         every_timesteps=every,
         episodes=3,
-        deterministic=True,
-        seed=0,
+        events=EventLog(),
     )
     return CallbackList([evaluation, checkpoints]), checkpoints
 

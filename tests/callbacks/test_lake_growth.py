@@ -12,6 +12,7 @@ from stable_baselines3.common.callbacks import CallbackList
 from game_rl.callbacks import lake_growth
 from game_rl.callbacks.lake_growth import Growth, LakeGrowthCallback, project
 from game_rl.envs.packing import FramePacking
+from game_rl.events import EventLog
 from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake import Lake
 from game_rl.lake.schema import LakeSchema
@@ -80,7 +81,7 @@ def growth_callback(feed: LakeFeed, told: list[str]) -> LakeGrowthCallback:
         most_transitions=None,
         most_bytes=None,
         reserved_bytes=lambda: 0,
-        warn=told.append,
+        events=EventLog(listeners=[lambda event: told.append(event.text)]),
     )
 
 

@@ -7,6 +7,7 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecMonitor
 
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
+from game_rl.events import EventLog
 from game_rl.run_dir import RunDir
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from tests.callbacks.conftest import N_STEPS
@@ -38,7 +39,8 @@ def test_a_worker_that_dies_in_training_is_counted_and_told_once(run_dir: RunDir
     )
     model.set_logger(configure(str(run_dir.tensorboard), ["csv"]))
     rollout = 2 * N_STEPS
-    model.learn(4 * rollout, callback=[KillAt(6), WorkerRestartsCallback(warn=warnings.append)])
+    events = EventLog(listeners=[lambda event: warnings.append(event.text)])
+    model.learn(4 * rollout, callback=[KillAt(6), WorkerRestartsCallback(events)])
     model.logger.close()
     vec_env.close()
     with (run_dir.tensorboard / "progress.csv").open() as file:
@@ -52,6 +54,6 @@ def test_a_worker_that_dies_in_training_is_counted_and_told_once(run_dir: RunDir
 def test_a_vec_env_without_workers_has_no_restarts(
     make_model: Callable[..., PPO], run_dir: RunDir
 ) -> None:
-    make_model().learn(16, callback=WorkerRestartsCallback(warn=print))
+    make_model().learn(16, callback=WorkerRestartsCallback(EventLog()))
     header = (run_dir.tensorboard / "progress.csv").read_text().splitlines()[0]
     assert "resources/worker_restarts" in header

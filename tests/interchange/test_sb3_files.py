@@ -26,7 +26,7 @@ from game_rl.interchange.sb3_files import import_sb3, read_sb3_zip, spaces_env
 from game_rl.playback.policy import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
-from tests.tiny_run import TINY, MakeConfig
+from tests.tiny_run import TINY, MakeConfig, command
 
 PREDICT = """\
 import sys
@@ -45,7 +45,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sb3")
     (folder / "run.yaml").write_text(TINY.format(run_dir=folder / "run"))
     config = load_config(folder / "run.yaml", ["recording.episodes=0", "total_timesteps=96"])
-    train(config, force=False, console=Console(file=StringIO()))
+    train(config, command(Console(file=StringIO())))
     return folder / "run"
 
 
@@ -101,7 +101,7 @@ def test_a_run_goes_on_from_what_plain_sb3_saved(make_config: MakeConfig, tmp_pa
     run_dir = import_sb3(tmp_path / "plain.zip", config)
     weights = newest_valid_checkpoint(run_dir)[0].policy()
     assert all(torch.equal(weights[n], plain.policy.state_dict()[n]) for n in weights)
-    resume(run_dir.root, force=False, console=Console(file=StringIO()))
+    resume(run_dir.root, command(Console(file=StringIO())))
     assert newest_valid_checkpoint(run_dir)[0].state.num_timesteps == 192
 
 

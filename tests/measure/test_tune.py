@@ -9,7 +9,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import DoesNotFitError
 from game_rl.games.definition import load_game
 from game_rl.measure.settings import Setting, with_setting
-from game_rl.measure.short_training import VecStepTime
+from game_rl.measure.timed_training import VecStepTime
 from game_rl.measure.tune import Trial, Tuning
 from game_rl.preflight.speed import MeasuredSpeed
 from game_rl.system.machine import detect_machine

@@ -13,7 +13,7 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
-from tests.tiny_run import MakeConfig
+from tests.tiny_run import MakeConfig, command
 
 SMALL = {
     "dqn": "algorithm={name: dqn, replay: {capacity: 150}, learning_starts: 40, n_step: 2}",
@@ -30,7 +30,7 @@ def test_a_run_trains_evaluates_records_and_goes_on(
     name: str, make_config: MakeConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = make_config(name, SMALL[name], "total_timesteps=128")
-    result = train(config, force=False, console=quiet())
+    result = train(config, command(quiet()))
     run_dir = RunDir(config.run_dir)
     assert [int(path.name) for path in run_dir.checkpoints_newest_first()] == [128, 64]
     rows = run_dir.evaluations.read_text().splitlines()[1:]
@@ -40,7 +40,7 @@ def test_a_run_trains_evaluates_records_and_goes_on(
     assert result.video.is_file()
     longer = run_dir.config.read_text().replace("total_timesteps: 128", "total_timesteps: 192")
     run_dir.config.write_text(longer)
-    resume(config.run_dir, force=False, console=quiet())
+    resume(config.run_dir, command(quiet()))
     assert int(run_dir.checkpoints_newest_first()[0].name) == 192
     before, after = (Checkpoint(run_dir.checkpoint(n)).policy() for n in (128, 192))
     assert any(not torch.equal(before[key], after[key]) for key in before)
@@ -54,7 +54,7 @@ def test_a_resumed_run_is_the_same_run_bit_for_bit(name: str, make_config: MakeC
     if name == "dqn":
         overrides.append("checkpoints.save_replay_buffer=true")
     config = make_config(name, *overrides)
-    train(config, force=False, console=quiet())
+    train(config, command(quiet()))
     newest = RunDir(config.run_dir).checkpoint(192)
     straight = Checkpoint(newest).policy()
     shutil.rmtree(newest)

@@ -23,7 +23,7 @@ from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
-from tests.tiny_run import TINY
+from tests.tiny_run import TINY, command
 
 HANG_GUARD_S = 120
 UPDATES = 6
@@ -64,7 +64,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from game_rl.config.loader import load_config
 
     folder = tmp_path_factory.mktemp("whole")
-    train(load_config(write_config(folder, "run")), force=False, console=console())
+    train(load_config(write_config(folder, "run")), command(console()))
     return folder / "run"
 
 
@@ -123,7 +123,7 @@ def test_a_run_resumed_from_any_checkpoint_is_the_same_run(
     broken: Callable[..., RunDir], whole: Path, timesteps: int
 ) -> None:
     run_dir = broken(timesteps)
-    resume(run_dir.root, force=False, console=console())
+    resume(run_dir.root, command(console()))
     assert_same_run(run_dir.root, whole)
 
 
@@ -137,7 +137,7 @@ def test_a_clock_that_jumps_changes_nothing(
         time, "time_ns", lambda: real_ns() + rng.choice([-1, 0, 1]) * 86_400 * 10**9
     )
     run_dir = broken(96)
-    resume(run_dir.root, force=False, console=console())
+    resume(run_dir.root, command(console()))
     assert_same_run(run_dir.root, whole)
 
 
@@ -145,13 +145,13 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(
     broken: Callable[..., RunDir], whole: Path
 ) -> None:
     run_dir = broken(0)
-    resume(run_dir.root, force=False, console=console())
+    resume(run_dir.root, command(console()))
     assert_same_run(run_dir.root, whole)
 
 
 def test_a_finished_run_is_only_evaluated_again(broken: Callable[..., RunDir], whole: Path) -> None:
     run_dir = broken(192)
-    resume(run_dir.root, force=False, console=console())
+    resume(run_dir.root, command(console()))
     assert_same_run(run_dir.root, whole)
 
 
@@ -163,7 +163,7 @@ def test_a_damaged_newest_checkpoint_is_told_set_aside_and_done_again(
     file = run_dir.checkpoint(128) / name
     file.write_bytes(file.read_bytes()[:-1])
     output = console()
-    resume(run_dir.root, force=False, console=output)
+    resume(run_dir.root, command(output))
     assert f"{name} is damaged" in told(output)
     assert "resuming from timestep 96" in told(output)
     assert [path.name for path in run_dir.damaged.iterdir()] == ["000000000128"]
@@ -179,7 +179,7 @@ def test_a_lost_best_checkpoint_is_told_and_another_one_is_found(
     assert best.timesteps < 160
     shutil.rmtree(run_dir.checkpoint(best.timesteps))
     output = console()
-    resume(run_dir.root, force=False, console=output)
+    resume(run_dir.root, command(output))
     assert "the best policy so far, mean reward" in told(output)
     found = Checkpoint(run_dir.checkpoint(192)).state.best
     assert found is not None
@@ -192,7 +192,7 @@ def test_without_a_usable_checkpoint_nothing_is_touched(broken: Callable[..., Ru
     before = sorted(p.name for p in run_dir.root.rglob("*"))
     rows = run_dir.evaluations.read_text()
     with pytest.raises(CheckpointError, match="no usable checkpoint"):
-        resume(run_dir.root, force=False, console=console())
+        resume(run_dir.root, command(console()))
     assert sorted(p.name for p in run_dir.root.rglob("*")) == before
     assert run_dir.evaluations.read_text() == rows
 
@@ -203,7 +203,7 @@ def test_what_a_killed_process_left_behind_is_removed(broken: Callable[..., RunD
         (run_dir.checkpoints / name).mkdir()
         (run_dir.checkpoints / name / "policy.safetensors").write_bytes(b"half")
     (run_dir.root / ".eval.csv.tmp").write_bytes(b"half")
-    resume(run_dir.root, force=False, console=console())
+    resume(run_dir.root, command(console()))
     assert not list(run_dir.root.rglob("*.tmp"))
     assert not list(run_dir.root.rglob("*.trash"))
 
@@ -213,7 +213,7 @@ def test_total_timesteps_may_grow_and_schedules_are_not_stretched(
 ) -> None:
     run_dir = broken(96)
     output = console()
-    resume(run_dir.root, overrides=["total_timesteps=256"], force=False, console=output)
+    resume(run_dir.root, command(output), overrides=["total_timesteps=256"])
     assert "changed: total_timesteps: 192 -> 256" in told(output)
     assert newest_valid_checkpoint(run_dir)[0].state.num_timesteps == 256
     clip = dict(curves(run_dir.root)["train/clip_range"])
@@ -230,7 +230,7 @@ def test_what_cannot_change_in_a_run_is_refused_with_the_reason(
     run_dir = broken(32)
     overrides = [change, "checkpoints.every_timesteps=64"]
     with pytest.raises(UsageError, match=f"cannot change {change.partition('=')[0]} .+: .+"):
-        resume(run_dir.root, overrides=overrides, force=False, console=console())
+        resume(run_dir.root, command(console()), overrides=overrides)
 
 
 def test_a_changed_game_file_is_told_and_other_actions_are_refused(
@@ -242,13 +242,13 @@ def test_a_changed_game_file_is_told_and_other_actions_are_refused(
     text["game"]["rewards"]["damage"] = {"weight": 5.0}
     rewrite(state, run_dir.checkpoint(160) / "manifest.json", json.dumps(text))
     output = console()
-    resume(run_dir.root, force=False, console=output)
+    resume(run_dir.root, command(output))
     assert "changed: rewards.damage.weight: 5.0 -> " in told(output)
     state = run_dir.checkpoint(192) / "state.json"
     text["game"]["actions"]["fly"] = ["up"]
     rewrite(state, run_dir.checkpoint(192) / "manifest.json", json.dumps(text))
     with pytest.raises(UsageError, match=r"cannot change actions.fly .* each output"):
-        resume(run_dir.root, force=False, console=console())
+        resume(run_dir.root, command(console()))
 
 
 def test_another_rom_is_named(broken: Callable[..., RunDir]) -> None:
@@ -258,7 +258,7 @@ def test_another_rom_is_named(broken: Callable[..., RunDir]) -> None:
     text = json.loads(state.read_text()) | {"rom_sha256": "00" * 32}
     rewrite(state, manifest, json.dumps(text))
     with pytest.raises(CheckpointError, match="trained on a ROM with sha256 0000"):
-        resume(run_dir.root, force=False, console=console())
+        resume(run_dir.root, command(console()))
 
 
 def test_other_versions_are_named_one_by_one(broken: Callable[..., RunDir]) -> None:
@@ -268,7 +268,7 @@ def test_other_versions_are_named_one_by_one(broken: Callable[..., RunDir]) -> N
     text["versions"] |= {"torch": "1.0", "numpy": "1.0"}
     rewrite(state, run_dir.checkpoint(160) / "manifest.json", json.dumps(text))
     output = console()
-    resume(run_dir.root, force=False, console=output)
+    resume(run_dir.root, command(output))
     assert told(output).count("not bit for bit") == 2
     assert "torch was 1.0, is" in told(output)
 
@@ -287,7 +287,7 @@ def rewrite(file: Path, manifest: Path, text: str) -> None:
 def test_two_trainings_never_share_a_directory(broken: Callable[..., RunDir]) -> None:
     run_dir = broken(32)
     with run_dir.locked(), pytest.raises(UsageError, match="another training is writing"):
-        resume(run_dir.root, force=False, console=console())
+        resume(run_dir.root, command(console()))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
@@ -321,7 +321,7 @@ def test_a_signal_saves_ends_with_its_code_and_the_run_goes_on(
     assert run_dir.footprint.is_file()
     end = stopped_at + ROLLOUT
     change = f"total_timesteps={end}"
-    resume(run_dir.root, overrides=[change], force=False, console=console())
+    resume(run_dir.root, command(console()), overrides=[change])
     with run_dir.evaluations.open() as file:
         timesteps = [int(row["timesteps"]) for row in csv.DictReader(file)]
     assert timesteps == sorted({*range(64, end + 1, 64), end})

@@ -15,7 +15,7 @@ from game_rl.errors import LakeError
 from game_rl.lake.lake import Lake
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
-from tests.tiny_run import MakeConfig
+from tests.tiny_run import MakeConfig, command
 
 LAKES = {
     "dqn": "algorithm={name: dqn, replay: {capacity: 60, lake: true}, learning_starts: 40, "
@@ -74,7 +74,7 @@ def test_a_run_that_was_broken_off_after_later_seals_is_the_run_that_was_not(
 ) -> None:
     """Twice, the second time from a checkpoint that the resumed run has made."""
     config = make_config(name, LAKES[name], "recording.episodes=0", "checkpoints.keep_last=9")
-    train(config, force=False, console=console())
+    train(config, command(console()))
     run_dir = RunDir(config.run_dir)
     straight, whole = weights(run_dir, 192), timesteps(run_dir.lake)
     assert {env: len(found) for env, found in whole.items()} == {0: 96, 1: 96}
@@ -83,7 +83,7 @@ def test_a_run_that_was_broken_off_after_later_seals_is_the_run_that_was_not(
             if int(path.name) > last:
                 shutil.rmtree(path)
         output = console()
-        resume(config.run_dir, force=False, console=output)
+        resume(config.run_dir, command(output))
         assert f"resuming from timestep {last}" in told(output)
         assert "bit for bit" not in told(output)
         assert_same_weights(weights(run_dir, 192), straight)
@@ -94,7 +94,7 @@ def test_a_checkpoint_has_a_mark_instead_of_the_replay_and_goes_with_its_pin(
     make_config: MakeConfig,
 ) -> None:
     config = make_config("dqn", LAKES["dqn"], "recording.episodes=0", "checkpoints.keep_last=1")
-    train(config, force=False, console=console())
+    train(config, command(console()))
     run_dir = RunDir(config.run_dir)
     kept = [path.name for path in run_dir.checkpoints_newest_first()]
     for path in run_dir.checkpoints_newest_first():
@@ -109,14 +109,14 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_its_lake_again
     make_config: MakeConfig,
 ) -> None:
     config = make_config("pqn", LAKES["pqn"], "recording.episodes=0")
-    train(config, force=False, console=console())
+    train(config, command(console()))
     run_dir = RunDir(config.run_dir)
     whole = timesteps(run_dir.lake)
     heads = Lake.open(run_dir.lake).view().heads
     versions = {*heads["first_version"].tolist(), *heads["last_version"].tolist()}
     assert versions == set(range(0, 12, 2))  # two epochs an update
     shutil.rmtree(run_dir.checkpoints)
-    resume(config.run_dir, force=False, console=console())
+    resume(config.run_dir, command(console()))
     assert timesteps(run_dir.lake) == whole
 
 
@@ -127,23 +127,23 @@ def test_two_runs_write_one_lake_and_resuming_one_leaves_the_other(
     feed = f"algorithm={{name: pqn, n_steps: 16, batch_size: 16, feed: {{lake: {shared}}}}}"
     first, second = (make_config(n, feed, "recording.episodes=0") for n in ("one", "two"))
     for config in (first, second):
-        train(config, force=False, console=console())
+        train(config, command(console()))
     streams = {sequence.partition("/")[0] for sequence in Lake.open(shared).view().sequences}
     assert {stream.partition("-")[0] for stream in streams} == {"one", "two"}
     before = {stream: timesteps(shared, stream) for stream in streams}
     shutil.rmtree(RunDir(first.run_dir).checkpoint(192))
-    resume(first.run_dir, force=False, console=console())
+    resume(first.run_dir, command(console()))
     assert {stream: timesteps(shared, stream) for stream in streams} == before
 
 
 def test_a_run_may_get_a_lake_when_it_is_resumed(make_config: MakeConfig) -> None:
     config = make_config("pqn", "algorithm={name: pqn, n_steps: 16, batch_size: 16}")
-    train(config, force=False, console=console())
+    train(config, command(console()))
     run_dir = RunDir(config.run_dir)
     shutil.rmtree(run_dir.checkpoint(192))
     output = console()
     overrides = ["algorithm.feed={lake: true}", "recording.episodes=0"]
-    resume(config.run_dir, overrides=overrides, force=False, console=output)
+    resume(config.run_dir, command(output), overrides=overrides)
     assert "algorithm.feed.lake: None -> True" in told(output)
     assert {env: len(found) for env, found in timesteps(run_dir.lake).items()} == {0: 32, 1: 32}
 
@@ -156,13 +156,13 @@ def test_a_lake_that_had_no_space_is_told_and_a_resumed_run_says_what_its_replay
     with monkeypatch.context() as patched:
         patched.setattr(lake_growth, "_MARGIN_BYTES", 2**60)
         patched.setattr(make_callbacks, "_DQN_CHECKS_EVERY_TIMESTEPS", 32)
-        train(config, force=False, console=output)
+        train(config, command(output))
     assert "stops growing" in told(output)
     run_dir = RunDir(config.run_dir)
     assert len(Lake.open(run_dir.lake).view()) < 192
     shutil.rmtree(run_dir.checkpoint(192))
     output = console()
-    resume(config.run_dir, force=False, console=output)
+    resume(config.run_dir, command(output))
     assert "the replay lacks" in told(output)
     assert run_dir.checkpoint(192).is_dir()
 
@@ -171,12 +171,12 @@ def test_a_lake_without_a_file_that_the_checkpoint_needs_is_told_with_the_way_on
     make_config: MakeConfig,
 ) -> None:
     config = make_config("pqn", LAKES["pqn"], "recording.episodes=0")
-    train(config, force=False, console=console())
+    train(config, command(console()))
     run_dir = RunDir(config.run_dir)
     shutil.rmtree(run_dir.checkpoint(192))
     for path in run_dir.lake.glob("*.segment"):
         path.unlink()
     with pytest.raises(LakeError, match=r"is missing.*--set algorithm\.feed=null"):
-        resume(config.run_dir, force=False, console=console())
-    resume(config.run_dir, overrides=["algorithm.feed=null"], force=False, console=console())
+        resume(config.run_dir, command(console()))
+    resume(config.run_dir, command(console()), overrides=["algorithm.feed=null"])
     assert run_dir.checkpoint(192).is_dir()

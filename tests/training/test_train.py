@@ -17,7 +17,7 @@ from game_rl.errors import CheckpointError, DoesNotFitError, UsageError
 from game_rl.playback.policy import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.train import TrainingResult, train
-from tests.tiny_run import TINY, MakeConfig
+from tests.tiny_run import TINY, MakeConfig, command
 
 HANG_GUARD_S = 120
 
@@ -27,7 +27,7 @@ def quiet() -> Console:
 
 
 def start(config: RunConfig) -> TrainingResult:
-    return train(config, force=False, console=quiet())
+    return train(config, command(quiet()))
 
 
 def final_weights(run_dir: Path, timesteps: int = 192) -> dict[str, torch.Tensor]:
@@ -63,8 +63,8 @@ def test_a_run_and_its_resume_load_no_compiler(tmp_path: Path, algorithm: str) -
     )
     begin = ["train", "--config", str(config), "--set", f"algorithm={algorithm}"]
     go_on = ["train", "--resume", str(tmp_path / "run"), "--set", "total_timesteps=256"]
-    for command in (begin, go_on):
-        subprocess.run([sys.executable, "-c", code, *command], check=True, timeout=HANG_GUARD_S)
+    for words in (begin, go_on):
+        subprocess.run([sys.executable, "-c", code, *words], check=True, timeout=HANG_GUARD_S)
 
 
 def test_a_run_leaves_everything_in_its_directory(trained: Path) -> None:

@@ -3,7 +3,7 @@
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from math import lcm, prod
 from pathlib import Path
@@ -13,14 +13,11 @@ from typing import Any, Self
 
 import torch
 from stable_baselines3 import DQN
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import TrainFreq
 from torch import nn
 
-from game_rl.algorithms.make_algorithm import find_device, make_algorithm
-from game_rl.callbacks.cores import CoresCallback
-from game_rl.callbacks.make_callbacks import loop_callbacks
+from game_rl.algorithms.make_algorithm import find_device
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import nearest_divisors
@@ -28,11 +25,9 @@ from game_rl.envs.make_env import make_frame_format
 from game_rl.games.definition import Game
 from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.run_dir import RunDir
-from game_rl.seeds import seed_for
-from game_rl.system.machine import effective_cpus
 from game_rl.system.process_memory import PssSampler
-from game_rl.system.threads import torch_threads
-from game_rl.vec_env.make_vec_env import make_training_env
+from game_rl.training.session import TrainingSession
+from game_rl.training.training_process import training_process
 from game_rl.vec_env.worker_cores import TRIALS_S
 
 # A rollout and an update of PPO and PQN are not much shorter than this (or as short as the run's
@@ -42,7 +37,7 @@ _GRADIENT_STEPS = 8
 _AVERAGED_TIMESTEPS = 256  # some episodes begin in them, which takes as long as many timesteps
 _LEARNED_BATCHES = 4  # of the largest size; what an update goes through if it has so many epochs
 _MOST_REPLAYED = 20_000
-_WARM_UP_VEC_STEPS = 10
+_NEVER_TIMESTEPS = 10**12
 _LEARNING_RATE = 1e-9  # takes as long as another, and cannot diverge
 # Observations of a gradient step in bytes. A CPU takes about a second for so many, and for more of
 # them longer in proportion; a GPU is faster by the timestep the more it gets.
@@ -83,49 +78,41 @@ def median_of_means(seconds: Sequence[float], n_averaged: int) -> float:
     return median(fmean(seconds[start : start + n_averaged]) for start in starts)
 
 
-class ShortTraining:
-    """The training of a config with its own emulators, workers and network, but short rollouts.
+class TimedTraining:
+    """A session of a config with its own emulators, workers and network, but short rollouts.
 
     Nothing of it is large: a rollout is of some minibatches, and of a minibatch that would take
-    seconds it is a part. A context manager, which closes the workers; warm it up first, in which
+    seconds it is a part. A context manager, which closes the session; warm it up first, in which
     the workers' cores are found in `trials_s` seconds.
 
     Attributes:
-        model: the run's algorithm, untrained.
+        session: of the run in small; untrained.
         n_averaged: rollouts or updates that are one measurement, see `median_of_means`.
         start_s: seconds that it took to build.
     """
 
     def __init__(self, config: RunConfig, game: Game, *, trials_s: float = TRIALS_S) -> None:
         started = time.perf_counter()
-        batch_size = config.algorithm.batch_size
-        seed = seed_for(config.seed, "speed_probe")
         with ExitStack() as stack:
-            stack.enter_context(torch_threads(effective_cpus()))
-            stack.enter_context(PssSampler())  # it takes its part of a run's time
-            self._vec_env = make_training_env(config.env, game, seed=seed)
-            stack.enter_context(closing(self._vec_env))
+            stack.enter_context(training_process())
+            memory = stack.enter_context(PssSampler())  # it takes its part of a run's time
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="game_rl_"))
             short = shortened(
                 config,
-                observation_bytes=prod(self._vec_env.observation_space.shape or ()),
+                observation_bytes=_observation_bytes(config, game),
                 device=find_device(config.device),
             )
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="game_rl_"))
-            model = make_algorithm(
-                short,
-                self._vec_env,
-                RunDir(Path(folder)),
-                packing=make_frame_format(config.env.observation, game).packing,
-                stream="speed_probe",
+            self.session = stack.enter_context(
+                TrainingSession(
+                    short, game, RunDir(Path(folder)), memory=memory, cores_trials_s=trials_s
+                )
             )
-            stack.callback(model.logger.close)
             self._closing = stack.pop_all()
-        self.model = model
+        model = self.session.model
+        self._callback = self.session.callbacks.all
         self.n_averaged = -(-_AVERAGED_TIMESTEPS // short.rollout_timesteps)
         self._gradient_steps = training_arithmetic(short).gradient_steps_per_update
-        self._batch_share = short.algorithm.batch_size / batch_size
-        self._cores = CoresCallback(effective_cpus(), trials_s=trials_s)
-        self._callback = CallbackList(loop_callbacks(config, self._cores))
+        self._batch_share = short.algorithm.batch_size / config.algorithm.batch_size
         self._network = _NetworkClock(model.q_net if isinstance(model, DQN) else model.policy)
         self.start_s = time.perf_counter() - started
 
@@ -145,9 +132,8 @@ class ShortTraining:
 
         The first ones are slow, and an update's first one; then a run finds its workers' cores.
         """
-        callbacks = CallbackList([self._callback, _StopCallback(_WARM_UP_VEC_STEPS)])
-        self.model.learn(_WARM_UP_VEC_STEPS * self._vec_env.num_envs, callback=callbacks)
-        while not self._cores.is_settled:
+        self.session.learn_until(1)
+        while not self.session.callbacks.cores.is_settled:
             self._rollout()
 
     def collect(self) -> VecStepTime:
@@ -160,23 +146,24 @@ class ShortTraining:
 
     def _rollout(self) -> int:
         """Its vec steps."""
-        model = self.model
+        model = self.session.model
+        assert model.env is not None
         if isinstance(model, OnPolicyAlgorithm):
             model.collect_rollouts(
-                self._vec_env, self._callback, model.rollout_buffer, n_rollout_steps=model.n_steps
+                model.env, self._callback, model.rollout_buffer, n_rollout_steps=model.n_steps
             )
             return model.n_steps
         assert isinstance(model, DQN)
         assert isinstance(model.train_freq, TrainFreq)
         assert model.replay_buffer is not None
         model.collect_rollouts(
-            self._vec_env, self._callback, model.train_freq, model.replay_buffer, log_interval=4
+            model.env, self._callback, model.train_freq, model.replay_buffer, log_interval=4
         )
         return model.train_freq.frequency
 
     def update(self) -> float:
         """Seconds of a gradient step at the config's batch_size; `collect` comes first."""
-        model, started = self.model, time.perf_counter()
+        model, started = self.session.model, time.perf_counter()
         if isinstance(model, DQN):
             model.train(model.gradient_steps, model.batch_size)
         elif isinstance(model, OnPolicyAlgorithm):
@@ -190,8 +177,10 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
     """The same training with short rollouts, few epochs and batches that take no more than seconds.
 
     A batch is the config's or a divisor of it, and so a rollout has whole batches here too. DQN
-    learns from the first rollout on, from a replay that is small and in no Lake.
+    learns from the first rollout on, from a replay that is small and in no Lake. It has no end, and
+    neither evaluations nor checkpoints.
     """
+    config = _endless(config)
     algorithm = config.algorithm
     largest = _LARGEST_BATCH_BYTES["cuda" if device.startswith("cuda") else "cpu"]
     batch = algorithm.batch_size
@@ -217,15 +206,20 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
     return config.model_copy(update={"algorithm": algorithm.model_copy(update=changes)})
 
 
-class _StopCallback(BaseCallback):
-    """Ends training after some vec steps."""
+def _endless(config: RunConfig) -> RunConfig:
+    never = {"every_timesteps": _NEVER_TIMESTEPS}
+    return config.model_copy(
+        update={
+            "total_timesteps": _NEVER_TIMESTEPS,
+            "evaluation": config.evaluation.model_copy(update=never),
+            "checkpoints": config.checkpoints.model_copy(update={**never, "deadline_s": 86_400.0}),
+        }
+    )
 
-    def __init__(self, vec_steps: int) -> None:
-        super().__init__()
-        self._vec_steps = vec_steps
 
-    def _on_step(self) -> bool:
-        return self.n_calls < self._vec_steps
+def _observation_bytes(config: RunConfig, game: Game) -> int:
+    """Of one stack of frames."""
+    return prod(make_frame_format(config.env.observation, game).shape) * config.env.frame_stack
 
 
 class _NetworkClock:

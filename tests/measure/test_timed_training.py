@@ -11,8 +11,8 @@ from stable_baselines3 import PPO
 from game_rl.config.schema import RunConfig
 from game_rl.errors import TrainingError, WorkerError
 from game_rl.games.definition import load_game
-from game_rl.measure.short_training import (
-    ShortTraining,
+from game_rl.measure.timed_training import (
+    TimedTraining,
     VecStepTime,
     median_of,
     median_of_means,
@@ -84,7 +84,7 @@ def test_pieces_take_most_of_the_time_that_passes(
 ) -> None:
     config = make_config("run", f"algorithm.micro_batch_size={micro_batch_size}")
     n_threads = torch.get_num_threads()
-    with ShortTraining(config, load_game(config.game)) as training:
+    with TimedTraining(config, load_game(config.game)) as training:
         training.warm_up()
         times = [time.perf_counter()]
         vec_step = training.collect()
@@ -101,12 +101,16 @@ def test_pieces_take_most_of_the_time_that_passes(
 def test_dqn_plays_and_learns_in_turns_as_in_the_run(make_config: MakeConfig) -> None:
     dqn = "{name: dqn, replay: {capacity: 300}, train_freq: 2, learning_starts: 100, batch_size: 8"
     config = make_config("dqn", f"algorithm={dqn}, gradient_steps: 3}}")
-    with ShortTraining(config, load_game(config.game)) as training:
+    with TimedTraining(config, load_game(config.game)) as training:
         training.warm_up()
-        weights = next(training.model.policy.parameters())
-        before, played, updates = weights.clone(), training.model.num_timesteps, n_of(training)
+        weights = next(training.session.model.policy.parameters())
+        before, played, updates = (
+            weights.clone(),
+            training.session.model.num_timesteps,
+            n_of(training),
+        )
         vec_step = training.collect()
-        assert training.model.num_timesteps - played == 2 * config.env.n_envs
+        assert training.session.model.num_timesteps - played == 2 * config.env.n_envs
         assert torch.equal(weights, before)
         assert training.update() > 0
         assert n_of(training) - updates == 3
@@ -123,13 +127,13 @@ def test_dqn_looks_for_broken_weights_as_seldom_as_the_run_does(make_config: Mak
 
 
 @contextmanager
-def broken(config: RunConfig) -> Iterator[ShortTraining]:
+def broken(config: RunConfig) -> Iterator[TimedTraining]:
     """Whose update has just gone wrong."""
-    with ShortTraining(config, load_game(config.game)) as training:
+    with TimedTraining(config, load_game(config.game)) as training:
         training.warm_up()
         training.collect()
         with torch.no_grad():
-            next(training.model.policy.parameters())[:] = torch.nan
+            next(training.session.model.policy.parameters())[:] = torch.nan
         yield training
 
 
@@ -150,9 +154,9 @@ def test_what_happens_now_and_then_counts_and_a_busy_moment_does_not(
     assert median_of(times, n_averaged=n_averaged) == VecStepTime(expected, 2 * expected)
 
 
-def n_of(training: ShortTraining) -> int:
+def n_of(training: TimedTraining) -> int:
     """Gradient steps that it made."""
-    return training.model._n_updates
+    return training.session.model._n_updates
 
 
 def test_its_rollouts_are_short_and_its_emulators_the_run_s_own(make_config: MakeConfig) -> None:
@@ -165,16 +169,16 @@ def test_its_rollouts_are_short_and_its_emulators_the_run_s_own(make_config: Mak
         "evaluation.every_timesteps=600_000",
         "checkpoints.every_timesteps=600_000",
     )
-    with ShortTraining(config, load_game(config.game)) as training:
-        assert training.model.n_envs == 3
-        assert isinstance(training.model, PPO)
-        assert training.model.rollout_buffer.buffer_size == 344  # 43 batches of 24
-        assert training.model.batch_size == 24
+    with TimedTraining(config, load_game(config.game)) as training:
+        assert training.session.model.n_envs == 3
+        assert isinstance(training.session.model, PPO)
+        assert training.session.model.rollout_buffer.buffer_size == 344  # 43 batches of 24
+        assert training.session.model.batch_size == 24
 
 
 def test_nothing_is_left_when_it_is_closed(make_config: MakeConfig) -> None:
     config = make_config()
-    with ShortTraining(config, load_game(config.game)) as training:
+    with TimedTraining(config, load_game(config.game)) as training:
         training.warm_up()
     with pytest.raises(WorkerError, match="closed"):
         training.collect()

@@ -1,0 +1,22 @@
+"""Which checkpoint of a run is its best."""
+
+import csv
+import io
+
+from game_rl.checkpoints.checkpoint import Best, Checkpoint
+from game_rl.run_dir import RunDir
+
+
+def best_of(run_dir: RunDir, newest: Checkpoint) -> Best | None:
+    """The best evaluation of a run whose newest checkpoint this is; None before the first one.
+
+    An evaluation that a stop had broken off is played when the run goes on, after its checkpoint
+    was written: if that ends the run, the table of evaluations alone has the result.
+    """
+    if newest.state.evaluation_due and run_dir.evaluations.exists():
+        rows = list(csv.DictReader(io.StringIO(run_dir.evaluations.read_text())))
+        now = str(newest.state.num_timesteps)
+        for row in rows:
+            if row["timesteps"] == now and row["is_best"] == "True":
+                return Best(timesteps=int(now), mean_reward=float(row["mean_reward"]))
+    return newest.state.best

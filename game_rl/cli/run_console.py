@@ -1,0 +1,159 @@
+"""A training's events for people and for programs, on standard output."""
+
+import os
+import sys
+from contextlib import suppress
+from typing import IO
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from game_rl import events
+from game_rl.events import Event
+from game_rl.system.units import format_bytes, format_duration
+
+_LINES_A_RUN = 20  # where there is no terminal to draw a bar on
+
+
+class PatientConsole(Console):
+    """A Console whose reader may leave (`game-rl train ... | head`) without ending the training."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        drop_output(self.file)
+
+
+def drop_output(stream: IO[str]) -> None:
+    """Lose what is written to a stream that nobody reads any more, and say so on stderr."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    with suppress(OSError):
+        print(
+            "nobody reads the output any more; the training goes on, and events.jsonl in its "
+            "directory has what happens",
+            file=sys.stderr,
+        )
+
+
+def print_json(event: Event) -> None:
+    """A Listener: one JSON object a line, as in events.jsonl."""
+    if event.is_kept:
+        try:
+            print(event.model_dump_json(exclude_none=True), flush=True)
+        except OSError:
+            drop_output(sys.stdout)
+
+
+class RunConsole:
+    """A Listener: lines, with a live bar on a terminal, and elsewhere some twenty for a run."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._total = 0
+        self._next_line_at = 0
+        self._bar = Progress(
+            TextColumn("[bold]{task.completed:>11,.0f}[/] / {task.total:,.0f} timesteps"),
+            BarColumn(),
+            TextColumn("{task.fields[status]}"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._task: TaskID | None = None
+
+    def __call__(self, event: Event) -> None:
+        try:
+            self._show(event)
+        except OSError:  # a terminal that is gone
+            self._console.quiet = True
+            drop_output(self._console.file)
+
+    def close(self) -> None:
+        """Give the terminal back; may be called twice."""
+        if self._task is not None:
+            with suppress(OSError):
+                self._bar.stop()
+
+    def _show(self, event: Event) -> None:
+        match event:
+            case events.Begun() | events.Resumed():
+                self._begin(event)
+            case events.Progress() | events.RolloutEnded():
+                self._show_progress(event)
+            case events.Evaluating():
+                self._show_evaluating(event)
+            case events.Evaluated(is_final=False):
+                self._line(event, _evaluation_line(event))
+            case events.CheckpointSaved():
+                self._line(event, _checkpoint_line(event), style="dim")
+            case events.Warned() | events.WorkerRestarted() | events.DiskForecast():
+                self._print("[yellow]warning:[/]", event.text)
+            case events.Ended():
+                self.close()
+
+    def _begin(self, event: events.Begun | events.Resumed) -> None:
+        self._total = event.total_timesteps
+        if isinstance(event, events.Resumed):
+            for change in event.changes:
+                self._print("[yellow]changed:[/]", change)
+            self._print(
+                f"resuming from timestep {event.timesteps:,} (checkpoint {event.checkpoint}): "
+                + ", ".join(event.restored)
+            )
+            for reason in event.not_restored:
+                self._print("[yellow]not bit for bit as without the break:[/]", reason)
+        self._print(f"the network multiplies in {event.precision}, on {event.device}")
+
+    def _show_progress(self, event: events.Progress | events.RolloutEnded) -> None:
+        status = _status(event)
+        if self._console.is_terminal:
+            if self._task is None:
+                self._task = self._bar.add_task("", total=self._total, status="")
+                self._bar.start()
+            self._bar.update(self._task, completed=event.timesteps, status=status)
+        elif event.timesteps >= self._next_line_at:
+            self._next_line_at = event.timesteps + -(-self._total // _LINES_A_RUN)
+            self._print(f"{event.timesteps:>11,} / {self._total:,} timesteps  {status}")
+
+    def _show_evaluating(self, event: events.Evaluating) -> None:
+        if event.is_final:
+            self.close()
+            self._print(
+                f"evaluating the best policy (timestep {event.policy_timesteps:,}) "
+                f"over {event.episodes} episodes"
+            )
+        elif self._task is not None:
+            self._bar.update(self._task, status=f"evaluating, {event.episodes} episodes")
+
+    def _line(self, event: Event, text: str, *, style: str = "") -> None:
+        line = f"{event.timesteps:>11,}   {text}"
+        self._console.print(line, style=style, highlight=not style, soft_wrap=True)
+
+    def _print(self, first: str, *more: str) -> None:
+        """Only the first may have markup."""
+        self._console.print(first, *(escape(text) for text in more), soft_wrap=True)
+
+
+def _status(event: events.Progress | events.RolloutEnded) -> str:
+    parts = [f"{event.timesteps_per_s:,.0f}/s"]
+    if event.mean_reward is not None:
+        parts.append(f"reward {event.mean_reward:.2f}")
+    if event.success_rate is not None:
+        parts.append(f"success {event.success_rate:.0%}")
+    return "  ".join(parts)
+
+
+def _evaluation_line(event: events.Evaluated) -> str:
+    success = "" if event.success_rate is None else f", success {event.success_rate:.0%}"
+    best = ", the best so far" if event.is_best else ""
+    return (
+        f"evaluation of {event.episodes}: reward {event.mean_reward:.2f} ± {event.std_reward:.2f}"
+        f"{success}, length {event.mean_length:.0f}{best}"
+    )
+
+
+def _checkpoint_line(event: events.CheckpointSaved) -> str:
+    size, took = format_bytes(event.n_bytes), format_duration(event.seconds)
+    saved = event.compression_saved
+    smaller = "" if saved is None else f", its replay {saved:.1%} smaller than whole stacks"
+    return f"checkpoint of {size} saved in {took}{smaller}"

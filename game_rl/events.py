@@ -1,0 +1,304 @@
+"""What happens in a run, as typed events: the one account of it that programs and people read.
+
+`events.jsonl` has one JSON object a line and is only ever appended to. A run that goes on from a
+checkpoint, or begins again, says so with an event; what was written after that checkpoint is
+superseded, and `read_events` leaves it out.
+"""
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from game_rl.run_dir import RunDir
+
+_Count = Annotated[int, Field(ge=0)]
+_Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class _Event(BaseModel):
+    """What all events have."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+
+    is_kept: ClassVar[bool] = True
+    """Whether it is written to the file; the others are for who watches."""
+
+    time: datetime = Field(default_factory=_now)
+    """In UTC."""
+    timesteps: _Count = 0
+    """The run's, of all envs together."""
+
+
+class Begun(_Event):
+    """A run starts at timestep 0; what an earlier start wrote does not count."""
+
+    event: Literal["begun"] = "begun"
+    run: str
+    """Its id."""
+    algorithm: str
+    total_timesteps: _Count
+    device: str
+    precision: str
+
+
+class Resumed(_Event):
+    """A run goes on from a checkpoint."""
+
+    event: Literal["resumed"] = "resumed"
+    run: str
+    checkpoint: str
+    """The name of its folder."""
+    total_timesteps: _Count
+    device: str
+    precision: str
+    superseded_from_bytes: _Count
+    """Where the events end that were there at the checkpoint."""
+    restored: tuple[str, ...]
+    """The parts that go on as they were."""
+    not_restored: tuple[str, ...] = ()
+    """What begins anew, or computes in another way, each with the reason."""
+    changes: tuple[str, ...] = ()
+    """Of the config and the game file since then, as `key: old -> new`."""
+
+
+class Progress(_Event):
+    """The training is underway; about five times a second."""
+
+    is_kept = False
+
+    event: Literal["progress"] = "progress"
+    timesteps_per_s: float
+    mean_reward: float | None = None
+    success_rate: _Share | None = None
+
+
+class RolloutEnded(_Event):
+    """A rollout was played; of DQN, the first after each thousand timesteps.
+
+    Reward and success are means over the last episodes, as SB3 logs them.
+    """
+
+    event: Literal["rollout_ended"] = "rollout_ended"
+    timesteps_per_s: float
+    mean_reward: float | None = None
+    success_rate: _Share | None = None
+
+
+class Evaluating(_Event):
+    """Episodes begin; `Evaluated` follows, unless the run is stopped meanwhile."""
+
+    is_kept = False
+
+    event: Literal["evaluating"] = "evaluating"
+    policy_timesteps: _Count
+    episodes: _Count
+    is_final: bool = False
+
+
+class Evaluated(_Event):
+    """Episodes were played to see how good a policy is."""
+
+    event: Literal["evaluated"] = "evaluated"
+    policy_timesteps: _Count
+    """At which the policy was learned."""
+    episodes: _Count
+    mean_reward: float
+    std_reward: float
+    success_rate: _Share | None
+    mean_length: float
+    seconds: float
+    is_best: bool = False
+    is_final: bool = False
+    """Of the best policy, after the training, on episodes that selected nothing."""
+
+
+class CheckpointSaved(_Event):
+    """The run can go on from here."""
+
+    event: Literal["checkpoint_saved"] = "checkpoint_saved"
+    checkpoint: str
+    """The name of its folder."""
+    n_bytes: _Count
+    seconds: float
+    contents: tuple[str, ...]
+    """What is in it, in words."""
+    compression_saved: _Share | None = None
+    """Part of the bytes that a replay of whole stacks would have taken; None: it has no replay."""
+    is_best: bool = False
+
+
+class Warned(_Event):
+    """Something that the user should know; the training goes on."""
+
+    event: Literal["warned"] = "warned"
+    text: str
+
+
+class WorkerRestarted(_Event):
+    """A process with envs died and was replaced; its episodes were cut short."""
+
+    event: Literal["worker_restarted"] = "worker_restarted"
+    text: str
+    restarts: _Count
+    """In this process so far."""
+
+
+class DiskForecast(_Event):
+    """A Lake that grows on as it did fills the disk before the run ends."""
+
+    event: Literal["disk_forecast"] = "disk_forecast"
+    text: str
+    full_in_s: float
+    full_at_timesteps: _Count
+
+
+class Recorded(_Event):
+    """A clip was written."""
+
+    event: Literal["recorded"] = "recorded"
+    path: str
+
+
+class Ended(_Event):
+    """The process lets go of the run."""
+
+    event: Literal["ended"] = "ended"
+    reason: Literal["completed", "until", "stopped", "failed"]
+    """until: as far as it was asked to go; stopped: by a signal, with what was saved."""
+    exit_code: int
+    text: str = ""
+
+
+Event = (
+    Begun
+    | Resumed
+    | Progress
+    | RolloutEnded
+    | Evaluating
+    | Evaluated
+    | CheckpointSaved
+    | Warned
+    | WorkerRestarted
+    | DiskForecast
+    | Recorded
+    | Ended
+)
+Listener = Callable[[Event], None]
+
+_ANY_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
+
+
+class EventLog:
+    """Hands events to listeners and, where it has a file, appends them to it.
+
+    Events may come from any thread; listeners are called one at a time.
+
+    Attributes:
+        timesteps: where the training is, for events that do not know it themselves.
+    """
+
+    def __init__(self, file: "EventFile | None" = None, listeners: Sequence[Listener] = ()) -> None:
+        self.timesteps = 0
+        self._file = file
+        self._listeners = listeners
+        self._lock = threading.RLock()
+
+    def emit(self, event: Event) -> None:
+        """Raise OSError if the file cannot be written; the listeners have heard of it then."""
+        with self._lock:
+            for listener in self._listeners:
+                listener(event)
+            if self._file is not None and event.is_kept:
+                self._file.append(event)
+
+    def warn(self, text: str) -> None:
+        self.emit(Warned(timesteps=self.timesteps, text=text))
+
+    def n_bytes(self) -> int:
+        """Of the file, after everything so far is on the disk; 0 without one."""
+        return 0 if self._file is None else self._file.synced_bytes()
+
+
+class EventFile:
+    """`events.jsonl`, open for appending; close it, or use it as a context manager.
+
+    Raises:
+        OSError: everywhere, where the disk fails.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab")
+        if self._file.tell() and not path.read_bytes().endswith(b"\n"):
+            self._write(b"\n")  # the line that a crash tore stays, on its own
+
+    def append(self, event: Event) -> None:
+        self._write(event.model_dump_json(exclude_none=True).encode() + b"\n")
+
+    def synced_bytes(self) -> int:
+        """Its length, on the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write(self, line: bytes) -> None:
+        self._file.write(line)
+        self._file.flush()
+
+
+def read_events(run_dir: RunDir) -> list[Event]:
+    """The account of a run, without what was superseded; empty if there is none.
+
+    A torn line, and an event that this version does not know, are left out.
+    """
+    kept: list[tuple[int, Event]] = []
+    for offset, event in _located_events(run_dir.events):
+        match event:
+            case Begun():
+                kept.clear()
+            case Resumed(superseded_from_bytes=end):
+                kept = [(at, old) for at, old in kept if at < end or _is_of(event, old)]
+        kept.append((offset, event))
+    return [event for _, event in kept]
+
+
+def _is_of(resumed: Resumed, event: Event) -> bool:
+    """Whether the event tells of the very checkpoint, which is saved before it is told."""
+    return isinstance(event, CheckpointSaved) and event.checkpoint == resumed.checkpoint
+
+
+def _located_events(path: Path) -> Iterator[tuple[int, Event]]:
+    """Each event with the byte at which its line begins."""
+    if not path.exists():
+        return
+    offset = 0
+    with path.open("rb") as file:
+        for line in file:
+            if (event := _parsed(line)) is not None:
+                yield offset, event
+            offset += len(line)
+
+
+def _parsed(line: bytes) -> Event | None:
+    try:
+        return _ANY_EVENT.validate_python(json.loads(line))
+    except (ValidationError, ValueError):
+        return None

@@ -1,0 +1,27 @@
+"""How a training ends before its time, as an event."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from game_rl.errors import GameRLError, Interrupted
+from game_rl.events import Ended, EventLog
+
+
+@contextmanager
+def told_how_it_ends(events: EventLog) -> Iterator[None]:
+    """Emit `Ended` for whatever is raised inside, and let it go on."""
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt) as error:
+        code = error.exit_code if isinstance(error, Interrupted) else Interrupted("").exit_code
+        _emit(events, Ended(reason="stopped", exit_code=code, text=str(error)))
+        raise
+    except Exception as error:
+        code = error.exit_code if isinstance(error, GameRLError) else GameRLError.exit_code
+        _emit(events, Ended(reason="failed", exit_code=code, text=str(error)))
+        raise
+
+
+def _emit(events: EventLog, ended: Ended) -> None:
+    with suppress(OSError):  # the disk that fails may be what has ended the training
+        events.emit(ended.model_copy(update={"timesteps": events.timesteps}))

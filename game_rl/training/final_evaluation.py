@@ -1,0 +1,75 @@
+"""What a run shows at its end: how good its best policy is, and a clip of it."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluated_event
+from game_rl.callbacks.stop import StopRequest
+from game_rl.errors import Interrupted
+from game_rl.events import Evaluating, EventLog, Recorded
+from game_rl.playback.evaluate import evaluate_run
+from game_rl.playback.policy import TrainedRun, open_trained_run
+from game_rl.playback.record import record_run
+from game_rl.run_dir import RunDir
+
+
+@dataclass(frozen=True)
+class FinalEvaluation:
+    """`policy_timesteps` are those at which the policy was learned."""
+
+    evaluation: Evaluation
+    policy_timesteps: int
+    video: Path | None
+
+
+def evaluate_best(run_dir: RunDir, events: EventLog, stop: StopRequest) -> FinalEvaluation:
+    """Play the best policy on episodes that selected nothing, and record it.
+
+    Raises:
+        Interrupted: `stop` was asked for; everything is saved.
+    """
+    best = open_trained_run(run_dir.root, "best")
+    timesteps, episodes = best.state.num_timesteps, best.config.evaluation.final_episodes
+    events.emit(
+        Evaluating(
+            timesteps=events.timesteps,
+            policy_timesteps=timesteps,
+            episodes=episodes,
+            is_final=True,
+        )
+    )
+    started = time.monotonic()
+    try:
+        evaluation = evaluate_run(best, episodes=episodes, stop=stop)
+    except EvaluationInterrupted:
+        raise _stopped(run_dir, stop) from None
+    events.emit(
+        evaluated_event(
+            evaluation,
+            timesteps=events.timesteps,
+            policy_timesteps=timesteps,
+            seconds=time.monotonic() - started,
+            is_final=True,
+        )
+    )
+    video = _record(best)
+    if video is not None:
+        events.emit(Recorded(timesteps=events.timesteps, path=str(video)))
+    return FinalEvaluation(evaluation, timesteps, video)
+
+
+def _stopped(run_dir: RunDir, stop: StopRequest) -> Interrupted:
+    code = stop.reason.exit_code if stop.reason is not None else Interrupted("").exit_code
+    return Interrupted(
+        f"{stop.reason}; the training is complete, and --resume {run_dir.root} evaluates it",
+        exit_code=code,
+    )
+
+
+def _record(best: TrainedRun) -> Path | None:
+    recording = best.config.recording
+    if recording.episodes == 0:
+        return None
+    output = best.run_dir.videos / f"best.{recording.format}"
+    return record_run(best, episodes=recording.episodes, output=output)

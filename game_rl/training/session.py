@@ -1,0 +1,291 @@
+"""One process's hold on a run: built from a config or a checkpoint, closed at the end."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from types import TracebackType
+from typing import Self
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnv
+
+from game_rl.algorithms.make_algorithm import make_algorithm
+from game_rl.callbacks.evaluation import Evaluation, evaluate
+from game_rl.callbacks.make_callbacks import Callbacks, RunParts, make_callbacks
+from game_rl.callbacks.non_finite import check_finite
+from game_rl.callbacks.stop import StopRequest, StretchEnded
+from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
+from game_rl.checkpoints.log import closing_log
+from game_rl.checkpoints.random_numbers import restore_random_numbers, save_random_numbers
+from game_rl.checkpoints.versions import computing, installed_versions
+from game_rl.config.schema import RunConfig
+from game_rl.envs.make_env import make_frame_format
+from game_rl.errors import Interrupted, TrainingError, system_fault
+from game_rl.events import EventLog
+from game_rl.games.definition import Game
+from game_rl.lake.feed import LakeFeed
+from game_rl.run_dir import RunDir
+from game_rl.seeds import seed_for
+from game_rl.system.process_memory import PssSampler
+from game_rl.system.threads import torch_threads
+from game_rl.training.resuming import usable_best
+from game_rl.training.run_lake import open_feed, refill
+from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
+from game_rl.vec_env.worker_cores import TRIALS_S
+
+
+class TrainingSession:
+    """A run that can be trained stretch by stretch; a context manager, which closes it.
+
+    One stretch or many give the same run: schedules, evaluations and the best policy know only the
+    run's total. A process holds one session at a time, inside `training_process`; what a terminal
+    or a batch system does to it is the command's to say.
+
+    Args:
+        config: of the run.
+        game: that it plays.
+        run_dir: that exists, and that nobody else writes to.
+        checkpoint: to go on from; its logs were restored (`Checkpoint.restore_reports`). None: the
+            run begins.
+        events: are told what happens.
+        stop: ends a stretch at its next boundary when it is asked to.
+        memory: samples what the run takes.
+        more: callbacks of SB3's that look on before the run's own.
+        cores_trials_s: seconds in which the workers' cores are found; see CoresCallback.
+
+    Attributes:
+        model: the algorithm.
+        evaluation_env: on which policies are evaluated, beside the training's envs.
+        missing_replay: timesteps of the replay at the checkpoint that are not there now.
+
+    Raises (everywhere):
+        TrainingError: the disk fails, or the weights became non-finite.
+        WorkerError: an env raised, or its process died too often.
+    """
+
+    model: BaseAlgorithm
+    evaluation_env: VecEnv
+
+    def __init__(
+        self,
+        config: RunConfig,
+        game: Game,
+        run_dir: RunDir,
+        *,
+        checkpoint: Checkpoint | None = None,
+        events: EventLog | None = None,
+        stop: StopRequest | None = None,
+        memory: PssSampler | None = None,
+        more: Sequence[BaseCallback] = (),
+        cores_trials_s: float = TRIALS_S,
+    ) -> None:
+        self._config, self._game, self._run_dir = config, game, run_dir
+        self._events = events or EventLog()
+        self._stop = stop or StopRequest()
+        self._stop.deadline_s = config.checkpoints.deadline_s
+        self.missing_replay = 0
+        with ExitStack() as stack:
+            feed = self._build(stack, checkpoint)
+            self._callbacks = self._make_callbacks(
+                checkpoint, feed, memory or PssSampler(), more, cores_trials_s
+            )
+            if checkpoint is not None:
+                self._restore(checkpoint, feed)
+            self._closing = stack.pop_all()
+
+    @property
+    def num_timesteps(self) -> int:
+        """That the weights have learned from."""
+        return self.model.num_timesteps
+
+    @property
+    def callbacks(self) -> Callbacks:
+        return self._callbacks
+
+    def learn_until(self, timesteps: int) -> None:
+        """Train up to the first update at or beyond `timesteps`, and no vec step further.
+
+        From the run's own total on, that is the run's end, with its last evaluation and checkpoint.
+
+        Raises:
+            Interrupted: the run was asked to stop by a signal.
+            GameRLError: what else it was asked to stop for.
+        """
+        total = self._config.total_timesteps
+        is_there = self.num_timesteps >= min(timesteps, total)
+        if is_there and not self._callbacks.checkpoints.evaluation_due:
+            return
+        self._callbacks.stop.until = timesteps if timesteps < total else None
+        self._learn(total - self.num_timesteps)
+        reason = self._stop.reason
+        if isinstance(reason, Interrupted):
+            text = f"{reason}; {what_is_saved(self._run_dir)}"
+            raise Interrupted(text, exit_code=reason.exit_code)
+        if reason is not None:
+            raise reason
+
+    def evaluate(self, episodes: int, seed: int) -> Evaluation:
+        """Play with the present policy; the training does not notice.
+
+        Raises:
+            EvaluationInterrupted: the run was asked to stop meanwhile.
+        """
+        random = save_random_numbers()
+        try:
+            return evaluate(
+                self.model,
+                self.evaluation_env,
+                episodes=episodes,
+                deterministic=self._config.evaluation.deterministic,
+                seed=seed,
+                stop=self._stop,
+            )
+        finally:
+            restore_random_numbers(random)
+
+    def save(self) -> None:
+        """Write a checkpoint of this moment, unless there is one; of timestep 0 there is none."""
+        self._callbacks.checkpoints.save()
+
+    def close(self) -> None:
+        """End the workers and let go of all files; may be called twice."""
+        self._closing.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._closing.__exit__(kind, error, traceback)
+
+    # ------------------------------------------------------------------ building
+
+    def _build(self, stack: ExitStack, checkpoint: Checkpoint | None) -> LakeFeed | None:
+        """Envs, algorithm and Lake, each closed with the stack."""
+        config, game, seed = self._config, self._game, self._config.seed
+        vec_env = stack.enter_context(
+            closing(make_training_env(config.env, game, seed=seed_for(seed, "training_env")))
+        )
+        n_envs = min(config.evaluation.n_envs, config.evaluation.episodes)
+        evaluation_seed = seed_for(seed, "evaluation")
+        self.evaluation_env = stack.enter_context(
+            closing(make_vec_env(config.env, game, n_envs=n_envs, seed=evaluation_seed))
+        )
+        packing = make_frame_format(config.env.observation, game).packing
+        self.model = make_algorithm(
+            config,
+            vec_env,
+            self._run_dir,
+            packing=packing,
+            stream="algorithm",
+            schedule_timesteps=_schedule_timesteps(config, checkpoint),
+        )
+        stack.enter_context(closing_log(self.model.logger))
+        feed = open_feed(
+            config,
+            self._run_dir,
+            self.model,
+            packing,
+            checkpoint=checkpoint,
+            tell=self._events.warn,
+        )
+        if feed is not None:
+            stack.enter_context(closing(feed))
+        return feed
+
+    def _make_callbacks(
+        self,
+        checkpoint: Checkpoint | None,
+        feed: LakeFeed | None,
+        memory: PssSampler,
+        more: Sequence[BaseCallback],
+        cores_trials_s: float,
+    ) -> Callbacks:
+        config = self._config
+        parts = RunParts(
+            config=config,
+            run_dir=self._run_dir,
+            memory=memory,
+            stop=self._stop,
+            events=self._events,
+            feed=feed,
+            cores_trials_s=cores_trials_s,
+        )
+        fixed = CheckpointState(
+            num_timesteps=0,
+            n_updates=0,
+            schedule_timesteps=_schedule_timesteps(config, checkpoint),
+            best=None,
+            rom_sha256=self._game.rom.sha256,
+            config=config.model_dump(mode="json"),
+            game=self._game.definition.model_dump(mode="json", by_alias=True),
+            versions=installed_versions(),
+            computing=computing(str(self.model.device)),
+        )
+        callbacks = make_callbacks(
+            parts, evaluation_env=self.evaluation_env, fixed=fixed, more=more
+        )
+        callbacks.all.init_callback(self.model)
+        return callbacks
+
+    def _restore(self, checkpoint: Checkpoint, feed: LakeFeed | None) -> None:
+        model, state = self.model, checkpoint.state
+        if feed is not None:
+            self.missing_replay = refill(model, feed, checkpoint)
+        if not checkpoint.restore(model):
+            if feed is not None:
+                feed.leave_gap()
+            assert model.env is not None
+            # not the episodes of the run's beginning again
+            stream = f"training_env/{state.num_timesteps}"
+            model.env.seed(seed_for(self._config.seed, stream))
+        best = usable_best(self._run_dir, state, self._events.warn)
+        self._callbacks.checkpoints.continue_from(state, best)
+        self._events.timesteps = model.num_timesteps
+
+    # ------------------------------------------------------------------ learning
+
+    def _learn(self, missing: int) -> None:
+        try:
+            with torch_threads():  # rollouts and updates set their own
+                self.model.learn(missing, callback=self._callbacks.all, reset_num_timesteps=False)
+        except StretchEnded:
+            self._callbacks.stop.until = None
+        except KeyboardInterrupt:
+            reason = self._stop.reason
+            code = reason.exit_code if reason is not None else Interrupted("").exit_code
+            raise Interrupted(
+                f"stopped at once; {what_is_saved(self._run_dir)}", exit_code=code
+            ) from None
+        except ValueError:
+            # an evaluation's Categorical refuses NaN logits with a ValueError of many lines
+            check_finite(self.model.policy, self.num_timesteps)
+            raise
+        except OSError as error:
+            raise TrainingError(disk_fault(error, self._run_dir)) from error
+
+
+def _schedule_timesteps(config: RunConfig, checkpoint: Checkpoint | None) -> int:
+    """What schedules go over: the total that the run began with."""
+    return config.total_timesteps if checkpoint is None else checkpoint.state.schedule_timesteps
+
+
+def disk_fault(error: OSError, run_dir: RunDir) -> str:
+    """What went wrong with the run's disk, and what is left."""
+    if not run_dir.root.is_dir():
+        return f"the run directory {run_dir.root} is gone, and what was learned with it"
+    return f"{system_fault(error, run_dir.root)}; {what_is_saved(run_dir)}"
+
+
+def what_is_saved(run_dir: RunDir) -> str:
+    """What is left of a run that ended early, and the way on."""
+    checkpoints = run_dir.checkpoints_newest_first()
+    if not checkpoints:
+        return f"nothing was saved yet; begin again with --resume {run_dir.root}"
+    return (
+        f"saved up to timestep {int(checkpoints[0].name):,}; continue with --resume {run_dir.root}"
+    )
