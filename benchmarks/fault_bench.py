@@ -16,8 +16,10 @@ from pathlib import Path
 
 import psutil
 
+from game_rl.checkpoints.best import best_of
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import CheckpointError
+from game_rl.events import read_events
 from game_rl.run_dir import RunDir
 
 CONFIG = """\
@@ -109,6 +111,15 @@ class Training:
                 return []
             psutil.wait_procs(left, timeout=0.1)
         return left
+
+
+def _account(run_dir: Path) -> list[tuple[str, int]]:
+    """What happened, without what depends on when it was broken off."""
+    return [
+        (event.event, event.timesteps)
+        for event in read_events(RunDir(run_dir))
+        if event.event in ("begun", "rollout_ended", "evaluated")
+    ]
 
 
 def _session(pid: int) -> int | None:
@@ -231,11 +242,15 @@ class Bench:
         final = run_dir / "checkpoints" / f"{self.final:012d}"
         if not final.is_dir():
             return [*found, f"no final checkpoint: {training.output[-600:]}"]
-        if (
-            Checkpoint(final).state.best
-            != Checkpoint(RunDir(self.whole).checkpoint(self.final)).state.best
-        ):
+        bests = [
+            best_of(RunDir(root), Checkpoint(RunDir(root).checkpoint(self.final)))
+            for root in (run_dir, self.whole)
+        ]
+        if None in bests or bests[0].timesteps != bests[1].timesteps:  # type: ignore[union-attr]
             found.append("another best evaluation")
+        accounts = [_account(root) for root in (run_dir, self.whole)]
+        if accounts[0] != accounts[1]:
+            found.append(f"another account: {accounts[0]} instead of {accounts[1]}")
         tables = [RunDir(root).evaluations.read_text() for root in (run_dir, self.whole)]
         if tables[0] != tables[1]:
             found.append(f"another table of evaluations:\n{tables[0]}instead of\n{tables[1]}")

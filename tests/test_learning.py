@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
+from game_rl.callbacks.stop import StopRequest
 from game_rl.config.loader import load_config
-from game_rl.training.train import train
+from game_rl.training.train import Command, train
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,6 +22,7 @@ def test_a_short_run_of_the_default_config_wins_far_more_than_a_random_player(
         "evaluation.every_timesteps=50_000",
     ]
     config = load_config(ROOT / "configs/duel_ppo.yaml", overrides)
-    result = train(config, force=False, console=Console(quiet=True))
+    result = train(config, Command(stop=StopRequest()))
+    assert result.evaluation is not None
     assert result.evaluation.success_rate is not None
     assert result.evaluation.success_rate >= 0.5

@@ -9,58 +9,50 @@ the real command is light where this one imports torch.
 import argparse
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-
-from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import CallbackList, ConvertCallback
 
 from benchmarks.trainings.update_clock import UpdateClock
 from benchmarks.trainings.work import Work
-from game_rl.algorithms.make_algorithm import make_algorithm
-from game_rl.callbacks.cores import CoresCallback
-from game_rl.callbacks.game_metrics import GameMetricsCallback
-from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
-from game_rl.envs.make_env import make_frame_format
 from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir
-from game_rl.system.machine import effective_cpus
-from game_rl.vec_env.make_vec_env import make_training_env
+from game_rl.training.session import TrainingSession
+from game_rl.training.training_process import training_process
 
 CONFIG = Path(__file__).with_name("duel.yaml")
+_NEVER = 10**12
 
 
 def train(config: RunConfig, run_dir: RunDir) -> UpdateClock:
-    clock, cores = UpdateClock(), CoresCallback(effective_cpus())
-    callbacks = [clock, NonFiniteCallback(), cores, GameMetricsCallback()]
-    with built(config, run_dir) as model:
-        settle(model, cores)
-        model.learn(config.total_timesteps, callback=CallbackList(callbacks))
+    clock = UpdateClock()
+    with settled_session(config, run_dir, clock) as session:
+        clock.forget()
+        session.learn_until(session.num_timesteps + config.total_timesteps)
     return clock
 
 
 @contextmanager
-def built(config: RunConfig, run_dir: RunDir) -> Iterator[PPO]:
-    """The algorithm on its emulators."""
-    game = load_game(config.game)
-    env = make_training_env(config.env, game, seed=config.seed)
-    with closing(env):
-        packing = make_frame_format(config.env.observation, game).packing
-        model = make_algorithm(config, env, run_dir, packing=packing, stream="algorithm")
-        assert isinstance(model, PPO)
-        yield model
-        model.logger.close()
-
-
-def settle(model: PPO, cores: CoresCallback) -> None:
-    """Play until the workers' cores are found, which takes a run its first seconds."""
-    until_settled = CallbackList([cores, ConvertCallback(lambda *_: not cores.is_settled)])
-    _, callback = model._setup_learn(model.n_steps * model.n_envs, until_settled)
-    assert model.env is not None
-    while model.collect_rollouts(model.env, callback, model.rollout_buffer, model.n_steps):
-        pass
+def settled_session(
+    config: RunConfig, run_dir: RunDir, *clocks: UpdateClock
+) -> Iterator[TrainingSession]:
+    """A session without evaluations and checkpoints, whose workers' cores are found."""
+    never = {"every_timesteps": _NEVER}
+    endless = config.model_copy(
+        update={
+            "total_timesteps": _NEVER,
+            "evaluation": config.evaluation.model_copy(update=never),
+            "checkpoints": config.checkpoints.model_copy(update=never),
+        }
+    )
+    with (
+        training_process(),
+        TrainingSession(endless, load_game(config.game), run_dir, more=clocks) as session,
+    ):
+        while session.num_timesteps == 0 or not session.callbacks.cores.is_settled:
+            session.learn_until(session.num_timesteps + 1)
+        yield session
 
 
 def main() -> None:

@@ -30,6 +30,11 @@ class UpdateClock(BaseCallback):
     def _on_step(self) -> bool:
         return True
 
+    def forget(self) -> None:
+        """What was timed so far."""
+        self._starts.clear()
+        self._ends.clear()
+
     def to_json(self) -> str:
         """{"collect_s": [...], "update_s": [...]}, one number an update."""
         collect = [end - start for start, end in zip(self._starts, self._ends, strict=False)]

@@ -59,7 +59,7 @@ def test_a_resumed_run_is_the_same_run_bit_for_bit(name: str, make_config: MakeC
     straight = Checkpoint(newest).policy()
     shutil.rmtree(newest)
     console = quiet()
-    resume(config.run_dir, force=False, console=console)
+    resume(config.run_dir, command(console))
     assert "resuming from timestep 128" in console.file.getvalue()  # type: ignore[attr-defined]
     again = Checkpoint(newest).policy()
     assert straight.keys() == again.keys()

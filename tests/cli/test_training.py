@@ -1,0 +1,89 @@
+"""`game-rl train` as it is seen from outside: what is printed, and to whom."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.cli.main import main
+from game_rl.events import read_events
+from game_rl.run_dir import RunDir
+from tests.tiny_run import TINY
+
+HANG_GUARD_S = 120
+
+
+def tiny_config(folder: Path) -> Path:
+    path = folder / "run.yaml"
+    path.write_text(TINY.format(run_dir=folder / "run"))
+    return path
+
+
+def test_a_reader_that_leaves_does_not_end_the_training(tmp_path: Path) -> None:
+    config = tiny_config(tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "game_rl", "train", "--config", str(config)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()  # as `head -1` does
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(HANG_GUARD_S) == 0, errors
+    assert errors.count("nobody reads the output any more; the training goes on") == 1
+    assert "Traceback" not in errors
+    newest, _ = newest_valid_checkpoint(RunDir(tmp_path / "run"))
+    assert newest.state.num_timesteps == 192
+    assert read_events(RunDir(tmp_path / "run"))[-1].event == "ended"
+
+
+def test_a_log_of_json_is_the_account_of_the_run_and_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "--config", str(tiny_config(tmp_path)), "--log", "json"]) == 0
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    run_dir = RunDir(tmp_path / "run")
+    assert printed == [json.loads(line) for line in run_dir.events.read_text().splitlines()]
+    assert (printed[0]["event"], printed[-1]["event"]) == ("begun", "ended")
+    assert printed[0]["run"] == run_dir.identity().id
+
+
+def test_until_is_said_with_the_way_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tiny_config(tmp_path)
+    assert main(["train", "--config", str(config), "--until", "50"]) == 0
+    assert "trained up to timestep 64 and saved; continue with --resume" in capsys.readouterr().out
+    assert not (tmp_path / "run" / "videos").exists()
+    assert main(["train", "--resume", str(tmp_path / "run"), "--until", "192"]) == 0
+    assert "best policy, timestep" in capsys.readouterr().out
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("game-rl 0.")
+
+
+def test_a_seed_chooses_the_episodes_of_an_evaluation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tiny_config(tmp_path)
+    assert main(["train", "--config", str(config), "--until", "100"]) == 0
+    capsys.readouterr()
+
+    def evaluation(*more: str) -> str:
+        words = ["evaluate", str(tmp_path / "run"), "--checkpoint", "latest", "--episodes", "6"]
+        assert main([*words, "--json", *more]) == 0
+        return capsys.readouterr().out
+
+    found = [evaluation("--seed", seed) for seed in ("7", "7", "8")]
+    assert found[0] == found[1]
+    assert found[0] != found[2]
+    assert evaluation() == evaluation()

@@ -1,0 +1,157 @@
+"""The account of a run, whatever tore it."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from game_rl.events import (
+    Begun,
+    CheckpointSaved,
+    Ended,
+    Event,
+    EventFile,
+    EventLog,
+    Progress,
+    Resumed,
+    RolloutEnded,
+    Warned,
+    read_events,
+)
+from game_rl.run_dir import RunDir
+
+
+def begun() -> Begun:
+    return Begun(run="r", algorithm="ppo", total_timesteps=100, device="cpu", precision="float32")
+
+
+def resumed(timesteps: int, end: int) -> Resumed:
+    return Resumed(
+        timesteps=timesteps,
+        run="r",
+        checkpoint=f"{timesteps:012d}",
+        total_timesteps=100,
+        device="cpu",
+        precision="float32",
+        superseded_from_bytes=end,
+        restored=(),
+    )
+
+
+def saved(timesteps: int) -> CheckpointSaved:
+    name = f"{timesteps:012d}"
+    return CheckpointSaved(
+        timesteps=timesteps, checkpoint=name, n_bytes=1, seconds=0.1, contents=("policy",)
+    )
+
+
+def rollout(timesteps: int) -> RolloutEnded:
+    return RolloutEnded(timesteps=timesteps, timesteps_per_s=1.0)
+
+
+def written(folder: Path, *events: Event) -> RunDir:
+    with EventFile(RunDir(folder).events) as file:
+        for event in events:
+            file.append(event)
+    return RunDir(folder)
+
+
+def test_what_was_written_is_read_in_order(tmp_path: Path) -> None:
+    events = [
+        begun(),
+        rollout(10),
+        Warned(text="a “quoted” ü"),
+        Ended(reason="completed", exit_code=0),
+    ]
+    assert read_events(written(tmp_path, *events)) == events
+
+
+def test_a_run_without_an_account_has_an_empty_one(tmp_path: Path) -> None:
+    assert read_events(RunDir(tmp_path)) == []
+
+
+@given(st.data())
+def test_what_a_resume_supersedes_is_left_out(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Against a list that is cut by hand."""
+    folder = tmp_path_factory.mktemp("run")
+    expected: list[Event] = []
+    marks: list[tuple[int, int]] = []  # bytes of the file and length of the list
+    timesteps = 0
+    with EventFile(RunDir(folder).events) as file:
+        log = EventLog(file)
+        for _ in range(data.draw(st.integers(1, 12))):
+            kind = data.draw(st.sampled_from(["rollout", "save", "resume", "begin"]))
+            if kind == "resume" and marks:
+                end, length = data.draw(st.sampled_from(marks))
+                event: Event = resumed(1, end)
+                expected = expected[:length]
+                marks = [mark for mark in marks if mark[0] <= end]
+            elif kind == "begin":
+                event, expected, marks = begun(), [], []
+            else:
+                timesteps += 10
+                event = rollout(timesteps)
+            log.emit(event)
+            expected.append(event)
+            if kind == "save":
+                marks.append((log.n_bytes(), len(expected)))
+    assert read_events(RunDir(folder)) == expected
+
+
+def test_a_checkpoint_is_saved_before_it_is_told_and_stays_in_the_account(tmp_path: Path) -> None:
+    with EventFile(tmp_path / "events.jsonl") as file:
+        log = EventLog(file)
+        log.emit(begun())
+        end = log.n_bytes()
+        for event in (saved(10), rollout(20), saved(20), resumed(10, end)):
+            log.emit(event)
+    kept = [(event.event, event.timesteps) for event in read_events(RunDir(tmp_path))]
+    assert kept == [("begun", 0), ("checkpoint_saved", 10), ("resumed", 10)]
+
+
+@pytest.mark.parametrize("lost", [1, 2, 30])
+def test_a_torn_last_line_is_left_out_and_later_ones_are_not(tmp_path: Path, lost: int) -> None:
+    run_dir = written(tmp_path, begun(), rollout(10), rollout(20))
+    run_dir.events.write_bytes(run_dir.events.read_bytes()[:-lost])
+    if lost > 1:
+        assert read_events(run_dir) == read_events(run_dir)[:2]
+    written(tmp_path, rollout(30))
+    wanted = [0, 10, 30] if lost > 1 else [0, 10, 20, 30]
+    assert [event.timesteps for event in read_events(run_dir)] == wanted
+
+
+def test_events_of_a_newer_version_are_left_out(tmp_path: Path) -> None:
+    run_dir = written(tmp_path, begun())
+    with run_dir.events.open("a") as file:
+        file.write('{"event": "danced", "timesteps": 3}\n')
+        file.write(json.dumps(json.loads(rollout(10).model_dump_json()) | {"mood": "good"}) + "\n")
+    written(tmp_path, rollout(20))
+    assert [event.timesteps for event in read_events(run_dir)] == [0, 10, 20]
+
+
+def test_what_is_for_watchers_only_is_not_written(tmp_path: Path) -> None:
+    told: list[Event] = []
+    with EventFile(tmp_path / "events.jsonl") as file:
+        EventLog(file, [told.append]).emit(Progress(timesteps=5, timesteps_per_s=1.0))
+    assert len(told) == 1
+    assert (tmp_path / "events.jsonl").read_bytes() == b""
+
+
+def test_events_of_many_threads_are_whole_lines(tmp_path: Path) -> None:
+    with EventFile(tmp_path / "events.jsonl") as file:
+        log = EventLog(file)
+        threads = [
+            threading.Thread(target=lambda n=n: [log.warn(f"{n} " * 50) for _ in range(50)])
+            for n in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    texts = [event.text for event in read_events(RunDir(tmp_path)) if isinstance(event, Warned)]
+    assert sorted(texts) == sorted(f"{n} " * 50 for n in range(4) for _ in range(50))
