@@ -56,17 +56,7 @@ def evaluate(
     Raises:
         EvaluationInterrupted: `stop` was asked for meanwhile.
     """
-    successes: list[bool] = []
-
-    def look(local: dict[str, Any], _: dict[str, Any]) -> None:
-        if stop is not None and stop.is_asked:
-            raise EvaluationInterrupted
-        # evaluate_policy counts an episode only while the env's share of episodes is open
-        counted = local["episode_counts"][local["i"]] < local["episode_count_targets"][local["i"]]
-        success = local["info"].get("is_success")
-        if local["done"] and counted and success is not None:
-            successes.append(bool(success))
-
+    onlooker = _Onlooker(stop)
     vec_env.seed(seed)
     with torch_threads(1):
         rewards, lengths = evaluate_policy(
@@ -75,15 +65,32 @@ def evaluate(
             n_eval_episodes=episodes,
             deterministic=deterministic,
             return_episode_rewards=True,
-            callback=look,
+            callback=onlooker,
         )
     return Evaluation(
         episodes=episodes,
         mean_reward=float(np.mean(rewards)),
         std_reward=float(np.std(rewards)),
-        success_rate=float(np.mean(successes)) if successes else None,
+        success_rate=float(np.mean(onlooker.successes)) if onlooker.successes else None,
         mean_length=float(np.mean(lengths)),
     )
+
+
+class _Onlooker:
+    """What SB3's evaluate_policy calls after each timestep of each env."""
+
+    def __init__(self, stop: StopRequest | None) -> None:
+        self.successes: list[bool] = []
+        self._stop = stop
+
+    def __call__(self, local: dict[str, Any], _: dict[str, Any]) -> None:
+        if self._stop is not None and self._stop.is_asked:
+            raise EvaluationInterrupted
+        # an episode counts only while the env's share of episodes is open
+        counted = local["episode_counts"][local["i"]] < local["episode_count_targets"][local["i"]]
+        success = local["info"].get("is_success")
+        if local["done"] and counted and success is not None:
+            self.successes.append(bool(success))
 
 
 def evaluated_event(
