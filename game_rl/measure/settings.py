@@ -39,7 +39,7 @@ class Setting:
 
     def workers(self, cpus: int) -> int:
         """Processes that it starts."""
-        return min(self.n_workers or training_workers(self.n_envs, cpus), self.n_envs)
+        return training_workers(self.n_workers, n_envs=self.n_envs, cpus=cpus)
 
     def does_as(self, other: "Setting", cpus: int) -> bool:
         """Whether both start the same envs in the same processes."""

@@ -13,7 +13,6 @@ from game_rl.checkpoints.checkpoint import CheckpointState, save_checkpoint
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
 from game_rl.measure.short_training import ShortTraining, VecStepTime, median_of, median_of_means
-from game_rl.preflight.memory import evaluation_envs
 from game_rl.preflight.speed import MeasuredSpeed
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
@@ -67,7 +66,7 @@ def measure_speed(
 def _evaluation_vec_step_s(model: BaseAlgorithm, config: RunConfig, game: Game) -> float:
     """Mean over a second of playing as evaluations do."""
     seed = seed_for(config.seed, "speed_probe/evaluation")
-    n_envs = evaluation_envs(config)
+    n_envs = config.evaluation.envs_for(config.evaluation.episodes)
     with (
         closing(make_vec_env(config.env, game, n_envs=n_envs, seed=seed)) as vec_env,
         torch_threads(1),

@@ -12,7 +12,7 @@ def evaluate_run(run: TrainedRun, *, episodes: int) -> Evaluation:
     """Play `episodes` episodes that the run has not been selected on."""
     config = run.config
     seed = seed_for(config.seed, "final_evaluation")
-    n_envs = min(config.evaluation.n_envs, episodes)
+    n_envs = config.evaluation.envs_for(episodes)
     with closing(make_vec_env(config.env, run.game, n_envs=n_envs, seed=seed)) as vec_env:
         policy = run.policy(vec_env.observation_space, vec_env.action_space)
         return evaluate(

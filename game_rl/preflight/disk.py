@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 
+from game_rl.checkpoints import size
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.preflight import calibration
@@ -37,11 +38,14 @@ def disk_footprint(
 
 def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
     """Weights, the optimiser's two moments, every env and, if wanted, a full replay."""
-    replay = storage(config, facts).bytes if config.checkpoints.save_replay_buffer else 0
     network = network_of(config, facts)
-    env = network.observation + calibration.EMULATOR_STATE_BYTES
-    envs = config.env.n_envs * env
-    return network.saved_bytes + envs + replay + calibration.CHECKPOINT_OVERHEAD_BYTES
+    return size.checkpoint_bytes(
+        policy_weights=network.policy_parameters,
+        optimized_weights=network.parameters,
+        n_envs=config.env.n_envs,
+        observation_bytes=network.observation,
+        replay_bytes=storage(config, facts).bytes if config.checkpoints.save_replay_buffer else 0,
+    )
 
 
 def kept_checkpoints(config: RunConfig, training: TrainingArithmetic, updates: int) -> int:

@@ -11,10 +11,11 @@ from game_rl.preflight.changes import Fix
 from game_rl.preflight.disk import timestep_of_full_disk
 from game_rl.preflight.footprint import Footprint, Phase
 from game_rl.preflight.growth import lake_bytes
-from game_rl.preflight.memory import gradient_step_bytes, is_storage_on_gpu, n_training_workers
+from game_rl.preflight.memory import gradient_step_bytes, is_storage_on_gpu
 from game_rl.preflight.situation import Situation
 from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
+from game_rl.vec_env.worker_count import training_workers
 
 _SHORTEST_ROLLOUT = 128  # n_steps below this make advantages noisy; SB3's Atari presets use it
 _EPISODES_IN_A_ROLLOUT = 4
@@ -160,7 +161,8 @@ def lake_outgrows_disk(situation: Situation) -> Finding | None:
 
 def machine_under_used(situation: Situation) -> Finding | None:
     config, machine = situation.config, situation.machine
-    busy = n_training_workers(config, situation.facts)
+    n_envs, cpus = config.env.n_envs, situation.facts.cpus
+    busy = training_workers(config.env.n_workers, n_envs=n_envs, cpus=cpus)
     if busy >= machine.cpus or verdict.verdict(situation.footprint, machine) != "fits":
         return None
     if busy < config.env.n_envs:

@@ -14,7 +14,7 @@ from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import MemoryFootprint, Part, Phase
 from game_rl.preflight.network import NatureCnn
-from game_rl.vec_env.worker_count import training_workers
+from game_rl.vec_env.worker_count import evaluation_workers, training_workers
 
 
 def network_of(config: RunConfig, facts: RunFacts) -> NatureCnn:
@@ -143,32 +143,18 @@ def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     main = calibration.MAIN_PROCESS_BYTES + calibration.FIRST_UPDATE_BYTES
     if facts.uses_gpu:
         main += calibration.CUDA_HOST_BYTES
-    training = _workers_bytes(
-        facts, workers=n_training_workers(config, facts), emulators=config.env.n_envs
-    )
-    evaluation = _workers_bytes(
-        facts, workers=_evaluation_workers(config, facts), emulators=evaluation_envs(config)
-    )
+    n_envs, n_workers = config.env.n_envs, config.env.n_workers
+    workers = training_workers(n_workers, n_envs=n_envs, cpus=facts.cpus)
+    training = _workers_bytes(facts, workers=workers, emulators=n_envs)
+    n_envs = config.evaluation.envs_for(config.evaluation.episodes)
+    workers = evaluation_workers(n_workers, n_envs=n_envs, cpus=facts.cpus)
+    evaluation = _workers_bytes(facts, workers=workers, emulators=n_envs)
     return (
         Part("Python, torch, SB3", main),
         Part("forkserver", calibration.FORKSERVER_BYTES),
         Part("training workers", training),
         Part("evaluation workers", evaluation),
     )
-
-
-def evaluation_envs(config: RunConfig) -> int:
-    """No more emulators than episodes."""
-    return min(config.evaluation.n_envs, config.evaluation.episodes)
-
-
-def n_training_workers(config: RunConfig, facts: RunFacts) -> int:
-    n_envs = config.env.n_envs
-    return min(config.env.n_workers or training_workers(n_envs, facts.cpus), n_envs)
-
-
-def _evaluation_workers(config: RunConfig, facts: RunFacts) -> int:
-    return min(config.env.n_workers or facts.cpus, evaluation_envs(config))
 
 
 def _workers_bytes(facts: RunFacts, *, workers: int, emulators: int) -> int:

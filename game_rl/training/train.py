@@ -277,7 +277,7 @@ def _training_env(config: RunConfig, game: Game) -> VecEnv:
 
 
 def _evaluation_env(config: RunConfig, game: Game) -> VecEnv:
-    n_envs = min(config.evaluation.n_envs, config.evaluation.episodes)
+    n_envs = config.evaluation.envs_for(config.evaluation.episodes)
     seed = seed_for(config.seed, "evaluation")
     return make_vec_env(config.env, game, n_envs=n_envs, seed=seed)
 

@@ -10,8 +10,8 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
 
+from game_rl.checkpoints import size
 from game_rl.checkpoints.store import kept_checkpoints
-from game_rl.preflight import calibration
 from game_rl.preflight.disk import checkpoint_bytes, timestep_of_full_disk
 from game_rl.preflight.estimate import estimate
 from tests.preflight.conftest import FACTS, make_config
@@ -28,9 +28,9 @@ def test_a_checkpoint_has_the_size_of_what_torch_writes(tmp_path: Path) -> None:
     torch.save(policy.optimizer.state_dict(), tmp_path / "optimizer.pt")
     written = sum(file.stat().st_size for file in tmp_path.iterdir())
     one, many = (checkpoint_bytes(make_config(env__n_envs=n), FACTS) for n in (1, 9))
-    env = 4 * 72 * 80 + calibration.EMULATOR_STATE_BYTES  # its last observation is saved, too
+    env = 4 * 72 * 80 + size.EMULATOR_STATE_BYTES  # its last observation is saved, too
     assert many - one == 8 * env
-    network = one - env - calibration.CHECKPOINT_OVERHEAD_BYTES
+    network = one - env - size.OVERHEAD_BYTES
     assert network == pytest.approx(written, rel=0.002)
 
 

@@ -139,7 +139,7 @@ def test_a_disk_that_fills_says_when_and_keeping_fewer_checkpoints_mends_it(
     values = {
         "checkpoints": {"every_timesteps": 100_000, "keep_last": 500},
         "total_timesteps": 10_000_000,
-        "machine__disk_free_bytes": 1500 * MIB,
+        "machine__disk_free_bytes": 3000 * MIB,
     }
     case = situation(**values)
     checkpoint = case.footprint.disk.checkpoint_bytes
@@ -147,8 +147,8 @@ def test_a_disk_that_fills_says_when_and_keeping_fewer_checkpoints_mends_it(
     values["machine__disk_free_bytes"] = 307 * MIB
     case = situation(**values)
     finding = by_code(case)["disk_does_not_fit"]
-    assert 307 * MIB // checkpoint == 24  # the best one, and those of the run up to 2,300,000
-    assert "full at timestep 2,351,104" in finding.message  # where an evaluation may be saved
+    assert 307 * MIB // checkpoint == 24  # if each evaluation, of 50,000, is the best so far
+    assert "full at timestep 1,251,328" in finding.message  # after the 25th
     after = mended(case, finding)
     assert disk_verdict(after.footprint, after.machine) == "tight"  # 307 MiB leave no margin
     assert finding.fix is not None
