@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
+from game_rl.config.changed_values import with_changed
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key
 from game_rl.errors import UsageError
@@ -71,10 +72,7 @@ def with_setting(config: RunConfig, setting: Setting) -> RunConfig:
     Raises:
         ValidationError: it is no valid config.
     """
-    tree = config.model_dump()
-    for (section, name), value in setting.values.items():
-        tree[section][name] = value
-    return RunConfig.model_validate(tree)
+    return with_changed(config, setting.values)
 
 
 def env_settings(config: RunConfig, cpus: int) -> list[Setting]:
