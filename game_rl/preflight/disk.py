@@ -10,7 +10,7 @@ from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
 from game_rl.preflight.kept_checkpoints import KeptCheckpoints
-from game_rl.preflight.memory import n_pictures, network_of, storage
+from game_rl.preflight.memory import n_pictures, network_of, saved_replay_bytes
 
 _EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves so often
 
@@ -37,14 +37,14 @@ def disk_footprint(
 
 
 def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
-    """Weights, the optimiser's two moments, every env and, if wanted, a full replay."""
+    """Weights, the optimiser's two moments, every env and, if wanted, the replay."""
     network = network_of(config, facts)
     return size.checkpoint_bytes(
         policy_weights=network.policy_parameters,
         optimized_weights=network.parameters,
         n_envs=config.env.n_envs,
         observation_bytes=network.observation,
-        replay_bytes=storage(config, facts).bytes if config.checkpoints.save_replay_buffer else 0,
+        replay_bytes=saved_replay_bytes(config, facts),
     )
 
 

@@ -12,10 +12,12 @@ from game_rl.preflight.changes import (
     smaller_micro_batch_sizes,
     smaller_n_steps,
 )
-from game_rl.preflight.findings import FINDINGS, Finding, check
+from game_rl.preflight.checks import CHECKS, check
+from game_rl.preflight.findings import Finding
 from game_rl.preflight.measurements import EpisodeLengths
 from game_rl.preflight.situation import Situation
 from game_rl.preflight.verdict import disk_verdict, ram_verdict, vram_verdict
+from game_rl.system.machine import Gpu
 from game_rl.system.units import GIB, MIB
 
 Make = Callable[..., Situation]
@@ -108,8 +110,7 @@ def test_gpu_memory_is_mended_by_the_largest_parts_of_a_batch_that_fit(situation
     case = situation(
         **FIGHTER,
         facts__uses_gpu=True,
-        machine__vram_bytes=4 * GIB,
-        machine__vram_available_bytes=4 * GIB,
+        machine__gpus=(Gpu(4 * GIB, 4 * GIB),),
     )
     finding = by_code(case)["vram_does_not_fit"]
     after = mended(case, finding)
@@ -127,8 +128,7 @@ def test_a_gpu_that_is_not_there_is_an_error_unless_it_may_be_left_out(situation
     with_gpu = situation(
         device="cuda",
         facts__uses_gpu=True,
-        machine__vram_bytes=16 * GIB,
-        machine__vram_available_bytes=16 * GIB,
+        machine__gpus=(Gpu(16 * GIB, 16 * GIB),),
     )
     assert "gpu_missing" not in by_code(with_gpu)
 
@@ -157,7 +157,7 @@ def test_a_disk_that_fills_says_when_and_keeping_fewer_checkpoints_mends_it(
 
 def test_idle_cpus_are_told_with_the_envs_that_fit(situation: Make) -> None:
     case = situation(**FIGHTER, facts__uses_gpu=True, device="auto")
-    gpu = replace(case.machine, vram_bytes=16 * GIB, vram_available_bytes=16 * GIB)
+    gpu = replace(case.machine, gpus=(Gpu(16 * GIB, 16 * GIB),))
     case = replace(case, machine=gpu)
     finding = by_code(case)["machine_under_used"]
     assert finding.severity == "info"
@@ -215,7 +215,7 @@ def test_every_fix_of_every_finding_is_a_valid_config(situation: Make) -> None:
         for ram in (GIB, 8 * GIB, 64 * GIB)
     ]
     for case in cases:
-        for find in FINDINGS:
+        for find in CHECKS:
             finding = find(case)
             if finding is not None and finding.fix is not None:
                 assert apply_fix(case.config, finding.fix) is not None
@@ -226,7 +226,11 @@ def dqn(capacity: int, device: str = "cpu") -> dict[str, object]:
 
 
 def test_a_replay_that_is_too_large_is_made_just_small_enough(situation: Make) -> None:
-    case = situation(algorithm=dqn(5_000_000), machine__ram_available_bytes=6 * GIB)
+    case = situation(
+        algorithm=dqn(5_000_000),
+        total_timesteps=6_000_000,
+        machine__ram_available_bytes=6 * GIB,
+    )
     finding = by_code(case)["ram_does_not_fit"]
     assert finding.fix is not None
     assert finding.key == finding.fix.key == "algorithm.replay.capacity"
@@ -243,8 +247,7 @@ def test_a_replay_that_a_gpu_has_no_room_for_goes_to_ram(situation: Make) -> Non
         algorithm=dqn(2_000_000, "cuda"),
         device="cuda",
         facts__uses_gpu=True,
-        machine__vram_bytes=4 * GIB,
-        machine__vram_available_bytes=4 * GIB,
+        machine__gpus=(Gpu(4 * GIB, 4 * GIB),),
     )
     finding = by_code(case)["vram_does_not_fit"]
     assert finding.fix == Fix("algorithm.replay.device", "cpu")
@@ -272,3 +275,28 @@ def test_a_replay_on_a_gpu_that_is_not_there_goes_to_ram(situation: Make) -> Non
     finding = by_code(case)["replay_gpu_missing"]
     assert finding.severity == "error"
     assert "replay_gpu_missing" not in by_code(mended(case, finding))
+
+
+def test_a_replay_that_is_never_full_gets_a_capacity_that_the_run_just_fills(
+    situation: Make,
+) -> None:
+    assert "replay_is_never_full" not in by_code(situation(algorithm=dqn(1_000_000)))
+    case = situation(algorithm=dqn(50_000_000))
+    finding = by_code(case)["replay_is_never_full"]
+    assert finding.severity == "info"
+    assert finding.fix == Fix("algorithm.replay.capacity", 1_100_000)  # 200 timesteps an episode
+    assert "GPU" not in finding.message
+    after = mended(case, finding)
+    assert "replay_is_never_full" not in by_code(after)
+    assert after.footprint.ram == case.footprint.ram  # what is not written to is not taken
+    on_gpu = situation(
+        algorithm=dqn(50_000_000, "cuda"),
+        facts__uses_gpu=True,
+        machine__gpus=(Gpu(900 * GIB, 900 * GIB),),
+    )
+    finding = by_code(on_gpu)["replay_is_never_full"]
+    assert "of GPU memory free" in finding.message
+    assert on_gpu.footprint.vram is not None
+    after = mended(on_gpu, finding)
+    assert after.footprint.vram is not None
+    assert after.footprint.vram.peak.bytes < on_gpu.footprint.vram.peak.bytes / 20
