@@ -87,9 +87,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._endings = tuple(definition.endings.values())
         self._reward = EpisodeReward(definition.rewards, game.custom_reward())
         self._watched = _variables_of_a_step(game)
-        self._start_state = ""
-        self._timesteps = 0
-        self._running = False
+        self._start_state, self._timesteps, self._running = "", 0, False
         self.observation_space = spaces.Box(0, 255, frame_format.shape, np.uint8)
         self.action_space = spaces.Discrete(len(self._actions))
         self.metadata = self.metadata | {"render_fps": round(FRAMES_PER_SECOND / frame_skip)}

@@ -1,26 +1,20 @@
 """Networks and replays on the GPUs that a config names, judged each by its own."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from game_rl.preflight.checks import check
 from game_rl.preflight.estimate import estimate
-from game_rl.preflight.findings import Finding
 from game_rl.preflight.gpus import network_gpu, replay_gpu
 from game_rl.preflight.memory import storage
 from game_rl.preflight.preflight import report_of
-from game_rl.preflight.situation import Situation
 from game_rl.preflight.verdict import verdict
 from game_rl.system.machine import Gpu
 from game_rl.system.units import GIB
 from tests.preflight.conftest import FACTS, MACHINE, make_config
-from tests.preflight.test_findings import mended
+from tests.preflight.test_findings import Make, by_code, mended
 from tests.preflight.test_report import text_of
-
-Make = Callable[..., Situation]
 
 SMALL, LARGE = Gpu(4 * GIB, 3 * GIB), Gpu(80 * GIB, 79 * GIB)
 ON_GPU = replace(FACTS, uses_gpu=True)
@@ -39,10 +33,6 @@ def run_on(device: str, replay_device: str) -> dict[str, Any]:
         "facts__uses_gpu": device != "cpu",
         "facts__four_shades": True,
     }
-
-
-def codes(situation: Situation) -> dict[str, Finding]:
-    return {finding.code: finding for finding in check(situation)}
 
 
 @pytest.mark.parametrize(
@@ -90,18 +80,20 @@ def test_each_gpu_is_judged_by_its_own_memory(
     situation: Make, device: str, replay_device: str, expected: str | None
 ) -> None:
     case = situation(**run_on(device, replay_device), machine__gpus=(SMALL, LARGE))
-    found = {code: finding for code, finding in codes(case).items() if finding.severity == "error"}
+    found = {
+        code: finding for code, finding in by_code(case).items() if finding.severity == "error"
+    }
     assert set(found) == ({expected} if expected else set())
     assert (verdict(case.footprint, case.machine) == "does_not_fit") == bool(expected)
     if expected:
-        assert expected not in codes(mended(case, found[expected]))
+        assert expected not in by_code(mended(case, found[expected]))
 
 
 def test_a_missing_gpu_is_told_with_those_that_are_there(situation: Make) -> None:
     case = situation(**run_on("cuda:2", "cpu"), machine__gpus=(SMALL, LARGE))
-    assert "cuda:1" in codes(case)["gpu_missing"].message
+    assert "cuda:1" in by_code(case)["gpu_missing"].message
     case = situation(**run_on("cuda:2", "cpu"), machine__gpus=())
-    assert "no GPU" in codes(case)["gpu_missing"].message
+    assert "no GPU" in by_code(case)["gpu_missing"].message
 
 
 def test_the_report_shows_both_gpus() -> None:
