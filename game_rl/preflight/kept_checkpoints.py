@@ -6,8 +6,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST_COUNTED = 1_000_000  # saves; where there are more, a coarser bound serves
-
 
 @dataclass(frozen=True, kw_only=True)
 class KeptCheckpoints:
@@ -27,6 +25,8 @@ class KeptCheckpoints:
     Attributes:
         rollout: timesteps between two updates; whatever is due is done after the next update.
         updates: of the whole run.
+        most_counted: saves that are counted one by one; where there are more, a coarser bound
+            serves, which need not be reached.
     """
 
     every_timesteps: int
@@ -35,6 +35,7 @@ class KeptCheckpoints:
     keep_every_timesteps: int | None
     rollout: int
     updates: int
+    most_counted: int = 1_000_000
 
     def after(self, update: int) -> int:
         """The most that are kept after so many updates; it never falls."""
@@ -71,13 +72,13 @@ class KeptCheckpoints:
     @property
     def _saves(self) -> NDArray[np.int64]:
         every = (self.every_timesteps, self.evaluate_every_timesteps)
-        return _saves(every, self.rollout, self.updates)
+        return _saves(every, self.rollout, self.updates, self.most_counted)
 
     @property
     def _counted_updates(self) -> int:
         """Up to which the saves are counted one by one."""
         every = min(self.every_timesteps, self.evaluate_every_timesteps)
-        return min(self.updates, _MOST_COUNTED * every // self.rollout)
+        return min(self.updates, self.most_counted * every // self.rollout)
 
     @cached_property
     def _for_good(self) -> NDArray[np.int64]:
@@ -89,10 +90,10 @@ class KeptCheckpoints:
 
 
 @lru_cache(maxsize=8)
-def _saves(every: tuple[int, ...], rollout: int, updates: int) -> NDArray[np.int64]:
+def _saves(every: tuple[int, ...], rollout: int, updates: int, most: int) -> NDArray[np.int64]:
     """After which updates something is saved, ascending, if every evaluation is the best so far."""
     due = [
-        -(-np.arange(1, min(updates * rollout // each, _MOST_COUNTED) + 1) * each // rollout)
+        -(-np.arange(1, min(updates * rollout // each, most) + 1) * each // rollout)
         for each in every
     ]
     return np.unique(np.concatenate([*due, [updates]]))

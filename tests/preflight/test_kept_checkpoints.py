@@ -72,7 +72,7 @@ def runs(draw: st.DrawFn, *, most_updates: int, most_rollouts_apart: int) -> Kep
     )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=800)
 @given(runs(most_updates=9, most_rollouts_apart=5))
 def test_no_course_keeps_more_and_some_course_keeps_as_many(run: KeptCheckpoints) -> None:
     every_course = [list(played(run, bests)) for bests in courses(run)]
@@ -97,6 +97,15 @@ def test_bounds_never_fall(run: KeptCheckpoints) -> None:
     for bound in (run.after, run.at_once):
         found = [bound(update) for update in updates(run)]
         assert found == sorted(found)
+
+
+@settings(deadline=None)
+@given(runs(most_updates=60, most_rollouts_apart=5), st.integers(1, 20))
+def test_the_coarse_bound_is_no_lower_than_the_counted_one(run: KeptCheckpoints, most: int) -> None:
+    coarse = replace(run, most_counted=most)
+    for update in updates(run):
+        assert coarse.after(update) >= run.after(update)
+        assert coarse.at_once(update) >= run.at_once(update)
 
 
 def test_earlier_bests_count_among_the_newest_while_there_are_few_checkpoints() -> None:
