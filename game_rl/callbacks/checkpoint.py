@@ -1,6 +1,7 @@
 """When a run is saved."""
 
 import time
+from math import prod
 
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -9,6 +10,7 @@ from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Best, CheckpointState
+from game_rl.checkpoints.size import checkpoint_bytes
 from game_rl.checkpoints.store import CheckpointStore
 from game_rl.events import CheckpointSaved, EventLog
 from game_rl.vec_env.saved_vec_env import VecEnvState, save_vec_env
@@ -70,9 +72,16 @@ class CheckpointCallback(BoundaryCallback):
 
     @property
     def expected_bytes(self) -> int:
-        """About what the next checkpoint will need: float32 weights, Adam's two moments of each."""
-        weights = sum(weight.numel() for weight in self._algorithm.policy.parameters())
-        return 12 * weights + 2**20 + self._store.replay_bytes(self._algorithm)
+        """About what the next checkpoint will need."""
+        model = self._algorithm
+        groups = model.policy.optimizer.param_groups
+        return checkpoint_bytes(
+            policy_weights=sum(weight.numel() for weight in model.policy.parameters()),
+            optimized_weights=sum(weight.numel() for g in groups for weight in g["params"]),
+            n_envs=model.n_envs,
+            observation_bytes=prod(model.observation_space.shape or ()),
+            replay_bytes=self._store.replay_bytes(model),
+        )
 
     def keep_as_best(self, mean_reward: float) -> None:
         """Save the present model as the run's best."""

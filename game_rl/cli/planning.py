@@ -11,6 +11,9 @@ from game_rl.cli.arguments import add_command, add_config_arguments
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
+    from game_rl.config.schema import RunConfig
+    from game_rl.games.definition import Game
+    from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
     from game_rl.preflight.report import Report
 
 
@@ -40,10 +43,7 @@ def add_preflight(commands: "Commands") -> None:
 def _preflight(arguments: argparse.Namespace) -> int:
     from game_rl.config.loader import load_config
     from game_rl.games.definition import load_game
-    from game_rl.measure.episode_probe import probe_episodes
-    from game_rl.measure.lake_probe import probe_lake
     from game_rl.preflight.preflight import preflight
-    from game_rl.preflight.report import render_report
     from game_rl.system.machine import detect_machine, parse_machine
 
     config = load_config(arguments.config, arguments.set)
@@ -51,13 +51,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
     machine = detect_machine(config.run_dir)
     if arguments.on:
         machine = parse_machine(arguments.on, here=machine)
-    probe = measured = lake = None
-    if arguments.probe:
-        with _busy("playing random episodes"):
-            probe = probe_episodes(config, game)
-        if config.algorithm.lake is not None:
-            with _busy("writing random play into a Lake, to measure how the game compresses"):
-                lake = probe_lake(config, game)
+    probe, lake = _probed(config, game) if arguments.probe else (None, None)
     report = preflight(config, game, machine, probe=probe, lake=lake)
     unmeasured = _why_unmeasured(arguments, report)
     if unmeasured is None:
@@ -69,18 +63,43 @@ def _preflight(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(report.to_json(), indent=2))
     else:
-        console = Console()
-        console.print(render_report(report))
-        if unmeasured is not None:
-            console.print(f"speed     not measured: {unmeasured}")
-        if lake is not None:
-            console.print(
-                f"lake      {lake.bytes_per_timestep:,.0f} bytes a timestep on disk, measured over "
-                f"{lake.timesteps:,} of random play; an agent that sees more of the game takes more"
-            )
-        elif config.algorithm.lake is not None:
-            console.print("lake      not measured: --probe does so in some seconds")
+        _print(report, unmeasured, _lake_note(config, lake))
     return 3 if report.verdict == "does_not_fit" else 0
+
+
+def _probed(config: "RunConfig", game: "Game") -> "tuple[EpisodeLengths, MeasuredLake | None]":
+    from game_rl.measure.episode_probe import probe_episodes
+    from game_rl.measure.lake_probe import probe_lake
+
+    with _busy("playing random episodes"):
+        lengths = probe_episodes(config, game)
+    if config.algorithm.lake is None:
+        return lengths, None
+    with _busy("writing random play into a Lake, to measure how the game compresses"):
+        return lengths, probe_lake(config, game)
+
+
+def _print(report: "Report", unmeasured: str | None, lake_note: str | None) -> None:
+    from game_rl.preflight.report import render_report
+
+    console = Console()
+    console.print(render_report(report))
+    if unmeasured is not None:
+        console.print(f"speed     not measured: {unmeasured}")
+    if lake_note is not None:
+        console.print(f"lake      {lake_note}")
+
+
+def _lake_note(config: "RunConfig", lake: "MeasuredLake | None") -> str | None:
+    """None if the run has no Lake."""
+    if config.algorithm.lake is None:
+        return None
+    if lake is None:
+        return "not measured: --probe does so in some seconds"
+    return (
+        f"{lake.bytes_per_timestep:,.0f} bytes a timestep on disk, measured over "
+        f"{lake.timesteps:,} of random play; an agent that sees more of the game takes more"
+    )
 
 
 def _why_unmeasured(arguments: argparse.Namespace, report: "Report") -> str | None:

@@ -65,6 +65,10 @@ class EvaluationConfig(StrictModel):
     deterministic: bool = True
     """Take the likeliest action (true) or draw one as in training (false)."""
 
+    def envs_for(self, episodes: int) -> int:
+        """Emulators for so many episodes: no more than those."""
+        return min(self.n_envs, episodes)
+
 
 class CheckpointsConfig(StrictModel):
     """States from which the run can go on exactly."""

@@ -12,10 +12,10 @@ from pydantic import JsonValue
 
 from game_rl.config.saved import Blob, Saved
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
+from game_rl.envs.episode_starts import EpisodeStarts
 from game_rl.envs.frames import FrameFormat
-from game_rl.envs.start_state_cache import StartStateCache
 from game_rl.errors import LockUpError, UsageError
-from game_rl.games.definition import Game, unknown_name
+from game_rl.games.definition import Game
 from game_rl.games.rewards import EpisodeReward, RewardState
 from game_rl.games.variables import Variable
 
@@ -78,22 +78,16 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._frame_skip = frame_skip
         self._frame_format = frame_format
         self._max_episode_timesteps = max_episode_timesteps
-        self._start_states = chosen_start_states(start_states, game)
-        self._max_idle_frames = max_idle_frames
+        self._starts = EpisodeStarts(
+            emulator, game, names=start_states, max_idle_frames=max_idle_frames
+        )
         _check_ends(game, max_episode_timesteps)
-
         definition = game.definition
         self._actions = tuple(frozenset(buttons) for buttons in definition.actions.values())
         self._endings = tuple(definition.endings.values())
         self._reward = EpisodeReward(definition.rewards, game.custom_reward())
         self._watched = _variables_of_a_step(game)
-        self._states = StartStateCache(emulator, game)
-        self._seed_variable = next(
-            (v for v in game.variables if v.name == definition.random_seed), None
-        )
-        self._start_state = ""
-        self._timesteps = 0
-        self._running = False
+        self._start_state, self._timesteps, self._running = "", 0, False
         self.observation_space = spaces.Box(0, 255, frame_format.shape, np.uint8)
         self.action_space = spaces.Discrete(len(self._actions))
         self.metadata = self.metadata | {"render_fps": round(FRAMES_PER_SECOND / frame_skip)}
@@ -103,18 +97,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin an episode; `options={"start_state": name, "idle_frames": n}` fixes how."""
         super().reset(seed=seed)
-        # all three numbers are always drawn: an option leaves the later episodes as they were
-        drawn = int(self.np_random.integers(len(self._start_states)))
-        idle_frames = int(self.np_random.integers(self._max_idle_frames + 1))
-        game_seed = int(self.np_random.integers(2**32))
-        chosen = options or {}
-        idle_frames = int(chosen.get("idle_frames", idle_frames))
-        self._start_state = self._known(chosen.get("start_state", self._start_states[drawn]))
-        self._emulator.load_state(self._states.state(self._start_state))
-        if self._seed_variable is not None:
-            self._seed_variable.write(self._emulator, game_seed)
-        if idle_frames:
-            self._emulator.tick(idle_frames, render=True)
+        self._start_state = self._starts.begin(self.np_random, options or {})
         self._reward.reset(self.read_variables())
         self._timesteps = 0
         self._running = True
@@ -211,12 +194,6 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             )
         return index
 
-    def _known(self, start_state: str) -> str:
-        known = self._game.definition.start_states
-        if start_state not in known:
-            raise UsageError(unknown_name(start_state, "start state", known))
-        return start_state
-
 
 def _read(variables: Iterable[Variable], emulator: Emulator) -> dict[str, int]:
     return {variable.name: variable.read(emulator) for variable in variables}
@@ -230,19 +207,6 @@ def _variables_of_a_step(game: Game) -> tuple[Variable, ...]:
     watched = {term.variable for term in definition.rewards.values()}
     watched |= {ending.variable for ending in definition.endings.values()}
     return tuple(variable for variable in game.variables if variable.name in watched)
-
-
-def chosen_start_states(names: Sequence[str] | None, game: Game) -> tuple[str, ...]:
-    """`names`, or all that the game has; UsageError for one that it has not."""
-    known = game.definition.start_states
-    if names is None:
-        return tuple(known)
-    for name in names:
-        if name not in known:
-            raise UsageError(unknown_name(name, f"start state of {game.name}", known))
-    if not names:
-        raise UsageError("start_states is empty; name at least one, or none to use them all")
-    return tuple(names)
 
 
 def _check_ends(game: Game, max_episode_timesteps: int | None) -> None:

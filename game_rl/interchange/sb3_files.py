@@ -29,6 +29,7 @@ from game_rl.checkpoints.tensors import (
 )
 from game_rl.checkpoints.versions import computing, installed_versions
 from game_rl.config.algorithms import PPOConfig
+from game_rl.config.changed_values import with_changed
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
@@ -115,29 +116,11 @@ def import_sb3(path: Path, config: RunConfig) -> RunDir:
     if run_dir.exists():
         raise UsageError(f"{run_dir.root} already holds a run; choose another --set run_dir=...")
     game = load_game(config.game)
-    env = spaces_env(config, game)
-    packing = make_frame_format(config.env.observation, game).packing
-    small = config.model_copy(
-        update={"algorithm": _ppo_of(config).model_copy(update={"n_steps": 2, "batch_size": 2})}
-    )
-    vec_env = PPO("CnnPolicy", env, n_steps=2, batch_size=2, device="cpu").get_env()
-    assert vec_env is not None
-    model = make_algorithm(small, vec_env, run_dir, packing=packing, stream="algorithm")
-    assert isinstance(model, PPO)
+    model = _untrained(config, game, run_dir)
     try:
         zipped = read_sb3_zip(path, weights_bytes=_nbytes(module_tensors(model.policy)))
         _load(zipped, model, path)
-        state = CheckpointState(
-            num_timesteps=zipped.num_timesteps,
-            n_updates=zipped.n_updates,
-            schedule_timesteps=config.total_timesteps,
-            best=None,
-            rom_sha256=game.rom.sha256,
-            config=config.model_dump(mode="json"),
-            game=game.definition.model_dump(mode="json", by_alias=True),
-            versions=installed_versions(),
-            computing=computing(str(model.device)),
-        )
+        state = _imported_state(config, game, zipped, device=str(model.device))
         run_dir.checkpoints.mkdir(parents=True)
         place = run_dir.checkpoint(zipped.num_timesteps)
         save_checkpoint(place, model, state, None, run_dir)
@@ -145,6 +128,42 @@ def import_sb3(path: Path, config: RunConfig) -> RunDir:
         model.logger.close()
     write_atomic(run_dir.config, dump_config(config))  # last: it makes the directory a run
     return run_dir
+
+
+def _untrained(config: RunConfig, game: Game, run_dir: RunDir) -> PPO:
+    """The run's model, with room for hardly a rollout and no emulators."""
+    _ppo_of(config)  # or say that it is not
+    values = {"n_steps": 2, "batch_size": 2, "micro_batch_size": None}
+    small = with_changed(config, {("algorithm", name): value for name, value in values.items()})
+    env = spaces_env(config, game)
+    vec_env = PPO("CnnPolicy", env, n_steps=2, batch_size=2, device="cpu").get_env()
+    assert vec_env is not None
+    model = make_algorithm(
+        small,
+        vec_env,
+        run_dir,
+        packing=make_frame_format(config.env.observation, game).packing,
+        stream="algorithm",
+    )
+    assert isinstance(model, PPO)
+    return model
+
+
+def _imported_state(
+    config: RunConfig, game: Game, zipped: "Sb3Zip", *, device: str
+) -> CheckpointState:
+    """The run begins where the file ends; schedules go over all of its own timesteps."""
+    return CheckpointState(
+        num_timesteps=zipped.num_timesteps,
+        n_updates=zipped.n_updates,
+        schedule_timesteps=config.total_timesteps,
+        best=None,
+        rom_sha256=game.rom.sha256,
+        config=config.model_dump(mode="json"),
+        game=game.definition.model_dump(mode="json", by_alias=True),
+        versions=installed_versions(),
+        computing=computing(device),
+    )
 
 
 def _ppo_of(config: RunConfig) -> PPOConfig:

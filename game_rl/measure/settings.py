@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
+from game_rl.config.changed_values import with_changed
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key
 from game_rl.errors import UsageError
@@ -39,7 +40,7 @@ class Setting:
 
     def workers(self, cpus: int) -> int:
         """Processes that it starts."""
-        return min(self.n_workers or training_workers(self.n_envs, cpus), self.n_envs)
+        return training_workers(self.n_workers, n_envs=self.n_envs, cpus=cpus)
 
     def does_as(self, other: "Setting", cpus: int) -> bool:
         """Whether both start the same envs in the same processes."""
@@ -71,10 +72,7 @@ def with_setting(config: RunConfig, setting: Setting) -> RunConfig:
     Raises:
         ValidationError: it is no valid config.
     """
-    tree = config.model_dump()
-    for (section, name), value in setting.values.items():
-        tree[section][name] = value
-    return RunConfig.model_validate(tree)
+    return with_changed(config, setting.values)
 
 
 def env_settings(config: RunConfig, cpus: int) -> list[Setting]:

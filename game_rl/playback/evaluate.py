@@ -25,7 +25,7 @@ def evaluate_run(
     config = run.config
     if seed is None:
         seed = seed_for(config.seed, "final_evaluation")
-    n_envs = min(config.evaluation.n_envs, episodes)
+    n_envs = config.evaluation.envs_for(episodes)
     with closing(make_vec_env(config.env, run.game, n_envs=n_envs, seed=seed)) as vec_env:
         policy = run.policy(vec_env.observation_space, vec_env.action_space)
         return evaluate(

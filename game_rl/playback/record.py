@@ -7,7 +7,6 @@ from pathlib import Path
 
 import av
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 from PIL import Image
 from stable_baselines3.common.policies import BasePolicy
@@ -19,6 +18,7 @@ from game_rl.envs.make_env import make_emulator, make_env, make_frame_format
 from game_rl.errors import UsageError
 from game_rl.playback.policy import TrainedRun
 from game_rl.seeds import seed_for
+from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
 
 Picture = NDArray[np.uint8]  # [144, 160, 3] RGB
 
@@ -51,48 +51,30 @@ def _play(
 ) -> Iterator[Picture]:
     """Every picture of the episodes; the last of each is repeated so that the eye catches it."""
     frame_format = make_frame_format(run.config.env.observation, run.game)
-    stack = FrameStack(frame_format.shape, run.config.env.frame_stack)
-    policy = run.policy(stack.space, env.action_space)
+    size = run.config.env.frame_stack
+    ring = np.zeros((size + 1, 1, *frame_format.shape), np.uint8)
+    stacks = FrameStacks(ring)
+    policy = run.policy(stacked_space(env.observation_space, size), env.action_space)
     hold = round(_LAST_PICTURE_S * FRAMES_PER_SECOND / picture_frames(run.config.env.frame_skip))
     seed: int | None = seed_for(run.config.seed, "recording")
     for _ in range(episodes):
-        observation, _ = env.reset(seed=seed)
-        stack.reset(observation)
+        ring[stacks.newest, 0], _ = env.reset(seed=seed)
+        stacks.begin_episode(0)
         watched.take_pictures()  # those of the idle frames
         over, seed = False, None
         while not over:
-            action = _act(policy, stack.frames, deterministic=run.config.evaluation.deterministic)
+            action = _act(policy, stacks.all(), deterministic=run.config.evaluation.deterministic)
             observation, _, terminated, truncated, _ = env.step(action)
-            stack.push(observation)
+            stacks.turn()
+            ring[stacks.newest, 0] = observation
             over = terminated or truncated
             yield from watched.take_pictures()
         yield from [env.render()] * hold
 
 
-def _act(policy: BasePolicy, observation: Picture, *, deterministic: bool) -> int:
-    actions, _ = policy.predict(observation[None], deterministic=deterministic)
+def _act(policy: BasePolicy, stacks: NDArray[np.uint8], *, deterministic: bool) -> int:
+    actions, _ = policy.predict(stacks, deterministic=deterministic)
     return int(actions[0])
-
-
-class FrameStack:
-    """The last `size` frames along the channel axis, zeros before an episode's first.
-
-    What SB3's VecFrameStack gives, for one env whose last picture must not be lost to auto-reset.
-    """
-
-    def __init__(self, frame_shape: tuple[int, int, int], size: int) -> None:
-        channels, height, width = frame_shape
-        self.space = spaces.Box(0, 255, (channels * size, height, width), np.uint8)
-        self.frames = np.zeros(self.space.shape, np.uint8)
-        self._channels = channels
-
-    def reset(self, frame: Picture) -> None:
-        self.frames[:] = 0
-        self.push(frame)
-
-    def push(self, frame: Picture) -> None:
-        self.frames[: -self._channels] = self.frames[self._channels :].copy()
-        self.frames[-self._channels :] = frame
 
 
 def _write_gif(pictures: Iterator[Picture], seconds: float, path: Path) -> None:

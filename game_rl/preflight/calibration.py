@@ -47,12 +47,9 @@ CUDA_CONTEXT_BYTES = 700_000_000
 CUDA_HOST_BYTES = 1_000_000_000
 CUDA_ALLOCATOR_FACTOR = 1.15
 
-# On disk: what a checkpoint has beside numbers: file formats, counters, random numbers, the config;
-# and of each env its emulator, compressed (a game with much RAM takes more).
-CHECKPOINT_OVERHEAD_BYTES = 43_000
-EMULATOR_STATE_BYTES = 10_500
-# TensorBoard: one number of a curve; the curves of SB3 and of the machine that every update adds
-# to, beside one for each variable and reward term of the game; the curves of an evaluation.
+# On disk, beside checkpoints (`game_rl.checkpoints.size`). TensorBoard: one number of a curve; the
+# curves of SB3 and of the machine that every update adds to, beside one for each variable and
+# reward term of the game; the curves of an evaluation.
 TENSORBOARD_NUMBER_BYTES = 57
 TENSORBOARD_UPDATE_NUMBERS = 17
 TENSORBOARD_EVALUATION_NUMBERS = 3

@@ -4,11 +4,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import Any
 
 from pydantic import ValidationError
 
 from game_rl.config.algorithms import DQNConfig, PPOConfig
+from game_rl.config.changed_values import with_changed
 from game_rl.config.schema import RunConfig
 
 _SMALLEST_MICRO_BATCH = 16  # smaller ones take longer and save little
@@ -28,14 +28,8 @@ Holds = Callable[[RunConfig], bool]
 
 def apply_fix(config: RunConfig, fix: Fix) -> RunConfig | None:
     """The changed config, or None if that is not a valid one."""
-    tree: dict[str, Any] = config.model_dump()
-    *sections, last = fix.key.split(".")
-    section = tree
-    for name in sections:
-        section = section[name]
-    section[last] = fix.value
     try:
-        return RunConfig.model_validate(tree)
+        return with_changed(config, {tuple(fix.key.split(".")): fix.value})
     except ValidationError:
         return None
 

@@ -2,13 +2,15 @@
 
 from bisect import bisect_left
 
+from game_rl.checkpoints import size
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.preflight import calibration
 from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
-from game_rl.preflight.memory import n_pictures, network_of, storage
+from game_rl.preflight.kept_checkpoints import KeptCheckpoints
+from game_rl.preflight.memory import n_pictures, network_of, saved_replay_bytes
 
 _EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves so often
 
@@ -17,7 +19,8 @@ def disk_footprint(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic
 ) -> DiskFootprint:
     checkpoint = checkpoint_bytes(config, facts)
-    kept = kept_checkpoints(config, training, training.updates)
+    retention = _retention(config, training)
+    kept = retention.after(training.updates)
     rows = training.evaluations * calibration.EVALUATION_ROW_BYTES
     logs = _tensorboard_bytes(config, facts, training) + rows
     parts = (
@@ -28,56 +31,37 @@ def disk_footprint(
     return DiskFootprint(
         parts=parts,
         checkpoint_bytes=checkpoint,
-        momentary_bytes=(_most_at_once(config, training, training.updates) - kept) * checkpoint,
+        momentary_bytes=(retention.at_once(training.updates) - kept) * checkpoint,
         log_bytes_per_update=logs / training.updates,
     )
 
 
 def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
-    """Weights, the optimiser's two moments, every env and, if wanted, a full replay."""
-    replay = storage(config, facts).bytes if config.checkpoints.save_replay_buffer else 0
+    """Weights, the optimiser's two moments, every env and, if wanted, the replay."""
     network = network_of(config, facts)
-    env = network.observation + calibration.EMULATOR_STATE_BYTES
-    envs = config.env.n_envs * env
-    return network.saved_bytes + envs + replay + calibration.CHECKPOINT_OVERHEAD_BYTES
+    return size.checkpoint_bytes(
+        policy_weights=network.policy_parameters,
+        optimized_weights=network.parameters,
+        n_envs=config.env.n_envs,
+        observation_bytes=network.observation,
+        replay_bytes=saved_replay_bytes(config, facts),
+    )
 
 
 def kept_checkpoints(config: RunConfig, training: TrainingArithmetic, updates: int) -> int:
-    """How many there are after so many updates; the most, if the best is none of the newest."""
-    rollout, settings = training.timesteps_per_update, config.checkpoints
-    timesteps = updates * rollout
-    last = {timesteps} if updates == training.updates else set()
-    saved = _due(settings.every_timesteps, timesteps, rollout, settings.keep_last + 2) | last
-    evaluated = -(-config.evaluation.every_timesteps // rollout) * rollout
-    first = min(evaluated, training.final_timesteps)
-    best = {first} if first <= timesteps else set()
-    kept = best | set(sorted(saved - best)[-settings.keep_last :])
-    for_good = settings.keep_every_timesteps
-    if for_good is None:
-        return len(kept)
-    apart = max(settings.every_timesteps, rollout)
-    counted_twice = sum(t // for_good > (t - apart) // for_good for t in kept)
-    return len(kept) + timesteps // for_good - counted_twice
+    """The most that there are after so many updates."""
+    return _retention(config, training).after(updates)
 
 
-def _most_at_once(config: RunConfig, training: TrainingArithmetic, updates: int) -> int:
-    """As `kept_checkpoints`, with the one that is written before another is deleted."""
-    rollout = training.timesteps_per_update
-    timesteps = updates * rollout
-    every = (config.checkpoints.every_timesteps, config.evaluation.every_timesteps)
-    saved = set().union(*(_due(e, timesteps, rollout, 1) for e in every))
-    if updates == training.updates:
-        saved.add(timesteps)
-    newest = max(saved, default=0) // rollout
-    before = kept_checkpoints(config, training, newest - 1) + 1 if newest else 0
-    return max(before, kept_checkpoints(config, training, updates))
-
-
-def _due(every: int, timesteps: int, rollout: int, newest: int) -> set[int]:
-    """The newest so many boundaries up to `timesteps` after multiples of `every`."""
-    multiples = range(every, timesteps + 1, every)[-newest:]
-    boundaries = {-(-multiple // rollout) * rollout for multiple in multiples}
-    return {boundary for boundary in boundaries if boundary <= timesteps}
+def _retention(config: RunConfig, training: TrainingArithmetic) -> KeptCheckpoints:
+    return KeptCheckpoints(
+        every_timesteps=config.checkpoints.every_timesteps,
+        evaluate_every_timesteps=config.evaluation.every_timesteps,
+        keep_last=config.checkpoints.keep_last,
+        keep_every_timesteps=config.checkpoints.keep_every_timesteps,
+        rollout=training.timesteps_per_update,
+        updates=training.updates,
+    )
 
 
 def _tensorboard_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
@@ -96,11 +80,12 @@ def _clip_bytes(config: RunConfig, facts: RunFacts) -> int:
 def timestep_of_full_disk(config: RunConfig, footprint: Footprint, free_bytes: int) -> int | None:
     """When a write fails for want of space; None if all of them fit."""
     disk, training = footprint.disk, footprint.training
-    rollout = training.timesteps_per_update
+    rollout, retention = training.timesteps_per_update, _retention(config, training)
 
     def needed(update: int) -> float:
-        at_once = _most_at_once(config, training, update)
-        return at_once * disk.checkpoint_bytes + update * disk.log_bytes_per_update
+        return (
+            retention.at_once(update) * disk.checkpoint_bytes + update * disk.log_bytes_per_update
+        )
 
     updates = range(1, training.updates + 1)
     first = bisect_left(updates, True, key=lambda update: needed(update) > free_bytes)

@@ -35,6 +35,13 @@ class MemoryFootprint:
 
 
 @dataclass(frozen=True)
+class GpuFootprint(MemoryFootprint):
+    """Memory of the GPU that torch calls by this number."""
+
+    gpu: int
+
+
+@dataclass(frozen=True)
 class DiskFootprint:
     """The run directory.
 
@@ -57,9 +64,15 @@ class DiskFootprint:
 
 @dataclass(frozen=True)
 class Footprint:
-    """`vram` is None where the network is on the CPU."""
+    """A run.
+
+    Attributes:
+        vram: of the GPU that the network is on; None where it is on the CPU.
+        replay_vram: of another GPU that the replay is on.
+    """
 
     ram: MemoryFootprint
-    vram: MemoryFootprint | None
+    vram: GpuFootprint | None
+    replay_vram: GpuFootprint | None
     disk: DiskFootprint
     training: TrainingArithmetic

@@ -1,4 +1,4 @@
-"""RAM and VRAM of a run by phase."""
+"""RAM of a run by phase, and what its gradient steps take where the network is."""
 
 from collections.abc import Iterable
 from math import prod
@@ -11,10 +11,12 @@ from game_rl.emulator.watched_emulator import picture_frames
 from game_rl.envs.frames import FrameFormat, frame_shape
 from game_rl.lake.make_feed import lake_schema
 from game_rl.preflight import calibration
+from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import MemoryFootprint, Part, Phase
+from game_rl.preflight.gpus import replay_gpu
 from game_rl.preflight.network import NatureCnn
-from game_rl.vec_env.worker_count import training_workers
+from game_rl.vec_env.worker_count import evaluation_workers, training_workers
 
 
 def network_of(config: RunConfig, facts: RunFacts) -> NatureCnn:
@@ -45,28 +47,50 @@ def frame_format_of(config: RunConfig, facts: RunFacts) -> FrameFormat:
 
 
 def storage(config: RunConfig, facts: RunFacts) -> Part:
-    """What timesteps are kept in until they have been learned from."""
-    algorithm, n_envs, frame_stack = config.algorithm, config.env.n_envs, config.env.frame_stack
-    frame_bytes = frame_format_of(config, facts).packing.nbytes
+    """What timesteps are kept in until they have been learned from, as far as it takes memory.
+
+    RAM is taken when it is written to; a GPU's is taken whole, filled or not.
+    """
+    algorithm = config.algorithm
     if isinstance(algorithm, DQNConfig):
-        pond = pond_layout(
-            capacity=algorithm.replay.capacity,
-            n_envs=n_envs,
-            frame_bytes=frame_bytes,
-            frame_stack=frame_stack,
-            n_actions=facts.n_actions,
-        )
-        return Part("replay", total_bytes(pond))
+        filled = filled_capacity(config, facts)
+        on_gpu = replay_gpu(config) is not None
+        capacity = algorithm.replay.capacity if on_gpu else filled
+        return Part("replay", _pond_bytes(config, facts, capacity))
     rollout = rollout_buffer_layout(
-        n_steps=algorithm.n_steps, n_envs=n_envs, frame_bytes=frame_bytes, frame_stack=frame_stack
+        n_steps=algorithm.n_steps,
+        n_envs=config.env.n_envs,
+        frame_bytes=frame_format_of(config, facts).packing.nbytes,
+        frame_stack=config.env.frame_stack,
     )
     return Part("rollout buffer", total_bytes(rollout))
 
 
-def is_storage_on_gpu(config: RunConfig) -> bool:
-    """Frames are by far the most of it, and all of it counts as where they are."""
-    algorithm = config.algorithm
-    return isinstance(algorithm, DQNConfig) and algorithm.replay.device != "cpu"
+def saved_replay_bytes(config: RunConfig, facts: RunFacts) -> int:
+    """Of a checkpoint at the end of the run: slots that were never written are left out."""
+    if not config.checkpoints.save_replay_buffer:
+        return 0
+    return _pond_bytes(config, facts, filled_capacity(config, facts))
+
+
+def filled_capacity(config: RunConfig, facts: RunFacts) -> int:
+    """Of the replay's capacity, what the run's timesteps and its episodes' last frames fill."""
+    assert isinstance(config.algorithm, DQNConfig)
+    n_envs = config.env.n_envs
+    timesteps = training_arithmetic(config).final_timesteps // n_envs
+    frames = timesteps + timesteps // max(facts.episode_timesteps, 1) + 1
+    return min(config.algorithm.replay.capacity, frames * n_envs)
+
+
+def _pond_bytes(config: RunConfig, facts: RunFacts, capacity: int) -> int:
+    pond = pond_layout(
+        capacity=capacity,
+        n_envs=config.env.n_envs,
+        frame_bytes=frame_format_of(config, facts).packing.nbytes,
+        frame_stack=config.env.frame_stack,
+        n_actions=facts.n_actions,
+    )
+    return total_bytes(pond)
 
 
 def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
@@ -82,7 +106,7 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     """
     always = _processes(config, facts)
     network = _network_on_cpu(config, facts)
-    stored = () if is_storage_on_gpu(config) else (storage(config, facts),)
+    stored = () if replay_gpu(config) is not None else (storage(config, facts),)
     training = (*always, *network, *stored)
     if config.algorithm.lake is not None:
         training = (*training, _lake_writer(config, facts))
@@ -108,29 +132,6 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     )
 
 
-def vram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint | None:
-    """Memory of the GPU, which peaks in a gradient step; None if the network is on the CPU.
-
-    A replay is there too if the config says so. The minibatch travels packed and is unpacked on
-    the GPU. Not measured: tensors are counted as on the CPU, and what CUDA adds is a guess
-    (`calibration`).
-    """
-    if not facts.uses_gpu:
-        return None
-    weights = network_of(config, facts).training_bytes
-    step = gradient_step_bytes(config, facts)
-    parts = (
-        Part("CUDA context", calibration.CUDA_CONTEXT_BYTES),
-        Part("network and optimiser", weights),
-        *([storage(config, facts)] if is_storage_on_gpu(config) else []),
-        Part("gradient step", step),
-        Part(
-            "cuDNN and allocator", round((calibration.CUDA_ALLOCATOR_FACTOR - 1) * (weights + step))
-        ),
-    )
-    return MemoryFootprint(phases=(Phase("update", parts),))
-
-
 def frames_in_a_step(config: RunConfig) -> int:
     """That are unpacked together: DQN's stacks after a timestep share theirs with those before."""
     algorithm, frames = config.algorithm, config.env.frame_stack
@@ -143,32 +144,18 @@ def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     main = calibration.MAIN_PROCESS_BYTES + calibration.FIRST_UPDATE_BYTES
     if facts.uses_gpu:
         main += calibration.CUDA_HOST_BYTES
-    training = _workers_bytes(
-        facts, workers=n_training_workers(config, facts), emulators=config.env.n_envs
-    )
-    evaluation = _workers_bytes(
-        facts, workers=_evaluation_workers(config, facts), emulators=evaluation_envs(config)
-    )
+    n_envs, n_workers = config.env.n_envs, config.env.n_workers
+    workers = training_workers(n_workers, n_envs=n_envs, cpus=facts.cpus)
+    training = _workers_bytes(facts, workers=workers, emulators=n_envs)
+    n_envs = config.evaluation.envs_for(config.evaluation.episodes)
+    workers = evaluation_workers(n_workers, n_envs=n_envs, cpus=facts.cpus)
+    evaluation = _workers_bytes(facts, workers=workers, emulators=n_envs)
     return (
         Part("Python, torch, SB3", main),
         Part("forkserver", calibration.FORKSERVER_BYTES),
         Part("training workers", training),
         Part("evaluation workers", evaluation),
     )
-
-
-def evaluation_envs(config: RunConfig) -> int:
-    """No more emulators than episodes."""
-    return min(config.evaluation.n_envs, config.evaluation.episodes)
-
-
-def n_training_workers(config: RunConfig, facts: RunFacts) -> int:
-    n_envs = config.env.n_envs
-    return min(config.env.n_workers or training_workers(n_envs, facts.cpus), n_envs)
-
-
-def _evaluation_workers(config: RunConfig, facts: RunFacts) -> int:
-    return min(config.env.n_workers or facts.cpus, evaluation_envs(config))
 
 
 def _workers_bytes(facts: RunFacts, *, workers: int, emulators: int) -> int:
@@ -199,7 +186,7 @@ def _lake_writer(config: RunConfig, facts: RunFacts) -> Part:
 def _step_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
     """Blocks of RAM that are alive together, at each moment of an update."""
     if facts.uses_gpu:
-        return {"minibatch": [_packed_minibatch(config, facts)]}
+        return {"minibatch": [packed_minibatch_bytes(config, facts)]}
     return _network_moments(config, facts)
 
 
@@ -237,7 +224,7 @@ def gradient_step_bytes(config: RunConfig, facts: RunFacts) -> int:
     return max(map(sum, _network_moments(config, facts).values()))
 
 
-def _packed_minibatch(config: RunConfig, facts: RunFacts) -> int:
+def packed_minibatch_bytes(config: RunConfig, facts: RunFacts) -> int:
     return frames_in_a_step(config) * frame_format_of(config, facts).packing.nbytes
 
 
@@ -250,7 +237,7 @@ def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
 
     On the CPU it goes in small parts, and needs no memory to speak of beside the stacks.
     """
-    packed = _packed_minibatch(config, facts)
+    packed = packed_minibatch_bytes(config, facts)
     temporary = [packed, packed] if frame_format_of(config, facts).packing.bits < 8 else []
     return [_unpacked_minibatch(config, facts), packed, *temporary]
 

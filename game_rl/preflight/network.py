@@ -66,19 +66,18 @@ class NatureCnn:
         return _FLOAT * self.parameters
 
     @property
-    def policy_bytes(self) -> int:
-        """Weights, those of a target network too."""
-        return (1 + self.has_target) * self.weights_bytes
+    def policy_parameters(self) -> int:
+        """Those of a target network too."""
+        return (1 + self.has_target) * self.parameters
 
     @property
-    def saved_bytes(self) -> int:
-        """What a checkpoint holds: the weights and the optimiser's two moments."""
-        return self.policy_bytes + 2 * self.weights_bytes
+    def policy_bytes(self) -> int:
+        return _FLOAT * self.policy_parameters
 
     @property
     def training_bytes(self) -> int:
-        """Those and the gradients."""
-        return self.saved_bytes + self.weights_bytes
+        """The policy's weights, the optimiser's two moments and the gradients."""
+        return self.policy_bytes + 3 * self.weights_bytes
 
     def kept_weights_bytes(self, *, bf16: bool) -> int:
         """Copies of the weights that LeanNatureCNN keeps in evaluation mode, as a target's are."""

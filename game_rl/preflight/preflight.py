@@ -2,9 +2,9 @@
 
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
+from game_rl.preflight.checks import check
 from game_rl.preflight.estimate import estimate
 from game_rl.preflight.facts import RunFacts, run_facts
-from game_rl.preflight.findings import check
 from game_rl.preflight.growth import growth_rows
 from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
 from game_rl.preflight.report import Report

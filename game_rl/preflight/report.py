@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from game_rl.preflight.findings import Finding
-from game_rl.preflight.footprint import Footprint, MemoryFootprint, Part
+from game_rl.preflight.footprint import Footprint, GpuFootprint, MemoryFootprint, Part
 from game_rl.preflight.growth import GrowthRow
 from game_rl.preflight.speed import SpeedForecast
 from game_rl.preflight.table import report_table
@@ -34,15 +34,16 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """Plain data; the parts of RAM and VRAM are those of the peak phase and sum to the peak.
 
+        `vram` is of the GPU that the network is on, `replay_vram` of another that the replay is on.
         `disk.parts` sum to what the run directory holds when the run has ended, without a Lake;
         that is in `growth`, which is empty for a run that keeps no timesteps on disk.
         """
         disk, training, machine = self.footprint.disk, self.footprint.training, self.machine
-        vram = self.footprint.vram
         return {
             "verdict": self.verdict,
             "ram": _memory_json(self.footprint.ram, machine.ram_available_bytes),
-            "vram": _memory_json(vram, machine.vram_available_bytes or 0) if vram else None,
+            "vram": _gpu_json(self.footprint.vram, machine),
+            "replay_vram": _gpu_json(self.footprint.replay_vram, machine),
             "disk": {
                 "predicted_total_bytes": disk.bytes,
                 "free_bytes": machine.disk_free_bytes,
@@ -101,6 +102,10 @@ def footprint_line(footprint: FootprintComparison) -> str:
 def _compare(predicted: int, measured: int) -> dict[str, int | float]:
     error = predicted / measured - 1 if measured else 0.0
     return {"predicted": predicted, "measured": measured, "error": round(error, 4)}
+
+
+def _gpu_json(vram: GpuFootprint | None, machine: Machine) -> dict[str, Any] | None:
+    return None if vram is None else _memory_json(vram, machine.gpu_free_bytes(vram.gpu))
 
 
 def _memory_json(memory: MemoryFootprint, limit_bytes: int) -> dict[str, Any]:

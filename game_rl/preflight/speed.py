@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from game_rl.config.schema import RunConfig
+from game_rl.config.schema import EvaluationConfig, RunConfig
 from game_rl.preflight.arithmetic import TrainingArithmetic
-from game_rl.preflight.memory import evaluation_envs
 
 Part = Literal["inference", "emulation", "update", "evaluation", "checkpoints", "start"]
 
@@ -76,9 +75,8 @@ def forecast_speed(
     """
     vec_steps = training.final_timesteps // config.env.n_envs
     evaluation = config.evaluation
-    played = training.evaluations * _vec_steps_of(evaluation.episodes, evaluation_envs(config))
-    last_envs = min(evaluation.n_envs, evaluation.final_episodes)
-    played += _vec_steps_of(evaluation.final_episodes, last_envs)
+    played = training.evaluations * _vec_steps_of(evaluation, evaluation.episodes)
+    played += _vec_steps_of(evaluation, evaluation.final_episodes)
     return SpeedForecast(
         timesteps=training.final_timesteps,
         seconds={
@@ -92,6 +90,6 @@ def forecast_speed(
     )
 
 
-def _vec_steps_of(episodes: int, n_envs: int) -> int:
+def _vec_steps_of(evaluation: EvaluationConfig, episodes: int) -> int:
     """In units of an episode's length: an evaluation lasts until the busiest env is done."""
-    return -(-episodes // n_envs)
+    return -(-episodes // evaluation.envs_for(episodes))

@@ -43,7 +43,8 @@ def report_table(
 def _headline(verdict: Verdict, footprint: Footprint, machine: Machine) -> Text:
     words, style = _VERDICTS[verdict]
     peak = footprint.ram.peak
-    vram = f", {format_bytes(machine.vram_bytes)} VRAM" if machine.vram_bytes else ", no GPU"
+    sizes = " + ".join(format_bytes(gpu.total_bytes) for gpu in machine.gpus)
+    vram = f", {sizes} VRAM" if sizes else ", no GPU"
     return Text.assemble(
         (words, style),
         f"  {machine.cpus} CPUs, {format_bytes(machine.ram_bytes)} RAM{vram}; ",
@@ -58,8 +59,10 @@ def _resources(footprint: Footprint, machine: Machine) -> Table:
     table.add_column(justify="right", no_wrap=True)
     table.add_column()
     _add_memory(table, "RAM", footprint.ram, machine.ram_available_bytes)
-    if footprint.vram is not None:
-        _add_memory(table, "VRAM", footprint.vram, machine.vram_available_bytes or 0)
+    if (vram := footprint.vram) is not None:
+        _add_memory(table, "VRAM", vram, machine.gpu_free_bytes(vram.gpu))
+    if (vram := footprint.replay_vram) is not None:
+        _add_memory(table, f"VRAM of cuda:{vram.gpu}", vram, machine.gpu_free_bytes(vram.gpu))
     disk = footprint.disk
     _add_whole(table, "disk", disk.bytes, machine.disk_free_bytes)
     _add_parts(table, disk.parts, disk.bytes)

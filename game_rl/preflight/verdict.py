@@ -3,7 +3,7 @@
 from typing import Literal
 
 from game_rl.preflight import calibration
-from game_rl.preflight.footprint import Footprint
+from game_rl.preflight.footprint import Footprint, GpuFootprint
 from game_rl.system.machine import Machine
 
 Verdict = Literal["fits", "tight", "does_not_fit"]
@@ -12,10 +12,11 @@ _ORDER: tuple[Verdict, ...] = ("fits", "tight", "does_not_fit")
 
 
 def verdict(footprint: Footprint, machine: Machine) -> Verdict:
-    """The worst of RAM, VRAM and disk; `tight` eats into the margin that should stay free."""
+    """The worst of RAM, GPUs and disk; `tight` eats into the margin that should stay free."""
     parts = (
         ram_verdict(footprint, machine),
         vram_verdict(footprint, machine),
+        replay_vram_verdict(footprint, machine),
         disk_verdict(footprint, machine),
     )
     return max(parts, key=_ORDER.index)
@@ -28,12 +29,20 @@ def ram_verdict(footprint: Footprint, machine: Machine) -> Verdict:
 
 
 def vram_verdict(footprint: Footprint, machine: Machine) -> Verdict:
-    if footprint.vram is None:
+    """Of the network's GPU."""
+    return _gpu_verdict(footprint.vram, machine)
+
+
+def replay_vram_verdict(footprint: Footprint, machine: Machine) -> Verdict:
+    """Of the replay's GPU, if that is another."""
+    return _gpu_verdict(footprint.replay_vram, machine)
+
+
+def _gpu_verdict(vram: GpuFootprint | None, machine: Machine) -> Verdict:
+    if vram is None:
         return "fits"
-    limit = machine.vram_available_bytes or 0
-    return _compare(
-        footprint.vram.peak.bytes, (1 - calibration.VRAM_MARGIN_FRACTION) * limit, limit
-    )
+    limit = machine.gpu_free_bytes(vram.gpu)
+    return _compare(vram.peak.bytes, (1 - calibration.VRAM_MARGIN_FRACTION) * limit, limit)
 
 
 def disk_verdict(footprint: Footprint, machine: Machine) -> Verdict:

@@ -23,35 +23,49 @@ _ROOT = Path("/")
 _NVIDIA_SMI_TIMEOUT_S = 5.0
 
 
+@dataclass(frozen=True)
+class Gpu:
+    """The memory of one GPU, and what of it is free."""
+
+    total_bytes: int
+    free_bytes: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What a run may use; `vram_*` is None where torch has no GPU.
+    """What a run may use.
 
     ram_bytes: the memory of the machine, or of the container if that is less.
     ram_available_bytes: what of it is free for a new run.
-    vram_available_bytes: free memory of the first visible GPU that torch can use.
+    gpus: those that torch can use, by its numbers: `cuda:1` is `gpus[1]`.
     disk_free_bytes: free on the file system that will hold the run directory.
     cpu_has_bf16: the CPU multiplies matrices of bfloat16 faster than those of float32.
     """
 
     ram_bytes: int
     ram_available_bytes: int
-    vram_bytes: int | None
-    vram_available_bytes: int | None
+    gpus: tuple[Gpu, ...]
     disk_free_bytes: int
     cpus: int
     cpu_has_bf16: bool
+
+    @property
+    def vram_bytes(self) -> int | None:
+        """Of the first GPU; None where torch has none."""
+        return self.gpus[0].total_bytes if self.gpus else None
+
+    def gpu_free_bytes(self, number: int) -> int:
+        """Of the GPU that torch calls by this number; 0: there is none."""
+        return self.gpus[number].free_bytes if number < len(self.gpus) else 0
 
 
 def detect_machine(run_dir: Path) -> Machine:
     """The machine as this process may use it: container limits and affinity included."""
     total, available = effective_ram_bytes()
-    vram = gpu_memory_bytes() if _torch_can_use_gpus() else None
     return Machine(
         ram_bytes=total,
         ram_available_bytes=available,
-        vram_bytes=vram[0] if vram else None,
-        vram_available_bytes=vram[1] if vram else None,
+        gpus=visible_gpus() if _torch_can_use_gpus() else (),
         disk_free_bytes=disk_free_bytes(run_dir),
         cpus=effective_cpus(),
         cpu_has_bf16=cpu_has_bf16(),
@@ -61,19 +75,20 @@ def detect_machine(run_dir: Path) -> Machine:
 def parse_machine(text: str, *, here: Machine | None = None) -> Machine:
     """The machine that `--on` describes, such as "ram=32GiB,vram=16GiB,disk=250GiB,cpus=8".
 
-    What `text` does not name is as on `here` (default: this machine); "vram=0" means no GPU.
+    What `text` does not name is as on `here` (default: this machine). "vram" describes one GPU,
+    "vram=0" means none.
 
     Raises:
         UsageError: an unknown or repeated name, a size without a meaning, nothing at all.
     """
     given = _parse_assignments(text)
     base = here if here is not None else detect_machine(Path.cwd())
-    vram = given.get("vram", base.vram_bytes) or None
+    vram = given.get("vram", 0)
+    described = (Gpu(vram, vram),) if vram else ()
     return Machine(
         ram_bytes=given.get("ram", base.ram_bytes),
         ram_available_bytes=given.get("ram", base.ram_available_bytes),
-        vram_bytes=vram,
-        vram_available_bytes=vram if "vram" in given else base.vram_available_bytes,
+        gpus=described if "vram" in given else base.gpus,
         disk_free_bytes=given.get("disk", base.disk_free_bytes),
         cpus=given.get("cpus", base.cpus),
         cpu_has_bf16=base.cpu_has_bf16,
@@ -221,25 +236,41 @@ def disk_free_bytes(path: Path) -> int:
     return shutil.disk_usage(existing).free
 
 
-def gpu_memory_bytes() -> tuple[int, int] | None:
-    """(total, free) bytes of the first GPU that CUDA would show us, without importing torch."""
+def visible_gpus() -> tuple[Gpu, ...]:
+    """Those that CUDA would show us, in its order, without importing torch."""
+    if shutil.which("nvidia-smi") is None:
+        return ()
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    first = "0" if visible is None else visible.split(",")[0].strip()
-    if first in {"", "-1"} or shutil.which("nvidia-smi") is None:
-        return None
+    if visible is None:
+        return _asked_gpus()
+    gpus: tuple[Gpu, ...] = ()
+    for name in map(str.strip, visible.split(",")):
+        found = () if name in {"", "-1"} else _asked_gpus(f"--id={name}")
+        if not found:
+            break  # CUDA, too, looks no further than the first that is not there
+        gpus += found
+    return gpus
+
+
+def _asked_gpus(*which: str) -> tuple[Gpu, ...]:
+    """As nvidia-smi answers; a driver that does not is no GPU to plan with."""
     query = ["--query-gpu=memory.total,memory.free", "--format=csv,noheader,nounits"]
     try:
         answer = subprocess.run(
-            ["nvidia-smi", f"--id={first}", *query],
+            ["nvidia-smi", *which, *query],
             capture_output=True,
             text=True,
             timeout=_NVIDIA_SMI_TIMEOUT_S,
             check=True,
         ).stdout
-        total, free = (int(number) * MIB for number in answer.splitlines()[0].split(","))
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return None  # a driver that does not answer is no GPU to plan with
-    return total, free
+        return tuple(_gpu(line) for line in answer.splitlines())
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return ()
+
+
+def _gpu(line: str) -> Gpu:
+    total, free = (int(number) * MIB for number in line.split(","))
+    return Gpu(total, free)
 
 
 def cpu_percent() -> float:

@@ -170,7 +170,7 @@ class TrainingSession:
         vec_env = stack.enter_context(
             closing(make_training_env(config.env, game, seed=seed_for(seed, "training_env")))
         )
-        n_envs = min(config.evaluation.n_envs, config.evaluation.episodes)
+        n_envs = config.evaluation.envs_for(config.evaluation.episodes)
         evaluation_seed = seed_for(seed, "evaluation")
         self.evaluation_env = stack.enter_context(
             closing(make_vec_env(config.env, game, n_envs=n_envs, seed=evaluation_seed))

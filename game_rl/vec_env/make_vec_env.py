@@ -10,7 +10,7 @@ from game_rl.games.definition import Game
 from game_rl.system.machine import effective_cpus
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
-from game_rl.vec_env.worker_count import training_workers
+from game_rl.vec_env.worker_count import evaluation_workers, training_workers
 
 
 def make_vec_env(config: EnvConfig, game: Game, *, n_envs: int, seed: int) -> VecEnv:
@@ -18,7 +18,7 @@ def make_vec_env(config: EnvConfig, game: Game, *, n_envs: int, seed: int) -> Ve
 
     Env i has the seed `seed + i` at its first reset. `n_envs` is not `config.n_envs` in evaluation.
     """
-    n_workers = config.n_workers or effective_cpus()
+    n_workers = evaluation_workers(config.n_workers, n_envs=n_envs, cpus=effective_cpus())
     vec_env = VecMonitor(_part(config, game, n_envs=n_envs, n_workers=n_workers))
     vec_env.seed(seed)
     return vec_env
@@ -26,8 +26,8 @@ def make_vec_env(config: EnvConfig, game: Game, *, n_envs: int, seed: int) -> Ve
 
 def make_training_env(config: EnvConfig, game: Game, *, seed: int) -> VecEnv:
     """As `make_vec_env`, in two halves that can play apart, if there are workers for both."""
-    n_workers = config.n_workers or training_workers(config.n_envs, effective_cpus())
-    if min(n_workers, config.n_envs) < 2:
+    n_workers = training_workers(config.n_workers, n_envs=config.n_envs, cpus=effective_cpus())
+    if n_workers < 2:
         return make_vec_env(config, game, n_envs=config.n_envs, seed=seed)
     first, first_workers = (config.n_envs + 1) // 2, (n_workers + 1) // 2
     parts = [_part(config, game, n_envs=first, n_workers=first_workers)]

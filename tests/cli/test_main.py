@@ -107,7 +107,7 @@ def test_preflight_prints_exactly_the_documented_json(config: Path, capsys: Outp
     report = json.loads(capsys.readouterr().out)
     memory = {"predicted_peak_bytes", "limit_bytes", "peak_phase", "parts"}
     assert set(report) == {
-        "verdict", "ram", "vram", "disk", "training", "speed", "findings", "growth",
+        "verdict", "ram", "vram", "replay_vram", "disk", "training", "speed", "findings", "growth",
     }  # fmt: skip
     assert report["speed"] is None
     assert report["growth"] == []  # PPO keeps no replay

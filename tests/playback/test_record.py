@@ -2,29 +2,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack
 
-from game_rl.playback.record import FrameStack, _paletted
-from tests.tiny_env import FRAME, TinyEnv
-
-
-@pytest.mark.parametrize("size", [1, 3, 4])
-def test_a_stack_holds_what_sb3_would_have_stacked(size: int) -> None:
-    oracle = VecFrameStack(DummyVecEnv([TinyEnv]), size, channels_order="first")
-    oracle.seed(7)
-    env, stack = TinyEnv(), FrameStack(FRAME, size)
-    frame, _ = env.reset(seed=7)
-    stack.reset(frame)
-    np.testing.assert_array_equal(stack.frames, oracle.reset()[0])
-    for _ in range(12):
-        frame, _, over, _, _ = env.step(np.int64(1))
-        if over:
-            frame, _ = env.reset()
-            stack.reset(frame)
-        else:
-            stack.push(frame)
-        np.testing.assert_array_equal(stack.frames, oracle.step(np.array([1]))[0][0])
-    assert stack.space == oracle.observation_space
+from game_rl.playback.record import _paletted
 
 
 @pytest.mark.parametrize("n_colours", [1, 4, 256])

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 
+from game_rl.buffers.pond import Pond
 from game_rl.buffers.replay import PackedReplayBuffer
 from game_rl.buffers.rollout import PackedRolloutBuffer
 from game_rl.config.schema import RunConfig
@@ -24,10 +25,11 @@ from game_rl.preflight.memory import (
     n_pictures,
     network_of,
     ram_footprint,
+    saved_replay_bytes,
     storage,
     unpack_blocks,
-    vram_footprint,
 )
+from game_rl.preflight.vram import vram_footprint
 from tests.preflight.conftest import FACTS, make_config
 from tests.preflight.torch_account import peak_of_tensors
 
@@ -274,3 +276,57 @@ def test_a_replay_that_is_saved_is_in_each_checkpoint_and_in_memory_once() -> No
     collect = [phase(footprint.ram.phases, "collect").bytes for footprint in (before, after)]
     assert collect[1] == collect[0]
     assert after.disk.checkpoint_bytes - before.disk.checkpoint_bytes == replay
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_replay_that_the_run_cannot_fill_takes_what_it_fills_but_all_of_it_on_a_gpu(
+    device: str,
+) -> None:
+    replay = {"capacity": 50_000_000, "device": device}
+    saving = {"checkpoints__save_replay_buffer": True}
+    huge = make_config(algorithm=DQN_RUN | {"replay": replay}, **saving)
+    plenty = make_config(algorithm=DQN_RUN | {"replay": replay | {"capacity": 2_000_000}}, **saving)
+    enough = make_config(algorithm=DQN_RUN | {"replay": replay | {"capacity": 1_000_000}}, **saving)
+    sizes = [storage(config, FACTS).bytes for config in (huge, plenty, enough)]
+    assert sizes[0] == pytest.approx((50 if device == "cuda" else 1) * sizes[2], rel=0.01)
+    saved = [estimate(config, FACTS).disk.checkpoint_bytes for config in (huge, plenty, enough)]
+    assert saved[0] == saved[1] == pytest.approx(saved[2], rel=0.01)
+    assert saved[1] > saved[2]  # by the last frames of episodes
+
+
+@pytest.mark.parametrize("episode_length", [1, 7, 40])
+def test_a_pond_that_is_not_full_has_written_as_many_slots_as_the_forecast_counts(
+    episode_length: int,
+) -> None:
+    config = make_config(
+        total_timesteps=120,
+        env={"n_envs": 2, "frame_stack": 2},
+        algorithm=DQN_RUN | {"replay": {"capacity": 5_000}, "learning_starts": 8},
+        evaluation__every_timesteps=120,
+        checkpoints={"every_timesteps": 120, "save_replay_buffer": True},
+    )
+    facts = replace(FACTS, episode_timesteps=episode_length)
+    packing = frame_format_of(config, facts).packing
+    pond = Pond(
+        capacity=5_000,
+        n_envs=2,
+        n_actions=9,
+        packing=packing,
+        frame_stack=2,
+        rng=np.random.default_rng(0),
+    )
+    channels, height, width = packing.shape
+    stacks = np.zeros((2, 2 * channels, height, width), np.uint8)
+    for timestep in range(60):
+        pond.append(
+            observations=stacks,
+            actions=np.zeros(2, np.int64),
+            rewards=np.zeros(2, np.float32),
+            next_observations=stacks,
+            terminated=np.full(2, (timestep + 1) % episode_length == 0),
+            truncated=np.zeros(2, np.bool_),
+        )
+    written = sum(array.nbytes for array in pond.state_dict().values())
+    forecast = saved_replay_bytes(config, facts)
+    slot = 2 * (packing.nbytes + 7)
+    assert written - 1_000 <= forecast <= written + 3 * slot

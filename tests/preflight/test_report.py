@@ -16,7 +16,7 @@ from game_rl.preflight.measurements import EpisodeLengths
 from game_rl.preflight.preflight import preflight, report_of
 from game_rl.preflight.report import Report, compare_footprint, footprint_line, render_report
 from game_rl.preflight.speed import MeasuredSpeed
-from game_rl.system.machine import Machine
+from game_rl.system.machine import Gpu, Machine
 from game_rl.system.units import GIB
 from tests.preflight.conftest import FACTS, MACHINE, make_config
 
@@ -24,8 +24,7 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 WORKSTATION = Machine(
     ram_bytes=32 * GIB,
     ram_available_bytes=32 * GIB,
-    vram_bytes=16 * GIB,
-    vram_available_bytes=16 * GIB,
+    gpus=(Gpu(16 * GIB, 16 * GIB),),
     disk_free_bytes=250 * GIB,
     cpus=8,
     cpu_has_bf16=False,
@@ -46,6 +45,7 @@ def test_the_json_has_exactly_the_promised_keys() -> None:
         "verdict",
         "ram",
         "vram",
+        "replay_vram",
         "disk",
         "training",
         "speed",

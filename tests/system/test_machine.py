@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 from game_rl.errors import UsageError
 from game_rl.system.machine import (
+    Gpu,
     Machine,
     cpu_has_bf16,
     detect_machine,
     disk_free_bytes,
     effective_cpus,
     effective_ram_bytes,
-    gpu_memory_bytes,
     own_cores,
     parse_machine,
+    visible_gpus,
 )
 from game_rl.system.process_memory import process_tree_pss_bytes
 from game_rl.system.units import GIB, MIB, format_bytes, parse_bytes
@@ -27,8 +28,7 @@ from game_rl.system.units import GIB, MIB, format_bytes, parse_bytes
 HERE = Machine(
     ram_bytes=16 * GIB,
     ram_available_bytes=12 * GIB,
-    vram_bytes=8 * GIB,
-    vram_available_bytes=7 * GIB,
+    gpus=(Gpu(8 * GIB, 7 * GIB), Gpu(4 * GIB, 3 * GIB)),
     disk_free_bytes=100 * GIB,
     cpus=4,
     cpu_has_bf16=True,
@@ -167,29 +167,56 @@ def fake_nvidia_smi(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PATH", str(folder))
 
 
-def test_a_gpu_is_read_from_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
-    answer = '[ "$1" = --id=1 ] && echo "16384, 15000"'
-    fake_nvidia_smi(tmp_path, answer, monkeypatch)
-    assert gpu_memory_bytes() == (16 * GIB, 15_000 * MIB)
+ANSWERS = """
+case "$1" in
+--id=0) echo "8192, 7000" ;;
+--id=1 | --id=GPU-b) echo "16384, 15000" ;;
+--id=*) echo "No devices were found"; exit 6 ;;
+*) echo "8192, 7000"; echo "16384, 15000" ;;
+esac
+"""
+FIRST, SECOND = Gpu(8 * GIB, 7_000 * MIB), Gpu(16 * GIB, 15_000 * MIB)
 
 
-@pytest.mark.parametrize("script", ["exit 9", "echo no devices were found", "true"])
-def test_a_driver_that_gives_no_numbers_is_no_gpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+@pytest.mark.parametrize(
+    ("visible", "expected"),
+    [
+        (None, (FIRST, SECOND)),
+        ("1,0", (SECOND, FIRST)),
+        ("GPU-b", (SECOND,)),
+        ("0, 7, 1", (FIRST,)),  # what comes after one that is not there is not there either
+        ("", ()),
+        ("-1", ()),
+    ],
+)
+def test_gpus_are_those_that_cuda_would_show_in_its_order(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    visible: str | None,
+    expected: tuple[Gpu, ...],
 ) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    fake_nvidia_smi(tmp_path, script, monkeypatch)
-    assert gpu_memory_bytes() is None
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    fake_nvidia_smi(tmp_path, ANSWERS, monkeypatch)
+    assert visible_gpus() == expected
 
 
-@pytest.mark.parametrize("visible", ["", "-1"])
-def test_a_hidden_gpu_is_no_gpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str
+def test_a_gpu_is_found_by_its_number_in_torch() -> None:
+    assert [HERE.gpu_free_bytes(number) for number in range(3)] == [7 * GIB, 3 * GIB, 0]
+    assert HERE.vram_bytes == 8 * GIB
+
+
+@pytest.mark.parametrize("visible", [None, "0"])
+@pytest.mark.parametrize("script", ["exit 9", "echo no devices were found", "true"])
+def test_a_driver_that_gives_no_numbers_is_no_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, visible: str | None
 ) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    fake_nvidia_smi(tmp_path, 'echo "16384, 15000"', monkeypatch)
-    assert gpu_memory_bytes() is None
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    fake_nvidia_smi(tmp_path, script, monkeypatch)
+    assert visible_gpus() == ()
 
 
 def test_the_live_machine_has_sane_numbers(tmp_path: Path) -> None:
@@ -262,8 +289,7 @@ def test_on_describes_a_whole_machine() -> None:
     assert parse_machine("ram=32GiB, vram=16GiB,disk=250GB,cpus=8", here=HERE) == Machine(
         ram_bytes=32 * GIB,
         ram_available_bytes=32 * GIB,
-        vram_bytes=16 * GIB,
-        vram_available_bytes=16 * GIB,
+        gpus=(Gpu(16 * GIB, 16 * GIB),),
         disk_free_bytes=250 * 10**9,
         cpus=8,
         cpu_has_bf16=True,
@@ -274,6 +300,7 @@ def test_on_takes_what_it_does_not_name_from_here() -> None:
     machine = parse_machine("ram=2GiB,vram=0", here=HERE)
     assert (machine.ram_available_bytes, machine.vram_bytes) == (2 * GIB, None)
     assert (machine.disk_free_bytes, machine.cpus) == (HERE.disk_free_bytes, HERE.cpus)
+    assert parse_machine("ram=2GiB", here=HERE).gpus == HERE.gpus
 
 
 @pytest.mark.parametrize(

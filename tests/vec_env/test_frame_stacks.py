@@ -5,8 +5,11 @@ import pytest
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack
 
 from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
+from tests import tiny_env
+from tests.tiny_env import TinyEnv
 
 FRAME = (2, 3, 1)
 
@@ -44,6 +47,28 @@ def test_stacks_are_those_of_a_list_of_frames(
             episodes[env].append(frame)
         expected = np.stack([naive_stack(episode, size) for episode in episodes])
         np.testing.assert_array_equal(stacks.all(), expected)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_stacks_of_one_env_are_what_sb3_would_have_stacked(size: int) -> None:
+    oracle = VecFrameStack(DummyVecEnv([TinyEnv]), size, channels_order="first")
+    oracle.seed(7)
+    env = TinyEnv()
+    ring = np.full((size + 1, 1, *tiny_env.FRAME), 255, np.uint8)
+    stacks = FrameStacks(ring)
+    ring[stacks.newest, 0], _ = env.reset(seed=7)
+    stacks.begin_episode(0)
+    np.testing.assert_array_equal(stacks.all(), oracle.reset())
+    for _ in range(12):
+        frame, _, over, _, _ = env.step(np.int64(1))
+        if over:
+            frame, _ = env.reset()
+        stacks.turn()
+        ring[stacks.newest, 0] = frame
+        if over:
+            stacks.begin_episode(0)
+        np.testing.assert_array_equal(stacks.all(), oracle.step(np.array([1]))[0])
+    assert stacked_space(env.observation_space, size) == oracle.observation_space
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2)])

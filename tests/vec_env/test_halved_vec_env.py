@@ -13,7 +13,6 @@ from game_rl.games.definition import load_game
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.make_vec_env import make_training_env
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
-from game_rl.vec_env.worker_count import training_workers
 from tests.vec_env.envs import RandomEpisodes
 
 Make = Callable[[int, int], HalvedVecEnv]
@@ -137,10 +136,3 @@ def test_what_cannot_be_halved_is_one_vec_env(n_envs: int, n_workers: int | None
         assert isinstance(vec_env.unwrapped, SharedMemoryVecEnv)
     finally:
         vec_env.close()
-
-
-@pytest.mark.parametrize(
-    ("n_envs", "cpus", "expected"), [(8, 1, 2), (8, 2, 2), (64, 16, 30), (3, 16, 3), (1, 4, 1)]
-)
-def test_one_cpu_is_left_to_the_network(n_envs: int, cpus: int, expected: int) -> None:
-    assert training_workers(n_envs, cpus) == expected

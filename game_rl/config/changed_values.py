@@ -1,0 +1,29 @@
+"""A config with other values at some of its keys."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from game_rl.config.strict_model import Key
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def with_changed(config: M, values: Mapping[Key, object]) -> M:
+    """A copy with these values at their keys, checked as a file would be.
+
+    A section that is null becomes one of defaults, with the value in it.
+
+    Raises:
+        ValidationError: it is no valid config, or has no such key.
+    """
+    tree: dict[str, Any] = config.model_dump()
+    for key, value in values.items():
+        section = tree
+        for name in key[:-1]:
+            if section.get(name) is None:
+                section[name] = {}
+            section = section[name]
+        section[key[-1]] = value
+    return type(config).model_validate(tree)

@@ -1,0 +1,99 @@
+"""How many checkpoints a run may keep, whichever of its evaluations are the best so far."""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptCheckpoints:
+    """Bounds for what a `CheckpointStore` keeps in a run that nobody stops on its way.
+
+    A run saves after each multiple of `every_timesteps`, at its end, and where an evaluation is the
+    best so far. The store keeps the best, the newest `keep_last` beside it, and for good the first
+    after each multiple of `keep_every_timesteps`. Which evaluations are the best nobody knows, so
+    these are bounds over all possibilities: never too low. Without `keep_every_timesteps` some
+    course of the run reaches them, with it they may be one checkpoint too high. They count every
+    evaluation as a save: a course that saves less has no more that are kept for good, and its
+    newest reach back further, so that more of them are the same ones.
+
+    A signal saves besides, and so do updates that are further apart than `checkpoints.deadline_s`;
+    those saves are not counted.
+
+    Attributes:
+        rollout: timesteps between two updates; whatever is due is done after the next update.
+        updates: of the whole run.
+        most_counted: saves that are counted one by one; where there are more, a coarser bound
+            serves, which need not be reached.
+    """
+
+    every_timesteps: int
+    evaluate_every_timesteps: int
+    keep_last: int
+    keep_every_timesteps: int | None
+    rollout: int
+    updates: int
+    most_counted: int = 1_000_000
+
+    def after(self, update: int) -> int:
+        """The most that are kept after so many updates; it never falls."""
+        most = self.keep_last + (update >= self._first_evaluation)
+        if update > self._counted_updates:
+            timesteps = update * self.rollout
+            saves = timesteps // self.every_timesteps + timesteps // self.evaluate_every_timesteps
+            return min(saves + 1, most + timesteps // (self.keep_every_timesteps or timesteps + 1))
+        saves = int(np.searchsorted(self._saves, update, side="right"))
+        older = saves - self.keep_last  # than the newest; the best may be any of them
+        return min(saves, most + int(self._for_good[older - 1])) if older > 0 else saves
+
+    def at_once(self, update: int) -> int:
+        """As `after`, with the one that is written before another is deleted."""
+        newest = self._newest_save(update)
+        return self.after(newest - 1) + 1 if newest else 0
+
+    def _newest_save(self, update: int) -> int:
+        """After which update; 0: there is none yet."""
+        if update >= self.updates:
+            return self.updates
+        timesteps = update * self.rollout
+        multiples = (
+            timesteps // every * every
+            for every in (self.every_timesteps, self.evaluate_every_timesteps)
+        )
+        return -(-max(multiples) // self.rollout)
+
+    @property
+    def _first_evaluation(self) -> int:
+        """After which update; it is the best so far."""
+        return min(-(-self.evaluate_every_timesteps // self.rollout), self.updates)
+
+    @property
+    def _saves(self) -> NDArray[np.int64]:
+        every = (self.every_timesteps, self.evaluate_every_timesteps)
+        return _saves(every, self.rollout, self.updates, self.most_counted)
+
+    @property
+    def _counted_updates(self) -> int:
+        """Up to which the saves are counted one by one."""
+        every = min(self.every_timesteps, self.evaluate_every_timesteps)
+        return min(self.updates, self.most_counted * every // self.rollout)
+
+    @cached_property
+    def _for_good(self) -> NDArray[np.int64]:
+        """How many of the saves up to each one are the first after a multiple."""
+        if self.keep_every_timesteps is None:
+            return np.zeros(len(self._saves), np.int64)
+        multiples = self._saves * self.rollout // self.keep_every_timesteps
+        return np.cumsum(np.diff(multiples, prepend=0) > 0)
+
+
+@lru_cache(maxsize=8)
+def _saves(every: tuple[int, ...], rollout: int, updates: int, most: int) -> NDArray[np.int64]:
+    """After which updates something is saved, ascending, if every evaluation is the best so far."""
+    due = [
+        -(-np.arange(1, min(updates * rollout // each, most) + 1) * each // rollout)
+        for each in every
+    ]
+    return np.unique(np.concatenate([*due, [updates]]))
