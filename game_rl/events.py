@@ -17,6 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from game_rl.run_dir import RunDir
 
+FREQUENT_BOUNDARIES_TIMESTEPS = 1_000
+"""Where a boundary comes every few vec steps, as with DQN, one after each so many is told of."""
+
 _Count = Annotated[int, Field(ge=0)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 

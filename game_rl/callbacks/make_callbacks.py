@@ -21,15 +21,13 @@ from game_rl.checkpoints.checkpoint import CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
-from game_rl.events import EventLog
+from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS, EventLog
 from game_rl.lake.feed import LakeFeed
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.machine import effective_cpus, is_same_disk
 from game_rl.system.process_memory import PssSampler
 from game_rl.vec_env.worker_cores import TRIALS_S
-
-_DQN_CHECKS_EVERY_TIMESTEPS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +54,7 @@ class RunParts:
     def rhythm(self) -> tuple[int, ...]:
         """Of what is too slow for each boundary of DQN; empty: at each boundary."""
         is_dqn = isinstance(self.config.algorithm, DQNConfig)
-        return (_DQN_CHECKS_EVERY_TIMESTEPS,) if is_dqn else ()
+        return (FREQUENT_BOUNDARIES_TIMESTEPS,) if is_dqn else ()
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,12 @@ TENSORBOARD_NUMBER_BYTES = 57
 TENSORBOARD_UPDATE_NUMBERS = 17
 TENSORBOARD_EVALUATION_NUMBERS = 3
 EVALUATION_ROW_BYTES = 50
-# config.yaml, preflight.json, footprint.json
-RUN_FILES_BYTES = 3_000
+# Lines of events.jsonl, those with the most digits.
+EVENT_ROLLOUT_BYTES = 160
+EVENT_EVALUATION_BYTES = 300
+EVENT_CHECKPOINT_BYTES = 280
+# config.yaml, preflight.json, footprint.json, run.json, the run's first and last events
+RUN_FILES_BYTES = 4_000
 # One picture of a clip, 320 x 288: a fight of the bundled game; much scrolling takes more.
 PICTURE_BYTES = {"gif": 1_200, "mp4": 500}
 

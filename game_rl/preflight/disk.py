@@ -5,6 +5,7 @@ from bisect import bisect_left
 from game_rl.checkpoints import size
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
+from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.preflight import calibration
 from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.facts import RunFacts
@@ -22,10 +23,10 @@ def disk_footprint(
     retention = _retention(config, training)
     kept = retention.after(training.updates)
     rows = training.evaluations * calibration.EVALUATION_ROW_BYTES
-    logs = _tensorboard_bytes(config, facts, training) + rows
+    logs = _tensorboard_bytes(config, facts, training) + rows + _event_bytes(config, training)
     parts = (
         Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", kept * checkpoint),
-        Part("TensorBoard and tables", logs + calibration.RUN_FILES_BYTES),
+        Part("TensorBoard, events and tables", logs + calibration.RUN_FILES_BYTES),
         Part("clip", _clip_bytes(config, facts)),
     )
     return DiskFootprint(
@@ -71,6 +72,19 @@ def _tensorboard_bytes(config: RunConfig, facts: RunFacts, training: TrainingAri
         times = training.final_timesteps // (facts.episode_timesteps * _EPISODES_IN_A_LOG)
     numbers = times * by_update + training.evaluations * calibration.TENSORBOARD_EVALUATION_NUMBERS
     return numbers * calibration.TENSORBOARD_NUMBER_BYTES
+
+
+def _event_bytes(config: RunConfig, training: TrainingArithmetic) -> int:
+    """Of events.jsonl; each evaluation may be the best so far, and so be saved."""
+    rollouts = training.updates
+    if isinstance(config.algorithm, DQNConfig):
+        rollouts = min(rollouts, training.final_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
+    saved = training.checkpoints + training.evaluations
+    return (
+        rollouts * calibration.EVENT_ROLLOUT_BYTES
+        + training.evaluations * calibration.EVENT_EVALUATION_BYTES
+        + saved * calibration.EVENT_CHECKPOINT_BYTES
+    )
 
 
 def _clip_bytes(config: RunConfig, facts: RunFacts) -> int:
