@@ -13,7 +13,7 @@ from game_rl.system.placement import Placement
 
 
 def make_config(device: str, precision: str) -> RunConfig:
-    head = {"game": "duel", "total_timesteps": 10_000, "run_dir": "runs/x"}
+    head = {"game": "duel", "total_timesteps": 20_000, "run_dir": "runs/x"}
     return RunConfig.model_validate(
         head | {"device": device, "algorithm": {"precision": precision}}
     )
