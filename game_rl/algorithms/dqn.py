@@ -15,21 +15,19 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
 from game_rl.algorithms.data_parallel import DataParallel, data_parallel
-from game_rl.algorithms.exploration import Exploration, make_exploration
-from game_rl.algorithms.make_schedule import make_schedule
-from game_rl.algorithms.networks import find_precision, policy_arguments
-from game_rl.algorithms.q_networks import LeanQPolicy
+from game_rl.algorithms.exploration import Exploration
+from game_rl.algorithms.q_networks import DQNPolicy
+from game_rl.algorithms.surroundings import Surroundings, order_channels_last
 from game_rl.algorithms.vec_steps import Decision, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.replay import PackedReplayBuffer
 from game_rl.config.algorithms import DQNConfig
-from game_rl.envs.packing import FramePacking
 
 _NOTHING = (torch.empty(0), torch.empty(0))  # DQN keeps no values and no probabilities
 
 
 class LeanDQN(DQN):
-    """SB3's DQN with a LeanQPolicy, each of whose envs explores by itself.
+    """SB3's DQN with a DQNPolicy, each of whose envs explores by itself.
 
     SB3 decides once for a vec step whether all its envs act at random. The share of random actions
     is the same here. On a HalvedVecEnv one half of the envs plays while the network answers the
@@ -40,7 +38,7 @@ class LeanDQN(DQN):
         exploration: of the actions.
     """
 
-    policy: LeanQPolicy
+    policy: DQNPolicy
     replay_buffer: PackedReplayBuffer
 
     def __init__(  # DQN has thirty arguments, and they stay its own
@@ -98,13 +96,18 @@ class LeanDQN(DQN):
             self._store_transition(replay_buffer, actions, new_obs, rewards, dones, infos)
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
             self._on_step()
-            for _ in range(np.count_nonzero(dones)):
-                num_collected_episodes += 1
-                self._episode_num += 1
-                if log_interval is not None and self._episode_num % log_interval == 0:
-                    self.dump_logs()
+            num_collected_episodes += self._count_episodes(dones, log_interval)
         callback.on_rollout_end()
         return collected(continue_training=True)
+
+    def _count_episodes(self, dones: NDArray[np.bool_], log_interval: int | None) -> int:
+        """Those that have just ended; what `log_interval` of them bring together is logged."""
+        n_ended = int(np.count_nonzero(dones))
+        for _ in range(n_ended):
+            self._episode_num += 1
+            if log_interval is not None and self._episode_num % log_interval == 0:
+                self.dump_logs()
+        return n_ended
 
     def _explored(self, observations: NDArray[Any], learning_starts: int) -> NDArray[np.int64]:
         """An action for each; at random before `learning_starts`."""
@@ -180,34 +183,17 @@ class LeanDQN(DQN):
         return self.policy.predict(observation, state, episode_start, deterministic)
 
 
-def make_dqn(
-    config: DQNConfig,
-    vec_env: VecEnv,
-    *,
-    packing: FramePacking,
-    frame_stack: int,
-    seed: int,
-    device: str,
-    schedule_timesteps: int,
-    schedule_share: float = 1.0,
-) -> LeanDQN:
-    """DQN for stacks of `frame_stack` frames that `packing` describes.
-
-    Schedules go over `schedule_timesteps`, which are `schedule_share` of the training.
-    """
-    n_actions = int(vec_env.action_space.n)  # type: ignore[attr-defined]  # buttons are discrete
-    replay_seed, exploration_seed = np.random.SeedSequence(seed).generate_state(2).tolist()
+def make_dqn(config: DQNConfig, surroundings: Surroundings) -> LeanDQN:
+    vec_env, placement = surroundings.vec_env, surroundings.placement
+    replay_seed, exploration_seed = (
+        np.random.SeedSequence(surroundings.seed).generate_state(2).tolist()
+    )
     model = LeanDQN(
-        LeanQPolicy,
+        DQNPolicy,
         vec_env,
         double_q=config.double_q,
-        exploration=make_exploration(
-            config.exploration,
-            timesteps=schedule_timesteps,
-            n_actions=n_actions,
-            seed=exploration_seed,
-        ),
-        learning_rate=make_schedule(config.learning_rate, schedule_share),
+        exploration=surroundings.exploration(config.exploration, seed=exploration_seed),
+        learning_rate=surroundings.schedule(config.learning_rate),
         buffer_size=config.replay.capacity,
         learning_starts=config.learning_starts,
         batch_size=config.batch_size,
@@ -217,8 +203,7 @@ def make_dqn(
         gradient_steps=config.gradient_steps,
         replay_buffer_class=PackedReplayBuffer,
         replay_buffer_kwargs={
-            "packing": packing,
-            "frame_stack": frame_stack,
+            **surroundings.frames,
             "n_step": config.n_step,
             "gamma": config.gamma,
             "frames_device": config.replay.device,
@@ -227,13 +212,9 @@ def make_dqn(
         target_update_interval=max(config.target_update_interval, vec_env.num_envs),
         max_grad_norm=config.max_grad_norm,
         stats_window_size=config.stats_window_size,
-        policy_kwargs={
-            **policy_arguments(find_precision(config.precision, device)),
-            "optimizer_kwargs": {"fused": True},  # SB3's epsilon for DQN is torch's own
-        },
-        seed=seed,
-        device=device,
+        policy_kwargs={"layer_norm": config.layer_norm, "precision": placement.precision},
+        seed=surroundings.seed,
+        device=placement.device,
     )
-    # the same numbers in another order in memory: NatureCNN's update is faster so
-    model.policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
+    order_channels_last(model)
     return model

@@ -6,15 +6,18 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.dqn import make_dqn
+from game_rl.algorithms.networks import this_hardware
 from game_rl.algorithms.ppo import make_ppo
 from game_rl.algorithms.pqn import make_pqn
-from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
+from game_rl.algorithms.surroundings import Surroundings
+from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PPOConfig, PQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import ConfigError
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.allocator import keep_freed_memory
+from game_rl.system.placement import Placement, find_placement, is_gpu_missing
 
 
 def make_algorithm(
@@ -37,71 +40,54 @@ def make_algorithm(
         ConfigError: `device` names a GPU that is not there.
     """
     keep_freed_memory()  # each gradient step takes again what the one before has freed
-    model = _make(
-        config,
-        vec_env,
+    schedule_timesteps = schedule_timesteps or config.total_timesteps
+    surroundings = Surroundings(
+        vec_env=vec_env,
         packing=packing,
+        frame_stack=config.env.frame_stack,
         seed=seed_for(config.seed, stream),
-        schedule_timesteps=schedule_timesteps or config.total_timesteps,
+        placement=placement_of(config),
+        schedule_timesteps=schedule_timesteps,
+        schedule_share=schedule_timesteps / config.total_timesteps,
     )
+    model = _make(config.algorithm, surroundings)
     model.set_logger(configure(str(run_dir.tensorboard), ["tensorboard"]))
     return model
 
 
-def _make(
-    config: RunConfig,
-    vec_env: VecEnv,
-    *,
-    packing: FramePacking,
-    seed: int,
-    schedule_timesteps: int,
-) -> BaseAlgorithm:
-    frame_stack, device = config.env.frame_stack, find_device(config.device)
-    share = schedule_timesteps / config.total_timesteps
-    match config.algorithm:
-        case PPOConfig() as ppo:
-            return make_ppo(
-                ppo,
-                vec_env,
-                packing=packing,
-                frame_stack=frame_stack,
-                seed=seed,
-                device=device,
-                schedule_share=share,
-            )
-        case DQNConfig() as dqn:
-            find_device(dqn.replay.device)  # or say that it is not there
-            return make_dqn(
-                dqn,
-                vec_env,
-                packing=packing,
-                frame_stack=frame_stack,
-                seed=seed,
-                device=device,
-                schedule_timesteps=schedule_timesteps,
-                schedule_share=share,
-            )
-        case PQNConfig() as pqn:
-            return make_pqn(
-                pqn,
-                vec_env,
-                packing=packing,
-                frame_stack=frame_stack,
-                seed=seed,
-                device=device,
-                schedule_timesteps=schedule_timesteps,
-                schedule_share=share,
-            )
+def _make(config: AlgorithmConfig, surroundings: Surroundings) -> BaseAlgorithm:
+    match config:
+        case PPOConfig():
+            return make_ppo(config, surroundings)
+        case DQNConfig():
+            find_device(config.replay.device)  # or say that it is not there
+            return make_dqn(config, surroundings)
+        case PQNConfig():
+            return make_pqn(config, surroundings)
+
+
+def placement_of(config: RunConfig) -> Placement:
+    """Where this process computes the network of `config`, and in which number format.
+
+    Raises:
+        ConfigError: `device` names a GPU that is not there.
+    """
+    find_device(config.device)
+    return find_placement(
+        device=config.device, precision=config.algorithm.precision, hardware=this_hardware()
+    )
 
 
 def find_device(name: str) -> str:
-    """`auto` becomes the first GPU where there is one, else the CPU."""
+    """The device that `name` means in this process.
+
+    Raises:
+        ConfigError: it is a GPU that is not there.
+    """
     n_gpus = torch.cuda.device_count()
-    if name == "auto":
-        return "cuda" if n_gpus else "cpu"
-    if name.startswith("cuda") and int(name.partition(":")[2] or 0) >= n_gpus:
+    if is_gpu_missing(name, n_gpus=n_gpus):
         raise ConfigError(
             f"device is {name}, but PyTorch sees {n_gpus} CUDA device(s); "
             "use device: auto, or install a CUDA build of torch"
         )
-    return name
+    return find_placement(device=name, precision="float32", hardware=this_hardware()).device

@@ -4,11 +4,10 @@ from typing import Any
 
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticCnnPolicy, BasePolicy
-from stable_baselines3.dqn import CnnPolicy
 
 from game_rl import schedules
 from game_rl.algorithms.optimizers import Adam
-from game_rl.algorithms.q_networks import PQNPolicy
+from game_rl.algorithms.q_networks import DQNPolicy, PQNPolicy
 from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PQNConfig
 
 _NO_LEARNING = schedules.constant(0.0)
@@ -26,5 +25,7 @@ def make_policy(
         )
     if isinstance(config, DQNConfig):
         assert isinstance(action_space, spaces.Discrete)
-        return CnnPolicy(observation_space, action_space, _NO_LEARNING, optimizer_class=Adam)
+        return DQNPolicy(
+            observation_space, action_space, _NO_LEARNING, layer_norm=config.layer_norm
+        )
     return ActorCriticCnnPolicy(observation_space, action_space, _NO_LEARNING, optimizer_class=Adam)

@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from game_rl.algorithms.optimizers import Adam
 from game_rl.system.machine import cpu_has_bf16
+from game_rl.system.placement import Hardware, Precision, find_placement
 
-Precision = Literal["float32", "bf16"]
 _Weights = list[tuple[torch.Tensor, torch.Tensor]]
 
 
@@ -173,7 +173,7 @@ class LeanCnnPolicy(ActorCriticCnnPolicy):
 
 
 def policy_arguments(precision: Precision) -> dict[str, Any]:
-    """For SB3's `policy_kwargs`, beside LeanCnnPolicy."""
+    """PPO's `policy_kwargs`, beside LeanCnnPolicy."""
     return {
         "features_extractor_class": LeanNatureCNN,
         "features_extractor_kwargs": {"precision": precision},
@@ -186,9 +186,11 @@ def policy_arguments(precision: Precision) -> dict[str, Any]:
     }
 
 
+def this_hardware() -> Hardware:
+    """What torch can use here."""
+    return Hardware(has_gpu=torch.cuda.device_count() > 0, cpu_has_bf16=cpu_has_bf16())
+
+
 def find_precision(wanted: Literal["float32", "bf16", "auto"], device: str) -> Precision:
-    """`auto` is bf16 where `device` is faster in it."""
-    if wanted != "auto":
-        return wanted
-    fast = torch.cuda.is_bf16_supported() if device.startswith("cuda") else cpu_has_bf16()
-    return "bf16" if fast else "float32"
+    """The number format that `wanted` means on the `device` of this machine."""
+    return find_placement(device=device, precision=wanted, hardware=this_hardware()).precision

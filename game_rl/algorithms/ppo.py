@@ -16,25 +16,53 @@ from stable_baselines3.common.utils import explained_variance, obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
-from game_rl import schedules
 from game_rl.algorithms.data_parallel import DataParallel, data_parallel
-from game_rl.algorithms.make_schedule import make_schedule
-from game_rl.algorithms.networks import LeanCnnPolicy, find_precision, policy_arguments
+from game_rl.algorithms.networks import LeanCnnPolicy, policy_arguments
+from game_rl.algorithms.surroundings import Surroundings, order_channels_last
 from game_rl.algorithms.vec_steps import Decision, vec_steps
 from game_rl.buffers.rollout import Indices, PackedRolloutBuffer
 from game_rl.config.algorithms import PPOConfig
-from game_rl.config.values import Schedule
-from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 
 
-class OverlappedPPO(PPO):
-    """SB3's PPO whose rollouts keep emulators and network busy at once, on a HalvedVecEnv.
+@dataclass(frozen=True)
+class _Losses:
+    """What one gradient step logs, under SB3's names; means over the minibatch."""
 
-    A rollout is what it would be if nothing overlapped (see `vec_steps`): only the order in which
-    random numbers are drawn differs from SB3's. On any other vec env it is SB3's own. For Discrete
-    actions.
+    policy_gradient_loss: float = 0.0
+    value_loss: float = 0.0
+    entropy_loss: float = 0.0
+    loss: float = 0.0
+    clip_fraction: float = 0.0
+    approx_kl: float = 0.0
+
+    def plus(self, other: "_Losses") -> "_Losses":
+        return _Losses(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+
+class LeanPPO(PPO):
+    """SB3's PPO whose rollouts and gradient steps keep all cores busy. For Discrete actions.
+
+    On a HalvedVecEnv emulators and network work at once. A rollout is what it would be if nothing
+    overlapped (see `vec_steps`): only the order in which random numbers are drawn differs from
+    SB3's. On any other vec env it is SB3's own.
+
+    A minibatch is gone through in parts, with one gradient step for the whole. The gradient is the
+    minibatch's up to rounding: advantages are normalised over all of it, and the mean losses of
+    each part count by its share. On the CPU each core takes a part. Only `micro_batch_size` samples
+    are unpacked at a time, all of the minibatch if it is None.
     """
+
+    rollout_buffer: PackedRolloutBuffer
+
+    def __init__(  # PPO has thirty arguments, and they stay its own
+        self,
+        *arguments: Any,  # noqa: ANN401
+        micro_batch_size: int | None,
+        **keywords: Any,  # noqa: ANN401
+    ) -> None:
+        super().__init__(*arguments, **keywords)
+        self.micro_batch_size = micro_batch_size
 
     def collect_rollouts(
         self,
@@ -88,42 +116,6 @@ class OverlappedPPO(PPO):
             if infos[number].get("TimeLimit.truncated"):
                 last = infos[number]["terminal_observation"]
                 rewards[number] += self.gamma * self._values(last[None]).item()
-
-
-@dataclass(frozen=True)
-class _Losses:
-    """What one gradient step logs, under SB3's names; means over the minibatch."""
-
-    policy_gradient_loss: float = 0.0
-    value_loss: float = 0.0
-    entropy_loss: float = 0.0
-    loss: float = 0.0
-    clip_fraction: float = 0.0
-    approx_kl: float = 0.0
-
-    def plus(self, other: "_Losses") -> "_Losses":
-        return _Losses(*map(sum, zip(astuple(self), astuple(other), strict=True)))
-
-
-class LeanPPO(OverlappedPPO):
-    """PPO that goes through a minibatch in parts and takes one gradient step for the whole.
-
-    The gradient is the minibatch's up to rounding: advantages are normalised over all of it, and
-    the mean losses of each part count by its share. On the CPU each core takes a part. Only
-    `micro_batch_size` samples are unpacked at a time, all of the minibatch if it is None. For
-    Discrete actions.
-    """
-
-    rollout_buffer: PackedRolloutBuffer
-
-    def __init__(  # PPO has thirty arguments, and they stay its own
-        self,
-        *arguments: Any,  # noqa: ANN401
-        micro_batch_size: int | None,
-        **keywords: Any,  # noqa: ANN401
-    ) -> None:
-        super().__init__(*arguments, **keywords)
-        self.micro_batch_size = micro_batch_size
 
     def train(self) -> None:
         """As PPO.train: the same loss, early stop and curves."""
@@ -220,46 +212,31 @@ class LeanPPO(OverlappedPPO):
             self.logger.record("train/clip_range_vf", clip_range_vf)
 
 
-def make_ppo(
-    config: PPOConfig,
-    vec_env: VecEnv,
-    *,
-    packing: FramePacking,
-    frame_stack: int,
-    seed: int,
-    device: str,
-    schedule_share: float = 1.0,
-) -> PPO:
-    """PPO for stacks of `frame_stack` frames that `packing` describes.
-
-    `schedule_share` is how much of the training its schedules go over.
-    """
-
-    def schedule(value: Schedule) -> schedules.Schedule:
-        return make_schedule(value, schedule_share)
-
-    arguments: dict[str, Any] = {
-        "n_steps": config.n_steps,
-        "batch_size": config.batch_size,
-        "n_epochs": config.n_epochs,
-        "learning_rate": schedule(config.learning_rate),
-        "clip_range": schedule(config.clip_range),
-        "clip_range_vf": None if config.clip_range_vf is None else schedule(config.clip_range_vf),
-        "gamma": config.gamma,
-        "gae_lambda": config.gae_lambda,
-        "normalize_advantage": config.normalize_advantage,
-        "ent_coef": config.ent_coef,
-        "vf_coef": config.vf_coef,
-        "max_grad_norm": config.max_grad_norm,
-        "target_kl": config.target_kl,
-        "stats_window_size": config.stats_window_size,
-        "rollout_buffer_class": PackedRolloutBuffer,
-        "rollout_buffer_kwargs": {"packing": packing, "frame_stack": frame_stack},
-        "policy_kwargs": policy_arguments(find_precision(config.precision, device)),
-        "seed": seed,
-        "device": device,
-    }
-    model = LeanPPO(LeanCnnPolicy, vec_env, micro_batch_size=config.micro_batch_size, **arguments)
-    # the same numbers in another order in memory: NatureCNN's update is faster so
-    model.policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
+def make_ppo(config: PPOConfig, surroundings: Surroundings) -> LeanPPO:
+    schedule, placement = surroundings.schedule, surroundings.placement
+    model = LeanPPO(
+        LeanCnnPolicy,
+        surroundings.vec_env,
+        n_steps=config.n_steps,
+        batch_size=config.batch_size,
+        micro_batch_size=config.micro_batch_size,
+        n_epochs=config.n_epochs,
+        learning_rate=schedule(config.learning_rate),
+        clip_range=schedule(config.clip_range),
+        clip_range_vf=None if config.clip_range_vf is None else schedule(config.clip_range_vf),
+        gamma=config.gamma,
+        gae_lambda=config.gae_lambda,
+        normalize_advantage=config.normalize_advantage,
+        ent_coef=config.ent_coef,
+        vf_coef=config.vf_coef,
+        max_grad_norm=config.max_grad_norm,
+        target_kl=config.target_kl,
+        stats_window_size=config.stats_window_size,
+        rollout_buffer_class=PackedRolloutBuffer,
+        rollout_buffer_kwargs=surroundings.frames,
+        policy_kwargs=policy_arguments(placement.precision),
+        seed=surroundings.seed,
+        device=placement.device,
+    )
+    order_channels_last(model)
     return model

@@ -1,6 +1,7 @@
 """PQN: Q-learning on many envs at once, without replay and without a target network."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,16 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.data_parallel import DataParallel, data_parallel
-from game_rl.algorithms.exploration import Exploration, make_exploration
-from game_rl.algorithms.make_schedule import make_schedule
-from game_rl.algorithms.networks import find_precision
+from game_rl.algorithms.exploration import Exploration
 from game_rl.algorithms.q_networks import PQNPolicy
+from game_rl.algorithms.surroundings import Surroundings, order_channels_last
 from game_rl.algorithms.vec_steps import Decision, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.rollout import Indices, PackedRolloutBuffer
 from game_rl.config.algorithms import PQNConfig
-from game_rl.envs.packing import FramePacking
 from game_rl.returns import q_lambda_returns
+from game_rl.schedules import Schedule
+from game_rl.vec_env.halved_vec_env import Outcome
 
 Infos = list[dict[str, Any]]
 
@@ -36,6 +37,7 @@ class PQN(OnPolicyAlgorithm):
     `advantages` stay zeros.
 
     Attributes:
+        q_lambda: how far targets look: 0 to the value of the next state, 1 to the episode's end.
         exploration: of the actions; epsilon stays the same within a rollout.
         feeds: get every timestep.
     """
@@ -43,43 +45,46 @@ class PQN(OnPolicyAlgorithm):
     policy: PQNPolicy  # type: ignore[assignment]  # no actor and no critic
     rollout_buffer: PackedRolloutBuffer
 
-    def __init__(
+    def __init__(  # named as SB3 names them, and as many
         self,
         vec_env: VecEnv,
         *,
-        config: PQNConfig,
+        learning_rate: float | Schedule,
+        n_steps: int,
+        batch_size: int,
+        n_epochs: int,
+        gamma: float,
+        q_lambda: float,
+        max_grad_norm: float,
         exploration: Exploration,
-        packing: FramePacking,
-        frame_stack: int,
+        rollout_buffer_kwargs: dict[str, Any],
+        policy_kwargs: dict[str, Any],
+        stats_window_size: int,
         seed: int,
         device: str,
-        schedule_share: float = 1.0,
     ) -> None:
-        self.batch_size, self.n_epochs = config.batch_size, config.n_epochs
-        self.exploration = exploration
-        self.feeds: Sequence[Feed] = ()
         super().__init__(
             PQNPolicy,  # type: ignore[arg-type]  # no actor and no critic
             vec_env,
-            learning_rate=make_schedule(config.learning_rate, schedule_share),
-            n_steps=config.n_steps,
-            gamma=config.gamma,
-            gae_lambda=config.q_lambda,
+            learning_rate=learning_rate,
+            n_steps=n_steps,
+            gamma=gamma,
+            gae_lambda=1.0,  # of advantages, which PQN does not have
             ent_coef=0.0,
             vf_coef=0.0,
-            max_grad_norm=config.max_grad_norm,
+            max_grad_norm=max_grad_norm,
             use_sde=False,
             sde_sample_freq=-1,
             rollout_buffer_class=PackedRolloutBuffer,
-            rollout_buffer_kwargs={"packing": packing, "frame_stack": frame_stack},
-            stats_window_size=config.stats_window_size,
-            policy_kwargs={
-                "layer_norm": config.layer_norm,
-                "precision": find_precision(config.precision, device),
-            },
+            rollout_buffer_kwargs=rollout_buffer_kwargs,
+            stats_window_size=stats_window_size,
+            policy_kwargs=policy_kwargs,
             seed=seed,
             device=device,
         )
+        self.batch_size, self.n_epochs, self.q_lambda = batch_size, n_epochs, q_lambda
+        self.exploration = exploration
+        self.feeds: Sequence[Feed] = ()
 
     def collect_rollouts(
         self,
@@ -95,17 +100,9 @@ class PQN(OnPolicyAlgorithm):
         last_obs, last_dones = self._last_obs, self._last_episode_starts
         assert isinstance(last_obs, np.ndarray)
         assert last_dones is not None
-        shape = (n_rollout_steps, env.num_envs)
-        ends, terminations = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
-        last_values = np.zeros(shape, np.float32)
+        ends = _EpisodeEnds(n_rollout_steps, env.num_envs)
         epsilon = self.exploration.epsilon.at(self.num_timesteps)
-
-        def decide(observations: NDArray[Any]) -> Decision:
-            values, actions = self._values(observations).max(dim=1)
-            chosen = self.exploration.explored(actions.cpu().numpy(), epsilon)
-            return Decision(chosen, values, torch.zeros_like(values))
-
-        steps = vec_steps(env, last_obs, decide, n_rollout_steps)
+        steps = vec_steps(env, last_obs, partial(self._decide, epsilon), n_rollout_steps)
         for step, (decision, outcome) in enumerate(steps):
             new_obs, rewards, dones, infos = outcome
             self.num_timesteps += env.num_envs
@@ -113,36 +110,54 @@ class PQN(OnPolicyAlgorithm):
             if not callback.on_step():
                 return False
             self._update_info_buffer(infos, dones)
-            ends[step], terminations[step] = dones, dones & ~_truncated(infos)
-            cut = np.flatnonzero(ends[step] & ~terminations[step])
-            if len(cut):
-                last_stacks = np.stack([infos[i]["terminal_observation"] for i in cut])
-                last_values[step, cut] = self._best(last_stacks)
+            ends.note(step, dones, infos, self._best)
             actions, values, log_probs = decision
             rollout_buffer.add(last_obs, actions, rewards, last_dones, values, log_probs)
-            for feed in self.feeds:
-                feed.append(
-                    observations=last_obs,
-                    actions=actions,
-                    rewards=rewards,
-                    next_observations=_with_last_stacks(new_obs, dones, infos),
-                    terminated=terminations[step],
-                    truncated=ends[step] & ~terminations[step],
-                )
+            self._feed(last_obs, actions, outcome, terminated=ends.terminated[step])
             self._last_obs, self._last_episode_starts = last_obs, last_dones = new_obs, dones
-        next_values = np.concatenate((rollout_buffer.values[1:], self._best(last_obs)[None]))
-        rollout_buffer.returns[:] = q_lambda_returns(
-            rollout_buffer.rewards,
-            np.where(ends, last_values, next_values),
-            terminations,
-            ends,
-            gamma=self.gamma,
-            lam=self.gae_lambda,
-        )
+        self._set_targets(rollout_buffer, ends, self._best(last_obs))
         self.logger.record("rollout/exploration_rate", epsilon)
         callback.update_locals(locals())
         callback.on_rollout_end()
         return True
+
+    def _decide(self, epsilon: float, observations: NDArray[Any]) -> Decision:
+        values, actions = self._values(observations).max(dim=1)
+        chosen = self.exploration.explored(actions.cpu().numpy(), epsilon)
+        return Decision(chosen, values, torch.zeros_like(values))
+
+    def _feed(
+        self,
+        observations: NDArray[np.uint8],
+        actions: NDArray[np.int64],
+        outcome: Outcome,
+        *,
+        terminated: NDArray[np.bool_],
+    ) -> None:
+        new_obs, rewards, dones, infos = outcome
+        for feed in self.feeds:
+            feed.append(
+                observations=observations,
+                actions=actions,
+                rewards=rewards,
+                next_observations=_with_last_stacks(new_obs, dones, infos),
+                terminated=terminated,
+                truncated=dones & ~terminated,
+            )
+
+    def _set_targets(
+        self, rollout_buffer: RolloutBuffer, ends: "_EpisodeEnds", values_ahead: NDArray[np.float32]
+    ) -> None:
+        """`values_ahead`: max_a Q, [n_envs], of what follows the rollout."""
+        next_values = np.concatenate((rollout_buffer.values[1:], values_ahead[None]))
+        rollout_buffer.returns[:] = q_lambda_returns(
+            rollout_buffer.rewards,
+            np.where(ends.ended, ends.last_values, next_values),
+            ends.terminated,
+            ends.ended,
+            gamma=self.gamma,
+            lam=self.q_lambda,
+        )
 
     def train(self) -> None:
         """`n_epochs` passes over the rollout."""
@@ -190,8 +205,35 @@ class PQN(OnPolicyAlgorithm):
         return self._values(observations).amax(dim=1).cpu().numpy()
 
 
-def _truncated(infos: Infos) -> NDArray[np.bool_]:
-    return np.array([bool(info.get("TimeLimit.truncated")) for info in infos])
+class _EpisodeEnds:
+    """Where episodes end in a rollout, and what those that a limit cut off were still worth.
+
+    Attributes:
+        ended: bool [n_steps, n_envs].
+        terminated: bool [n_steps, n_envs]; the game was over.
+        last_values: float32 [n_steps, n_envs]; max_a Q of a truncated episode's last observation,
+            elsewhere 0.
+    """
+
+    def __init__(self, n_steps: int, n_envs: int) -> None:
+        self.ended, self.terminated = np.zeros((2, n_steps, n_envs), np.bool_)
+        self.last_values = np.zeros((n_steps, n_envs), np.float32)
+
+    def note(
+        self,
+        step: int,
+        dones: NDArray[np.bool_],
+        infos: Infos,
+        best: Callable[[NDArray[Any]], NDArray[np.float32]],
+    ) -> None:
+        """One vec step; `best` gives max_a Q of some stacks."""
+        truncated = np.array([bool(info.get("TimeLimit.truncated")) for info in infos])
+        self.ended[step] = dones
+        self.terminated[step] = dones & ~truncated
+        cut = np.flatnonzero(dones & truncated)
+        if len(cut):
+            last_stacks = np.stack([infos[i]["terminal_observation"] for i in cut])
+            self.last_values[step, cut] = best(last_stacks)
 
 
 def _with_last_stacks(
@@ -206,36 +248,23 @@ def _with_last_stacks(
     return stacks
 
 
-def make_pqn(
-    config: PQNConfig,
-    vec_env: VecEnv,
-    *,
-    packing: FramePacking,
-    frame_stack: int,
-    seed: int,
-    device: str,
-    schedule_timesteps: int,
-    schedule_share: float = 1.0,
-) -> PQN:
-    """PQN for stacks of `frame_stack` frames that `packing` describes.
-
-    Schedules go over `schedule_timesteps`, which are `schedule_share` of the training.
-    """
+def make_pqn(config: PQNConfig, surroundings: Surroundings) -> PQN:
+    seed, placement = surroundings.seed, surroundings.placement
     model = PQN(
-        vec_env,
-        config=config,
-        exploration=make_exploration(
-            config.exploration,
-            timesteps=schedule_timesteps,
-            n_actions=int(vec_env.action_space.n),  # type: ignore[attr-defined]  # buttons are discrete
-            seed=seed,
-        ),
-        packing=packing,
-        frame_stack=frame_stack,
+        surroundings.vec_env,
+        learning_rate=surroundings.schedule(config.learning_rate),
+        n_steps=config.n_steps,
+        batch_size=config.batch_size,
+        n_epochs=config.n_epochs,
+        gamma=config.gamma,
+        q_lambda=config.q_lambda,
+        max_grad_norm=config.max_grad_norm,
+        exploration=surroundings.exploration(config.exploration, seed=seed),
+        rollout_buffer_kwargs=surroundings.frames,
+        policy_kwargs={"layer_norm": config.layer_norm, "precision": placement.precision},
+        stats_window_size=config.stats_window_size,
         seed=seed,
-        device=device,
-        schedule_share=schedule_share,
+        device=placement.device,
     )
-    # the same numbers in another order in memory: NatureCNN's update is faster so
-    model.policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
+    order_channels_last(model)
     return model

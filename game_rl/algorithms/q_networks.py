@@ -1,6 +1,7 @@
-"""Networks that say what each action is worth, on LeanNatureCNN."""
+"""The network that says what each action is worth, and the policies of DQN and PQN around it."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from gymnasium import spaces
@@ -11,30 +12,14 @@ from stable_baselines3.dqn.policies import CnnPolicy, QNetwork
 from torch import nn
 from torch.nn import functional
 
-from game_rl.algorithms.networks import LeanNatureCNN, Precision
-from game_rl.algorithms.optimizers import RAdam
+from game_rl.algorithms.networks import LeanNatureCNN
+from game_rl.algorithms.optimizers import Adam, RAdam
+from game_rl.config.algorithms import LayerNorm
+from game_rl.errors import CheckpointError
+from game_rl.system.placement import Precision
 
-LayerNorm = Literal["channels", "picture", "none"]
-
+_Q_NET = "q_net."  # what the names of its tensors begin with in a policy's state dict
 _FLAX_EPSILON = 1e-6  # flax.linen.LayerNorm's, with which PQN was published
-
-
-class LeanQNetwork(QNetwork):
-    """QNetwork whose features extractor gets the observations as they are, bytes."""
-
-    def extract_features(
-        self, obs: PyTorchObs, features_extractor: BaseFeaturesExtractor
-    ) -> torch.Tensor:
-        features: torch.Tensor = features_extractor(obs)
-        return features
-
-
-class LeanQPolicy(CnnPolicy):
-    """DQN's CnnPolicy of two LeanQNetworks; its state dict is CnnPolicy's."""
-
-    def make_q_net(self) -> LeanQNetwork:
-        arguments = self._update_features_extractor(self.net_args, features_extractor=None)
-        return LeanQNetwork(**arguments).to(self.device)
 
 
 class NormedNatureCNN(LeanNatureCNN):
@@ -89,14 +74,71 @@ class NormedNatureCNN(LeanNatureCNN):
         return x.relu_().permute(0, 3, 1, 2)
 
 
+class LeanQNetwork(QNetwork):
+    """What each action is worth: a NormedNatureCNN and a linear layer. Of DQN and of PQN.
+
+    Observations are bytes, uint8 [batch, C, H, W]; values float32 [batch, actions]. Without
+    normalisation its function and its state dict are those of the QNetwork in SB3's CnnPolicy.
+    """
+
+    def extract_features(
+        self, obs: PyTorchObs, features_extractor: BaseFeaturesExtractor
+    ) -> torch.Tensor:
+        features: torch.Tensor = features_extractor(obs)
+        return features
+
+
+def _q_network(policy: BasePolicy) -> LeanQNetwork:
+    """A new one for the policy's spaces, with the policy's features extractor."""
+    features_extractor = policy.make_features_extractor()
+    assert isinstance(policy.action_space, spaces.Discrete)
+    return LeanQNetwork(
+        policy.observation_space,
+        policy.action_space,
+        features_extractor=features_extractor,
+        features_dim=features_extractor.features_dim,
+        net_arch=[],
+        normalize_images=False,  # NatureCNN does it
+    )
+
+
+class DQNPolicy(CnnPolicy):
+    """DQN's CnnPolicy of two LeanQNetworks.
+
+    SB3 draws the first weights; layers that normalise begin at 1 and 0. Without them the state
+    dict is CnnPolicy's.
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Discrete,
+        lr_schedule: Schedule,
+        *,
+        layer_norm: LayerNorm = "none",
+        precision: Precision = "float32",
+    ) -> None:
+        super().__init__(
+            observation_space,
+            action_space,
+            lr_schedule,
+            features_extractor_class=NormedNatureCNN,
+            features_extractor_kwargs={"precision": precision, "layer_norm": layer_norm},
+            normalize_images=False,  # NatureCNN does it
+            optimizer_class=Adam,
+            optimizer_kwargs={"fused": True},  # one pass over the weights and no temporaries
+        )
+
+    def make_q_net(self) -> LeanQNetwork:
+        return _q_network(self).to(self.device)
+
+
 class PQNPolicy(BasePolicy):
-    """A NormedNatureCNN and a linear layer: what each action is worth, uint8 stacks in.
+    """One LeanQNetwork, and RAdam.
 
     Weights begin as PQN's authors have them: He's normal distribution (He et al. 2015), LeCun's in
     the last layer, and zeros for biases.
     """
-
-    action_space: spaces.Discrete
 
     def __init__(
         self,
@@ -116,20 +158,53 @@ class PQNPolicy(BasePolicy):
             features_extractor_kwargs={"precision": precision, "layer_norm": layer_norm},
             normalize_images=False,  # NatureCNN does it
         )
-        self.features_extractor = self.make_features_extractor()
-        self.head = nn.Linear(self.features_extractor.features_dim, int(self.action_space.n))
-        for layer in self.modules():
-            if isinstance(layer, nn.Conv2d | nn.Linear):
-                nn.init.kaiming_normal_(layer.weight)
-                nn.init.zeros_(layer.bias)  # type: ignore[arg-type]  # both layers have one
-        nn.init.kaiming_normal_(self.head.weight, nonlinearity="linear")
+        self.q_net = _q_network(self)
+        *hidden, last = (m for m in self.modules() if isinstance(m, nn.Conv2d | nn.Linear))
+        for layer in (*hidden, last):
+            nn.init.kaiming_normal_(layer.weight)
+            nn.init.zeros_(layer.bias)  # type: ignore[arg-type]  # both layers have one
+        nn.init.kaiming_normal_(last.weight, nonlinearity="linear")
         self.optimizer = RAdam(self.parameters(), lr=lr_schedule(1))
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """float32 [batch, actions]."""
-        values: torch.Tensor = self.head(self.features_extractor(observations))
+        values: torch.Tensor = self.q_net(observations)
         return values
 
-    def _predict(self, observation: PyTorchObs, deterministic: bool = True) -> torch.Tensor:  # noqa: ARG002
-        assert isinstance(observation, torch.Tensor)
-        return self(observation).argmax(dim=1)  # type: ignore[no-any-return]
+    def _predict(self, observation: PyTorchObs, deterministic: bool = True) -> torch.Tensor:
+        return self.q_net._predict(observation, deterministic)
+
+
+def load_q_network(policy: DQNPolicy | PQNPolicy, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Put the Q-network among `tensors` into `policy`: in DQN's into the target network too.
+
+    Args:
+        policy: keeps its optimiser, whose moments are of other weights than these from here on.
+        tensors: the state dict of either algorithm's policy, or a checkpoint's.
+
+    Raises:
+        CheckpointError: the tensors are of another network; nothing has changed.
+    """
+    given = {
+        name.removeprefix(_Q_NET): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(_Q_NET)
+    }
+    _check_fits(given, policy.q_net.state_dict())
+    policy.q_net.load_state_dict(given)
+    if isinstance(policy, DQNPolicy):
+        policy.q_net_target.load_state_dict(given)
+
+
+def _check_fits(given: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Tensor]) -> None:
+    for name in dict.fromkeys((*wanted, *given)):
+        found, own = (_shape(tensors.get(name)) for tensors in (given, wanted))
+        if found != own:
+            raise CheckpointError(
+                f"the Q-network does not fit: {_Q_NET}{name} is {found} where it comes from and "
+                f"{own} here; actions, pictures, frame_stack and layer_norm of both must agree"
+            )
+
+
+def _shape(tensor: torch.Tensor | None) -> str:
+    return "missing" if tensor is None else "x".join(map(str, tensor.shape))

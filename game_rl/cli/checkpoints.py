@@ -49,7 +49,7 @@ def add_import(commands: "Commands") -> None:
         summary="begin a run with a policy that plain Stable-Baselines3 saved",
         example="game-rl import model.zip --config configs/duel_ppo.yaml --set run_dir=runs/mine",
     )
-    parser.add_argument("file", type=Path, metavar="FILE", help="what PPO.save wrote")
+    parser.add_argument("file", type=Path, metavar="FILE", help="what PPO.save or DQN.save wrote")
     add_config_arguments(parser, required=True)
 
 

@@ -18,6 +18,7 @@ from game_rl.config.values import (
 )
 
 _Precision = Literal["float32", "bf16", "auto"]
+LayerNorm = Literal["none", "channels", "picture"]
 
 
 def _constant(value: object) -> object:
@@ -160,6 +161,8 @@ class DQNConfig(StrictModel):
     """How far the target network then follows: 1 is a copy."""
     exploration: ExplorationConfig = ExplorationConfig()
     """How often an action is drawn at random."""
+    layer_norm: LayerNorm = "none"
+    """What is normalised before each ReLU: each place over its channels, the picture, nothing."""
     batch_size: Count = 32
     """Timesteps in one gradient step."""
     gamma: UnitInterval = 0.99
@@ -269,7 +272,7 @@ class PQNConfig(StrictModel):
     """RAdam's step size: a number, or {start, end} for a straight line over the run."""
     exploration: ExplorationConfig = ExplorationConfig(end=0.001)
     """How often an action is drawn at random."""
-    layer_norm: Literal["channels", "picture", "none"] = "channels"
+    layer_norm: LayerNorm = "channels"
     """What is normalised before each ReLU: each place over its channels, the picture, nothing."""
     max_grad_norm: Positive = 10.0
     """Gradients longer than this are shortened to it."""

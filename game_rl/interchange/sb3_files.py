@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
 import torch
-from gymnasium import spaces
-from stable_baselines3 import PPO
+from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.checkpoints.checkpoint import CheckpointState, save_checkpoint
@@ -28,70 +25,38 @@ from game_rl.checkpoints.tensors import (
     module_tensors,
 )
 from game_rl.checkpoints.versions import computing, installed_versions
-from game_rl.config.algorithms import PPOConfig
-from game_rl.config.changed_values import with_changed
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.games.definition import Game, load_game
+from game_rl.interchange.sb3_models import plain_model, shrunk
+from game_rl.interchange.spaces_env import spaces_env
 from game_rl.playback.policy import TrainedRun
 from game_rl.run_dir import RunDir, write_atomic
-from game_rl.vec_env.frame_stacks import stacked_space
 
 _OVERHEAD_BYTES = 16 * 2**20  # names, system info, SB3's data
 
 
-class SpacesEnv(gym.Env[Any, Any]):
-    """What an algorithm asks of an env before it plays: its spaces."""
-
-    def __init__(self, observation_space: spaces.Box, action_space: spaces.Discrete) -> None:
-        self.observation_space = observation_space
-        self.action_space = action_space
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed, options=options)
-        assert self.observation_space.shape is not None
-        return np.zeros(self.observation_space.shape, np.uint8), {}
-
-
-def spaces_env(config: RunConfig, game: Game) -> SpacesEnv:
-    """The spaces of the run's envs, without an emulator."""
-    shape = make_frame_format(config.env.observation, game).shape
-    frame = spaces.Box(0, 255, shape, np.uint8)
-    stacks = stacked_space(frame, config.env.frame_stack)
-    assert isinstance(stacks, spaces.Box)
-    return SpacesEnv(stacks, spaces.Discrete(len(game.definition.actions)))
-
-
 def export_sb3(run: TrainedRun, output: Path) -> None:
-    """Write a zip that `stable_baselines3.PPO.load` reads where game_rl is not installed.
+    """Write a zip that SB3's `PPO.load` or `DQN.load` reads where game_rl is not installed.
 
     Observations are the run's: uint8 [frame_stack * C, H, W], the newest frame last.
 
     Raises:
-        UsageError: `output` is no .zip, or stands already, or the run is not of PPO.
+        UsageError: `output` is no .zip, or stands already, or SB3 has no such network.
     """
     if output.suffix != ".zip":
         raise UsageError(f"--output {output} does not end in .zip, which SB3's files do")
     if output.exists():
         raise UsageError(f"{output} exists already; name another --output, or delete it")
-    config, algorithm = run.config, _ppo_of(run.config)
-    env = spaces_env(config, run.game)
-    model = PPO("CnnPolicy", env, n_steps=2, batch_size=2, device="cpu")
+    model = plain_model(run.config, spaces_env(run.config, run.game))
     file = str(run.checkpoint.path / "policy.safetensors")
     load_module_tensors(model.policy, run.checkpoint.policy(), file)
     name = str(run.checkpoint.path / "optimizer.safetensors")
     load_optimizer_tensors(model.policy.optimizer, run.checkpoint.optimizer(), name)
     model.num_timesteps = run.state.num_timesteps
     model._n_updates = run.state.n_updates
-    model.n_steps, model.n_envs = algorithm.n_steps, config.env.n_envs
-    model.batch_size, model.n_epochs = algorithm.batch_size, algorithm.n_epochs
-    model.gamma, model.gae_lambda = algorithm.gamma, algorithm.gae_lambda
-    model.ent_coef, model.vf_coef = algorithm.ent_coef, algorithm.vf_coef
-    model.max_grad_norm, model.target_kl = algorithm.max_grad_norm, algorithm.target_kl
     temporary = output.with_name(f".{output.name}.tmp")
     try:
         with temporary.open("wb") as file_object:
@@ -109,50 +74,32 @@ def import_sb3(path: Path, config: RunConfig) -> RunDir:
     What comes out is a run directory with one checkpoint, to be resumed, evaluated or recorded.
 
     Raises:
-        UsageError: the run directory holds a run already, or the config's is not PPO.
+        UsageError: the run directory holds a run already, or SB3 has no network like the config's.
         CheckpointError: the file is no SB3 zip, damaged, or of another network.
     """
     run_dir = RunDir(config.run_dir)
     if run_dir.exists():
         raise UsageError(f"{run_dir.root} already holds a run; choose another --set run_dir=...")
     game = load_game(config.game)
-    model = _untrained(config, game, run_dir)
+    vec_env = plain_model(config, spaces_env(config, game)).get_env()
+    assert vec_env is not None
+    packing = make_frame_format(config.env.observation, game).packing
+    model = make_algorithm(shrunk(config), vec_env, run_dir, packing=packing, stream="algorithm")
     try:
         zipped = read_sb3_zip(path, weights_bytes=_nbytes(module_tensors(model.policy)))
         _load(zipped, model, path)
-        state = _imported_state(config, game, zipped, device=str(model.device))
         run_dir.checkpoints.mkdir(parents=True)
         place = run_dir.checkpoint(zipped.num_timesteps)
-        save_checkpoint(place, model, state, None, run_dir)
+        save_checkpoint(place, model, _state(zipped, config, game, model), None, run_dir)
     finally:
         model.logger.close()
     write_atomic(run_dir.config, dump_config(config))  # last: it makes the directory a run
     return run_dir
 
 
-def _untrained(config: RunConfig, game: Game, run_dir: RunDir) -> PPO:
-    """The run's model, with room for hardly a rollout and no emulators."""
-    _ppo_of(config)  # or say that it is not
-    values = {"n_steps": 2, "batch_size": 2, "micro_batch_size": None}
-    small = with_changed(config, {("algorithm", name): value for name, value in values.items()})
-    env = spaces_env(config, game)
-    vec_env = PPO("CnnPolicy", env, n_steps=2, batch_size=2, device="cpu").get_env()
-    assert vec_env is not None
-    model = make_algorithm(
-        small,
-        vec_env,
-        run_dir,
-        packing=make_frame_format(config.env.observation, game).packing,
-        stream="algorithm",
-    )
-    assert isinstance(model, PPO)
-    return model
-
-
-def _imported_state(
-    config: RunConfig, game: Game, zipped: "Sb3Zip", *, device: str
+def _state(
+    zipped: "Sb3Zip", config: RunConfig, game: Game, model: BaseAlgorithm
 ) -> CheckpointState:
-    """The run begins where the file ends; schedules go over all of its own timesteps."""
     return CheckpointState(
         num_timesteps=zipped.num_timesteps,
         n_updates=zipped.n_updates,
@@ -162,17 +109,8 @@ def _imported_state(
         config=config.model_dump(mode="json"),
         game=game.definition.model_dump(mode="json", by_alias=True),
         versions=installed_versions(),
-        computing=computing(device),
+        computing=computing(str(model.device)),
     )
-
-
-def _ppo_of(config: RunConfig) -> PPOConfig:
-    if not isinstance(config.algorithm, PPOConfig):
-        raise UsageError(
-            f"algorithm.name is {config.algorithm.name}, and only ppo's policies go to SB3's zips "
-            "and come from them"
-        )
-    return config.algorithm
 
 
 @dataclass(frozen=True)
@@ -269,7 +207,7 @@ def _moments(state: Mapping[str, Any]) -> Tensors:
     }
 
 
-def _load(zipped: Sb3Zip, model: PPO, path: Path) -> None:
+def _load(zipped: Sb3Zip, model: BaseAlgorithm, path: Path) -> None:
     known = model.policy.state_dict().keys()
     names = module_tensors(model.policy).keys()
     # SB3 names a shared weight more than once

@@ -17,7 +17,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import TrainFreq
 from torch import nn
 
-from game_rl.algorithms.make_algorithm import find_device
+from game_rl.algorithms.make_algorithm import placement_of
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import nearest_divisors
@@ -100,7 +100,7 @@ class TimedTraining:
             short = shortened(
                 config,
                 observation_bytes=_observation_bytes(config, game),
-                device=find_device(config.device),
+                device=placement_of(config).device,
             )
             self.session = stack.enter_context(
                 TrainingSession(

@@ -9,6 +9,7 @@ from game_rl.envs.make_env import check_env_config
 from game_rl.games.definition import Game
 from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
 from game_rl.system.machine import Machine
+from game_rl.system.placement import find_placement
 
 # A recorded episode whose length nobody measured: fights and levels of arcade games take 7 to 33
 # seconds, and a trained agent's are the shorter ones.
@@ -60,9 +61,9 @@ def run_facts(
     assumed = max(_USUAL_EPISODE_FRAMES // config.env.frame_skip, 1)
     longest = config.env.max_episode_timesteps or assumed
     usual = min(longest, assumed) if probe is None else round(probe.median)
-    wants_gpu = config.device.startswith("cuda")
-    uses_gpu = wants_gpu or (config.device == "auto" and machine.vram_bytes is not None)
-    precision = config.algorithm.precision
+    placement = find_placement(
+        device=config.device, precision=config.algorithm.precision, hardware=machine.hardware
+    )
     return RunFacts(
         crop=crop,
         n_actions=len(game.action_names),
@@ -70,9 +71,8 @@ def run_facts(
         rom_bytes=len(game.rom.data),
         n_game_curves=len(game.variables) + len(game.definition.rewards),
         cpus=machine.cpus,
-        uses_gpu=uses_gpu,
-        uses_bf16=precision == "bf16"
-        or (precision == "auto" and (uses_gpu or machine.cpu_has_bf16)),
+        uses_gpu=placement.is_on_gpu,
+        uses_bf16=placement.precision == "bf16",
         episode_timesteps=usual,
         lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
     )

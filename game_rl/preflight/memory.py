@@ -5,7 +5,7 @@ from math import prod
 
 from game_rl.buffers.batch_parts import n_parts
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
-from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
+from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.watched_emulator import picture_frames
 from game_rl.envs.frames import FrameFormat, frame_shape
@@ -32,7 +32,7 @@ def network_of(config: RunConfig, facts: RunFacts) -> NatureCnn:
         n_actions=facts.n_actions,
         has_value_head=isinstance(algorithm, PPOConfig),
         has_target=isinstance(algorithm, DQNConfig),
-        layer_norm=algorithm.layer_norm if isinstance(algorithm, PQNConfig) else "none",
+        layer_norm="none" if isinstance(algorithm, PPOConfig) else algorithm.layer_norm,
     )
 
 

@@ -1,7 +1,8 @@
 """The policy's network as numbers: parameters, and the bytes of one gradient step."""
 
 from dataclasses import dataclass
-from typing import Literal
+
+from game_rl.config.algorithms import LayerNorm
 
 _FLOAT, _BF16 = 4, 2
 _FEATURES = 512  # NatureCNN's output (SB3, torch_layers.py)
@@ -19,7 +20,7 @@ class NatureCnn:
         channels: of the stacked observation.
         has_value_head: beside the numbers for each action, as in PPO.
         has_target: there is a second one that follows it, as in DQN.
-        layer_norm: what is normalised before each ReLU, as in PQN.
+        layer_norm: what is normalised before each ReLU, in PQN and DQN.
     """
 
     channels: int
@@ -28,7 +29,7 @@ class NatureCnn:
     n_actions: int
     has_value_head: bool = True
     has_target: bool = False
-    layer_norm: Literal["channels", "picture", "none"] = "none"
+    layer_norm: LayerNorm = "none"
 
     @property
     def observation(self) -> int:
@@ -90,24 +91,38 @@ class NatureCnn:
         copies of the weights and gradients that bfloat16 works with. As torch's profiler tells of
         LeanNatureCNN: the bytes are moved into the order of blocks, then become numbers; a ReLU
         works in place; flattening copies out of channels_last; going back, a ReLU holds its output
-        and both gradients. A normalisation keeps what it takes in, beside what it gives; one of
-        the whole picture makes copies, as it is computed channels first.
+        and both gradients. One normalisation of the whole picture makes copies, as it is
+        computed channels first. The features are small beside all this; normalised, they are there
+        twice, and as floats too.
         """
         number = _BF16 if bf16 else _FLOAT
         x = number * self._whole_blocks * batch_size
         a1, a2, a3 = (number * size * batch_size for size in self.activations)
         always = [_BF16 * self.parameters] if bf16 else []
-        n1, n2, n3 = ([a1], [a2], [a3]) if self.layer_norm != "none" else ([], [], [])
+        n1, n2, n3, n4 = self._norm_blocks(batch_size, number=number)
         copies = [a2, a2] if self.layer_norm == "picture" else []
         gradient = [_BF16 * self.largest_parameter] if bf16 else []
+        as_floats = [2 * size for size in n4[:1]] if bf16 else []
         bytes_in_blocks = [self._whole_blocks * batch_size] * (2 if self.width % 4 else 1)
+        below = [*always, x, a1, *n1, a2, *n2]
         return {
             "to blocks": [*always, *bytes_in_blocks, x],
-            "forward": [*always, x, a1, *n1, a2, *n2, a3, *n3, a3],
-            "backward linear": [*always, x, a1, *n1, a2, *n2, a3, *n3, a3, a3, *gradient],
-            "backward 2": [*always, x, a1, *n1, a2, *n2, a2, a2],
+            "forward": [*below, a3, *n3, a3, *n4, *n4[:1], *as_floats],
+            "backward linear": [*below, a3, *n3, a3, a3, *n4[:1], *gradient],
+            "backward 2": [*below, a2, a2],
             "backward 1": [*always, x, a1, *n1, a1, a1, *copies],
         }
+
+    def _norm_blocks(self, batch_size: int, *, number: int) -> list[list[int]]:
+        """What the normalisation of each layer keeps: what it takes in, means and deviations."""
+        if self.layer_norm == "none":
+            return [[], [], [], []]
+        sizes = (*self.activations, _FEATURES)
+        in_a_group = (32, 64, 64, _FEATURES) if self.layer_norm == "channels" else sizes
+        return [
+            [number * size * batch_size, 2 * number * (size // group) * batch_size]
+            for size, group in zip(sizes, in_a_group, strict=True)
+        ]
 
     @property
     def _whole_blocks(self) -> int:

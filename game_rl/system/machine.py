@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 
 from game_rl.errors import UsageError
+from game_rl.system.placement import Hardware
 from game_rl.system.proc_files import read_number, read_table, read_text
 from game_rl.system.units import KIB, MIB, parse_bytes
 
@@ -57,6 +58,11 @@ class Machine:
     def gpu_free_bytes(self, number: int) -> int:
         """Of the GPU that torch calls by this number; 0: there is none."""
         return self.gpus[number].free_bytes if number < len(self.gpus) else 0
+
+    @property
+    def hardware(self) -> Hardware:
+        """What decides where the network is computed."""
+        return Hardware(has_gpu=self.vram_bytes is not None, cpu_has_bf16=self.cpu_has_bf16)
 
 
 def detect_machine(run_dir: Path) -> Machine:

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from game_rl.algorithms.make_algorithm import find_device
-from game_rl.algorithms.networks import find_precision
+from game_rl.algorithms.make_algorithm import placement_of
 from game_rl.checkpoints.checkpoint import Best, Checkpoint, CheckpointState
 from game_rl.checkpoints.log import cut_log
 from game_rl.checkpoints.store import newest_valid_checkpoint, set_aside_newer
@@ -122,13 +121,13 @@ def go_back_to(checkpoint: Checkpoint | None, run_dir: RunDir) -> list[str]:
 
 
 def begun(identity: RunIdentity, config: RunConfig) -> Begun:
-    device = find_device(config.device)
+    placement = placement_of(config)
     return Begun(
         run=identity.id,
         algorithm=config.algorithm.name,
         total_timesteps=config.total_timesteps,
-        device=device,
-        precision=find_precision(config.algorithm.precision, device),
+        device=placement.device,
+        precision=placement.precision,
     )
 
 
@@ -136,17 +135,17 @@ def resumed(
     identity: RunIdentity, config: RunConfig, checkpoint: Checkpoint, *, changed: Sequence[str]
 ) -> Resumed:
     """What goes on as it was at the checkpoint, and what does not."""
-    state, device = checkpoint.state, find_device(config.device)
+    state, placement = checkpoint.state, placement_of(config)
     return Resumed(
         timesteps=state.num_timesteps,
         run=identity.id,
         checkpoint=checkpoint.path.name,
         total_timesteps=config.total_timesteps,
-        device=device,
-        precision=find_precision(config.algorithm.precision, device),
+        device=placement.device,
+        precision=placement.precision,
         superseded_from_bytes=state.events_bytes,
         restored=checkpoint.contents,
-        not_restored=(*_begins_anew(config, checkpoint), *_differences(state, device)),
+        not_restored=(*_begins_anew(config, checkpoint), *_differences(state, placement.device)),
         changes=tuple(changed),
     )
 

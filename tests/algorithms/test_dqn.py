@@ -12,9 +12,10 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from game_rl.algorithms.dqn import LeanDQN, make_dqn
 from game_rl.config.algorithms import DQNConfig
-from game_rl.envs.packing import FramePacking
+from game_rl.system.placement import Precision
 from game_rl.system.threads import torch_threads
-from tests.tiny_env import FRAME, TinyEnv
+from tests.tiny_env import TinyEnv
+from tests.tiny_surroundings import tiny_surroundings
 
 SMALL = {
     "name": "dqn",
@@ -30,22 +31,26 @@ SMALL = {
 }
 
 
-def make(total_timesteps: int = 1_000, seed: int = 0, **values: Any) -> LeanDQN:
+def make(
+    total_timesteps: int = 1_000, seed: int = 0, precision: Precision = "float32", **values: Any
+) -> LeanDQN:
     model = make_dqn(
         DQNConfig.model_validate(SMALL | values),
-        VecMonitor(DummyVecEnv([TinyEnv] * 2)),
-        packing=FramePacking(FRAME),
-        frame_stack=1,
-        schedule_timesteps=total_timesteps,
-        seed=seed,
-        device="cpu",
+        tiny_surroundings(
+            VecMonitor(DummyVecEnv([TinyEnv] * 2)),
+            seed=seed,
+            schedule_timesteps=total_timesteps,
+            precision=precision,
+        ),
     )
     model.set_logger(Logger(None, []))
     return model
 
 
 def test_every_number_of_the_config_reaches_dqn() -> None:
-    model = make(n_step=3, double_q=True, learning_rate={"start": 0.4, "end": 0.1})
+    model = make(
+        n_step=3, double_q=True, learning_rate={"start": 0.4, "end": 0.1}, layer_norm="picture"
+    )
     assert model.double_q
     for name in set(SMALL) - {"name", "replay", "train_freq"}:
         assert getattr(model, name) == SMALL[name], name
@@ -53,6 +58,8 @@ def test_every_number_of_the_config_reaches_dqn() -> None:
     assert model.replay_buffer.buffer_size == 200
     assert (model.replay_buffer.n_step, model.replay_buffer.gamma) == (3, 0.9)
     assert [model.lr_schedule(p) for p in (1.0, 0.0)] == pytest.approx([0.4, 0.1])
+    for network in (model.q_net, model.q_net_target):
+        assert [norm.weight.ndim for norm in network.features_extractor.norms] == [3, 3, 3, 1]
 
 
 def weights_of(model: DQN) -> list[torch.Tensor]:
@@ -108,10 +115,13 @@ def test_double_q_lets_the_network_choose_and_the_target_judge() -> None:
     assert model._loss(samples).item() == pytest.approx(np.sum(losses), rel=1e-4)
 
 
+@pytest.mark.parametrize("layer_norm", ["none", "channels"])
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
-def test_the_target_network_that_judges_is_the_newest(precision: str) -> None:
+def test_the_target_network_that_judges_is_the_newest(
+    precision: Precision, layer_norm: str
+) -> None:
     """LeanNatureCNN keeps its weights as they are multiplied, and these change under it."""
-    model = make(precision=precision, tau=1.0)
+    model = make(precision=precision, layer_norm=layer_norm, tau=1.0)
     model.learn(300)
     model.train(1, 16)
     x = model.replay_buffer.sample(8).observations
@@ -164,7 +174,10 @@ def test_epsilon_goes_on_where_it_was() -> None:
     assert other._n_calls == model._n_calls == 50
 
 
-@pytest.mark.parametrize("values", [{}, {"double_q": True, "n_step": 2}])
+@pytest.mark.parametrize(
+    "values",
+    [{}, {"double_q": True, "n_step": 2}, {"layer_norm": "channels"}, {"layer_norm": "picture"}],
+)
 def test_dqn_learns_to_take_the_rewarded_action(values: dict[str, Any]) -> None:
     model = make(
         learning_rate=1e-3,

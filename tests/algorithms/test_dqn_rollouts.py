@@ -12,10 +12,9 @@ from stable_baselines3.common.type_aliases import RolloutReturn, TrainFreq
 
 from game_rl.algorithms.dqn import LeanDQN, make_dqn
 from game_rl.config.algorithms import DQNConfig
-from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from tests.algorithms.conftest import Witness
-from tests.tiny_env import FRAME
+from tests.tiny_surroundings import tiny_surroundings
 
 VEC_STEPS = 7
 CONFIG = {
@@ -32,12 +31,7 @@ CONFIG = {
 def make(vec_env: HalvedVecEnv) -> LeanDQN:
     model = make_dqn(
         DQNConfig.model_validate(CONFIG),
-        vec_env,
-        packing=FramePacking(FRAME),
-        frame_stack=2,
-        schedule_timesteps=1_000,
-        seed=0,
-        device="cpu",
+        tiny_surroundings(vec_env, frame_stack=2),
     )
     model.set_logger(Logger(None, []))
     for parameter in model.q_net_target.parameters():

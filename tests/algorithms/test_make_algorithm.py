@@ -1,8 +1,22 @@
+from pathlib import Path
+
 import pytest
 import torch
 
-from game_rl.algorithms.make_algorithm import find_device
+from game_rl.algorithms.make_algorithm import find_device, placement_of
+from game_rl.config.schema import RunConfig
 from game_rl.errors import ConfigError
+from game_rl.games.definition import load_game
+from game_rl.preflight.facts import run_facts
+from game_rl.system.machine import detect_machine
+from game_rl.system.placement import Placement
+
+
+def make_config(device: str, precision: str) -> RunConfig:
+    head = {"game": "duel", "total_timesteps": 20_000, "run_dir": "runs/x"}
+    return RunConfig.model_validate(
+        head | {"device": device, "algorithm": {"precision": precision}}
+    )
 
 
 def test_auto_takes_the_gpu_where_there_is_one() -> None:
@@ -14,3 +28,18 @@ def test_a_gpu_that_is_not_there_is_named() -> None:
     missing = f"cuda:{torch.cuda.device_count()}"
     with pytest.raises(ConfigError, match=f"device is {missing}, but PyTorch sees"):
         find_device(missing)
+    with pytest.raises(ConfigError, match=f"device is {missing}, but PyTorch sees"):
+        placement_of(make_config(missing, "auto"))
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+@pytest.mark.parametrize("precision", ["auto", "float32", "bf16"])
+def test_the_preflight_plans_with_the_placement_that_is_built(
+    device: str, precision: str, tmp_path: Path
+) -> None:
+    config = make_config(device, precision)
+    built = placement_of(config)
+    facts = run_facts(config, load_game("duel"), detect_machine(tmp_path))
+    assert (facts.uses_gpu, facts.uses_bf16) == (built.is_on_gpu, built.precision == "bf16")
+    if precision != "auto":
+        assert built == Placement(find_device(device), precision)  # type: ignore[arg-type]

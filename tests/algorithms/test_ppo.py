@@ -9,8 +9,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from game_rl.algorithms.ppo import make_ppo
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.values import LinearSchedule
-from game_rl.envs.packing import FramePacking
-from tests.tiny_env import FRAME, TinyEnv
+from game_rl.system.placement import Precision
+from tests.tiny_env import TinyEnv
+from tests.tiny_surroundings import tiny_surroundings
 
 NEITHER_DEFAULT = {
     "n_steps": 8,
@@ -31,14 +32,12 @@ def tiny(n_envs: int = 2) -> VecMonitor:
     return VecMonitor(DummyVecEnv([TinyEnv] * n_envs))
 
 
-def make(**values: object) -> PPO:
-    return make_tiny_ppo(PPOConfig.model_validate(values))
+def make(precision: Precision = "float32", **values: object) -> PPO:
+    return make_tiny_ppo(PPOConfig.model_validate(values), precision)
 
 
-def make_tiny_ppo(config: PPOConfig) -> PPO:
-    return make_ppo(
-        config, tiny(), packing=FramePacking(FRAME), frame_stack=1, seed=0, device="cpu"
-    )
+def make_tiny_ppo(config: PPOConfig, precision: Precision = "float32") -> PPO:
+    return make_ppo(config, tiny_surroundings(tiny(), precision=precision))
 
 
 def test_every_number_of_the_config_reaches_ppo() -> None:
@@ -74,7 +73,7 @@ def test_the_memory_order_changes_no_gradient() -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
-def test_the_network_is_sb3s_own_cnn_policy(precision: str) -> None:
+def test_the_network_is_sb3s_own_cnn_policy(precision: Precision) -> None:
     ours = make(**NEITHER_DEFAULT, precision=precision).policy.state_dict()
     theirs = PPO("CnnPolicy", tiny(), n_steps=4, batch_size=4, device="cpu").policy.state_dict()
     assert {k: v.shape for k, v in ours.items()} == {k: v.shape for k, v in theirs.items()}

@@ -11,9 +11,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from game_rl.algorithms.ppo import make_ppo
 from game_rl.config.algorithms import PPOConfig
-from game_rl.envs.packing import FramePacking
 from game_rl.system.threads import torch_threads
-from tests.tiny_env import FRAME, TinyEnv
+from tests.tiny_env import TinyEnv
+from tests.tiny_surroundings import tiny_surroundings
 
 CONFIG = {"n_steps": 24, "batch_size": 24, "n_epochs": 2, "ent_coef": 0.02, "learning_rate": 1e-3}
 
@@ -39,11 +39,7 @@ def sb3(**values: object) -> PPO:
 def ours(**values: object) -> PPO:
     return make_ppo(
         PPOConfig.model_validate(values),
-        VecMonitor(DummyVecEnv([TinyEnv] * 2)),
-        packing=FramePacking(FRAME),
-        frame_stack=1,
-        seed=0,
-        device="cpu",
+        tiny_surroundings(VecMonitor(DummyVecEnv([TinyEnv] * 2))),
     )
 
 

@@ -11,10 +11,9 @@ from stable_baselines3.common.utils import obs_as_tensor
 
 from game_rl.algorithms.ppo import make_ppo
 from game_rl.config.algorithms import PPOConfig
-from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from tests.algorithms.conftest import Witness
-from tests.tiny_env import FRAME
+from tests.tiny_surroundings import tiny_surroundings
 
 N_STEPS = 12
 
@@ -22,11 +21,7 @@ N_STEPS = 12
 def make(vec_env: HalvedVecEnv) -> PPO:
     model = make_ppo(
         PPOConfig(n_steps=N_STEPS, batch_size=N_STEPS, gamma=0.9),
-        vec_env,
-        packing=FramePacking(FRAME),
-        frame_stack=2,
-        seed=0,
-        device="cpu",
+        tiny_surroundings(vec_env, frame_stack=2),
     )
     model.set_logger(Logger(None, []))
     return model
@@ -96,11 +91,7 @@ def test_a_callback_can_end_the_rollout(vec_env: HalvedVecEnv) -> None:
 def test_it_learns_to_take_the_rewarded_action(vec_env: HalvedVecEnv) -> None:
     model = make_ppo(
         PPOConfig(n_steps=32, batch_size=96, n_epochs=4, learning_rate=1e-3),
-        vec_env,
-        packing=FramePacking(FRAME),
-        frame_stack=2,
-        seed=0,
-        device="cpu",
+        tiny_surroundings(vec_env, frame_stack=2),
     )
     model.learn(2_000)
     actions, _ = model.predict(vec_env.reset(), deterministic=True)

@@ -8,25 +8,39 @@ from stable_baselines3.common.torch_layers import NatureCNN
 from stable_baselines3.dqn import CnnPolicy
 from torch import nn
 
-from game_rl.algorithms.networks import policy_arguments
-from game_rl.algorithms.q_networks import LayerNorm, LeanQPolicy, NormedNatureCNN, PQNPolicy
+from game_rl.algorithms.q_networks import (
+    DQNPolicy,
+    NormedNatureCNN,
+    PQNPolicy,
+    load_q_network,
+)
+from game_rl.config.algorithms import LayerNorm
+from game_rl.errors import CheckpointError
 
 SHAPE = (4, 44, 52)
 SPACE = spaces.Box(0, 255, SHAPE, np.uint8)
 ACTIONS = spaces.Discrete(7)
+NORMS = ("none", "channels", "picture")
 
 
 def pictures(n: int = 5) -> torch.Tensor:
     return torch.randint(0, 256, (n, *SHAPE), dtype=torch.uint8)
 
 
-def lean_policy() -> LeanQPolicy:
-    policy = LeanQPolicy(SPACE, ACTIONS, lambda _: 1e-3, **policy_arguments("float32"))
+def dqn_policy(layer_norm: LayerNorm = "none") -> DQNPolicy:
+    policy = DQNPolicy(SPACE, ACTIONS, lambda _: 1e-3, layer_norm=layer_norm)
+    return policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+
+def pqn_policy(layer_norm: LayerNorm = "channels") -> PQNPolicy:
+    policy = PQNPolicy(SPACE, ACTIONS, lambda _: 1e-3, layer_norm=layer_norm)
+    for parameter in policy.q_net.features_extractor.norms.parameters():  # type: ignore[union-attr]
+        nn.init.uniform_(parameter, 0.5, 1.5)  # as if it had learned
     return policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
 
 def test_the_lean_q_network_is_sb3s() -> None:
-    lean, sb3 = lean_policy(), CnnPolicy(SPACE, ACTIONS, lambda _: 1e-3)
+    lean, sb3 = dqn_policy(), CnnPolicy(SPACE, ACTIONS, lambda _: 1e-3)
     sb3.load_state_dict(lean.state_dict())
     x = pictures()
     for ours, theirs in ((lean.q_net, sb3.q_net), (lean.q_net_target, sb3.q_net_target)):
@@ -82,7 +96,7 @@ def test_weights_begin_with_the_spread_of_he_and_the_last_layers_of_lecun() -> N
     policy = PQNPolicy(SPACE, ACTIONS, lambda _: 1e-3)
     layers = [layer for layer in policy.modules() if isinstance(layer, nn.Conv2d | nn.Linear)]
     for layer in layers:
-        gain = 1.0 if layer is policy.head else 2.0
+        gain = 1.0 if layer is policy.q_net.q_net[0] else 2.0
         spread = (gain / layer.weight[0].numel()) ** 0.5
         assert layer.weight.std().item() == pytest.approx(spread, rel=0.05)
         assert not layer.bias.any()
@@ -93,3 +107,70 @@ def test_the_policy_plays_the_best_action() -> None:
     policy, x = PQNPolicy(SPACE, ACTIONS, lambda _: 1e-3), pictures()
     actions, _ = policy.predict(x.numpy())
     np.testing.assert_array_equal(actions, policy(x).detach().numpy().argmax(axis=1))
+
+
+@pytest.mark.parametrize("layer_norm", NORMS)
+def test_dqn_begins_as_sb3_does_and_its_norms_at_one_and_zero(layer_norm: LayerNorm) -> None:
+    policies = []
+    for kind, arguments in ((DQNPolicy, {"layer_norm": layer_norm}), (CnnPolicy, {})):
+        torch.manual_seed(3)
+        policies.append(kind(SPACE, ACTIONS, lambda _: 1e-3, **arguments))
+    ours, theirs = (policy.state_dict() for policy in policies)
+    for name, tensor in ours.items():
+        if ".norms." in name:
+            assert torch.equal(tensor, torch.full_like(tensor, float(name.endswith("weight"))))
+        else:
+            assert torch.equal(tensor, theirs[name]), name
+    assert [name for name in ours if ".norms." not in name] == list(theirs)
+    assert isinstance(policies[0].optimizer, torch.optim.Adam)
+
+
+@pytest.mark.parametrize("layer_norm", NORMS)
+def test_weights_pass_from_pqn_to_dqn_and_back(layer_norm: LayerNorm) -> None:
+    pqn, dqn, other = pqn_policy(layer_norm), dqn_policy(layer_norm), pqn_policy(layer_norm)
+    x = pictures()
+    with torch.no_grad():
+        for policy in (pqn, dqn, other):
+            policy.set_training_mode(False)
+        expected = pqn(x)
+        for network in (dqn.q_net, dqn.q_net_target, other):
+            assert not torch.equal(network(x), expected)  # and it keeps its weights as multiplied
+        load_q_network(dqn, pqn.state_dict())
+        load_q_network(other, dqn.state_dict())
+        for network in (dqn.q_net, dqn.q_net_target, other):
+            assert torch.equal(network(x), expected)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (
+            pqn_policy("channels"),
+            dqn_policy("none"),
+            r"q_net\.features_extractor\.norms\.0\.weight is 32 where .* and missing here",
+        ),
+        (
+            dqn_policy("none"),
+            pqn_policy("picture"),
+            r"norms\.0\.weight is missing where it comes from and 32x10x12 here",
+        ),
+        (
+            pqn_policy("channels"),
+            dqn_policy("picture"),
+            r"norms\.0\.weight is 32 where it comes from and 32x10x12 here",
+        ),
+        (
+            PQNPolicy(SPACE, spaces.Discrete(3), lambda _: 1e-3),
+            dqn_policy("channels"),
+            r"q_net\.q_net\.0\.weight is 3x512 where it comes from and 7x512 here",
+        ),
+    ],
+    ids=["to none", "from none", "other norm", "other actions"],
+)
+def test_another_network_is_refused_with_the_first_tensor_that_does_not_fit(
+    source: DQNPolicy | PQNPolicy, target: DQNPolicy | PQNPolicy, message: str
+) -> None:
+    before = {name: tensor.clone() for name, tensor in target.state_dict().items()}
+    with pytest.raises(CheckpointError, match=message):
+        load_q_network(target, source.state_dict())
+    assert all(torch.equal(before[name], t) for name, t in target.state_dict().items())

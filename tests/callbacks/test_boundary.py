@@ -9,11 +9,10 @@ from game_rl.algorithms.dqn import LeanDQN, make_dqn
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.config.algorithms import DQNConfig
-from game_rl.envs.packing import FramePacking
 from game_rl.errors import TrainingError
 from game_rl.run_dir import RunDir
 from tests.callbacks.conftest import make_checkpoints, saved_timesteps, tiny_vec_env
-from tests.tiny_env import FRAME
+from tests.tiny_surroundings import tiny_surroundings
 
 
 class Note(BoundaryCallback):
@@ -32,15 +31,7 @@ def dqn() -> LeanDQN:
     config = DQNConfig.model_validate(
         {"name": "dqn", "replay": {"capacity": 100}, "learning_starts": 10, "train_freq": 2}
     )
-    model = make_dqn(
-        config,
-        tiny_vec_env(),
-        packing=FramePacking(FRAME),
-        frame_stack=1,
-        schedule_timesteps=100,
-        seed=0,
-        device="cpu",
-    )
+    model = make_dqn(config, tiny_surroundings(tiny_vec_env(), schedule_timesteps=100))
     model.set_logger(Logger(None, []))
     return model
 

@@ -16,13 +16,17 @@ import pytest
 import torch
 from rich.console import Console
 from stable_baselines3 import PPO
+from stable_baselines3.common.policies import ActorCriticCnnPolicy
+from stable_baselines3.dqn import CnnPolicy
 
 from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.checkpoints.tensors import load_module_tensors
 from game_rl.cli.main import main
 from game_rl.config.loader import load_config
-from game_rl.errors import CheckpointError
+from game_rl.errors import CheckpointError, UsageError
 from game_rl.games.definition import load_game
-from game_rl.interchange.sb3_files import import_sb3, read_sb3_zip, spaces_env
+from game_rl.interchange.sb3_files import export_sb3, import_sb3, read_sb3_zip
+from game_rl.interchange.spaces_env import spaces_env
 from game_rl.playback.policy import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
@@ -32,56 +36,85 @@ PREDICT = """\
 import sys
 sys.modules["game_rl"] = None  # as where it is not installed
 import numpy as np
-from stable_baselines3 import PPO
-model = PPO.load(sys.argv[1], device="cpu")
+from stable_baselines3 import DQN, PPO
+kind = {"ppo": PPO, "dqn": DQN}[sys.argv[4]]
+model = kind.load(sys.argv[1], device="cpu")
 stacks = np.load(sys.argv[2])
 np.save(sys.argv[3], model.predict(stacks, deterministic=True)[0])
-print(model.num_timesteps, model.n_steps, model.policy.optimizer.state_dict()["state"][0]["step"])
+n_gradient_steps = model.policy.optimizer.state_dict()["state"][0]["step"]
+print(model.num_timesteps, model.batch_size, n_gradient_steps)
 """
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sb3")
+DQN_SECTION = "{name: dqn, learning_starts: 32, batch_size: 16, replay: {capacity: 500}}"
+
+
+def train_one(folder: Path, *overrides: str) -> Path:
     (folder / "run.yaml").write_text(TINY.format(run_dir=folder / "run"))
-    config = load_config(folder / "run.yaml", ["recording.episodes=0", "total_timesteps=96"])
+    values = ["recording.episodes=0", "total_timesteps=96", *overrides]
+    config = load_config(folder / "run.yaml", values)
     train(config, command(Console(file=StringIO())))
     return folder / "run"
 
 
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train_one(tmp_path_factory.mktemp("sb3"))
+
+
+@pytest.fixture(scope="module")
+def dqn_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train_one(tmp_path_factory.mktemp("sb3_dqn"), f"algorithm={DQN_SECTION}")
+
+
 @pytest.fixture
 def exported(run: Path, tmp_path: Path) -> Path:
-    output = tmp_path / "model.zip"
+    return export(run, tmp_path / "model.zip")
+
+
+def export(run: Path, output: Path) -> Path:
     arguments = ["--format", "sb3", "--checkpoint", "latest", "--output", str(output)]
     assert main(["export", str(run), *arguments]) == 0
     return output
 
 
+@pytest.mark.parametrize(
+    ("kind", "n_gradient_steps"),
+    [
+        ("ppo", 96 // 32 * 2),  # rollouts of two minibatches
+        ("dqn", (96 - 32) // 8),  # every four vec steps of two envs
+    ],
+)
 def test_plain_sb3_plays_an_exported_policy_without_game_rl(
-    run: Path, exported: Path, tmp_path: Path
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, n_gradient_steps: int
 ) -> None:
-    trained = open_trained_run(run, "latest")
+    run: Path = request.getfixturevalue("run" if kind == "ppo" else "dqn_run")
+    exported, trained = export(run, tmp_path / "model.zip"), open_trained_run(run, "latest")
     env = spaces_env(trained.config, trained.game)
     stacks = np.random.default_rng(0).integers(0, 256, (50, *env.observation_space.shape), np.uint8)
     np.save(tmp_path / "stacks.npy", stacks)
     found = subprocess.run(
         [
             sys.executable, "-c", PREDICT, str(exported),
-            str(tmp_path / "stacks.npy"), str(tmp_path / "actions.npy"),
+            str(tmp_path / "stacks.npy"), str(tmp_path / "actions.npy"), kind,
         ],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    policy = trained.policy(env.observation_space, env.action_space)
+    sb3s = {"ppo": ActorCriticCnnPolicy, "dqn": CnnPolicy}[kind]
+    policy = sb3s(env.observation_space, env.action_space, lambda _: 0.0)
+    load_module_tensors(policy, trained.checkpoint.policy(), "policy")
     expected = policy.predict(stacks, deterministic=True)[0]
     np.testing.assert_array_equal(np.load(tmp_path / "actions.npy"), expected)
-    steps = 96 // 32 * 2  # rollouts of two minibatches
-    assert found.stdout.split() == ["96", "16", f"tensor({steps}.)"]
+    assert found.stdout.split() == ["96", "16", f"tensor({n_gradient_steps}.)"]
 
 
+@pytest.mark.parametrize("kind", ["ppo", "dqn"])
 def test_an_exported_policy_comes_back_bit_for_bit(
-    run: Path, exported: Path, make_config: MakeConfig
+    request: pytest.FixtureRequest, make_config: MakeConfig, tmp_path: Path, kind: str
 ) -> None:
-    run_dir = import_sb3(exported, make_config("imported"))
+    run: Path = request.getfixturevalue("run" if kind == "ppo" else "dqn_run")
+    overrides = [] if kind == "ppo" else [f"algorithm={DQN_SECTION}"]
+    run_dir = import_sb3(export(run, tmp_path / "model.zip"), make_config("imported", *overrides))
     before, after = newest_valid_checkpoint(RunDir(run))[0], newest_valid_checkpoint(run_dir)[0]
     for found, expected in (
         (after.policy(), before.policy()),
@@ -90,6 +123,31 @@ def test_an_exported_policy_comes_back_bit_for_bit(
         assert found.keys() == expected.keys()
         assert all(torch.equal(found[name], expected[name]) for name in expected)
     assert after.state.num_timesteps == 96
+    resume(run_dir.root, command(Console(file=StringIO())))
+    assert newest_valid_checkpoint(run_dir)[0].state.num_timesteps == 192
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        (
+            "{name: dqn, layer_norm: channels, learning_starts: 32, replay: {capacity: 500}}",
+            "layer_norm is channels, and Stable-Baselines3's Q-network has no layers",
+        ),
+        ("{name: pqn, n_steps: 16, batch_size: 16}", "has no PQN"),
+    ],
+)
+def test_networks_that_sb3_does_not_have_are_refused_both_ways(
+    exported: Path, tmp_path: Path, make_config: MakeConfig, section: str, message: str
+) -> None:
+    run = train_one(tmp_path, f"algorithm={section}")
+    with pytest.raises(UsageError, match=message):
+        export_sb3(open_trained_run(run, "latest"), tmp_path / "never.zip")
+    assert not (tmp_path / "never.zip").exists()
+    config = make_config("never", f"algorithm={section}")
+    with pytest.raises(UsageError, match=message):
+        import_sb3(exported, config)
+    assert not config.run_dir.exists()
 
 
 def test_a_run_goes_on_from_what_plain_sb3_saved(make_config: MakeConfig, tmp_path: Path) -> None:

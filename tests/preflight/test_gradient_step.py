@@ -25,7 +25,12 @@ REPLAY = {"batch_size": BATCH, "learning_starts": BATCH, "replay": {"capacity": 
 ALGORITHMS: dict[str, dict[str, Any]] = {
     "ppo": {"name": "ppo", **ROLLOUT},
     "pqn": {"name": "pqn", "layer_norm": "none", **ROLLOUT},
+    "pqn, channels": {"name": "pqn", "layer_norm": "channels", **ROLLOUT},
+    "pqn, picture": {"name": "pqn", "layer_norm": "picture", **ROLLOUT},
     "dqn": {"name": "dqn", **REPLAY},
+    "dqn, channels": {"name": "dqn", "layer_norm": "channels", **REPLAY},
+    "dqn, picture": {"name": "dqn", "layer_norm": "picture", **REPLAY},
+    "dqn, double_q": {"name": "dqn", "layer_norm": "channels", "double_q": True, **REPLAY},
     "dqn, n_step 3": {"name": "dqn", "n_step": 3, **REPLAY},
 }
 

@@ -9,9 +9,11 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
 from stable_baselines3.dqn import CnnPolicy
 
-from game_rl.algorithms.networks import LeanCnnPolicy, Precision, policy_arguments
-from game_rl.algorithms.q_networks import LayerNorm, PQNPolicy
+from game_rl.algorithms.networks import LeanCnnPolicy, policy_arguments
+from game_rl.algorithms.q_networks import DQNPolicy, PQNPolicy
+from game_rl.config.algorithms import LayerNorm
 from game_rl.preflight.network import NatureCnn
+from game_rl.system.placement import Precision
 from tests.preflight.torch_account import peak_of_tensors
 
 SIDES = ((4, 72, 80), (4, 73, 83))
@@ -122,6 +124,20 @@ def test_parameters_of_a_normed_network_are_those_of_pqn(
     network = replace(network_of(shape), has_value_head=False, layer_norm=layer_norm)
     policy = pqn_policy(shape, layer_norm)
     assert network.parameters == sum(p.numel() for p in policy.parameters())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("layer_norm", ["channels", "picture", "none"])
+def test_parameters_of_a_normed_network_with_a_target_are_those_of_dqn(
+    shape: tuple[int, int, int], layer_norm: LayerNorm
+) -> None:
+    space = spaces.Box(0, 255, shape, np.uint8)
+    policy = DQNPolicy(space, spaces.Discrete(9), lambda _: 1e-3, layer_norm=layer_norm)
+    network = replace(
+        network_of(shape), has_value_head=False, has_target=True, layer_norm=layer_norm
+    )
+    assert network.policy_bytes == sum(p.nbytes for p in policy.parameters())
+    assert network.weights_bytes == sum(p.nbytes for p in policy.q_net.parameters())
 
 
 @pytest.mark.parametrize("shape", [(4, 72, 80), (12, 144, 160), (4, 84, 84)])

@@ -1,0 +1,74 @@
+"""Which runs plain Stable-Baselines3 has a model for, and that model."""
+
+from stable_baselines3 import DQN, PPO
+
+from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig, ReplayConfig
+from game_rl.config.schema import RunConfig
+from game_rl.errors import UsageError
+from game_rl.interchange.spaces_env import SpacesEnv
+
+
+def exchangeable(config: RunConfig) -> PPOConfig | DQNConfig:
+    """The config's algorithm.
+
+    Raises:
+        UsageError: SB3 has no such network.
+    """
+    algorithm = config.algorithm
+    if isinstance(algorithm, PQNConfig):
+        raise UsageError(
+            "algorithm.name is pqn, and Stable-Baselines3 has no PQN; only policies of ppo, and of "
+            "dqn without layer_norm, go to its zips and come from them"
+        )
+    if isinstance(algorithm, DQNConfig) and algorithm.layer_norm != "none":
+        raise UsageError(
+            f"algorithm.layer_norm is {algorithm.layer_norm}, and Stable-Baselines3's Q-network "
+            "has no layers that normalise, so its zips cannot hold this one; train a run with "
+            "layer_norm: none to exchange its policy"
+        )
+    return algorithm
+
+
+def plain_model(config: RunConfig, env: SpacesEnv) -> PPO | DQN:
+    """SB3's own model with the run's settings, untrained.
+
+    DQN's has a replay of one timestep, or SB3 would take the memory of all of it when it loads the
+    zip; `DQN.load(..., buffer_size=...)` chooses another. `n_step` stays behind, as SB3 warns about
+    a saved one, and so does `double_q`, which SB3 does not have.
+    """
+    algorithm, n_envs = exchangeable(config), config.env.n_envs
+    model: PPO | DQN
+    match algorithm:
+        case PPOConfig():
+            model = PPO("CnnPolicy", env, n_steps=2, batch_size=2, device="cpu")
+            model.n_steps, model.n_epochs = algorithm.n_steps, algorithm.n_epochs
+            model.gae_lambda, model.target_kl = algorithm.gae_lambda, algorithm.target_kl
+            model.ent_coef, model.vf_coef = algorithm.ent_coef, algorithm.vf_coef
+        case DQNConfig():
+            model = DQN(
+                "CnnPolicy",
+                env,
+                buffer_size=1,
+                train_freq=algorithm.train_freq,
+                target_update_interval=algorithm.target_update_interval,
+                exploration_fraction=algorithm.exploration.fraction,
+                exploration_initial_eps=algorithm.exploration.start,
+                exploration_final_eps=algorithm.exploration.end,
+                device="cpu",
+            )
+            model.learning_starts, model.tau = algorithm.learning_starts, algorithm.tau
+            model.gradient_steps = algorithm.gradient_steps
+    model.n_envs, model.batch_size = n_envs, algorithm.batch_size
+    model.gamma, model.max_grad_norm = algorithm.gamma, algorithm.max_grad_norm
+    return model
+
+
+def shrunk(config: RunConfig) -> RunConfig:
+    """The same run with storage for next to nothing: what learns no more than it is given."""
+    algorithm = exchangeable(config)
+    if isinstance(algorithm, PPOConfig):
+        small = algorithm.model_copy(update={"n_steps": 2, "batch_size": 2})
+        return config.model_copy(update={"algorithm": small})
+    least = config.env.n_envs * (algorithm.n_step + 1)
+    replay = ReplayConfig(capacity=least)
+    return config.model_copy(update={"algorithm": algorithm.model_copy(update={"replay": replay})})

@@ -1,0 +1,36 @@
+"""The envs of a run without an emulator: their spaces alone."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from game_rl.config.schema import RunConfig
+from game_rl.envs.make_env import make_frame_format
+from game_rl.games.definition import Game
+from game_rl.vec_env.frame_stacks import stacked_space
+
+
+class SpacesEnv(gym.Env[Any, Any]):
+    """What an algorithm asks of an env before it plays: its spaces."""
+
+    def __init__(self, observation_space: spaces.Box, action_space: spaces.Discrete) -> None:
+        self.observation_space = observation_space
+        self.action_space = action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed, options=options)
+        assert self.observation_space.shape is not None
+        return np.zeros(self.observation_space.shape, np.uint8), {}
+
+
+def spaces_env(config: RunConfig, game: Game) -> SpacesEnv:
+    """The spaces of the run's envs, without an emulator."""
+    shape = make_frame_format(config.env.observation, game).shape
+    frame = spaces.Box(0, 255, shape, np.uint8)
+    stacks = stacked_space(frame, config.env.frame_stack)
+    assert isinstance(stacks, spaces.Box)
+    return SpacesEnv(stacks, spaces.Discrete(len(game.definition.actions)))

@@ -1,0 +1,26 @@
+"""What an algorithm is built into where TinyEnv plays."""
+
+from stable_baselines3.common.vec_env import VecEnv
+
+from game_rl.algorithms.surroundings import Surroundings
+from game_rl.envs.packing import FramePacking
+from game_rl.system.placement import Placement, Precision
+from tests.tiny_env import FRAME
+
+
+def tiny_surroundings(
+    vec_env: VecEnv,
+    *,
+    frame_stack: int = 1,
+    seed: int = 0,
+    schedule_timesteps: int = 1_000,
+    precision: Precision = "float32",
+) -> Surroundings:
+    return Surroundings(
+        vec_env=vec_env,
+        packing=FramePacking(FRAME),
+        frame_stack=frame_stack,
+        seed=seed,
+        placement=Placement("cpu", precision),
+        schedule_timesteps=schedule_timesteps,
+    )
