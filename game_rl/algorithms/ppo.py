@@ -1,6 +1,6 @@
 """SB3's PPO on lean storage, with rollouts and gradient steps that the cores share."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from functools import reduce
 from typing import Any
@@ -18,9 +18,11 @@ from torch.nn import functional
 
 from game_rl import schedules
 from game_rl.algorithms.data_parallel import DataParallel, data_parallel
+from game_rl.algorithms.feeding import feed_vec_step
 from game_rl.algorithms.make_schedule import make_schedule
 from game_rl.algorithms.networks import LeanCnnPolicy, find_precision, policy_arguments
 from game_rl.algorithms.vec_steps import Decision, vec_steps
+from game_rl.buffers.feed import Feed
 from game_rl.buffers.rollout import Indices, PackedRolloutBuffer
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.values import Schedule
@@ -32,9 +34,15 @@ class OverlappedPPO(PPO):
     """SB3's PPO whose rollouts keep emulators and network busy at once, on a HalvedVecEnv.
 
     A rollout is what it would be if nothing overlapped (see `vec_steps`): only the order in which
-    random numbers are drawn differs from SB3's. On any other vec env it is SB3's own. For Discrete
+    random numbers are drawn differs from SB3's. On any other vec env it is SB3's own, or with
+    feeds the same up to the rounding of what a truncated episode was still worth. For Discrete
     actions.
+
+    Attributes:
+        feeds: get every timestep.
     """
+
+    feeds: Sequence[Feed] = ()
 
     def collect_rollouts(
         self,
@@ -44,7 +52,7 @@ class OverlappedPPO(PPO):
         n_rollout_steps: int,
     ) -> bool:
         """As PPO.collect_rollouts: the same calls of the callback, the same local variables."""
-        if not isinstance(env, HalvedVecEnv):
+        if not (isinstance(env, HalvedVecEnv) or self.feeds):
             return super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
         self.policy.set_training_mode(False)
         rollout_buffer.reset()
@@ -59,6 +67,7 @@ class OverlappedPPO(PPO):
             if not callback.on_step():
                 return False
             self._update_info_buffer(infos, dones)
+            feed_vec_step(self.feeds, last_obs, decision.actions, outcome)
             self._bootstrap(rewards, dones, infos)
             actions, values, log_probs = decision
             rollout_buffer.add(last_obs, actions, rewards, last_dones, values, log_probs)

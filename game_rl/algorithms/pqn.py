@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.data_parallel import DataParallel, data_parallel
 from game_rl.algorithms.exploration import Exploration, make_exploration
+from game_rl.algorithms.feeding import feed_vec_step
 from game_rl.algorithms.make_schedule import make_schedule
 from game_rl.algorithms.networks import find_precision
 from game_rl.algorithms.q_networks import PQNPolicy
@@ -120,15 +121,7 @@ class PQN(OnPolicyAlgorithm):
                 last_values[step, cut] = self._best(last_stacks)
             actions, values, log_probs = decision
             rollout_buffer.add(last_obs, actions, rewards, last_dones, values, log_probs)
-            for feed in self.feeds:
-                feed.append(
-                    observations=last_obs,
-                    actions=actions,
-                    rewards=rewards,
-                    next_observations=_with_last_stacks(new_obs, dones, infos),
-                    terminated=terminations[step],
-                    truncated=ends[step] & ~terminations[step],
-                )
+            feed_vec_step(self.feeds, last_obs, actions, outcome)
             self._last_obs, self._last_episode_starts = last_obs, last_dones = new_obs, dones
         next_values = np.concatenate((rollout_buffer.values[1:], self._best(last_obs)[None]))
         rollout_buffer.returns[:] = q_lambda_returns(
@@ -192,18 +185,6 @@ class PQN(OnPolicyAlgorithm):
 
 def _truncated(infos: Infos) -> NDArray[np.bool_]:
     return np.array([bool(info.get("TimeLimit.truncated")) for info in infos])
-
-
-def _with_last_stacks(
-    stacks: NDArray[np.uint8], dones: NDArray[np.bool_], infos: Infos
-) -> NDArray[np.uint8]:
-    """What came after each timestep: where an episode ended, not yet the next one's beginning."""
-    if not dones.any():
-        return stacks
-    stacks = stacks.copy()
-    for i in np.flatnonzero(dones):
-        stacks[i] = infos[i]["terminal_observation"]
-    return stacks
 
 
 def make_pqn(

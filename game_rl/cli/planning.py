@@ -55,7 +55,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
     if arguments.probe:
         with _busy("playing random episodes"):
             probe = probe_episodes(config, game)
-        if config.algorithm.lake is not None:
+        if config.lake is not None:
             with _busy("writing random play into a Lake, to measure how the game compresses"):
                 lake = probe_lake(config, game)
     report = preflight(config, game, machine, probe=probe, lake=lake)
@@ -78,7 +78,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
                 f"lake      {lake.bytes_per_timestep:,.0f} bytes a timestep on disk, measured over "
                 f"{lake.timesteps:,} of random play; an agent that sees more of the game takes more"
             )
-        elif config.algorithm.lake is not None:
+        elif config.lake is not None:
             console.print("lake      not measured: --probe does so in some seconds")
     return 3 if report.verdict == "does_not_fit" else 0
 

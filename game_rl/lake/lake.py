@@ -212,6 +212,22 @@ class Lake:
                 shelved.rename(self.path / name)
         sync_directory(self.path)
 
+    def delete_stream(self, stream: str) -> None:
+        """Let all rows of this stream go, with its pins; nobody may be writing it.
+
+        What a mark of others has is shelved.
+        """
+        for pin in self._pins.glob(f"{check_stream(stream)}.*.json"):
+            pin.unlink(missing_ok=True)
+        for path in self.files(OPEN) + self.files(COPY):
+            if _is_of(stream, path):
+                path.unlink(missing_ok=True)
+        for path in self.files(SEALED):
+            if _is_of(stream, path):
+                self._shelve(path)
+        self._forget_shelved()
+        sync_directory(self.path)
+
     def recover(self, stream: str) -> list[SealedSegment]:
         """Seal what a crash left of this stream; nobody may be writing it.
 

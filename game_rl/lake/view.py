@@ -47,17 +47,18 @@ class LakeView:
         if not len(keys):
             return {}
         ends = self.heads["first"] + self.heads["n_transitions"]
-        names = (f"{self._streams[key >> 32]}/{key & 0xFFFFFFFF}" for key in keys.tolist())
+        names = (f"{self.streams[key >> 32]}/{key & 0xFFFFFFFF}" for key in keys.tolist())
         return dict(zip(names, np.maximum.reduceat(ends, starts).tolist(), strict=True))
 
     @cached_property
-    def _streams(self) -> list[str]:
+    def streams(self) -> list[str]:
+        """Names, sorted."""
         return sorted({stream_of(segment) for segment in self.segments})
 
     @cached_property
     def _unordered(self) -> tuple[NDArray[np.void], Indices, Indices]:
         """Heads, sequences and the order that sorts them by sequence and time."""
-        rank = {stream: number for number, stream in enumerate(self._streams)}
+        rank = {stream: number for number, stream in enumerate(self.streams)}
         heads = [np.empty(0, blocks.HEAD), *(segment.heads for segment in self.segments)]
         joined = np.concatenate(heads)
         ranks = [rank[stream_of(segment)] for segment in self.segments]

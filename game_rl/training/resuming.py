@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from game_rl.checkpoints.checkpoint import Best, Checkpoint, CheckpointState
 from game_rl.checkpoints.versions import computing, installed_versions, version_differences
+from game_rl.config.older import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.games.definition import Game
@@ -38,9 +39,10 @@ def changes(state: CheckpointState, config: RunConfig, game: Game) -> list[str]:
     Raises:
         UsageError: a key that cannot change while a run goes on, with the reason.
     """
+    old_config = saved_config(state.config, source="the checkpoint")
     new_game = game.definition.model_dump(mode="json", by_alias=True)
     return [
-        *_changes(state.config, config.model_dump(mode="json"), _CONFIG_REASONS, "run_dir"),
+        *_changes(old_config, config.model_dump(mode="json"), _CONFIG_REASONS, "run_dir"),
         *_changes(state.game, new_game, _GAME_REASONS, "rom.path"),
     ]
 

@@ -6,6 +6,7 @@ from rich.console import Console
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.algorithms.dqn import LeanDQN
+from game_rl.algorithms.ppo import LeanPPO
 from game_rl.algorithms.pqn import PQN
 from game_rl.callbacks.make_callbacks import warn_on
 from game_rl.checkpoints.checkpoint import Checkpoint
@@ -42,7 +43,7 @@ def open_feed(
         tell=partial(warn_on, console),
     )
     if feed is not None:
-        assert isinstance(model, PQN | LeanDQN)
+        assert isinstance(model, LeanPPO | PQN | LeanDQN)
         model.feeds = (feed,)
     return feed
 

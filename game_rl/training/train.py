@@ -100,7 +100,7 @@ def resume(
     with run_dir.locked():
         run_dir.remove_leftovers()
         checkpoint = _newest_checkpoint(run_dir, console)
-        config = load_config(run_dir.config, overrides)
+        config = load_config(run_dir.config, overrides, is_saved=True)
         config = config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
         game = load_game(config.game)
         if checkpoint is not None:
