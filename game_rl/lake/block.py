@@ -35,7 +35,7 @@ HEAD = np.dtype(
         ("first", "<u8"),  # number of the first transition in its sequence
         ("n_rows", "<u2"),
         ("n_transitions", "<u2"),
-        ("agent", "<u2"),
+        ("unused", "<u2"),  # who acts is the stream
         ("is_delta", "<u2"),  # frames are XORed with the one before,
         ("first_version", "<u4"),
         ("last_version", "<u4"),
@@ -103,7 +103,6 @@ class Block:
 
     env: int
     first: int
-    agent: int
     columns: Columns
     frames: NDArray[np.uint8]
 
@@ -172,7 +171,7 @@ def _encoded(
     versions = columns.versions[columns.rows]
     head = np.zeros((), HEAD)
     head["magic"] = MAGIC
-    head["env"], head["first"], head["agent"] = block.env, block.first, block.agent
+    head["env"], head["first"] = block.env, block.first
     head["n_rows"], head["n_transitions"] = len(columns.flags), len(columns.rows)
     head["first_version"], head["last_version"] = versions.min(), versions.max()
     head["columns_bytes"], head["columns_crc"] = len(small), zlib.crc32(small)
@@ -228,7 +227,6 @@ def decode(data: bytes, schema: LakeSchema) -> Block:
     return Block(
         env=int(head["env"]),
         first=int(head["first"]),
-        agent=int(head["agent"]),
         columns=decode_columns(head, data, schema),
         frames=_frames(pixels, n_rows, is_delta=bool(head["is_delta"])),
     )

@@ -25,10 +25,10 @@ class EvictedError(LakeError):
 
 @dataclass(frozen=True)
 class LakeView:
-    """The transitions of some segments; blocks are numbered by sequence, then by time.
+    """The transitions of some segments, ordered by stream, env and number.
 
-    So the numbers do not depend on the names of files or on their order, and the same generator
-    draws the same transitions.
+    A transition's rank is its place in that order. So ranks do not depend on how the Lake was cut
+    into blocks and files. Blocks are numbered in the same order.
 
     Attributes:
         sequences: number of the next transition of each, by "stream/env"; of a mark, or found.
@@ -100,6 +100,22 @@ class LakeView:
         offsets = [np.empty(0, np.int64), *(segment.offsets for segment in self.segments)]
         owners = np.repeat(np.arange(len(lengths)), lengths)
         return owners[order], np.concatenate(offsets)[order]
+
+    @cached_property
+    def edges(self) -> Indices:
+        """Of every block, the rank that comes after its last transition's."""
+        return np.cumsum(self.n_transitions)
+
+    @cached_property
+    def stream_edges(self) -> Indices:
+        """Of every stream, the rank that comes after its last transition's."""
+        last = np.searchsorted(self.block_sequences >> 32, np.arange(len(self.streams)), "right")
+        return self.edges[last - 1]
+
+    def places(self, ranks: Indices) -> tuple[Indices, Indices]:
+        """Of transitions, the numbers of their blocks and their places among the block's own."""
+        numbers = np.searchsorted(self.edges, ranks, side="right")
+        return numbers, ranks - (self.edges - self.n_transitions)[numbers]
 
     def __len__(self) -> int:
         """Transitions."""

@@ -27,7 +27,6 @@ class LakeWriter:
     Nobody else may write this stream.
 
     Args:
-        agent: who acts, a number up to 65,535.
         seal_every_transitions: of all envs, after which the thread seals; `append` does not wait.
         waiting_blocks: that may wait for the thread, two an env if None; `append` waits for more.
         tell: is called from the thread with a sentence when the disk is full and when it no longer
@@ -44,7 +43,6 @@ class LakeWriter:
         stream: str,
         *,
         n_envs: int,
-        agent: int = 0,
         segment_bytes: int = 32 << 20,
         segment_transitions: int | None = None,
         seal_every_transitions: int | None = None,
@@ -68,9 +66,7 @@ class LakeWriter:
         )
         sequences = lake.view().sequences
         self._builders = [
-            BlockBuilder(
-                self._schema, env=env, agent=agent, first=sequences.get(f"{stream}/{env}", 0)
-            )
+            BlockBuilder(self._schema, env=env, first=sequences.get(f"{stream}/{env}", 0))
             for env in range(n_envs)
         ]
         self._waiting: queue.Queue[Block | _Order] = queue.Queue(waiting_blocks or 2 * n_envs)

@@ -28,7 +28,7 @@ from tests.lake.plays import SCHEMA, Play
 path, seed, steps, capacity = sys.argv[1], *map(int, sys.argv[2:])
 lake = Lake.create(Path(path), SCHEMA, capacity=Capacity(transitions=capacity))
 play = Play(SCHEMA, np.random.default_rng(seed), 2)
-writer = LakeWriter(lake, f"w{seed}", n_envs=2, agent=seed, segment_bytes=700)
+writer = LakeWriter(lake, f"w{seed}", n_envs=2, segment_bytes=700)
 for step in range(1, steps + 1):
     play.step(writer)
     if step % 20 == 0:
