@@ -16,7 +16,7 @@ blocks come, and used where it pays: whole pictures of `duel` take 14 % less wit
 """
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -71,6 +71,12 @@ class Columns:
         """Of the transitions."""
         return np.flatnonzero(self.flags & TRANSITION)
 
+    def without_first(self, n: int) -> "Columns":
+        """Frames alone where the first n transitions are."""
+        flags = self.flags.copy()
+        flags[self.rows[:n]] &= ~np.uint8(TRANSITION)
+        return replace(self, flags=flags)
+
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """For each row, the oldest row that its stack may reach."""
@@ -114,7 +120,13 @@ class Block:
     @property
     def begins_episode(self) -> bool:
         """Its first transition is an episode's first."""
-        return bool(self.columns.is_first[0])
+        return bool(self.columns.is_first[self.columns.rows[0]])
+
+    def without_first(self, n: int) -> "Block":
+        """A block whose first n transitions are frames that stacks reach, and nothing more."""
+        if not n:
+            return self
+        return replace(self, first=self.first + n, columns=self.columns.without_first(n))
 
     def stack_rows(
         self, rows: NDArray[np.int64], frame_stack: int

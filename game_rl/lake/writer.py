@@ -14,6 +14,7 @@ from game_rl.errors import LakeError
 from game_rl.lake.block import Block
 from game_rl.lake.block_builder import BlockBuilder
 from game_rl.lake.lake import Lake
+from game_rl.lake.lock import WriterLock
 from game_rl.lake.segment_sink import OnFull, SegmentSink
 
 Frames = NDArray[np.uint8]
@@ -56,15 +57,20 @@ class LakeWriter:
         self._seal_every_transitions = seal_every_transitions or 2**62
         self._n_unsealed = 0
         self._close_timeout_s = close_timeout_s
-        self._sink = SegmentSink(
-            lake,
-            stream,
-            segment_bytes=segment_bytes,
-            segment_transitions=segment_transitions,
-            on_full=on_full,
-            tell=tell,
-        )
-        sequences = lake.view().sequences
+        self._lock = WriterLock(lake.path)
+        try:
+            self._sink = SegmentSink(
+                lake,
+                stream,
+                segment_bytes=segment_bytes,
+                segment_transitions=segment_transitions,
+                on_full=on_full,
+                tell=tell,
+            )
+            sequences = lake.view().sequences
+        except BaseException:
+            self._lock.release()
+            raise
         self._builders = [
             BlockBuilder(self._schema, env=env, first=sequences.get(f"{stream}/{env}", 0))
             for env in range(n_envs)
@@ -232,6 +238,7 @@ class LakeWriter:
                 self._waiting.task_done()
                 if isinstance(item, _Order):
                     item.done.set()
+        self._lock.release()
 
     def _order_seal(self) -> "_Order":
         self._n_unsealed = 0
