@@ -29,6 +29,7 @@ run_dir: {run_dir}
 device: cpu
 env: {{n_envs: 4, n_workers: 2, frame_skip: 8, max_episode_timesteps: 40}}
 algorithm: {algorithm}
+lake: {lake}
 evaluation:
   {{every_timesteps: {evaluate_every}, episodes: 2, final_episodes: 2,
     deterministic: {deterministic}}}
@@ -41,10 +42,11 @@ _DQN = (
 )
 ALGORITHMS = {  # each can be saved every 32 timesteps
     "ppo": "{n_steps: 8, batch_size: 32, n_epochs: 2, learning_rate: {start: 1e-3, end: 1e-4}}",
-    "pqn": "{name: pqn, n_steps: 8, batch_size: 32, n_epochs: 2, feed: {lake: true}}",
+    "pqn": "{name: pqn, n_steps: 8, batch_size: 32, n_epochs: 2}",
     "dqn": _DQN.format(replay="{capacity: 256}"),
-    "dqn-lake": _DQN.format(replay="{capacity: 256, lake: true}"),
+    "dqn-lake": _DQN.format(replay="{capacity: 256}"),
 }
+_WITH_LAKE = ("ppo", "pqn", "dqn-lake")
 COMPARED = (
     "policy.safetensors",
     "optimizer.safetensors",
@@ -182,6 +184,7 @@ class Bench:
             run_dir=run_dir,
             total=self.final,
             algorithm=ALGORITHMS[self._algorithm],
+            lake="{}" if self._algorithm in _WITH_LAKE else "null",
             deterministic=str(self._algorithm != "ppo").lower(),
             has_replay=str(self._algorithm == "dqn").lower(),
             evaluate_every=self._evaluate_every,

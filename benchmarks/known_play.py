@@ -105,14 +105,11 @@ class KnownPlay:
         Raises:
             LakeError: something is damaged; nothing of it was served.
         """
-        numbers = np.repeat(np.arange(len(view.heads)), view.n_transitions)
         wrong = 0
-        for number in np.unique(numbers).tolist():
-            places = np.arange(view.n_transitions[number])
-            batch = Sampler(view).take(np.full(len(places), number), places)
-            env, first = int(view.heads["env"][number]), int(view.heads["first"][number])
-            for place in places.tolist():
-                i = first + place
+        for n, end in zip(view.n_transitions.tolist(), view.edges.tolist(), strict=True):
+            batch = Sampler(view).take(np.arange(end - n, end))
+            for place in range(n):
+                env, i = int(batch.envs[place]), int(batch.numbers[place])
                 stack = self.stack(env, i, starts.get(env, ()))
                 is_right = (
                     np.array_equal(batch.stacks[place], stack)
@@ -125,4 +122,4 @@ class KnownPlay:
                     and (batch.discounts[place] == 0) == (self.ending(env, i) == _TERMINATED)
                 )
                 wrong += not is_right
-        return len(numbers), wrong
+        return len(view), wrong

@@ -172,8 +172,6 @@ class PondStore:
 class LakeStore:
     """Ours on disk; a checkpoint seals the writer and pins a mark."""
 
-    per_block = 1
-
     def __init__(self, trace: Trace, folder: Path) -> None:
         from game_rl.lake.lake import Lake
         from game_rl.lake.schema import LakeSchema
@@ -209,7 +207,7 @@ class LakeStore:
 
         if self.sampler is None:
             self.writer.seal()
-            self.sampler = Sampler(self.lake.view(), per_block=self.per_block, gamma=1.0)
+            self.sampler = Sampler(self.lake.view(), gamma=1.0)
         found = self.sampler.sample(self.rng, batch_size)
         over = found.discounts == 0
         return found.stacks, found.next_stacks, found.actions, found.rewards, over
@@ -227,14 +225,10 @@ class LakeStore:
         from game_rl.lake.lake import Lake
         from game_rl.lake.sampler import Sampler
 
-        self.sampler = Sampler(Lake.open(self.path).view(), per_block=self.per_block, gamma=1.0)
+        self.sampler = Sampler(Lake.open(self.path).view(), gamma=1.0)
 
     def files(self) -> list[Path]:
         return sorted(self.path.glob("*.segment"))
-
-
-class _LakePerBlock8(LakeStore):
-    per_block = 8
 
 
 class _TorchRl(ABC):
@@ -312,7 +306,6 @@ class _TorchRlCompressed(_TorchRl):
 CONTENDERS: dict[str, Callable[[Trace, Path], Store]] = {
     "ours: Pond": PondStore,
     "ours: Lake": LakeStore,
-    "ours: Lake, per_block=8": _LakePerBlock8,
     "sb3": Sb3Store,
     "sb3 optimized": _Sb3Optimized,
     "sb3 + gzip": _Sb3Gzip,

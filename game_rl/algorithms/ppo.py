@@ -1,6 +1,6 @@
 """SB3's PPO on lean storage, with rollouts and gradient steps that the cores share."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from functools import reduce
 from typing import Any
@@ -17,9 +17,11 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
 from game_rl.algorithms.data_parallel import DataParallel, data_parallel
+from game_rl.algorithms.feeding import feed_vec_step
 from game_rl.algorithms.networks import LeanCnnPolicy, policy_arguments
 from game_rl.algorithms.surroundings import Surroundings, order_channels_last
 from game_rl.algorithms.vec_steps import Decision, vec_steps
+from game_rl.buffers.feed import Feed
 from game_rl.buffers.rollout import Indices, PackedRolloutBuffer
 from game_rl.config.algorithms import PPOConfig
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
@@ -51,9 +53,14 @@ class LeanPPO(PPO):
     minibatch's up to rounding: advantages are normalised over all of it, and the mean losses of
     each part count by its share. On the CPU each core takes a part. Only `micro_batch_size` samples
     are unpacked at a time, all of the minibatch if it is None.
+
+    Attributes:
+        feeds: get every timestep. With feeds, rollouts on any other vec env are SB3's up to the
+            rounding of what a truncated episode was still worth.
     """
 
     rollout_buffer: PackedRolloutBuffer
+    feeds: Sequence[Feed] = ()
 
     def __init__(  # PPO has thirty arguments, and they stay its own
         self,
@@ -72,7 +79,7 @@ class LeanPPO(PPO):
         n_rollout_steps: int,
     ) -> bool:
         """As PPO.collect_rollouts: the same calls of the callback, the same local variables."""
-        if not isinstance(env, HalvedVecEnv):
+        if not (isinstance(env, HalvedVecEnv) or self.feeds):
             return super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
         self.policy.set_training_mode(False)
         rollout_buffer.reset()
@@ -87,6 +94,7 @@ class LeanPPO(PPO):
             if not callback.on_step():
                 return False
             self._update_info_buffer(infos, dones)
+            feed_vec_step(self.feeds, last_obs, decision.actions, outcome)
             self._bootstrap(rewards, dones, infos)
             actions, values, log_probs = decision
             rollout_buffer.add(last_obs, actions, rewards, last_dones, values, log_probs)

@@ -15,6 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.data_parallel import DataParallel, data_parallel
 from game_rl.algorithms.exploration import Exploration
+from game_rl.algorithms.feeding import feed_vec_step
 from game_rl.algorithms.q_networks import PQNPolicy
 from game_rl.algorithms.surroundings import Surroundings, order_channels_last
 from game_rl.algorithms.vec_steps import Decision, vec_steps
@@ -23,7 +24,6 @@ from game_rl.buffers.rollout import Indices, PackedRolloutBuffer
 from game_rl.config.algorithms import PQNConfig
 from game_rl.returns import q_lambda_returns
 from game_rl.schedules import Schedule
-from game_rl.vec_env.halved_vec_env import Outcome
 
 Infos = list[dict[str, Any]]
 
@@ -113,7 +113,7 @@ class PQN(OnPolicyAlgorithm):
             ends.note(step, dones, infos, self._best)
             actions, values, log_probs = decision
             rollout_buffer.add(last_obs, actions, rewards, last_dones, values, log_probs)
-            self._feed(last_obs, actions, outcome, terminated=ends.terminated[step])
+            feed_vec_step(self.feeds, last_obs, actions, outcome)
             self._last_obs, self._last_episode_starts = last_obs, last_dones = new_obs, dones
         self._set_targets(rollout_buffer, ends, self._best(last_obs))
         self.logger.record("rollout/exploration_rate", epsilon)
@@ -125,25 +125,6 @@ class PQN(OnPolicyAlgorithm):
         values, actions = self._values(observations).max(dim=1)
         chosen = self.exploration.explored(actions.cpu().numpy(), epsilon)
         return Decision(chosen, values, torch.zeros_like(values))
-
-    def _feed(
-        self,
-        observations: NDArray[np.uint8],
-        actions: NDArray[np.int64],
-        outcome: Outcome,
-        *,
-        terminated: NDArray[np.bool_],
-    ) -> None:
-        new_obs, rewards, dones, infos = outcome
-        for feed in self.feeds:
-            feed.append(
-                observations=observations,
-                actions=actions,
-                rewards=rewards,
-                next_observations=_with_last_stacks(new_obs, dones, infos),
-                terminated=terminated,
-                truncated=dones & ~terminated,
-            )
 
     def _set_targets(
         self, rollout_buffer: RolloutBuffer, ends: "_EpisodeEnds", values_ahead: NDArray[np.float32]
@@ -234,18 +215,6 @@ class _EpisodeEnds:
         if len(cut):
             last_stacks = np.stack([infos[i]["terminal_observation"] for i in cut])
             self.last_values[step, cut] = best(last_stacks)
-
-
-def _with_last_stacks(
-    stacks: NDArray[np.uint8], dones: NDArray[np.bool_], infos: Infos
-) -> NDArray[np.uint8]:
-    """What came after each timestep: where an episode ended, not yet the next one's beginning."""
-    if not dones.any():
-        return stacks
-    stacks = stacks.copy()
-    for i in np.flatnonzero(dones):
-        stacks[i] = infos[i]["terminal_observation"]
-    return stacks
 
 
 def make_pqn(config: PQNConfig, surroundings: Surroundings) -> PQN:

@@ -26,7 +26,7 @@ from game_rl.checkpoints.files import (
     read_verified,
     write_files,
 )
-from game_rl.checkpoints.former_names import with_present_keys, with_present_names
+from game_rl.checkpoints.former_names import with_present_names
 from game_rl.checkpoints.log import LogState, cut_log, restore_log, save_log
 from game_rl.checkpoints.random_numbers import (
     RandomNumbers,
@@ -210,8 +210,7 @@ class Checkpoint:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._manifest: Manifest = read_manifest(path)
-        state = self._model(CheckpointState, "state.json")
-        self.state = state.model_copy(update={"config": with_present_keys(state.config)})
+        self.state = self._model(CheckpointState, "state.json")
 
     @property
     def nbytes(self) -> int:

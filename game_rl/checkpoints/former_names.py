@@ -1,9 +1,5 @@
 """What checkpoints of the last release call otherwise."""
 
-from collections.abc import Mapping
-
-from pydantic import JsonValue
-
 from game_rl.checkpoints.tensors import Tensors
 
 _PQN_HEAD = {"head.weight": "q_net.q_net.0.weight", "head.bias": "q_net.q_net.0.bias"}
@@ -14,11 +10,3 @@ def with_present_names(policy: Tensors) -> Tensors:
     if not policy.keys() >= _PQN_HEAD.keys():
         return policy
     return {_PQN_HEAD.get(name, f"q_net.{name}"): tensor for name, tensor in policy.items()}
-
-
-def with_present_keys(config: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The config; DQN's Q-network was never normalised and had no key for it."""
-    algorithm = config.get("algorithm")
-    if not isinstance(algorithm, dict) or algorithm.get("name") != "dqn":
-        return dict(config)
-    return {**config, "algorithm": {"layer_norm": "none", **algorithm}}

@@ -73,7 +73,7 @@ def _probed(config: "RunConfig", game: "Game") -> "tuple[EpisodeLengths, Measure
 
     with _busy("playing random episodes"):
         lengths = probe_episodes(config, game)
-    if config.algorithm.lake is None:
+    if config.lake is None:
         return lengths, None
     with _busy("writing random play into a Lake, to measure how the game compresses"):
         return lengths, probe_lake(config, game)
@@ -92,7 +92,7 @@ def _print(report: "Report", unmeasured: str | None, lake_note: str | None) -> N
 
 def _lake_note(config: "RunConfig", lake: "MeasuredLake | None") -> str | None:
     """None if the run has no Lake."""
-    if config.algorithm.lake is None:
+    if config.lake is None:
         return None
     if lake is None:
         return "not measured: --probe does so in some seconds"

@@ -203,13 +203,12 @@ def _print_statistics(found: "LakeStatistics", console: Console) -> None:
         )
     if found.pins:
         console.print(f"kept for: {', '.join(found.pins)}")
-    table = Table("stream", "agents", title="streams", title_justify="left")
+    table = Table("stream", title="streams", title_justify="left")
     for heading in ("envs", "transitions", "updates", "episodes", "mean return", "mean length"):
         table.add_column(heading, justify="right")
     for stream in found.streams:
         table.add_row(
             stream.stream,
-            ", ".join(str(agent) for agent in stream.agents),
             str(stream.n_envs),
             f"{stream.n_transitions:,}",
             f"{stream.versions[0]:,} to {stream.versions[1]:,}",

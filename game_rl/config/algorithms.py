@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from game_rl.config.lake import FeedConfig, LakeGigabytes, LakePlace, LakeTransitions, OnFull
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.values import (
     Count,
@@ -66,11 +65,6 @@ class PPOConfig(StrictModel):
     """Over how many episodes the logged means of reward and length go."""
 
     @property
-    def lake(self) -> FeedConfig | None:
-        """The Lake that the run writes: none."""
-        return None
-
-    @property
     def vec_steps_per_update(self) -> int:
         """Vec steps between two updates."""
         return self.n_steps
@@ -128,14 +122,6 @@ class ReplayConfig(StrictModel):
         str, Field(pattern=r"^(cpu|cuda(:\d{1,3})?)$", examples=["cpu", "cuda", "cuda:0"])
     ] = "cpu"
     """Where the frames are: cpu is RAM, cuda the memory of a GPU."""
-    lake: LakePlace = False
-    """A folder where all timesteps are kept, for checkpoints; true: the folder lake in run_dir."""
-    lake_capacity_transitions: LakeTransitions | None = None
-    """The oldest of the Lake go when it has more; at least twice `capacity`; null: no limit."""
-    lake_capacity_gb: LakeGigabytes | None = None
-    """The same by the space on disk, in 10^9 bytes; null: no limit."""
-    lake_on_full: OnFull = "pause"
-    """When little space is left on the disk: stop growing (pause) or delete the oldest (evict)."""
 
 
 class DQNConfig(StrictModel):
@@ -177,19 +163,6 @@ class DQNConfig(StrictModel):
     """Over how many episodes the logged means of reward and length go."""
 
     @property
-    def lake(self) -> FeedConfig | None:
-        """The Lake that the run writes."""
-        replay = self.replay
-        if replay.lake is False:
-            return None
-        return FeedConfig(
-            lake=replay.lake,
-            capacity_transitions=replay.lake_capacity_transitions,
-            capacity_gb=replay.lake_capacity_gb,
-            on_full=replay.lake_on_full,
-        )
-
-    @property
     def vec_steps_per_update(self) -> int:
         """Vec steps between two updates."""
         return self.train_freq
@@ -218,7 +191,6 @@ class DQNConfig(StrictModel):
                 f"use at least {least:,}",
                 (*capacity_reads, _at("n_step")),
             )
-        yield from self._lake_problems()
         if self.learning_starts > total_timesteps:
             yield Problem(
                 _at("learning_starts"),
@@ -227,27 +199,6 @@ class DQNConfig(StrictModel):
                 (("total_timesteps",),),
             )
         yield from _diverging(self, "learning_rate")
-
-    def _lake_problems(self) -> Iterator[Problem]:
-        replay, lake = self.replay, _at("replay", "lake")
-        least, most = 2 * replay.capacity, replay.lake_capacity_transitions
-        if replay.lake is False:
-            for name in ("lake_capacity_transitions", "lake_capacity_gb", "lake_on_full"):
-                if getattr(replay, name) != ReplayConfig.model_fields[name].default:
-                    yield Problem(
-                        _at("replay", name),
-                        "there is no Lake to which this could apply; write replay: {lake: true}, "
-                        "or remove the line",
-                        (lake,),
-                    )
-        elif most is not None and most < least:
-            yield Problem(
-                _at("replay", "lake_capacity_transitions"),
-                f"{most:,} is less than twice the replay's capacity, {replay.capacity:,}, which "
-                "a resumed run fills again from the Lake, and whole files go at once; use at "
-                f"least {least:,}, or a smaller replay.capacity",
-                (_at("replay", "capacity"), lake),
-            )
 
 
 class PQNConfig(StrictModel):
@@ -280,13 +231,6 @@ class PQNConfig(StrictModel):
     """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there."""
     stats_window_size: Count = 100
     """Over how many episodes the logged means of reward and length go."""
-    feed: FeedConfig | None = None
-    """A Lake that gets every timestep, so that they can be learned from later; null: none."""
-
-    @property
-    def lake(self) -> FeedConfig | None:
-        """The Lake that the run writes."""
-        return self.feed
 
     @property
     def vec_steps_per_update(self) -> int:
@@ -300,7 +244,6 @@ class PQNConfig(StrictModel):
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:  # noqa: ARG002
         """What does not agree in this section and with the rest of the run, from its top."""
-        yield from _feed_problems(self.feed)
         yield from _batch_problems(self.batch_size, n_steps=self.n_steps, n_envs=n_envs)
         yield from _diverging(self, "learning_rate")
 
@@ -322,14 +265,6 @@ AlgorithmConfig = Annotated[
 
 def _at(*names: str) -> tuple[str, ...]:
     return ("algorithm", *names)
-
-
-def _feed_problems(feed: FeedConfig | None) -> Iterator[Problem]:
-    if feed is not None and feed.lake is False:
-        yield Problem(
-            _at("feed", "lake"),
-            "false, so there is nothing to feed; write true or a folder, or remove `feed`",
-        )
 
 
 def _rollout_product(n_steps: int, n_envs: int) -> str:

@@ -145,7 +145,8 @@ class Diagnosis(Generic[M]):
     def _unknown_key(self, key: Key) -> str:
         name, section = key[-1], ".".join(key[:-1])
         known = self._guide.keys(key[:-1])
-        hint = getattr(self._model, "key_hints", {}).get(name.lower().replace("-", "_"))
+        hints = getattr(self._model, "key_hints", {})
+        hint = hints.get(".".join(key)) or hints.get(name.lower().replace("-", "_"))
         elsewhere = self._guide.places_of(name.lower())
         meant = self._meant(key)
         if hint:

@@ -1,4 +1,7 @@
-"""What to say to who writes a key of another project: lower case, with underscores."""
+"""What to say to who writes a key of another project or version.
+
+By the key's name in lower case with underscores, or by the whole way to it.
+"""
 
 _REPLAY = (
     "did you mean algorithm.replay.capacity, of name: dqn? ppo and pqn have no replay buffer: "
@@ -6,6 +9,11 @@ _REPLAY = (
 )
 _EXPLORATION = "write algorithm: {exploration: {start: 1.0, end: 0.05, fraction: 0.1}}"
 _ENTROPY = "did you mean algorithm.ent_coef?"
+_LAKE = (
+    "write a section lake beside algorithm: `lake: {}` is the folder lake in run_dir, "
+    "`lake: {path: runs/lake}` a folder that several runs write"
+)
+_LAKE_KEY = "it belongs to the section lake, beside algorithm: write lake: "
 _EPISODE_OR_ROLLOUT = (
     "it meant two things: algorithm.n_steps is how many timesteps each env plays between updates, "
     "env.max_episode_timesteps is after how many an episode is cut off"
@@ -54,5 +62,10 @@ KEY_HINTS = {
     "exploration_final_eps": _EXPLORATION,
     "epsilon": _EXPLORATION,
     "double_dqn": "did you mean algorithm.double_q, of name: dqn?",
+    "feed": _LAKE,
+    "algorithm.replay.lake": _LAKE,
+    "lake_capacity_transitions": _LAKE_KEY + "{capacity_transitions: 1_000_000}",
+    "lake_capacity_gb": _LAKE_KEY + "{capacity_gb: 20}",
+    "lake_on_full": _LAKE_KEY + "{on_full: evict}",
     "<<": "merge keys are YAML 1.1; write the keys out",
 }

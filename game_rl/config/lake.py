@@ -11,24 +11,23 @@ from game_rl.config.values import Positive, Timesteps, named_folder
 
 def _folder(path: Path) -> Path:
     if path.name.lower() in {"yes", "no", "on", "off", "true", "false"}:
-        raise ValueError(f"{path} is text; write true, or the path of a folder such as runs/lake")
+        raise ValueError(
+            f"{path} is no folder; write lake: {{}} for the folder lake in run_dir, or the path of "
+            "one such as runs/lake"
+        )
     return named_folder(path).absolute()  # as it is for who starts the run, and not who resumes it
 
 
-LakePlace = bool | Annotated[Path, AfterValidator(_folder)]
-LakeTransitions = Annotated[Timesteps, Field(ge=1_000)]
-LakeGigabytes = Annotated[Positive, Field(ge=0.01, le=1_000_000)]
-OnFull = Literal["pause", "evict"]
+class LakeConfig(StrictModel):
+    """A Lake, replay on disk, that gets every timestep of the training."""
 
-
-class FeedConfig(StrictModel):
-    """What else gets every timestep of the training: a Lake, which is replay on disk."""
-
-    lake: LakePlace = True
-    """Its folder, which several runs may write to; true: the folder lake in run_dir."""
-    capacity_transitions: LakeTransitions | None = None
-    """The oldest go when it has more, except those that a checkpoint needs; null: no limit."""
-    capacity_gb: LakeGigabytes | None = None
-    """The same by the space on disk, in 10^9 bytes; null: no limit."""
-    on_full: OnFull = "pause"
+    path: Annotated[Path, AfterValidator(_folder)] | None = None
+    """Its folder, which several runs may write to; null: the folder lake in run_dir."""
+    capacity_transitions: Annotated[Timesteps, Field(ge=1_000)] | None = None
+    """When it has more, each env keeps its newest, as many as any other; null: no limit."""
+    capacity_gb: Annotated[Positive, Field(ge=0.01, le=1_000_000)] | None = None
+    """The oldest files go when it takes more disk, in 10^9 bytes; null: no limit."""
+    on_full: Literal["pause", "evict"] = "pause"
     """When little space is left on the disk: stop growing (pause) or delete the oldest (evict)."""
+    seal_every_timesteps: Annotated[Timesteps, Field(ge=1_000)] | None = None
+    """Also seal after so many timesteps, so that other processes can read them; null: no."""

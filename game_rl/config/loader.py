@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel
 
 from game_rl.config.diagnosis import Diagnosis
+from game_rl.config.older import up_to_date
 from game_rl.config.schema import RunConfig
 from game_rl.config.schema_guide import closest
 from game_rl.config.strict_model import Key, Problem
@@ -36,8 +37,10 @@ _SHOWN_OVERRIDE = 200
 _OVERRIDES_ORDER = 10**9  # after the last line of any file
 
 
-def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+def load_config(path: Path, overrides: Sequence[str] = (), *, is_saved: bool = False) -> RunConfig:
     """The run that a file describes, after overrides such as `env.n_envs=16`.
+
+    A file that a run saved (`is_saved`) may have the keys of the last release; `overrides` may not.
 
     `game`, where it is a path, comes back absolute (see `game_path`); `run_dir` stays as written
     and is relative to the current directory, as the paths of a command line are.
@@ -45,7 +48,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     Raises:
         ConfigError: with every problem of the file and the overrides.
     """
-    source = _Source(path, ConfigError)
+    source = _Source(path, ConfigError, is_saved=is_saved)
     config = source.load(RunConfig, overrides, _run_dir_problems)
     game_file = game_path(config.game, relative_to=path.parent)
     return config if game_file is None else config.model_copy(update={"game": str(game_file)})
@@ -97,10 +100,11 @@ def game_path(game: str, *, relative_to: Path) -> Path | None:
 
 @dataclass(frozen=True)
 class _Source:
-    """A YAML file that a user wrote, and the error that tells what is wrong with it."""
+    """A YAML file that a user or a run wrote, and the error that tells what is wrong with it."""
 
     path: Path
     error: type[GameRLError]
+    is_saved: bool = False
 
     def load(
         self,
@@ -109,6 +113,7 @@ class _Source:
         more_checks: Callable[[M], Iterable[Problem]],
     ) -> M:
         root, problems = self._parse(self._text())
+        root = up_to_date(root) if self.is_saved else root
         for number, override in enumerate(overrides):
             shown = (
                 override if len(override) <= _SHOWN_OVERRIDE else override[:_SHOWN_OVERRIDE] + "…"

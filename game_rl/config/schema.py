@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field
 from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PPOConfig
 from game_rl.config.image_size import image_fault
 from game_rl.config.key_hints import KEY_HINTS
+from game_rl.config.lake import LakeConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.values import Count, Name, Processes, Timesteps, named_folder
 
@@ -115,6 +116,8 @@ class RunConfig(StrictModel):
     """The emulators and how an episode is played on them."""
     algorithm: AlgorithmConfig = PPOConfig()
     """How the agent learns: ppo if it has no name."""
+    lake: LakeConfig | None = None
+    """Replay on disk that gets every timestep; {}: in run_dir; null: none."""
     evaluation: EvaluationConfig = EvaluationConfig()
     """The games that show how good the agent is; the best one so far is kept."""
     checkpoints: CheckpointsConfig = CheckpointsConfig()
@@ -132,6 +135,7 @@ class RunConfig(StrictModel):
             n_envs=self.env.n_envs, total_timesteps=self.total_timesteps
         )
         yield from self._algorithm_problems()
+        yield from self._lake_problems()
         yield from self._rhythm_problems()
         yield from self._env_problems()
 
@@ -152,13 +156,6 @@ class RunConfig(StrictModel):
                 "remove the line or write true",
                 reads,
             )
-        if self.checkpoints.save_replay_buffer and self.algorithm.lake is not None:
-            yield Problem(
-                ("checkpoints", "save_replay_buffer"),
-                "the Lake keeps the replay already, and a resumed run fills it again from there; "
-                "remove the line, or replay.lake",
-                (*reads, ("algorithm", "replay", "lake")),
-            )
         on_gpu = isinstance(self.algorithm, DQNConfig) and self.algorithm.replay.device != "cpu"
         if on_gpu and self.device == "cpu":
             yield Problem(
@@ -166,6 +163,28 @@ class RunConfig(StrictModel):
                 "the network is on the CPU (device: cpu), so the replay on a GPU would only be "
                 "slower; write replay: {device: cpu}, or device: auto",
                 (("device",),),
+            )
+
+    def _lake_problems(self) -> Iterator[Problem]:
+        """What DQN, which fills its replay again from the Lake, asks of it."""
+        if self.lake is None or not isinstance(self.algorithm, DQNConfig):
+            return
+        reads = (("algorithm", "name"), ("algorithm", "replay", "capacity"), ("lake",))
+        if self.checkpoints.save_replay_buffer:
+            yield Problem(
+                ("checkpoints", "save_replay_buffer"),
+                "the Lake keeps the replay already, and a resumed run fills it again from there; "
+                "remove the line, or lake",
+                reads,
+            )
+        capacity, most = self.algorithm.replay.capacity, self.lake.capacity_transitions
+        if most is not None and most < 2 * capacity:
+            yield Problem(
+                ("lake", "capacity_transitions"),
+                f"{most:,} is less than twice the replay's capacity, {capacity:,}, which "
+                f"a resumed run fills again from the Lake; use at least {2 * capacity:,}, or a "
+                "smaller algorithm.replay.capacity",
+                reads,
             )
 
     def _rhythm_problems(self) -> Iterator[Problem]:

@@ -39,7 +39,8 @@ class StrictModel(BaseModel):
     )
 
     key_hints: ClassVar[Mapping[str, str]] = {}
-    """What to say to who writes a key that does not exist; the outermost model's count."""
+    """What to say to who writes a key that does not exist, by its name or the whole way to it; the
+    outermost model's count."""
 
     def problems(self) -> Iterable[Problem]:
         """Checks between the fields; called when each field by itself is good."""

@@ -59,8 +59,8 @@ def export_sb3(
 def blocks_in_order(view: LakeView) -> Iterator[Batch]:
     """All transitions, block by block."""
     sampler = Sampler(view, gamma=1, cache_bytes=0)
-    for number, n in enumerate(view.n_transitions.tolist()):
-        yield sampler.take(np.full(n, number), np.arange(n))
+    for n, end in zip(view.n_transitions.tolist(), view.edges.tolist(), strict=True):
+        yield sampler.take(np.arange(end - n, end))
 
 
 def _ends(view: LakeView, number: int) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ blocks come, and used where it pays: whole pictures of `duel` take 14 % less wit
 """
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -35,7 +35,7 @@ HEAD = np.dtype(
         ("first", "<u8"),  # number of the first transition in its sequence
         ("n_rows", "<u2"),
         ("n_transitions", "<u2"),
-        ("agent", "<u2"),
+        ("unused", "<u2"),  # who acts is the stream
         ("is_delta", "<u2"),  # frames are XORed with the one before,
         ("first_version", "<u4"),
         ("last_version", "<u4"),
@@ -71,6 +71,12 @@ class Columns:
         """Of the transitions."""
         return np.flatnonzero(self.flags & TRANSITION)
 
+    def without_first(self, n: int) -> "Columns":
+        """Frames alone where the first n transitions are."""
+        flags = self.flags.copy()
+        flags[self.rows[:n]] &= ~np.uint8(TRANSITION)
+        return replace(self, flags=flags)
+
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """For each row, the oldest row that its stack may reach."""
@@ -103,7 +109,6 @@ class Block:
 
     env: int
     first: int
-    agent: int
     columns: Columns
     frames: NDArray[np.uint8]
 
@@ -115,7 +120,13 @@ class Block:
     @property
     def begins_episode(self) -> bool:
         """Its first transition is an episode's first."""
-        return bool(self.columns.is_first[0])
+        return bool(self.columns.is_first[self.columns.rows[0]])
+
+    def without_first(self, n: int) -> "Block":
+        """A block whose first n transitions are frames that stacks reach, and nothing more."""
+        if not n:
+            return self
+        return replace(self, first=self.first + n, columns=self.columns.without_first(n))
 
     def stack_rows(
         self, rows: NDArray[np.int64], frame_stack: int
@@ -172,7 +183,7 @@ def _encoded(
     versions = columns.versions[columns.rows]
     head = np.zeros((), HEAD)
     head["magic"] = MAGIC
-    head["env"], head["first"], head["agent"] = block.env, block.first, block.agent
+    head["env"], head["first"] = block.env, block.first
     head["n_rows"], head["n_transitions"] = len(columns.flags), len(columns.rows)
     head["first_version"], head["last_version"] = versions.min(), versions.max()
     head["columns_bytes"], head["columns_crc"] = len(small), zlib.crc32(small)
@@ -228,7 +239,6 @@ def decode(data: bytes, schema: LakeSchema) -> Block:
     return Block(
         env=int(head["env"]),
         first=int(head["first"]),
-        agent=int(head["agent"]),
         columns=decode_columns(head, data, schema),
         frames=_frames(pixels, n_rows, is_delta=bool(head["is_delta"])),
     )

@@ -16,10 +16,9 @@ class BlockBuilder:
         is_underway: an episode has begun and not ended.
     """
 
-    def __init__(self, schema: LakeSchema, *, env: int, agent: int, first: int) -> None:
+    def __init__(self, schema: LakeSchema, *, env: int, first: int) -> None:
         self._schema = schema
         self._env = env
-        self._agent = agent
         self._first = first
         self.is_underway = False
         self._restart()
@@ -95,7 +94,6 @@ class BlockBuilder:
         return Block(
             env=self._env,
             first=self._first,
-            agent=self._agent,
             columns=Columns(
                 self._flags[:n_rows],
                 self._actions[:n_rows],

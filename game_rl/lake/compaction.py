@@ -1,16 +1,16 @@
 """Small segments into few large ones."""
 
-import os
 from collections.abc import Iterator
 
 from game_rl.lake.lake import Lake
+from game_rl.lake.lock import alone
 from game_rl.lake.segment import COPY, SEALED, SealedSegment, write_segment
 from game_rl.lake.segment_names import SegmentName, superseded
 from game_rl.lake.view import LakeView
 
 
 def compact(lake: Lake, *, segment_bytes: int = 32 << 20) -> tuple[int, int]:
-    """Merge neighbouring segments of each stream, as far as `segment_bytes`; nobody may be writing.
+    """Merge neighbouring segments of each stream, as far as `segment_bytes`.
 
     Blocks are checked and copied as they are. What a checkpoint keeps is left alone, since its mark
     names the files. A crash at any moment leaves each transition in the Lake exactly once: until
@@ -20,15 +20,17 @@ def compact(lake: Lake, *, segment_bytes: int = 32 << 20) -> tuple[int, int]:
         The segments before and after.
 
     Raises:
-        LakeError: a segment is damaged.
+        LakeError: a segment is damaged, or somebody writes, whose next checkpoint would name files
+            that are gone.
         OSError: the disk is full, say; the Lake has what it had.
     """
-    before = len(lake.files(SEALED))
-    for path in [*superseded(lake.files(SEALED)), *lake.files(COPY)]:
-        path.unlink()
-    for group in list(_groups(lake, segment_bytes)):
-        _merge(lake, group)
-    return before, len(lake.files(SEALED))
+    with alone(lake.path):
+        before = len(lake.files(SEALED))
+        for path in [*superseded(lake.files(SEALED)), *lake.files(COPY)]:
+            path.unlink()
+        for group in list(_groups(lake, segment_bytes)):
+            _merge(lake, group)
+        return before, len(lake.files(SEALED))
 
 
 def _groups(lake: Lake, segment_bytes: int) -> Iterator[list[SealedSegment]]:
@@ -62,9 +64,7 @@ def _follows(before: SealedSegment, after: SealedSegment) -> bool:
 def _merge(lake: Lake, group: list[SealedSegment]) -> None:
     first, last = SegmentName.of(group[0].path), SegmentName.of(group[-1].path)
     path = lake.path / SegmentName(first.stream, first.first, last.last).new(SEALED)
-    newest = group[-1].path.stat()
     write_segment(path, _blocks(lake, group), lambda: lake.schema)
-    os.utime(path, ns=(newest.st_atime_ns, newest.st_mtime_ns))  # as old as what is in it
     for segment in group:
         segment.path.unlink()
 

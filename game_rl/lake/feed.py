@@ -22,6 +22,7 @@ class LakeFeed:
     Args:
         stream: that nobody else writes; it goes on where it ends.
         segment_transitions: after which a file is sealed, if 32 MB are not reached before.
+        seal_every_timesteps: after which readers see all that was appended, beside checkpoints.
         tell: is called with a sentence when growth stops and when it goes on, from any thread.
 
     Attributes:
@@ -40,6 +41,7 @@ class LakeFeed:
         n_envs: int,
         on_full: OnFull = "pause",
         segment_transitions: int | None = None,
+        seal_every_timesteps: int | None = None,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.lake = lake
@@ -48,6 +50,7 @@ class LakeFeed:
         self.version = 0
         self._n_envs = n_envs
         self._segment_transitions = segment_transitions
+        self._seal_every_timesteps = seal_every_timesteps
         self._tell = tell
         self._is_underway = np.zeros(n_envs, np.bool_)
         self.is_held = False
@@ -164,6 +167,7 @@ class LakeFeed:
             self.stream,
             n_envs=self._n_envs,
             segment_transitions=self._segment_transitions,
+            seal_every_transitions=self._seal_every_timesteps,
             on_full=self.on_full,
             tell=self._tell,
         )

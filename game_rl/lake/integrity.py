@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from game_rl.errors import LakeError
+from game_rl.lake.horizon import Horizon
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
 from game_rl.lake.segment import (
@@ -55,6 +56,10 @@ def verify(path: Path, progress: Callable[[int, int], None] = lambda *_: None) -
             report.damaged[file.name] = str(error)
     for file in lake.files(OPEN):
         report.open_files[file.name] = _torn_bytes(file)
+    try:
+        Horizon(path).firsts()
+    except LakeError as error:
+        report.damaged["horizon.json"] = str(error)
     for pin in sorted((path / "pins").glob("*.json")):
         try:
             lake.view(Mark.from_json(pin.read_text(errors="replace"), source=pin))

@@ -1,18 +1,18 @@
 """The Lake: replay on disk, larger than memory.
 
 A Lake is a folder: `lake.json`, segments of many writers, `pins/`. Sealed segments never change, so
-there are no locks: a writer owns the files of its stream, a reader opens what is sealed. A
+readers need no locks: a writer owns the files of its stream, a reader opens what is sealed. A
 checkpoint keeps a `Mark` of the Lake, a few kilobytes, and pins it.
 """
 
 import errno
-import secrets
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from game_rl.errors import LakeError
+from game_rl.lake.horizon import Firsts, Horizon, is_of, raised
+from game_rl.lake.lock import as_writer, in_turns
 from game_rl.lake.mark import Mark, MarkedSegment
 from game_rl.lake.schema import LakeSchema
 from game_rl.lake.segment import (
@@ -26,7 +26,7 @@ from game_rl.lake.segment import (
     recovered,
 )
 from game_rl.lake.segment_names import SegmentName, check_stream, superseded
-from game_rl.lake.view import LakeView
+from game_rl.lake.view import LakeView, ends_of
 from game_rl.run_dir import sync_directory, write_atomic
 
 _MOST_LISTINGS = 20
@@ -34,10 +34,10 @@ _MOST_LISTINGS = 20
 
 @dataclass(frozen=True)
 class Capacity:
-    """When the oldest segments go.
+    """When the oldest go.
 
     Attributes:
-        transitions: that samples are drawn from.
+        transitions: that samples are drawn from; see `horizon`.
         n_bytes: on disk, with what only checkpoints keep.
     """
 
@@ -64,12 +64,10 @@ class Lake:
         description = path / "lake.json"
         path.mkdir(parents=True, exist_ok=True)
         if not description.exists():
-            own = path / f".lake-{secrets.token_hex(8)}.json"  # many writers may come first
-            with suppress(FileNotFoundError):  # another was first, and has tidied up
-                write_atomic(own, schema.to_json())
-                own.replace(description)
-            sync_directory(path)
-        for left in path.glob(".*lake-*"):
+            with in_turns(path / ".lake-lock"):
+                if not description.exists():
+                    write_atomic(description, schema.to_json())
+        for left in path.glob(".*lake-*"):  # whoever waits for that lock finds a Lake
             left.unlink(missing_ok=True)
         lake = cls.open(path, capacity=capacity)
         if lake.schema != schema:
@@ -104,8 +102,17 @@ class Lake:
         """
         if mark is not None:
             segments = [self._marked(marked) for marked in mark.segments]
-            return LakeView(self.schema, segments, sequences=mark.sequences)
-        return LakeView(self.schema, self._sealed())
+            return LakeView(self.schema, segments, mark.sequences, mark.horizon)
+        segments = self._sealed()
+        ends, horizon = ends_of(segments), self._seen_from(segments)
+        # where all files of a sequence are gone, it goes on after what was hidden
+        sequences = horizon | {name: max(end, horizon.get(name, 0)) for name, end in ends.items()}
+        return LakeView(self.schema, _seen(segments, horizon), sequences, horizon)
+
+    def _seen_from(self, segments: Sequence[SealedSegment]) -> Firsts:
+        """The horizon as it is on disk, or as the capacity has it now."""
+        firsts, most = self._horizon.firsts(), self.capacity.transitions
+        return firsts if most is None else raised(firsts, ends_of(segments), most)
 
     def _sealed(self) -> list[SealedSegment]:
         """As listed; again if another process evicted some before they were read."""
@@ -145,8 +152,12 @@ class Lake:
 
     def mark(self, stream: str | None = None) -> Mark:
         """Of all that is sealed, or of one stream; seal the writers first. Writes nothing."""
-        view = LakeView(self.schema, [s for s in self._sealed() if _is_of(stream, s.path)])
-        return Mark(tuple(_marked(segment) for segment in view.segments), dict(view.sequences))
+        view = self.view()
+        return Mark(
+            tuple(_marked(s) for s in view.segments if _is_of(stream, s.path)),
+            {name: end for name, end in view.sequences.items() if is_of(stream, name)},
+            {name: first for name, first in view.horizon.items() if is_of(stream, name)},
+        )
 
     # ------------------------------------------------------------------ checkpoints
 
@@ -155,14 +166,19 @@ class Lake:
         return self.path / "pins"
 
     def pin(self, name: str, stream: str | None = None) -> Mark:
-        """Mark the Lake or one stream, and keep what the mark names until `unpin(name)`."""
+        """Mark the Lake or one stream, and keep what the mark names until `unpin(name)`.
+
+        Raises:
+            LakeError: the Lake is being compacted, or damaged.
+        """
         self._pins.mkdir(exist_ok=True)
-        while True:
-            mark = self.mark(stream)
-            write_atomic(self._pins / f"{name}.json", mark.to_json())
-            # What went while the pin was written may still be deleted by who has not seen the pin.
-            if all((self.path / segment.name).exists() for segment in mark.segments):
-                return mark
+        with as_writer(self.path):
+            while True:
+                mark = self.mark(stream)
+                write_atomic(self._pins / f"{name}.json", mark.to_json())
+                # What went meanwhile may still be deleted by who has not seen the pin.
+                if all((self.path / segment.name).exists() for segment in mark.segments):
+                    return mark
 
     def unpin(self, name: str) -> None:
         (self._pins / f"{name}.json").unlink(missing_ok=True)
@@ -196,9 +212,14 @@ class Lake:
         What was written later is deleted, or shelved if another kept mark has it.
 
         Raises:
-            LakeError: a segment of the mark is missing or another; nothing is changed then.
+            LakeError: a segment of the mark is missing or another, or the Lake is being compacted;
+                nothing is changed then.
         """
-        self.view(mark)
+        with as_writer(self.path):
+            self.view(mark)
+            self._go_back(mark, stream)
+
+    def _go_back(self, mark: Mark, stream: str | None) -> None:
         names = {segment.name for segment in mark.segments}
         for path in self.files(OPEN) + self.files(COPY):
             if _is_of(stream, path):
@@ -211,6 +232,21 @@ class Lake:
             if shelved.exists():
                 shelved.rename(self.path / name)
         sync_directory(self.path)
+        self._horizon.set_back(stream, mark.horizon)
+
+    def delete_stream(self, stream: str) -> None:
+        """Let all rows of this stream go, with its pins; nobody may be writing it.
+
+        What a mark of others has is shelved.
+
+        Raises:
+            LakeError: the Lake is being compacted.
+        """
+        with as_writer(self.path):
+            for pin in self._pins.glob(f"{check_stream(stream)}.*.json"):
+                pin.unlink(missing_ok=True)
+            self._go_back(Mark((), {}), stream)
+            self._forget_shelved()
 
     def recover(self, stream: str) -> list[SealedSegment]:
         """Seal what a crash left of this stream; nobody may be writing it.
@@ -226,18 +262,20 @@ class Lake:
     # ------------------------------------------------------------------ capacity
 
     def evict(self) -> None:
-        """Let the oldest segments go until the capacity holds.
+        """Let the oldest go until the capacity holds.
 
-        By transitions, those that a kept mark has are shelved: no sample has them any more. By
-        bytes, they are passed over.
+        By transitions, rows before the horizon are hidden, and files with nothing else are deleted,
+        or shelved if a kept mark has them. By bytes, whole files go, but those that a kept mark has
+        are passed over.
         """
-        segments = self._oldest_first()
-        limit = self.capacity.transitions
-        count = sum(segment.n_transitions for segment in segments)
-        while limit is not None and count > limit and len(segments) > 1:
-            oldest = segments.pop(0)
-            self._shelve(oldest.path)
-            count -= oldest.n_transitions
+        if self.capacity.transitions is not None:
+            segments = self._sealed()
+            horizon = self._seen_from(segments)
+            seen = {segment.path for segment in _seen(segments, horizon)}
+            for segment in segments:
+                if segment.path not in seen:
+                    self._shelve(segment.path)
+            self._horizon.raise_to(horizon)
         while self.capacity.n_bytes is not None and self.n_bytes() > self.capacity.n_bytes:
             if not self.evict_oldest():
                 break
@@ -258,8 +296,18 @@ class Lake:
         return sum(_size(p) for suffix in (SEALED, SHELVED, OPEN) for p in self.files(suffix))
 
     def _oldest_first(self) -> list[SealedSegment]:
-        """By the time at which they were sealed."""
-        return sorted(self._sealed(), key=lambda s: (_sealed_at(s.path), s.path.name))
+        """By how many numbers their newest row is behind the newest of its sequence."""
+        segments = self._sealed()
+        ends = ends_of(segments)
+
+        def age(segment: SealedSegment) -> int:
+            return min(ends[name] - end for name, end in segment.ends.items())
+
+        return sorted(segments, key=lambda segment: (-age(segment), segment.path.name))
+
+    @property
+    def _horizon(self) -> Horizon:
+        return Horizon(self.path)
 
     def _forget_shelved(self) -> bool:
         """Delete what was kept for checkpoints that are gone; False if there is nothing."""
@@ -292,6 +340,15 @@ def _is_of(stream: str | None, path: Path) -> bool:
     return stream is None or SegmentName.of(path).stream == stream
 
 
+def _seen(segments: Sequence[SealedSegment], horizon: Mapping[str, int]) -> list[SealedSegment]:
+    """Those with a row that is not hidden."""
+    return [
+        segment
+        for segment in segments
+        if any(end > horizon.get(name, 0) for name, end in segment.ends.items())
+    ]
+
+
 def _marked(segment: SealedSegment) -> MarkedSegment:
     return MarkedSegment(segment.path.name, segment.sha256, segment.n_bytes, segment.n_transitions)
 
@@ -299,12 +356,5 @@ def _marked(segment: SealedSegment) -> MarkedSegment:
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _sealed_at(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
     except FileNotFoundError:
         return 0

@@ -1,11 +1,9 @@
 """From a config to the Lake that a run writes."""
 
-import re
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from game_rl.config.lake import FeedConfig
+from game_rl.config.lake import LakeConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
@@ -13,10 +11,9 @@ from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake import Capacity, Lake
 from game_rl.lake.mark import Mark
 from game_rl.lake.schema import LakeSchema
-from game_rl.run_dir import RunDir, remove_directory
+from game_rl.run_dir import RunDir
 
-_OWN_STREAM = "run"
-_FILES_IN_CAPACITY = 8  # whole files go: what is left is at most one of them less
+_FILES_IN_CAPACITY = 8  # whole files go: on disk there is at most one more
 _GB = 10**9
 
 
@@ -33,40 +30,31 @@ def make_lake_feed(
     """The feed of a run that writes a Lake; None if it writes none.
 
     Args:
-        goes_on: from a checkpoint; else a Lake in the run's directory begins anew.
-        saved: the stream and the mark of that checkpoint, which the Lake goes back to.
+        goes_on: from a checkpoint; else what the run itself wrote before is deleted.
+        saved: the stream and the mark of that checkpoint, which the stream goes back to.
 
     Raises:
         LakeError: there is a Lake with other rows, or it lacks what the checkpoint needs.
     """
-    settings = config.algorithm.lake
+    settings = config.lake
     if settings is None:
         return None
-    path = lake_path(settings, run_dir)
-    if settings.lake is True and not goes_on and path.exists():
-        remove_directory(path)
-    limit = settings.capacity_transitions
     schema = lake_schema(packing, frame_stack=config.env.frame_stack, n_actions=n_actions)
-    lake = _open(path, schema, settings)
+    lake = _open(lake_path(settings, run_dir), schema, settings)
+    stream = run_dir.identity().id if saved is None else saved[0]
     if saved is not None:
-        stream, mark = saved
-        _go_back(lake, mark, stream)
-    else:
-        stream = _new_stream(lake, None if settings.lake is True else run_dir)
-    feed = LakeFeed(
-        lake,
-        stream,
-        n_envs=config.env.n_envs,
-        on_full=settings.on_full,
-        segment_transitions=None if limit is None else -(-limit // _FILES_IN_CAPACITY),
-        tell=tell,
-    )
+        _go_back(lake, saved[1], stream)
+    elif not goes_on:
+        lake.delete_stream(stream)
+    feed = _feed(lake, stream, settings, n_envs=config.env.n_envs, tell=tell)
+    if saved is None and any(feed.next_transitions):
+        feed.leave_gap()  # the checkpoint does not say where in the stream it was
     feed.keep_pins(path.name for path in run_dir.checkpoints_newest_first())
     return feed
 
 
-def lake_path(settings: FeedConfig, run_dir: RunDir) -> Path:
-    return settings.lake if isinstance(settings.lake, Path) else run_dir.lake
+def lake_path(settings: LakeConfig, run_dir: RunDir) -> Path:
+    return run_dir.lake if settings.path is None else settings.path
 
 
 def lake_schema(packing: FramePacking, *, frame_stack: int, n_actions: int) -> LakeSchema:
@@ -79,7 +67,7 @@ def lake_schema(packing: FramePacking, *, frame_stack: int, n_actions: int) -> L
     )
 
 
-def _open(path: Path, schema: LakeSchema, settings: FeedConfig) -> Lake:
+def _open(path: Path, schema: LakeSchema, settings: LakeConfig) -> Lake:
     limit_gb = settings.capacity_gb
     capacity = Capacity(
         transitions=settings.capacity_transitions,
@@ -97,15 +85,19 @@ def _go_back(lake: Lake, mark: Mark, stream: str) -> None:
     try:
         lake.resume(mark, stream)
     except LakeError as error:
-        raise LakeError(
-            f"{error}; to go on without this Lake, add --set algorithm.feed=null (pqn) or "
-            "--set algorithm.replay.lake=false (dqn)"
-        ) from None
+        raise LakeError(f"{error}; to go on without this Lake, add --set lake=null") from None
 
 
-def _new_stream(lake: Lake, run_dir: RunDir | None) -> str:
-    """A name that nobody has used in this Lake; `run` for the first in a run's own one."""
-    if run_dir is None and not any(lake.path.glob(f"{_OWN_STREAM}.*")):
-        return _OWN_STREAM
-    name = _OWN_STREAM if run_dir is None else re.sub(r"[^A-Za-z0-9_-]", "_", run_dir.root.name)
-    return f"{name}-{secrets.token_hex(4)}"
+def _feed(
+    lake: Lake, stream: str, settings: LakeConfig, *, n_envs: int, tell: Callable[[str], None]
+) -> LakeFeed:
+    limit = settings.capacity_transitions
+    return LakeFeed(
+        lake,
+        stream,
+        n_envs=n_envs,
+        on_full=settings.on_full,
+        segment_transitions=None if limit is None else -(-limit // _FILES_IN_CAPACITY),
+        seal_every_timesteps=settings.seal_every_timesteps,
+        tell=tell,
+    )

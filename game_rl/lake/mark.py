@@ -1,6 +1,6 @@
 """A mark: which data a Lake had at a moment, in a few kilobytes for a checkpoint."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from game_rl.lake.checked_json import from_document, to_document
 
@@ -21,14 +21,17 @@ class Mark:
 
     Attributes:
         sequences: number of the next transition, by "stream/env".
+        horizon: number of the first transition that was seen; 0 where there is none.
     """
 
     segments: tuple[MarkedSegment, ...]
     sequences: dict[str, int]
+    horizon: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
         segments = [asdict(segment) for segment in self.segments]
-        return to_document(_KIND, {"segments": segments, "lanes": self.sequences})
+        values = {"segments": segments, "lanes": self.sequences, "horizon": self.horizon}
+        return to_document(_KIND, values)
 
     @classmethod
     def from_json(cls, text: str, *, source: object) -> "Mark":
@@ -39,7 +42,7 @@ class Mark:
         """
         values = from_document(text, _KIND, source=source)
         segments = tuple(MarkedSegment(**segment) for segment in values["segments"])
-        return cls(segments, values["lanes"])
+        return cls(segments, values["lanes"], values.get("horizon", {}))
 
     @property
     def n_transitions(self) -> int:

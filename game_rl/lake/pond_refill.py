@@ -69,7 +69,8 @@ class _Stretch:
             age = int(self._parts[-1].ages[-1])  # the last slot and the first row are one frame
             self._parts[-1] = Slots._make(array[:-1] for array in self._parts[-1])
         else:
-            age = 0 if columns.is_first[first] else self._add_history(block.frames[:first])
+            seen = block.frames[int(columns.starts[first]) : first]
+            age = 0 if columns.is_first[first] else self._add_history(seen)
         rows = np.arange(first, len(columns.flags))
         self._parts.append(
             Slots(

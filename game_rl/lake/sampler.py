@@ -25,7 +25,9 @@ class Batch:
         rewards: float32 [batch], sum of gamma^i r_{t+i} for i < k, added up in float64.
         discounts: float32 [batch], gamma^k, or 0 where the episode terminated: what the value of
             `next_stacks` counts.
-        agents, versions: of the policy that acted at t.
+        versions: of the policy that acted at t.
+        streams: whose transition it is, a position in the view's `streams`.
+        envs, numbers: with the stream, the transition's identity in every view of its Lake.
     """
 
     stacks: NDArray[np.uint8]
@@ -33,65 +35,25 @@ class Batch:
     rewards: NDArray[np.float32]
     next_stacks: NDArray[np.uint8]
     discounts: NDArray[np.float32]
-    agents: NDArray[np.int64]
     versions: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Weights:
-    """How often a transition is drawn beside another; all alike if nothing is said.
-
-    Attributes:
-        half_life_versions: a block whose last policy is this much older than the newest of the view
-            is drawn half as often. The transitions of a block (64) have one weight.
-        agent_shares: part of the draws that each agent gets, whatever it has stored; agents that
-            are not named get none.
-    """
-
-    half_life_versions: float | None = None
-    agent_shares: Mapping[int, float] | None = None
-
-    def of_blocks(self, view: LakeView) -> NDArray[np.float64]:
-        """Chance of each block to be drawn.
-
-        Raises:
-            LakeError: nothing can be drawn.
-        """
-        mass = view.n_transitions.astype(np.float64)
-        if not len(mass):
-            raise LakeError("the Lake has no sealed transitions yet; let the writers seal first")
-        if self.half_life_versions is not None:
-            versions = view.heads["last_version"].astype(np.float64)
-            mass *= 0.5 ** ((versions.max() - versions) / self.half_life_versions)
-        if self.agent_shares is not None:
-            mass *= self._agent_factors(view, mass)
-        chances: NDArray[np.float64] = mass / mass.sum()
-        return chances
-
-    def _agent_factors(self, view: LakeView, mass: NDArray[np.float64]) -> NDArray[np.float64]:
-        assert self.agent_shares is not None
-        factors = np.zeros(len(mass))
-        for agent, share in self.agent_shares.items():
-            own = view.heads["agent"] == agent
-            if share > 0 and not own.any():
-                known = sorted(set(view.heads["agent"].tolist()))
-                raise LakeError(f"agent {agent} has a share, but the Lake has agents {known}")
-            factors[own] = share / mass[own].sum() if share else 0
-        if not factors.any():
-            raise LakeError("no agent has a share; give at least one a positive share")
-        return factors
-
-
-UNIFORM = Weights()
+    streams: NDArray[np.int64]
+    envs: NDArray[np.int64]
+    numbers: NDArray[np.int64]
 
 
 class Sampler:
     """Draws batches from one view; make a new one for a new view.
 
-    A batch is batch_size / per_block draws of a block, and in each of these `per_block` draws of a
-    transition. With per_block = 1 the transitions are independent; with more, fewer blocks are
-    decompressed, every transition is drawn as often as before, and those of one block come together
-    (a stratified batch: its gradient has a larger variance). All draws are with replacement.
+    What is drawn is a rank among the view's transitions, ordered by stream, env and number: the
+    same generator draws the same transitions, however the Lake was cut into blocks and files. All
+    draws are with replacement.
+
+    Args:
+        shares: part of the draws that each stream gets, whatever it has stored; streams that are
+            not named get none. None: every transition is as likely as any other.
+
+    Raises:
+        LakeError: nothing can be drawn.
     """
 
     def __init__(
@@ -100,17 +62,15 @@ class Sampler:
         *,
         n_step: int = 1,
         gamma: float = 0.99,
-        weights: Weights = UNIFORM,
-        per_block: int = 1,
+        shares: Mapping[str, float] | None = None,
         cache_bytes: int = 64 << 20,
     ) -> None:
+        if not len(view):
+            raise LakeError("the Lake has no sealed transitions yet; let the writers seal first")
         self._view = view
         self._n_step = n_step
         self._gamma = gamma
-        self._per_block = per_block
-        chances = weights.of_blocks(view)
-        self._edges = np.cumsum(chances)
-        self._last = int(np.flatnonzero(chances)[-1])
+        self._shares = None if shares is None else _shares_in_order(view, shares)
         self._cache = BlockCache(view, cache_bytes)
 
     def sample(self, rng: np.random.Generator, batch_size: int) -> Batch:
@@ -120,24 +80,29 @@ class Sampler:
             EvictedError: a segment is gone; make a new view.
             LakeError: a block is damaged.
         """
-        n_draws = -(-batch_size // self._per_block)
-        drawn = np.searchsorted(self._edges, rng.random(n_draws) * self._edges[-1], side="right")
-        drawn = np.minimum(drawn, self._last)  # rounding may lead past the last edge
-        numbers = np.repeat(drawn, self._per_block)[:batch_size]
-        return self.take(numbers, rng.integers(self._view.n_transitions[numbers]))
+        return self.take(self._drawn(rng, batch_size))
 
-    def take(self, numbers: Indices, places: Indices) -> Batch:
-        """The transitions at these places of these blocks.
+    def take(self, ranks: Indices) -> Batch:
+        """The transitions of these ranks.
 
         Raises:
             EvictedError: a segment is gone; make a new view.
             LakeError: a block is damaged.
         """
-        batch = _empty(self._view.schema, len(numbers))
+        batch = _empty(self._view.schema, len(ranks))
+        numbers, places = self._view.places(ranks)
         for number in np.unique(numbers).tolist():
             chosen = np.flatnonzero(numbers == number)
             self._fill(batch, chosen, number, places[chosen])
         return batch
+
+    def _drawn(self, rng: np.random.Generator, n: int) -> Indices:
+        if self._shares is None:
+            return rng.integers(len(self._view), size=n)
+        ends = self._view.stream_edges
+        lengths = np.diff(ends, prepend=0)
+        streams = rng.choice(len(ends), n, p=self._shares)
+        return (ends - lengths)[streams] + rng.integers(lengths[streams])
 
     def _fill(self, batch: Batch, chosen: Indices, number: int, places: Indices) -> None:
         """Those of one block."""
@@ -145,7 +110,9 @@ class Sampler:
         columns = block.columns
         rows = columns.rows[places]
         batch.actions[chosen] = columns.actions[rows]
-        batch.agents[chosen] = block.agent
+        batch.streams[chosen] = self._view.block_sequences[number] >> 32
+        batch.envs[chosen] = block.env
+        batch.numbers[chosen] = block.first + places
         batch.versions[chosen] = columns.versions[rows]
         trail = self._trail(number)
         lengths = trail.lengths(places, self._n_step)
@@ -209,6 +176,19 @@ class _Trail:
         return sums
 
 
+def _shares_in_order(view: LakeView, shares: Mapping[str, float]) -> NDArray[np.float64]:
+    """Of the view's streams, float64 [streams] that sum to 1."""
+    unknown = [name for name, share in shares.items() if share > 0 and name not in view.streams]
+    if unknown:
+        raise LakeError(
+            f"{unknown[0]} has a share, but the Lake has the streams {', '.join(view.streams)}"
+        )
+    found = [shares.get(name, 0.0) for name in view.streams]
+    if not sum(found) > 0:
+        raise LakeError("no stream has a share; give at least one a positive share")
+    return np.array([share / sum(found) for share in found])
+
+
 def stacks_at(block: Block, rows: Indices, schema: LakeSchema) -> NDArray[np.uint8]:
     """uint8 [len(rows), frame_stack * C, H, W] that end at these rows."""
     sources, blank = block.stack_rows(rows, schema.frame_stack)
@@ -225,6 +205,5 @@ def _empty(schema: LakeSchema, size: int) -> Batch:
         np.empty(size, np.float32),
         np.empty((size, *schema.observation_shape), np.uint8),
         np.empty(size, np.float32),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
+        *(np.empty(size, np.int64) for _ in range(4)),
     )

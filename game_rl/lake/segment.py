@@ -16,6 +16,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from game_rl.errors import LakeError
 from game_rl.lake import block as blocks
 from game_rl.lake.block import HEAD, DamagedBlockError
 from game_rl.lake.schema import LakeSchema
+from game_rl.lake.segment_names import SegmentName
 from game_rl.run_dir import sync_directory
 
 OPEN, COPY, SEALED, SHELVED = ".open", ".copy", ".segment", ".shelved"
@@ -53,6 +55,15 @@ class SealedSegment:
     @property
     def n_transitions(self) -> int:
         return int(self.heads["n_transitions"].sum())
+
+    @cached_property
+    def ends(self) -> dict[str, int]:
+        """Number after the last of its transitions, by "stream/env"."""
+        stream, firsts = SegmentName.of(self.path).stream, self.heads["first"].astype(np.int64)
+        envs, which = np.unique(self.heads["env"], return_inverse=True)
+        ends = np.zeros(len(envs), np.int64)
+        np.maximum.at(ends, which, firsts + self.heads["n_transitions"])
+        return {f"{stream}/{env}": end for env, end in zip(envs, ends.tolist(), strict=True)}
 
 
 class SegmentWriter:

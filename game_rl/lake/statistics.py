@@ -17,7 +17,6 @@ class StreamStatistics:
     """Of one writer; episodes are those that the Lake has from their first frame to their end."""
 
     stream: str
-    agents: list[int]
     n_envs: int
     n_transitions: int
     versions: tuple[int, int]
@@ -81,17 +80,11 @@ def statistics(lake: Lake) -> LakeStatistics:
 
 
 def _streams(view: LakeView) -> list[StreamStatistics]:
-    names = [name.partition("/")[0] for name in sorted(view.sequences, key=_sequence_order)]
     streams = view.block_sequences >> 32
     return [
         _stream(view, name, np.flatnonzero(streams == rank))
-        for rank, name in enumerate(dict.fromkeys(names))
+        for rank, name in enumerate(view.streams)
     ]
-
-
-def _sequence_order(name: str) -> tuple[str, int]:
-    stream, _, env = name.partition("/")
-    return stream, int(env)
 
 
 def _stream(view: LakeView, name: str, numbers: Any) -> StreamStatistics:  # noqa: ANN401
@@ -99,7 +92,6 @@ def _stream(view: LakeView, name: str, numbers: Any) -> StreamStatistics:  # noq
     returns, lengths = _episodes(view, numbers.tolist())
     return StreamStatistics(
         stream=name,
-        agents=np.unique(heads["agent"]).tolist(),
         n_envs=len(np.unique(heads["env"])),
         n_transitions=int(view.n_transitions[numbers].sum()),
         versions=(int(heads["first_version"].min()), int(heads["last_version"].max())),

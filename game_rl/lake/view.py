@@ -2,7 +2,7 @@
 
 import os
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,45 +25,56 @@ class EvictedError(LakeError):
 
 @dataclass(frozen=True)
 class LakeView:
-    """The transitions of some segments; blocks are numbered by sequence, then by time.
+    """The transitions of some segments, ordered by stream, env and number.
 
-    So the numbers do not depend on the names of files or on their order, and the same generator
-    draws the same transitions.
+    A transition's rank is its place in that order. So ranks do not depend on how the Lake was cut
+    into blocks and files. Blocks are numbered in the same order.
 
     Attributes:
-        sequences: number of the next transition of each, by "stream/env"; of a mark, or found.
+        sequences: number of the next transition of each, by "stream/env"; found if not given.
+        horizon: number of the first transition of each that is seen; 0 where there is none.
     """
 
     schema: LakeSchema
     segments: Sequence[SealedSegment]
     sequences: Mapping[str, int] = field(default_factory=dict)
+    horizon: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.sequences:
             object.__setattr__(self, "sequences", self._found_sequences())
 
     def _found_sequences(self) -> dict[str, int]:
-        keys, starts = np.unique(self.block_sequences, return_index=True)
-        if not len(keys):
-            return {}
-        ends = self.heads["first"] + self.heads["n_transitions"]
-        names = (f"{self._streams[key >> 32]}/{key & 0xFFFFFFFF}" for key in keys.tolist())
-        return dict(zip(names, np.maximum.reduceat(ends, starts).tolist(), strict=True))
+        return ends_of(self.segments)
 
     @cached_property
-    def _streams(self) -> list[str]:
+    def streams(self) -> list[str]:
+        """Names, sorted."""
         return sorted({stream_of(segment) for segment in self.segments})
 
     @cached_property
     def _unordered(self) -> tuple[NDArray[np.void], Indices, Indices]:
-        """Heads, sequences and the order that sorts them by sequence and time."""
-        rank = {stream: number for number, stream in enumerate(self._streams)}
+        """Heads, sequences, and the order that sorts those that are seen by sequence and time."""
+        rank = {stream: number for number, stream in enumerate(self.streams)}
         heads = [np.empty(0, blocks.HEAD), *(segment.heads for segment in self.segments)]
         joined = np.concatenate(heads)
         ranks = [rank[stream_of(segment)] for segment in self.segments]
         streams = np.repeat(np.array(ranks, np.int64), [len(part) for part in heads[1:]])
         sequences = (streams << 32) + joined["env"].astype(np.int64)
-        return joined, sequences, np.lexsort((joined["first"], sequences))
+        order = np.lexsort((joined["first"], sequences))
+        ends = joined["first"].astype(np.int64) + joined["n_transitions"]
+        return joined, sequences, order[(ends > self._firsts(sequences))[order]]
+
+    def _firsts(self, sequences: Indices) -> Indices:
+        """Of blocks of these sequences, the number of the first transition that is seen."""
+        rank = {stream: number for number, stream in enumerate(self.streams)}
+        keys, which = np.unique(sequences, return_inverse=True)
+        firsts = np.zeros(len(keys), np.int64)
+        for name, first in self.horizon.items():
+            stream, _, env = name.rpartition("/")
+            if stream in rank:
+                firsts[keys == (rank[stream] << 32) + int(env)] = first
+        return firsts[which]
 
     @cached_property
     def heads(self) -> NDArray[np.void]:
@@ -78,9 +89,15 @@ class LakeView:
         return sequences[order]
 
     @cached_property
+    def hidden(self) -> Indices:
+        """Of every block, how many of its first transitions are not seen."""
+        firsts = self._firsts(self.block_sequences)
+        return np.maximum(0, firsts - self.heads["first"].astype(np.int64))
+
+    @cached_property
     def n_transitions(self) -> Indices:
-        """Of every block."""
-        return self.heads["n_transitions"].astype(np.int64)
+        """Of every block, those that are seen."""
+        return self.heads["n_transitions"].astype(np.int64) - self.hidden
 
     @cached_property
     def continued(self) -> NDArray[np.bool_]:
@@ -99,6 +116,22 @@ class LakeView:
         offsets = [np.empty(0, np.int64), *(segment.offsets for segment in self.segments)]
         owners = np.repeat(np.arange(len(lengths)), lengths)
         return owners[order], np.concatenate(offsets)[order]
+
+    @cached_property
+    def edges(self) -> Indices:
+        """Of every block, the rank that comes after its last transition's."""
+        return np.cumsum(self.n_transitions)
+
+    @cached_property
+    def stream_edges(self) -> Indices:
+        """Of every stream, the rank that comes after its last transition's."""
+        last = np.searchsorted(self.block_sequences >> 32, np.arange(len(self.streams)), "right")
+        return self.edges[last - 1]
+
+    def places(self, ranks: Indices) -> tuple[Indices, Indices]:
+        """Of transitions, the numbers of their blocks and their places among the block's own."""
+        numbers = np.searchsorted(self.edges, ranks, side="right")
+        return numbers, ranks - (self.edges - self.n_transitions)[numbers]
 
     def __len__(self) -> int:
         """Transitions."""
@@ -132,7 +165,7 @@ class LakeView:
         data = self.encoded(number)
         try:
             self._check_head(number, data)
-            return blocks.decode(data, self.schema)
+            return blocks.decode(data, self.schema).without_first(int(self.hidden[number]))
         except DamagedBlockError as error:
             raise self._damaged(number, error) from None
 
@@ -147,7 +180,8 @@ class LakeView:
         data = self.encoded(number, blocks.HEAD.itemsize + int(head["columns_bytes"]))
         try:
             self._check_head(number, data)
-            return blocks.decode_columns(head, data, self.schema)
+            columns = blocks.decode_columns(head, data, self.schema)
+            return columns.without_first(int(self.hidden[number]))
         except DamagedBlockError as error:
             raise self._damaged(number, error) from None
 
@@ -160,6 +194,15 @@ class LakeView:
         owners, offsets = self._places
         path = self.segments[owners[number]].path
         return damaged(path, f"the block at byte {offsets[number]:,}: {error}")
+
+
+def ends_of(segments: Iterable[SealedSegment]) -> dict[str, int]:
+    """Number of the next transition of each sequence, by "stream/env"."""
+    ends: dict[str, int] = {}
+    for segment in segments:
+        for name, end in segment.ends.items():
+            ends[name] = max(end, ends.get(name, 0))
+    return ends
 
 
 def stream_of(segment: SealedSegment) -> str:

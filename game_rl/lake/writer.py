@@ -14,6 +14,7 @@ from game_rl.errors import LakeError
 from game_rl.lake.block import Block
 from game_rl.lake.block_builder import BlockBuilder
 from game_rl.lake.lake import Lake
+from game_rl.lake.lock import WriterLock
 from game_rl.lake.segment_sink import OnFull, SegmentSink
 
 Frames = NDArray[np.uint8]
@@ -23,11 +24,11 @@ class LakeWriter:
     """The writer of one stream: packs frames, and compresses and writes them in a thread.
 
     An episode is `begin`, then `append` until it ends, for all envs at once. Readers see what is
-    sealed: every `segment_bytes` or `segment_transitions`, and at `seal`. Nobody else may write
-    this stream.
+    sealed: whole blocks every `segment_bytes` or `segment_transitions`, and everything at `seal`.
+    Nobody else may write this stream.
 
     Args:
-        agent: who acts, a number up to 65,535.
+        seal_every_transitions: of all envs, after which the thread seals; `append` does not wait.
         waiting_blocks: that may wait for the thread, two an env if None; `append` waits for more.
         tell: is called from the thread with a sentence when the disk is full and when it no longer
             is.
@@ -43,9 +44,9 @@ class LakeWriter:
         stream: str,
         *,
         n_envs: int,
-        agent: int = 0,
         segment_bytes: int = 32 << 20,
         segment_transitions: int | None = None,
+        seal_every_transitions: int | None = None,
         on_full: OnFull = "pause",
         waiting_blocks: int | None = None,
         tell: Callable[[str], None] = lambda _: None,
@@ -53,20 +54,25 @@ class LakeWriter:
     ) -> None:
         self._schema = lake.schema
         self._stream = stream
+        self._seal_every_transitions = seal_every_transitions or 2**62
+        self._n_unsealed = 0
         self._close_timeout_s = close_timeout_s
-        self._sink = SegmentSink(
-            lake,
-            stream,
-            segment_bytes=segment_bytes,
-            segment_transitions=segment_transitions,
-            on_full=on_full,
-            tell=tell,
-        )
-        sequences = lake.view().sequences
-        self._builders = [
-            BlockBuilder(
-                self._schema, env=env, agent=agent, first=sequences.get(f"{stream}/{env}", 0)
+        self._lock = WriterLock(lake.path)
+        try:
+            self._sink = SegmentSink(
+                lake,
+                stream,
+                segment_bytes=segment_bytes,
+                segment_transitions=segment_transitions,
+                on_full=on_full,
+                tell=tell,
             )
+            sequences = lake.view().sequences
+        except BaseException:
+            self._lock.release()
+            raise
+        self._builders = [
+            BlockBuilder(self._schema, env=env, first=sequences.get(f"{stream}/{env}", 0))
             for env in range(n_envs)
         ]
         self._waiting: queue.Queue[Block | _Order] = queue.Queue(waiting_blocks or 2 * n_envs)
@@ -157,6 +163,9 @@ class LakeWriter:
                     version=version,
                 )
             )
+        self._n_unsealed += len(self._builders)
+        if self._n_unsealed >= self._seal_every_transitions:
+            self._order_seal()
 
     # ------------------------------------------------------------------ state
 
@@ -178,10 +187,7 @@ class LakeWriter:
     def seal(self) -> bool:
         """Make everything appended durable and visible to readers; False if the disk is full."""
         self._check()
-        for builder in self._builders:
-            self._put(builder.cut())
-        order = _Order(self._sink.seal)
-        self._put(order)
+        order = self._order_seal()
         order.done.wait()
         self._check()
         return order.result
@@ -232,6 +238,15 @@ class LakeWriter:
                 self._waiting.task_done()
                 if isinstance(item, _Order):
                     item.done.set()
+        self._lock.release()
+
+    def _order_seal(self) -> "_Order":
+        self._n_unsealed = 0
+        for builder in self._builders:
+            self._put(builder.cut())
+        order = _Order(self._sink.seal)
+        self._put(order)
+        return order
 
     def _put(self, item: "Block | _Order | None") -> None:
         if item is not None:

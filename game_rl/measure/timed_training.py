@@ -177,8 +177,8 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
     """The same training with short rollouts, few epochs and batches that take no more than seconds.
 
     A batch is the config's or a divisor of it, and so a rollout has whole batches here too. DQN
-    learns from the first rollout on, from a replay that is small and in no Lake. It has no end, and
-    neither evaluations nor checkpoints.
+    learns from the first rollout on, from a small replay. Nothing writes a Lake, and it has no end,
+    no evaluations and no checkpoints.
     """
     config = _endless(config)
     algorithm = config.algorithm
@@ -189,9 +189,10 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
     changes: dict[str, Any] = {"batch_size": batch, "learning_rate": _LEARNING_RATE}
     if isinstance(algorithm, DQNConfig):
         capacity = min(algorithm.replay.capacity, _MOST_REPLAYED)
-        replay = algorithm.replay.model_copy(update={"capacity": capacity, "lake": False})
+        replay = algorithm.replay.model_copy(update={"capacity": capacity})
         changes |= {"learning_starts": 0, "replay": replay}
-        return config.model_copy(update={"algorithm": algorithm.model_copy(update=changes)})
+        small = algorithm.model_copy(update=changes)
+        return config.model_copy(update={"algorithm": small, "lake": None})
     whole = lcm(batch, config.env.n_envs)
     learned = _LEARNED_BATCHES * largest // observation_bytes
     wanted = min(_ROLLOUT_TIMESTEPS, learned)
@@ -203,7 +204,8 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
     }
     if isinstance(algorithm, PPOConfig):
         changes["target_kl"] = None
-    return config.model_copy(update={"algorithm": algorithm.model_copy(update=changes)})
+    changed = algorithm.model_copy(update=changes)
+    return config.model_copy(update={"algorithm": changed, "lake": None})
 
 
 def _endless(config: RunConfig) -> RunConfig:

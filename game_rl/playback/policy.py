@@ -43,7 +43,7 @@ class TrainedRun:
 def open_run(root: Path) -> tuple[RunDir, RunConfig]:
     """The run at `root` and its config as resolved when it began."""
     run_dir = find_run(root)
-    return run_dir, load_config(run_dir.config)
+    return run_dir, load_config(run_dir.config, is_saved=True)
 
 
 def find_run(root: Path) -> RunDir:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from game_rl.config.algorithms import PQNConfig
 from game_rl.preflight import calibration, remedies, verdict
 from game_rl.preflight.changes import Fix
 from game_rl.preflight.disk import timestep_of_full_disk
@@ -131,7 +130,7 @@ def disk_short(situation: Situation) -> Finding | None:
 def lake_outgrows_disk(situation: Situation) -> Finding | None:
     """The training goes on without space for more; so the verdict does not count the Lake."""
     config, disk = situation.config, situation.footprint.disk
-    lake = config.algorithm.lake
+    lake = config.lake
     if lake is None:
         return None
     total = situation.footprint.training.final_timesteps
@@ -143,8 +142,7 @@ def lake_outgrows_disk(situation: Situation) -> Finding | None:
     per_timestep = situation.facts.lake_bytes_per_timestep
     assert per_timestep is not None
     then = "it stops growing" if lake.on_full == "pause" else "its oldest files go"
-    is_feed = isinstance(config.algorithm, PQNConfig)
-    key = "algorithm.feed.capacity_gb" if is_feed else "algorithm.replay.lake_capacity_gb"
+    key = "lake.capacity_gb"
     room_gb = max(0, left) // 10**9
     return Finding(
         "warning",

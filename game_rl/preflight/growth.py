@@ -40,7 +40,7 @@ def growth_rows(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic
 ) -> tuple[GrowthRow, ...]:
     """Over the run; none for a run that keeps no timesteps on disk."""
-    if config.algorithm.lake is None and not config.checkpoints.save_replay_buffer:
+    if config.lake is None and not config.checkpoints.save_replay_buffer:
         return ()
     updates = sorted({max(1, round(training.updates * p / 100)) for p in _PERCENT})
     return tuple(_row(config, facts, training, update) for update in updates)
@@ -48,7 +48,7 @@ def growth_rows(
 
 def lake_bytes(config: RunConfig, facts: RunFacts, timesteps: int) -> int | None:
     """Of the run's Lake after so many timesteps, 0 without one; None if nobody measured."""
-    each, lake = facts.lake_bytes_per_timestep, config.algorithm.lake
+    each, lake = facts.lake_bytes_per_timestep, config.lake
     if lake is None:
         return 0
     if each is None:
@@ -77,8 +77,8 @@ def _row(
 
 
 def _kept(config: RunConfig, timesteps: int) -> int:
-    algorithm = config.algorithm
-    if algorithm.lake is not None:
-        return min(timesteps, algorithm.lake.capacity_transitions or timesteps)
+    algorithm, lake = config.algorithm, config.lake
+    if lake is not None:
+        return min(timesteps, lake.capacity_transitions or timesteps)
     assert isinstance(algorithm, DQNConfig)  # nothing else has a replay to save
     return min(timesteps, algorithm.replay.capacity)

@@ -108,7 +108,7 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     network = _network_on_cpu(config, facts)
     stored = () if replay_gpu(config) is not None else (storage(config, facts),)
     training = (*always, *network, *stored)
-    if config.algorithm.lake is not None:
+    if config.lake is not None:
         training = (*training, _lake_writer(config, facts))
     moments = list(_step_moments(config, facts).values())
     step = Part("gradient step", max(map(sum, moments)))

@@ -24,12 +24,12 @@ class Situation:
     @property
     def lake_is_on_this_disk(self) -> bool:
         """As far as the config says: in the run's directory, or at a path of the same disk."""
-        lake = self.config.algorithm.lake
+        lake = self.config.lake
         return (
             lake is None
-            or not isinstance(lake.lake, Path)
+            or lake.path is None
             or is_same_disk(
-                *(_nearest_folder(path.absolute()) for path in (lake.lake, self.config.run_dir))
+                *(_nearest_folder(path.absolute()) for path in (lake.path, self.config.run_dir))
             )
         )
 

@@ -8,6 +8,7 @@ from game_rl.checkpoints.log import cut_log
 from game_rl.checkpoints.store import newest_valid_checkpoint, set_aside_newer
 from game_rl.checkpoints.versions import computing, installed_versions, version_differences
 from game_rl.config.algorithms import DQNConfig
+from game_rl.config.older import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.events import Begun, Resumed
@@ -40,9 +41,10 @@ def changes(state: CheckpointState, config: RunConfig, game: Game) -> list[str]:
     Raises:
         UsageError: a key that cannot change while a run goes on, with the reason.
     """
+    old_config = saved_config(state.config, source="the checkpoint")
     new_game = game.definition.model_dump(mode="json", by_alias=True)
     return [
-        *_changes(state.config, config.model_dump(mode="json"), _CONFIG_REASONS, "run_dir"),
+        *_changes(old_config, config.model_dump(mode="json"), _CONFIG_REASONS, "run_dir"),
         *_changes(state.game, new_game, _GAME_REASONS, "rom.path"),
     ]
 

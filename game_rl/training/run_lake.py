@@ -5,6 +5,7 @@ from collections.abc import Callable
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.algorithms.dqn import LeanDQN
+from game_rl.algorithms.ppo import LeanPPO
 from game_rl.algorithms.pqn import PQN
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.schema import RunConfig
@@ -40,7 +41,7 @@ def open_feed(
         tell=tell,
     )
     if feed is not None:
-        assert isinstance(model, PQN | LeanDQN)
+        assert isinstance(model, LeanPPO | PQN | LeanDQN)
         model.feeds = (feed,)
     return feed
 

@@ -103,7 +103,7 @@ def resume(root: Path, command: Command, *, overrides: Sequence[str] = ()) -> Tr
     with run_dir.locked():
         run_dir.remove_leftovers()
         checkpoint, warnings = find_checkpoint(run_dir)
-        config = load_config(run_dir.config, overrides)
+        config = load_config(run_dir.config, overrides, is_saved=True)
         config = config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
         game = load_game(config.game)
         changed: list[str] = []

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from game_rl.algorithms.make_policy import make_policy
 from game_rl.algorithms.pqn import PQN, make_pqn
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
-from game_rl.checkpoints.former_names import with_present_keys, with_present_names
+from game_rl.checkpoints.former_names import with_present_names
 from game_rl.checkpoints.tensors import load_module_tensors
 from game_rl.config.algorithms import PQNConfig
 from game_rl.run_dir import RunDir
@@ -79,15 +79,3 @@ def test_names_of_today_and_of_other_algorithms_stay() -> None:
         ("features_extractor.cnn.0.weight", "action_net.weight", "value_net.weight"),
     ):
         assert list(with_present_names(dict.fromkeys(names, one))) == list(names)
-
-
-def test_only_dqns_config_lacked_a_key() -> None:
-    assert with_present_keys({"algorithm": {"name": "dqn", "tau": 1.0}}) == {
-        "algorithm": {"name": "dqn", "tau": 1.0, "layer_norm": "none"}
-    }
-    for config in (
-        {"algorithm": {"name": "dqn", "layer_norm": "picture"}},
-        {"algorithm": {"name": "ppo"}},
-        {},
-    ):
-        assert with_present_keys(config) == config

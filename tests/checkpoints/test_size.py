@@ -15,7 +15,7 @@ from game_rl.preflight.memory import storage
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import detect_machine
 from game_rl.training.train import train
-from tests.tiny_run import MakeConfig
+from tests.tiny_run import MakeConfig, command
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_checkpoints_of_a_run_are_as_large_as_forecast_and_as_their_own_numbers_
     has_replay = "dqn" in algorithm
     saves = f"checkpoints.save_replay_buffer={str(has_replay).lower()}"
     config = make_config("run", algorithm, saves, "total_timesteps=64", "recording.episodes=0")
-    train(config, force=False, console=Console(file=StringIO()))
+    train(config, command(Console(file=StringIO())))
     checkpoint = Checkpoint(RunDir(config.run_dir).checkpoint(64))
     facts = run_facts(config, load_game(config.game), detect_machine(config.run_dir))
     assert checkpoint_bytes(config, facts) == pytest.approx(checkpoint.nbytes, rel=0.005)

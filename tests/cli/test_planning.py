@@ -123,7 +123,7 @@ def test_a_run_that_fits_nowhere_is_not_tuned(config: Path, capsys: Output) -> N
 
 
 def test_a_probe_measures_how_a_lake_compresses_the_game(config: Path, capsys: Output) -> None:
-    lake = "algorithm={name: pqn, n_steps: 16, batch_size: 16, feed: {lake: true}}"
+    lake = "lake={}"
     arguments = ["preflight", "--config", config, "--set", lake]
     assert call(*arguments) == 0
     assert "lake      not measured: --probe does so" in capsys.readouterr().out

@@ -205,98 +205,94 @@ _ALGORITHMS = (
     ),
     WrongConfig(
         "a lake that is text",
-        _with("algorithm: {name: pqn, feed: {lake: yes}}\n"),
+        _with("lake: {path: yes}\n"),
         (
             "line 4",
-            "algorithm.feed.lake: yes is text; write true, or the path of a folder",
+            "lake.path: yes is no folder; write lake: {} for the folder lake in run_dir",
         ),
     ),
     WrongConfig(
         "a lake without a name",
-        _with('algorithm: {name: pqn, feed: {lake: ""}}\n'),
+        _with('lake: {path: ""}\n'),
         (
             "line 4",
-            "algorithm.feed.lake: names no folder",
+            "lake.path: names no folder",
         ),
     ),
     WrongConfig(
         "a lake that is a number",
-        _with("algorithm: {name: dqn, replay: {lake: 3}}\n"),
+        _with("lake: {path: 3}\n"),
         (
             "line 4",
-            "algorithm.replay.lake: found 3; allowed: true or false or text",
+            "lake.path: found 3; allowed: text",
         ),
     ),
     WrongConfig(
-        "a feed of nothing",
-        _with("algorithm: {name: pqn, feed: {lake: false}}\n"),
+        "the feed of an older version",
+        _with("algorithm: {name: pqn, feed: {lake: true}}\n"),
         (
             "line 4",
-            "algorithm.feed.lake: false, so there is nothing to feed",
-            "remove `feed`",
+            "algorithm.feed: unknown key; write a section lake beside algorithm: `lake: {}`",
         ),
     ),
     WrongConfig(
-        "a feed that is no section",
-        _with("algorithm: {name: pqn, feed: true}\n"),
+        "a lake that is no section",
+        _with("lake: true\n"),
         (
             "line 4",
-            "algorithm.feed: found true",
-            "{lake: ..., capacity_transitions: ...",
+            "lake: found true",
+            "{path: ..., capacity_transitions: ...",
         ),
     ),
     WrongConfig(
-        "a feed of ppo",
-        _with("algorithm: {feed: {lake: true}}\n"),
+        "the replay.lake of an older version",
+        _with("algorithm: {name: dqn, replay: {lake: true}}\n"),
         (
             "line 4",
-            "algorithm.feed: unknown key; it belongs to `name: pqn`",
+            "algorithm.replay.lake: unknown key; write a section lake beside algorithm",
         ),
     ),
     WrongConfig(
         "a slip in what happens on a full disk",
-        _with("algorithm: {name: pqn, feed: {on_full: delete}}\n"),
+        _with("lake: {on_full: delete}\n"),
         (
             "line 4",
-            "algorithm.feed.on_full: found delete",
+            "lake.on_full: found delete",
             "one of pause, evict",
         ),
     ),
     WrongConfig(
         "a capacity of a lake of nothing",
-        _with("algorithm: {name: pqn, feed: {capacity_gb: 0}}\n"),
+        _with("lake: {capacity_gb: 0}\n"),
         (
             "line 4",
-            "algorithm.feed.capacity_gb: found 0",
+            "lake.capacity_gb: found 0",
             "from 0.01 to 1_000_000",
         ),
     ),
     WrongConfig(
         "a lake that cannot fill the replay again",
-        _with("algorithm: {name: dqn, replay: {lake: true, lake_capacity_transitions: 150_000}}\n"),
+        _with("algorithm: {name: dqn}\nlake: {capacity_transitions: 150_000}\n"),
         (
-            "line 4",
-            "algorithm.replay.lake_capacity_transitions: 150,000 is less than twice",
+            "line 5",
+            "lake.capacity_transitions: 150,000 is less than twice",
             "at least 200,000",
         ),
     ),
     WrongConfig(
-        "a capacity of no lake",
+        "the capacity of a lake of an older version",
         _with("algorithm: {name: dqn, replay: {lake_capacity_gb: 5}}\n"),
         (
             "line 4",
-            "algorithm.replay.lake_capacity_gb: there is no Lake",
-            "{lake: true}",
+            "algorithm.replay.lake_capacity_gb: unknown key",
+            "write lake: {capacity_gb: 20}",
         ),
     ),
     WrongConfig(
         "a replay saved twice",
-        _with(
-            "algorithm: {name: dqn, replay: {lake: true}}\n"
-            "checkpoints: {save_replay_buffer: true}\n"
-        ),
+        _with("algorithm: {name: dqn}\nlake: {}\ncheckpoints: {save_replay_buffer: true}\n"),
         (
-            "line 5",
+            "line 6",
             "checkpoints.save_replay_buffer: the Lake keeps the replay already",
         ),
     ),

@@ -107,15 +107,14 @@ class Play:
 
 def everything(view: LakeView, **keywords: Any) -> tuple[Batch, list[tuple[str, int]]]:
     """Every transition of the view in order, and of each its sequence and its number there."""
-    numbers = np.repeat(np.arange(len(view.heads)), view.n_transitions)
-    places = np.concatenate([np.arange(n) for n in view.n_transitions] or [np.zeros(0, int)])
-    streams = sorted({s.path.name.partition(".")[0] for s in view.segments})
-    names = [
-        (f"{streams[int(sequence) >> 32]}/{int(sequence) & 0xFFFFFFFF}", int(first))
-        for sequence, first in zip(view.block_sequences, view.heads["first"], strict=True)
-    ]
-    where = [(names[n][0], names[n][1] + int(p)) for n, p in zip(numbers, places, strict=True)]
-    return Sampler(view, **keywords).take(numbers, places), where
+    batch = Sampler(view, **keywords).take(np.arange(len(view)))
+    return batch, identities(view, batch)
+
+
+def identities(view: LakeView, batch: Batch) -> list[tuple[str, int]]:
+    """Of each row, its sequence and its number there."""
+    rows = zip(batch.streams.tolist(), batch.envs.tolist(), batch.numbers.tolist(), strict=True)
+    return [(f"{view.streams[stream]}/{env}", number) for stream, env, number in rows]
 
 
 def expected(

@@ -29,7 +29,6 @@ def some_block(rng: np.random.Generator, schema: LakeSchema, n: int, *, is_still
     return Block(
         env=int(rng.integers(1000)),
         first=int(rng.integers(2**40)),
-        agent=int(rng.integers(65_536)),
         columns=Columns(
             flags,
             rng.integers(0, 256, n).astype(np.uint8),
@@ -53,7 +52,7 @@ def test_blocks_come_back(seed: int, still: list[bool], width: int) -> None:
     for is_still in still:
         block = some_block(rng, schema, int(rng.integers(2, 64)), is_still=is_still)
         found = decode(encoder.encode(block), schema)
-        assert (found.env, found.first, found.agent) == (block.env, block.first, block.agent)
+        assert (found.env, found.first) == (block.env, block.first)
         np.testing.assert_array_equal(found.frames, block.frames)
         for name in ("flags", "actions", "rewards", "versions"):
             expected = getattr(block.columns, name)

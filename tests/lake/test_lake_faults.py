@@ -230,7 +230,7 @@ def test_the_oldest_transitions_go_at_capacity_and_marks_keep_theirs(tmp_path: P
             if n == 0:
                 mark = lake.pin("first")
     sequences = {"w/0": play.stored[0]}
-    assert assert_view_holds(lake.view(), sequences) == {("w/0", i) for i in range(30, 50)}
+    assert assert_view_holds(lake.view(), sequences) == {("w/0", i) for i in range(25, 50)}
     assert assert_view_holds(lake.view(mark), sequences, ends={"w/0": 10}) == {
         ("w/0", i) for i in range(10)
     }

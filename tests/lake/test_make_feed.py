@@ -1,8 +1,10 @@
 """From a config to a Lake: where it is, what it goes back to, what it refuses."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from game_rl.envs.packing import FramePacking
@@ -11,7 +13,9 @@ from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake import Lake
 from game_rl.lake.make_feed import make_lake_feed
 from game_rl.lake.mark import Mark
+from game_rl.lake.writer import LakeWriter
 from game_rl.run_dir import RunDir
+from tests.lake.plays import Play
 from tests.lake.test_feed import Training
 from tests.preflight.conftest import make_config
 
@@ -24,12 +28,13 @@ def make(
     saved: tuple[str, Mark] | None = None,
     goes_on: bool = False,
     packing: FramePacking = PACKING,
-    **feed: Any,
+    **lake: Any,
 ) -> LakeFeed:
     config = make_config(
-        algorithm={"name": "pqn", "n_steps": 32, "batch_size": 64, "feed": feed},
+        lake=lake,
         env={"n_envs": 2, "frame_stack": 3},
     )
+    run_dir.mkdir(exist_ok=True)
     made = make_lake_feed(
         config,
         RunDir(run_dir),
@@ -63,40 +68,59 @@ def test_a_config_without_a_lake_makes_none(tmp_path: Path) -> None:
     assert made is None
 
 
-def test_a_run_that_begins_empties_its_own_lake_and_leaves_a_shared_one(tmp_path: Path) -> None:
-    own = [played(make(tmp_path / "run", lake=True), 5).lake for _ in range(2)]
-    assert own[0].path == own[1].path == tmp_path / "run" / "lake"
-    assert len(own[1].view()) == 2 * 5
+def streams(lake: Path) -> dict[str, int]:
+    """Rows of each."""
+    view, found = Lake.open(lake).view(), Counter[str]()
+    for sequence, rows in zip(view.block_sequences.tolist(), view.n_transitions, strict=True):
+        found[view.streams[sequence >> 32]] += int(rows)
+    return dict(found)
+
+
+def test_a_stream_is_named_by_the_id_of_its_run(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
+    for name in ("my run", "another"):
+        played(make(tmp_path / name, path=shared), 5)
+    ids = {RunDir(tmp_path / name).identity().id for name in ("my run", "another")}
+    assert streams(shared) == dict.fromkeys(ids, 2 * 5)
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_run_that_begins_again_deletes_its_own_stream_and_nothing_else(
+    tmp_path: Path, is_shared: bool
+) -> None:
+    run_dir = RunDir(tmp_path / "run")
+    path = tmp_path / "shared" if is_shared else run_dir.lake
+    played(make(tmp_path / "other", path=path), 7)  # or what `game-rl replay import` wrote
+    places = {"path": path} if is_shared else {}
     for _ in range(2):
-        played(make(tmp_path / "my run", lake=shared), 5)
-    assert len(Lake.open(shared).view()) == 2 * 2 * 5
-    names = [sequence.partition("/")[0] for sequence in Lake.open(shared).view().sequences]
-    assert all(name.startswith("my_run-") for name in names)
+        played(make(run_dir.root, **places), 5)
+    own, other = run_dir.identity().id, RunDir(tmp_path / "other").identity().id
+    assert streams(path) == {own: 2 * 5, other: 2 * 7}
+    assert {pin.name.partition(".")[0] for pin in (path / "pins").iterdir()} == {own, other}
 
 
 def test_a_checkpoint_without_a_mark_loses_nothing_of_what_the_lake_has(tmp_path: Path) -> None:
-    played(make(tmp_path, lake=True), 5)
-    played(make(tmp_path, lake=True, goes_on=True), 5)
+    played(make(tmp_path), 5)
+    played(make(tmp_path, goes_on=True), 5)
     assert len(Lake.open(tmp_path / "lake").view()) == 2 * 2 * 5
 
 
 def test_pins_of_checkpoints_that_are_gone_are_forgotten(tmp_path: Path) -> None:
-    feed = make(tmp_path, lake=True)
+    feed = make(tmp_path)
     Training(feed).steps(5)
     (tmp_path / "checkpoints" / "000000000002").mkdir(parents=True)
     mark = feed.pin("000000000002")
     feed.pin("000000000003")
     feed.close()
     assert mark is not None
-    make(tmp_path, lake=True, goes_on=True, saved=("run", mark)).close()
+    make(tmp_path, goes_on=True, saved=(feed.stream, mark)).close()
     pins = [path.stem for path in (tmp_path / "lake" / "pins").glob("*.json")]
-    assert pins == ["run.000000000002"]
+    assert pins == [f"{feed.stream}.000000000002"]
 
 
 @pytest.mark.parametrize("limit", [1_000, 4_000])
 def test_the_capacity_holds_and_whole_files_of_it_are_small(tmp_path: Path, limit: int) -> None:
-    feed = make(tmp_path, lake=True, capacity_transitions=limit)
+    feed = make(tmp_path, capacity_transitions=limit)
     training = Training(feed)
     for _ in range(3):
         training.steps(limit)
@@ -108,7 +132,20 @@ def test_the_capacity_holds_and_whole_files_of_it_are_small(tmp_path: Path, limi
 def test_a_folder_that_cannot_be_one_and_a_lake_of_other_frames_are_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LakeError, match="name another folder"):
-        make(tmp_path / "run", lake=tmp_path / "file")
-    make(tmp_path / "run", lake=tmp_path / "lake").close()
+        make(tmp_path / "run", path=tmp_path / "file")
+    make(tmp_path / "run", path=tmp_path / "lake").close()
     with pytest.raises(LakeError, match="name another folder, or give the run the observation"):
-        make(tmp_path / "run", lake=tmp_path / "lake", packing=FramePacking((1, 3, 4), bits=2))
+        make(tmp_path / "run", path=tmp_path / "lake", packing=FramePacking((1, 3, 4), bits=2))
+
+
+def test_a_resumed_run_keeps_the_stream_of_its_checkpoint(tmp_path: Path) -> None:
+    """Streams of older versions have other names."""
+    feed = make(tmp_path)
+    lake = feed.lake
+    feed.close()
+    with LakeWriter(lake, "run", n_envs=2) as writer:
+        Play(lake.schema, np.random.default_rng(0), 2).steps(writer, 5)
+    mark = lake.pin("run.000000000001", "run")
+    resumed = make(tmp_path, goes_on=True, saved=("run", mark))
+    assert (resumed.stream, resumed.next_transitions) == ("run", [5, 5])
+    resumed.close()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.lake.lake import Lake
-from game_rl.lake.sampler import Sampler, Weights
+from game_rl.lake.sampler import Sampler
 from game_rl.lake.schema import LakeSchema
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play, assert_view_holds
@@ -87,12 +87,12 @@ def test_frames_that_the_packing_cannot_hold_are_refused(tmp_path: Path) -> None
 # ---------------------------------------------------------------------- how often what is drawn
 
 
-def filled(path: Path, lengths: dict[str, tuple[int, int]]) -> Lake:
-    """Streams of (agent, transitions); the version rises by one every ten timesteps."""
+def filled(path: Path, lengths: dict[str, int]) -> Lake:
+    """Streams of so many transitions; the version rises by one every ten timesteps."""
     lake = Lake.create(path, SCHEMA)
-    for stream, (agent, n) in lengths.items():
-        play = Play(SCHEMA, np.random.default_rng(agent), end_chance=0.2)
-        with LakeWriter(lake, stream, n_envs=1, agent=agent, segment_bytes=600) as writer:
+    for seed, (stream, n) in enumerate(lengths.items()):
+        play = Play(SCHEMA, np.random.default_rng(seed), end_chance=0.2)
+        with LakeWriter(lake, stream, n_envs=1, segment_bytes=600) as writer:
             for step in range(n):
                 play.version = step // 10
                 play.step(writer)
@@ -121,51 +121,27 @@ def counts(sampler: Sampler, n: int, batch: int) -> Counter[bytes]:
     return seen
 
 
-@pytest.mark.parametrize("per_block", [1, 4])
-def test_uniform_draws_have_every_transition_alike(tmp_path: Path, per_block: int) -> None:
-    lake = filled(tmp_path, {"a": (0, 90), "b": (1, 33)})
-    view = lake.view()
-    seen = counts(Sampler(view, per_block=per_block), 400, 32)
-    observed = np.array(list(seen.values()))
+def test_uniform_draws_have_every_transition_alike(tmp_path: Path) -> None:
+    view = filled(tmp_path, {"a": 90, "b": 33}).view()
+    observed = np.array(list(counts(Sampler(view), 400, 32).values()))
     assert len(observed) == len(view) == 123
-    # Draws of one block come together, so a block's count varies `per_block` times as much.
-    assert abs(chi_square(observed, np.ones(123))) < 5 * per_block
+    assert abs(chi_square(observed, np.ones(123))) < 5
 
 
-def test_several_draws_of_a_block_are_stratified_and_one_is_not(tmp_path: Path) -> None:
-    view = filled(tmp_path, {"a": (0, 400)}).view()
-    rng = np.random.default_rng(0)
-    distinct = {}
-    for per_block in (1, 8):
-        batch = Sampler(view, per_block=per_block).sample(rng, 32)
-        distinct[per_block] = len({int(v) for v in batch.versions})
-    assert distinct[8] <= 8 < distinct[1]  # 4 blocks of at most 6 transitions, 2 versions each
-
-
-def test_agents_are_drawn_by_their_shares_whatever_they_stored(tmp_path: Path) -> None:
-    view = filled(tmp_path, {"a": (3, 200), "b": (7, 20), "c": (9, 50)}).view()
-    weights = Weights(agent_shares={3: 0.25, 7: 0.75})
-    batch = Sampler(view, weights=weights).sample(np.random.default_rng(0), 4_000)
-    assert set(batch.agents.tolist()) == {3, 7}
-    observed = np.array([(batch.agents == 3).sum(), (batch.agents == 7).sum()])
-    assert abs(chi_square(observed, np.array([1.0, 3.0]))) < 5
-
-
-def test_recent_versions_are_drawn_by_their_half_life(tmp_path: Path) -> None:
-    view = filled(tmp_path, {"a": (0, 300)}).view()
-    weights = Weights(half_life_versions=5)
-    batch = Sampler(view, weights=weights).sample(np.random.default_rng(0), 20_000)
-    last = view.heads["last_version"].astype(float)
-    chances = np.zeros(30)
-    for number in range(len(view.heads)):  # the dumb way: every transition on its own
-        versions = view.columns(number).versions[view.columns(number).rows]
-        np.add.at(chances, versions, 0.5 ** ((last.max() - last[number]) / 5))
-    observed = np.bincount(batch.versions, minlength=30)
-    assert abs(chi_square(observed, chances)) < 5
+def test_streams_are_drawn_by_their_shares_whatever_they_stored(tmp_path: Path) -> None:
+    view = filled(tmp_path, {"a": 200, "b": 20, "c": 50}).view()
+    batch = Sampler(view, shares={"b": 0.75, "a": 0.25}).sample(np.random.default_rng(0), 4_000)
+    names = [view.streams[number] for number in batch.streams.tolist()]
+    observed = np.array([names.count(name) for name in ("a", "b", "c")])
+    assert observed[2] == 0
+    assert abs(chi_square(observed[:2], np.array([1.0, 3.0]))) < 5
+    for stream, n in ((0, 200), (1, 20)):
+        numbers = np.bincount(batch.numbers[batch.streams == stream], minlength=n)
+        assert abs(chi_square(numbers, np.ones(n))) < 5
 
 
 def test_the_same_generator_draws_the_same_batch(tmp_path: Path) -> None:
-    view = filled(tmp_path, {"a": (0, 90), "b": (1, 33)}).view()
+    view = filled(tmp_path, {"a": 90, "b": 33}).view()
     one, other = (
         Sampler(view, n_step=3, cache_bytes=limit).sample(np.random.default_rng(1), 64)
         for limit in (1, 1 << 20)
@@ -179,7 +155,9 @@ def test_a_sampler_of_nothing_says_so(tmp_path: Path) -> None:
         Sampler(Lake.create(tmp_path, SCHEMA).view())
 
 
-def test_an_unknown_agent_is_named_with_those_there_are(tmp_path: Path) -> None:
-    view = filled(tmp_path, {"a": (3, 20)}).view()
-    with pytest.raises(LakeError, match=r"agent 4 has a share, but the Lake has agents \[3\]"):
-        Sampler(view, weights=Weights(agent_shares={4: 1}))
+def test_an_unknown_stream_is_named_with_those_there_are(tmp_path: Path) -> None:
+    view = filled(tmp_path, {"a": 20, "b": 20}).view()
+    with pytest.raises(LakeError, match=r"c has a share, but the Lake has the streams a, b"):
+        Sampler(view, shares={"c": 1})
+    with pytest.raises(LakeError, match="no stream has a share"):
+        Sampler(view, shares={"c": 0, "a": 0})

@@ -39,7 +39,7 @@ def test_a_run_that_keeps_no_timesteps_has_no_rows() -> None:
 
 
 def test_rows_ascend_to_the_end_of_the_run_and_grow_in_proportion() -> None:
-    found = rows(algorithm={**PQN, "feed": {"lake": True}}, total_timesteps=1_000_000)
+    found = rows(algorithm=PQN, lake={}, total_timesteps=1_000_000)
     assert found[-1].timesteps >= 1_000_000
     assert [row.timesteps for row in found] == sorted(row.timesteps for row in found)
     for row in found:
@@ -50,7 +50,7 @@ def test_rows_ascend_to_the_end_of_the_run_and_grow_in_proportion() -> None:
 
 
 def test_without_a_measurement_nothing_is_said_of_the_disk() -> None:
-    found = rows(FACTS, algorithm={**PQN, "feed": {"lake": True}})
+    found = rows(FACTS, algorithm=PQN, lake={})
     assert {row.on_disk for row in found} == {None}
 
 
@@ -64,7 +64,7 @@ def test_without_a_measurement_nothing_is_said_of_the_disk() -> None:
     ],
 )
 def test_a_lake_grows_to_its_capacity_and_no_further(limits: dict[str, float], kept: int) -> None:
-    values = {"algorithm": {**PQN, "feed": {"lake": True, **limits}}}
+    values = {"algorithm": PQN, "lake": limits}
     last = rows(total_timesteps=1_000_192, **values)[-1]
     assert last.kept == pytest.approx(kept, rel=0.001)
     assert last.on_disk == pytest.approx(240 * kept, rel=0.001)
@@ -75,7 +75,7 @@ def test_a_lake_grows_to_its_capacity_and_no_further(limits: dict[str, float], k
 def test_a_saved_replay_is_in_every_checkpoint_and_packed_as_the_pond_has_it() -> None:
     dqn = {"name": "dqn", "replay": {"capacity": 80_000}}
     saved = rows(algorithm=dqn, checkpoints={"save_replay_buffer": True})[-1]
-    marked = rows(algorithm={**dqn, "replay": {"capacity": 80_000, "lake": True}})[-1]
+    marked = rows(algorithm=dqn, lake={})[-1]
     pond = pond_layout(capacity=80_000, n_envs=8, frame_bytes=2880, frame_stack=4, n_actions=9)
     assert saved.kept == 80_000
     assert saved.packed == pytest.approx(total_bytes(pond), rel=0.001)
@@ -87,7 +87,8 @@ def test_a_lake_that_outgrows_the_disk_is_told_and_the_fix_makes_it_fit(
     situation: Callable[..., Situation],
 ) -> None:
     values = {
-        "algorithm": {**PQN, "feed": {"lake": True}},
+        "algorithm": PQN,
+        "lake": {},
         "total_timesteps": 100_000_000,
         "facts__lake_bytes_per_timestep": 240.0,
     }
@@ -96,15 +97,14 @@ def test_a_lake_that_outgrows_the_disk_is_told_and_the_fix_makes_it_fit(
     assert finding is not None
     assert finding.severity == "warning"
     assert finding.fix is not None
-    assert finding.key == "algorithm.feed.capacity_gb"
-    values["algorithm"] = {**PQN, "feed": {"lake": True, "capacity_gb": finding.fix.value}}
+    assert finding.key == "lake.capacity_gb"
+    values["lake"] = {"capacity_gb": finding.fix.value}
     assert lake_outgrows_disk(situation(**values, machine__disk_free_bytes=10 * GIB)) is None
 
 
 def test_the_writer_of_a_lake_is_a_part_of_ram() -> None:
     without, with_lake = (
-        estimate(make_config(algorithm=algorithm), FACTS).ram.peak
-        for algorithm in (PQN, {**PQN, "feed": {"lake": True}})
+        estimate(make_config(algorithm=PQN, lake=lake), FACTS).ram.peak for lake in (None, {})
     )
     parts = {part.name: part.bytes for part in with_lake.parts}
     assert with_lake.bytes - without.bytes == parts["Lake's writer"]

@@ -17,10 +17,11 @@ from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
 from tests.tiny_run import MakeConfig, command
 
-LAKES = {
-    "dqn": "algorithm={name: dqn, replay: {capacity: 60, lake: true}, learning_starts: 40, "
+ALGORITHMS = {
+    "ppo": "algorithm={n_steps: 16, batch_size: 16, n_epochs: 1}",
+    "dqn": "algorithm={name: dqn, replay: {capacity: 60}, learning_starts: 40, "
     "batch_size: 16, n_step: 2}",
-    "pqn": "algorithm={name: pqn, n_steps: 16, batch_size: 16, feed: {lake: true}}",
+    "pqn": "algorithm={name: pqn, n_steps: 16, batch_size: 16}",
 }
 Timesteps = list[tuple[Any, ...]]
 
@@ -34,14 +35,14 @@ def told(by: Console) -> str:
     return by.file.getvalue()
 
 
-def timesteps(path: Path, stream: str = "run") -> dict[int, Timesteps]:
+def timesteps(path: Path, stream: str | None = None) -> dict[int, Timesteps]:
     """All of a Lake, by env, one after the other."""
     lake = Lake.open(path)
     view = lake.view()
     streams = sorted({sequence.partition("/")[0] for sequence in view.sequences})
     found: dict[int, Timesteps] = {}
     for number, sequence in enumerate(view.block_sequences.tolist()):
-        if streams[sequence >> 32] != stream:
+        if stream not in (None, streams[sequence >> 32]):
             continue
         block = view.block(number)
         columns, frame_stack = block.columns, lake.schema.frame_stack
@@ -68,12 +69,14 @@ def assert_same_weights(ours: dict[str, torch.Tensor], theirs: dict[str, torch.T
     assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
 
 
-@pytest.mark.parametrize("name", LAKES)
+@pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_run_that_was_broken_off_after_later_seals_is_the_run_that_was_not(
     name: str, make_config: MakeConfig
 ) -> None:
     """Twice, the second time from a checkpoint that the resumed run has made."""
-    config = make_config(name, LAKES[name], "recording.episodes=0", "checkpoints.keep_last=9")
+    config = make_config(
+        name, ALGORITHMS[name], "lake={}", "recording.episodes=0", "checkpoints.keep_last=9"
+    )
     train(config, command(console()))
     run_dir = RunDir(config.run_dir)
     straight, whole = weights(run_dir, 192), timesteps(run_dir.lake)
@@ -93,7 +96,9 @@ def test_a_run_that_was_broken_off_after_later_seals_is_the_run_that_was_not(
 def test_a_checkpoint_has_a_mark_instead_of_the_replay_and_goes_with_its_pin(
     make_config: MakeConfig,
 ) -> None:
-    config = make_config("dqn", LAKES["dqn"], "recording.episodes=0", "checkpoints.keep_last=1")
+    config = make_config(
+        "dqn", ALGORITHMS["dqn"], "lake={}", "recording.episodes=0", "checkpoints.keep_last=1"
+    )
     train(config, command(console()))
     run_dir = RunDir(config.run_dir)
     kept = [path.name for path in run_dir.checkpoints_newest_first()]
@@ -102,13 +107,13 @@ def test_a_checkpoint_has_a_mark_instead_of_the_replay_and_goes_with_its_pin(
         assert "lake.json" in files
         assert "replay.safetensors" not in files
     pins = {path.stem for path in (run_dir.lake / "pins").glob("*.json")}
-    assert pins == {f"run.{name}" for name in kept}
+    assert pins == {f"{run_dir.identity().id}.{name}" for name in kept}
 
 
 def test_a_run_that_was_killed_before_its_first_checkpoint_begins_its_lake_again(
     make_config: MakeConfig,
 ) -> None:
-    config = make_config("pqn", LAKES["pqn"], "recording.episodes=0")
+    config = make_config("pqn", ALGORITHMS["pqn"], "lake={}", "recording.episodes=0")
     train(config, command(console()))
     run_dir = RunDir(config.run_dir)
     whole = timesteps(run_dir.lake)
@@ -124,12 +129,12 @@ def test_two_runs_write_one_lake_and_resuming_one_leaves_the_other(
     make_config: MakeConfig, tmp_path: Path
 ) -> None:
     shared = tmp_path / "shared"
-    feed = f"algorithm={{name: pqn, n_steps: 16, batch_size: 16, feed: {{lake: {shared}}}}}"
-    first, second = (make_config(n, feed, "recording.episodes=0") for n in ("one", "two"))
+    overrides = (ALGORITHMS["pqn"], f"lake.path={shared}", "recording.episodes=0")
+    first, second = (make_config(name, *overrides) for name in ("one", "two"))
     for config in (first, second):
         train(config, command(console()))
     streams = {sequence.partition("/")[0] for sequence in Lake.open(shared).view().sequences}
-    assert {stream.partition("-")[0] for stream in streams} == {"one", "two"}
+    assert streams == {RunDir(config.run_dir).identity().id for config in (first, second)}
     before = {stream: timesteps(shared, stream) for stream in streams}
     shutil.rmtree(RunDir(first.run_dir).checkpoint(192))
     resume(first.run_dir, command(console()))
@@ -142,20 +147,20 @@ def test_a_run_may_get_a_lake_when_it_is_resumed(make_config: MakeConfig) -> Non
     run_dir = RunDir(config.run_dir)
     shutil.rmtree(run_dir.checkpoint(192))
     output = console()
-    overrides = ["algorithm.feed={lake: true}", "recording.episodes=0"]
+    overrides = ["lake={}", "recording.episodes=0"]
     resume(config.run_dir, command(output), overrides=overrides)
-    assert "algorithm.feed.lake: None -> True" in told(output)
+    assert "lake.on_full: None -> pause" in told(output)
     assert {env: len(found) for env, found in timesteps(run_dir.lake).items()} == {0: 32, 1: 32}
 
 
 def test_a_lake_that_had_no_space_is_told_and_a_resumed_run_says_what_its_replay_lacks(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = make_config("dqn", LAKES["dqn"], "recording.episodes=0")
+    config = make_config("dqn", ALGORITHMS["dqn"], "lake={}", "recording.episodes=0")
     output = console()
     with monkeypatch.context() as patched:
         patched.setattr(lake_growth, "_MARGIN_BYTES", 2**60)
-        patched.setattr(make_callbacks, "_DQN_CHECKS_EVERY_TIMESTEPS", 32)
+        patched.setattr(make_callbacks, "FREQUENT_BOUNDARIES_TIMESTEPS", 32)
         train(config, command(output))
     assert "stops growing" in told(output)
     run_dir = RunDir(config.run_dir)
@@ -170,13 +175,13 @@ def test_a_lake_that_had_no_space_is_told_and_a_resumed_run_says_what_its_replay
 def test_a_lake_without_a_file_that_the_checkpoint_needs_is_told_with_the_way_on(
     make_config: MakeConfig,
 ) -> None:
-    config = make_config("pqn", LAKES["pqn"], "recording.episodes=0")
+    config = make_config("pqn", ALGORITHMS["pqn"], "lake={}", "recording.episodes=0")
     train(config, command(console()))
     run_dir = RunDir(config.run_dir)
     shutil.rmtree(run_dir.checkpoint(192))
     for path in run_dir.lake.glob("*.segment"):
         path.unlink()
-    with pytest.raises(LakeError, match=r"is missing.*--set algorithm\.feed=null"):
+    with pytest.raises(LakeError, match=r"is missing.*--set lake=null"):
         resume(config.run_dir, command(console()))
-    resume(config.run_dir, command(console()), overrides=["algorithm.feed=null"])
+    resume(config.run_dir, command(console()), overrides=["lake=null"])
     assert run_dir.checkpoint(192).is_dir()

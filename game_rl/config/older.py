@@ -1,0 +1,78 @@
+"""What runs of the last release saved, in today's spelling: their configs resume as they are.
+
+A user's own config is not read so: there an old key is a problem, with a hint (`key_hints`).
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from game_rl.config.schema import RunConfig
+from game_rl.config.yaml_tree import Node, Place, parse_document
+from game_rl.errors import ConfigError
+
+_GONE = (
+    ("algorithm", "feed"),
+    ("algorithm", "replay", "lake"),
+    ("algorithm", "replay", "lake_capacity_transitions"),
+    ("algorithm", "replay", "lake_capacity_gb"),
+    ("algorithm", "replay", "lake_on_full"),
+)
+
+
+def up_to_date(root: Node) -> Node:
+    """A saved config with a section `lake` for `feed` of PQN and `replay.lake` of DQN."""
+    section = _lake_section(root.plain())
+    for key in _GONE:
+        root = root.without(key)
+    if section is None:
+        return root
+    return root.with_value(("lake",), _tree(section, root.place))
+
+
+def saved_config(document: Mapping[str, Any], *, source: object) -> dict[str, Any]:
+    """A checkpoint's config as one of today's is dumped, with defaults for keys that are new.
+
+    Raises:
+        ConfigError: `source`, which has it, is of no version that this one knows.
+    """
+    root = _tree(document)
+    try:
+        config = RunConfig.model_validate_json(json.dumps(up_to_date(root).plain()))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        key = ".".join(map(str, first["loc"]))
+        raise ConfigError(
+            f"{source}: its config is not one that this version knows ({key}: {first['msg']}); "
+            "use the version that wrote it"
+        ) from None
+    return config.model_dump(mode="json")
+
+
+def _tree(document: Mapping[str, Any], place: Place | None = None) -> Node:
+    return parse_document(json.dumps(document, ensure_ascii=False), place)[0]
+
+
+def _lake_section(document: object) -> dict[str, Any] | None:
+    """None where the old keys are not, or say that there is no Lake."""
+    algorithm = _section(document, "algorithm")
+    feed, replay = _section(algorithm, "feed"), _section(algorithm, "replay")
+    if feed:
+        return _of(feed, place=feed.get("lake", True))
+    if replay.get("lake", False) is not False:
+        limits = {key.removeprefix("lake_"): value for key, value in replay.items()}
+        return _of(limits, place=replay["lake"])
+    return None
+
+
+def _of(limits: Mapping[str, Any], *, place: object) -> dict[str, Any]:
+    names = ("capacity_transitions", "capacity_gb", "on_full")
+    chosen = {name: limits[name] for name in names if name in limits}
+    return {"path": None if place is True else place, **chosen}
+
+
+def _section(document: object, name: str) -> dict[str, Any]:
+    found = document.get(name) if isinstance(document, dict) else None
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,78 @@
+"""What PPO hands on, against what a callback sees of the same vec steps; PQN's is in test_pqn."""
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+
+from game_rl.algorithms.ppo import LeanPPO
+from game_rl.vec_env.halved_vec_env import HalvedVecEnv
+from tests.algorithms.conftest import Witness
+from tests.algorithms.test_ppo_rollouts import N_STEPS, arrays, make
+from tests.algorithms.test_pqn import LimitedEnv, Recorder
+from tests.algorithms.test_pqn import vec_env as plain_vec_env
+
+
+def played(env: VecEnv, recorder: Recorder | None) -> tuple[list[Any], list[Any]]:
+    """Three rollouts, and what a callback sees of them."""
+    model, witness = make(env), Witness()  # type: ignore[arg-type]
+    assert isinstance(model, LeanPPO)
+    model.feeds = () if recorder is None else (recorder,)
+    model._setup_learn(10**6, witness)
+    rollouts = []
+    for _ in range(3):
+        model.collect_rollouts(env, witness, model.rollout_buffer, N_STEPS)
+        rollouts.append(arrays(model))
+    return rollouts, witness.seen
+
+
+def true_next(new_obs: NDArray[np.uint8], infos: list[dict[str, Any]]) -> NDArray[np.uint8]:
+    lasts = [info.get("terminal_observation") for info in infos]
+    return np.stack([o if last is None else last for o, last in zip(new_obs, lasts, strict=True)])
+
+
+def assert_feed_is_what_was_seen(feed: Recorder, seen: list[Any]) -> None:
+    outcomes = [item for item in seen if isinstance(item, list)]
+    infos = [item[1] for item in seen if isinstance(item, tuple)]
+    assert len(feed.steps) == len(outcomes) == 3 * N_STEPS
+    before: NDArray[np.uint8] | None = None
+    for step, (rewards, dones, new_obs), info in zip(feed.steps, outcomes, infos, strict=True):
+        cut = np.array([bool(one.get("TimeLimit.truncated")) for one in info])
+        np.testing.assert_array_equal(step["rewards"], rewards)
+        np.testing.assert_array_equal(step["terminated"], dones & ~cut)
+        np.testing.assert_array_equal(step["truncated"], dones & cut)
+        np.testing.assert_array_equal(step["next_observations"], true_next(new_obs, info))
+        if before is not None:
+            np.testing.assert_array_equal(step["observations"], before)
+        before = new_obs
+
+
+def test_a_feed_gets_raw_rewards_and_the_true_last_observation(vec_env: HalvedVecEnv) -> None:
+    feed = Recorder()
+    rollouts, seen = played(vec_env, feed)
+    assert_feed_is_what_was_seen(feed, seen)
+    actions = np.concatenate([rollout["actions"] for rollout in rollouts])
+    np.testing.assert_array_equal(feed.stacked("actions"), actions.reshape(3 * N_STEPS, -1))
+    stored = np.concatenate([rollout["rewards"] for rollout in rollouts])
+    cut = feed.stacked("truncated")
+    assert np.array_equal(stored != feed.stacked("rewards"), cut), "SB3's bootstrap is in there"
+
+
+def test_a_feed_changes_no_rollout(vec_env: HalvedVecEnv) -> None:
+    vec_env.seed(3)
+    without = copy.deepcopy(played(vec_env, None))
+    vec_env.seed(3)
+    np.testing.assert_equal(played(vec_env, Recorder()), without)
+
+
+def test_on_any_other_vec_env_the_rollout_is_sb3s_with_a_feed_too() -> None:
+    feed = Recorder()
+    without = played(plain_vec_env(LimitedEnv, 3), None)
+    found = played(plain_vec_env(LimitedEnv, 3), feed)
+    np.testing.assert_equal(found[1], without[1])
+    for ours, theirs in zip(found[0], without[0], strict=True):
+        for name, array in theirs.items():  # SB3 multiplies gamma and the last value in float32
+            np.testing.assert_allclose(ours[name], array, rtol=1e-5, atol=1e-6, err_msg=name)
+    assert_feed_is_what_was_seen(feed, found[1])
