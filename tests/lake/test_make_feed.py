@@ -152,3 +152,13 @@ def test_a_resumed_run_keeps_the_stream_of_its_checkpoint(tmp_path: Path) -> Non
     resumed = make(tmp_path, goes_on=True, saved=("run", mark))
     assert (resumed.stream, resumed.next_transitions) == ("run", [5, 5])
     resumed.close()
+
+
+def test_others_see_the_rows_after_as_many_timesteps_as_the_config_says(tmp_path: Path) -> None:
+    feed = make(tmp_path, seal_every_timesteps=1_000)
+    Training(feed).steps(700)
+    assert feed._writer is not None
+    feed._writer._waiting.join()
+    assert len(Lake.open(feed.lake.path).view()) == 1_000
+    feed.close()
+    assert len(Lake.open(feed.lake.path).view()) == 1_400
