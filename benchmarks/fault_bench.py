@@ -40,13 +40,15 @@ _DQN = (
     "{{name: dqn, replay: {replay}, n_step: 3, double_q: true, learning_starts: 64, train_freq: 8, "
     "gradient_steps: 2, batch_size: 64, target_update_interval: 64, learning_rate: 1e-3}}"
 )
+_PPO = "{n_steps: 8, batch_size: 32, n_epochs: 2, learning_rate: {start: 1e-3, end: 1e-4}}"
 ALGORITHMS = {  # each can be saved every 32 timesteps
-    "ppo": "{n_steps: 8, batch_size: 32, n_epochs: 2, learning_rate: {start: 1e-3, end: 1e-4}}",
+    "ppo": _PPO,
+    "ppo-lake": _PPO,
     "pqn": "{name: pqn, n_steps: 8, batch_size: 32, n_epochs: 2}",
     "dqn": _DQN.format(replay="{capacity: 256}"),
     "dqn-lake": _DQN.format(replay="{capacity: 256}"),
 }
-_WITH_LAKE = ("ppo", "pqn", "dqn-lake")
+_WITH_LAKE = ("ppo-lake", "pqn", "dqn-lake")
 COMPARED = (
     "policy.safetensors",
     "optimizer.safetensors",
@@ -185,7 +187,7 @@ class Bench:
             total=self.final,
             algorithm=ALGORITHMS[self._algorithm],
             lake="{}" if self._algorithm in _WITH_LAKE else "null",
-            deterministic=str(self._algorithm != "ppo").lower(),
+            deterministic=str(not self._algorithm.startswith("ppo")).lower(),
             has_replay=str(self._algorithm == "dqn").lower(),
             evaluate_every=self._evaluate_every,
             keep_last=keep_last or self._keep_last,

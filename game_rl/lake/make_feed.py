@@ -13,7 +13,7 @@ from game_rl.lake.mark import Mark
 from game_rl.lake.schema import LakeSchema
 from game_rl.run_dir import RunDir
 
-_FILES_IN_CAPACITY = 8  # whole files go: on disk there is at most one more
+_FILES_IN_CAPACITY = 8  # whole files go
 _GB = 10**9
 
 
@@ -57,6 +57,15 @@ def lake_path(settings: LakeConfig, run_dir: RunDir) -> Path:
     return run_dir.lake if settings.path is None else settings.path
 
 
+def most_on_disk(capacity_transitions: int) -> int:
+    """Rows of a Lake with this capacity: a file goes when none of its rows is seen any more."""
+    return capacity_transitions + 2 * _file_transitions(capacity_transitions)
+
+
+def _file_transitions(capacity_transitions: int) -> int:
+    return -(-capacity_transitions // _FILES_IN_CAPACITY)
+
+
 def lake_schema(packing: FramePacking, *, frame_stack: int, n_actions: int) -> LakeSchema:
     """Of a Lake that a run makes."""
     return LakeSchema(
@@ -97,7 +106,7 @@ def _feed(
         stream,
         n_envs=n_envs,
         on_full=settings.on_full,
-        segment_transitions=None if limit is None else -(-limit // _FILES_IN_CAPACITY),
+        segment_transitions=None if limit is None else _file_transitions(limit),
         seal_every_timesteps=settings.seal_every_timesteps,
         tell=tell,
     )

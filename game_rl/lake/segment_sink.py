@@ -59,6 +59,7 @@ class SegmentSink:
         self._index = 1 + max(
             (SegmentName.of(path).last for path in lake.path.glob(f"{stream}.*")), default=-1
         )
+        self._until_space(lake.evict)  # it may be a smaller capacity now; each seal tries again
         self.is_paused = False
         self.n_dropped = 0
 

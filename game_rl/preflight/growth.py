@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
-from game_rl.lake.make_feed import lake_schema
+from game_rl.lake.make_feed import lake_schema, most_on_disk
 from game_rl.lake.statistics import raw_bytes
 from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.disk import checkpoint_bytes, kept_checkpoints
@@ -53,7 +53,8 @@ def lake_bytes(config: RunConfig, facts: RunFacts, timesteps: int) -> int | None
         return 0
     if each is None:
         return None
-    size = each * min(timesteps, lake.capacity_transitions or timesteps)
+    limit = lake.capacity_transitions
+    size = each * (timesteps if limit is None else min(timesteps, most_on_disk(limit)))
     return round(size if lake.capacity_gb is None else min(size, lake.capacity_gb * _GB))
 
 

@@ -241,6 +241,31 @@ def test_the_oldest_transitions_go_at_capacity_and_marks_keep_theirs(tmp_path: P
         lake.view(mark)
 
 
+def test_no_operation_that_fails_shows_what_the_capacity_hides(tmp_path: Path) -> None:
+    limit = Capacity(transitions=7)
+
+    def lived(path: Path, failing: Callable[[int], bool]) -> tuple[Lake, Play, Faults]:
+        lake, play = Lake.create(path, SCHEMA, capacity=limit), Play(SCHEMA, rng_of(path))
+        faults = Faults(failing)
+        with faults.injected():
+            life(lake, play, "pause")
+        LakeWriter(lake, "w", n_envs=1).close()  # there is space again
+        return lake, play, faults
+
+    names = lived(tmp_path / "0", lambda _: False)[2].names
+    for at in range(len(names)):
+        lake, play, _ = lived(tmp_path / f"{at + 1}", lambda n, at=at: n == at)  # type: ignore[misc]
+        found = assert_view_holds(lake.view(), {"w/0": play.stored[0]})
+        end = 1 + max(number for _, number in found)  # less than 20 if the newest were lost
+        assert found <= {("w/0", i) for i in range(end - 7, end)}
+        assert assert_view_holds(Lake.open(lake.path).view(), {"w/0": play.stored[0]}) == found
+        assert not list(lake.path.glob("*.open"))
+
+
+def rng_of(path: Path) -> np.random.Generator:
+    return np.random.default_rng(int(path.name))
+
+
 def test_bytes_on_disk_stay_under_the_capacity(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path, SCHEMA, capacity=Capacity(n_bytes=4_000))
     play = Play(SCHEMA, np.random.default_rng(0))

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from numpy.typing import NDArray
 
-from game_rl.lake.lake import Lake
+from game_rl.lake.lake import Capacity, Lake
 from game_rl.lake.mark import Mark
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play, Transition, assert_view_holds
@@ -34,11 +34,15 @@ class LakeMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folders = [Path(tempfile.mkdtemp())]
-        self.lake = Lake.create(self.folders[0], SCHEMA)
         self.play = Play(SCHEMA, np.random.default_rng(0), N_ENVS, end_chance=0.2)
         self.has_evicted = False
         self.saved: dict[str, Saved] = {}
         self.n_saved = 0
+
+    @initialize(capacity=st.sampled_from([None, 31, 90]))
+    def create(self, capacity: int | None) -> None:
+        self.capacity = Capacity(transitions=capacity)
+        self.lake = Lake.create(self.folders[0], SCHEMA, capacity=self.capacity)
         self.start_writing()
 
     def start_writing(self) -> None:
@@ -52,15 +56,24 @@ class LakeMachine(RuleBasedStateMachine):
     def append(self, n: int) -> None:
         self.play.version += 1
         self.play.steps(self.writer, n)
+        self.writer._waiting.join()  # what its thread evicts, no view loses while it is looked at
 
     @rule()
     def seal(self) -> None:
         assert self.writer.seal()
         found = assert_view_holds(self.lake.view(), self.sequences, n_step=3)
         if not self.has_evicted:
-            assert found == {
-                (sequence, i) for sequence, rows in self.sequences.items() for i in range(len(rows))
-            }
+            assert found == self.newest()
+
+    def newest(self) -> set[tuple[str, int]]:
+        """What the capacity has room for, as many of each env: level by level."""
+        lengths = {sequence: len(rows) for sequence, rows in self.sequences.items()}
+        most = self.capacity.transitions or 10**9
+        levels = range(1, 1 + max(lengths.values()))
+        level = max(
+            (n for n in levels if sum(min(n, m) for m in lengths.values()) <= most), default=1
+        )
+        return {(s, i) for s, n in lengths.items() for i in range(max(0, n - level), n)}
 
     @rule()
     def save(self) -> None:
@@ -104,7 +117,8 @@ class LakeMachine(RuleBasedStateMachine):
         before = assert_view_holds(self.lake.view(), self.sequences)
         self.start_writing()
         found = assert_view_holds(self.lake.view(), self.sequences)
-        assert before <= found, "what was sealed is lost"
+        if self.capacity.transitions is None:
+            assert before <= found, "what was sealed is lost"
         self.forget_lost(found)
 
     def forget_lost(self, found: set[tuple[str, int]]) -> None:
@@ -123,7 +137,7 @@ class LakeMachine(RuleBasedStateMachine):
         self.writer._waiting.join()  # the copy is of a moment at which nobody writes
         shutil.copytree(self.lake.path, copy, dirs_exist_ok=True)
         self.writer.close()
-        self.lake = Lake.open(copy)
+        self.lake = Lake.open(copy, capacity=self.capacity)
 
     @rule()
     def evict(self) -> None:

@@ -11,7 +11,7 @@ from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake import Lake
-from game_rl.lake.make_feed import make_lake_feed
+from game_rl.lake.make_feed import make_lake_feed, most_on_disk
 from game_rl.lake.mark import Mark
 from game_rl.lake.writer import LakeWriter
 from game_rl.run_dir import RunDir
@@ -126,7 +126,10 @@ def test_the_capacity_holds_and_whole_files_of_it_are_small(tmp_path: Path, limi
         training.steps(limit)
         feed.lake.view()
     feed.close()
-    assert limit * 3 / 4 <= len(feed.lake.view()) <= limit
+    view = feed.lake.view()
+    assert len(view) == limit
+    rows = sum(segment.n_transitions for segment in view.segments)
+    assert rows <= most_on_disk(limit) + 2 * 64  # a block of each env
 
 
 def test_a_folder_that_cannot_be_one_and_a_lake_of_other_frames_are_told(tmp_path: Path) -> None:
@@ -149,3 +152,13 @@ def test_a_resumed_run_keeps_the_stream_of_its_checkpoint(tmp_path: Path) -> Non
     resumed = make(tmp_path, goes_on=True, saved=("run", mark))
     assert (resumed.stream, resumed.next_transitions) == ("run", [5, 5])
     resumed.close()
+
+
+def test_others_see_the_rows_after_as_many_timesteps_as_the_config_says(tmp_path: Path) -> None:
+    feed = make(tmp_path, seal_every_timesteps=1_000)
+    Training(feed).steps(700)
+    assert feed._writer is not None
+    feed._writer._waiting.join()
+    assert len(Lake.open(feed.lake.path).view()) == 1_000
+    feed.close()
+    assert len(Lake.open(feed.lake.path).view()) == 1_400

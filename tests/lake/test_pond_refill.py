@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from game_rl.buffers.pond import Pond
 from game_rl.envs.packing import FramePacking
 from game_rl.lake.feed import LakeFeed
-from game_rl.lake.lake import Lake
+from game_rl.lake.lake import Capacity, Lake
 from game_rl.lake.pond_refill import refill_pond
 from game_rl.lake.schema import LakeSchema
 from tests.buffers.scripted_env import scripted_vec_env
@@ -21,9 +21,12 @@ PACKING = FramePacking((1, 3, 4), bits=4)
 GAMMA = 0.9
 
 
-def make_feed(path: Path, *, n_envs: int, frame_stack: int) -> LakeFeed:
+def make_feed(
+    path: Path, *, n_envs: int, frame_stack: int, capacity: int | None = None
+) -> LakeFeed:
     schema = LakeSchema(PACKING, frame_stack=frame_stack, block_frames=frame_stack + 3)
-    return LakeFeed(Lake.create(path, schema), "run", n_envs=n_envs)
+    lake = Lake.create(path, schema, capacity=Capacity(transitions=capacity))
+    return LakeFeed(lake, "run", n_envs=n_envs, segment_transitions=capacity and capacity // 8)
 
 
 def refilled(replay: Any, pond: Pond, feed: LakeFeed, name: str) -> Pond:
@@ -57,6 +60,7 @@ def assert_same(ours: Pond, theirs: Pond, n_step: int) -> None:
     frame_stack=st.sampled_from([1, 2, 4]),
     n_envs=st.sampled_from([1, 3]),
     seed=st.integers(0, 1000),
+    is_limited=st.booleans(),
 )
 def test_a_replay_filled_from_the_lake_is_the_one_that_went_on(
     tmp_path_factory: pytest.TempPathFactory,
@@ -65,6 +69,7 @@ def test_a_replay_filled_from_the_lake_is_the_one_that_went_on(
     frame_stack: int,
     n_envs: int,
     seed: int,
+    is_limited: bool,
 ) -> None:
     """Each length is played between two resumes; from the second on the refilled one goes on."""
     path = tmp_path_factory.mktemp("lake")
@@ -75,7 +80,8 @@ def test_a_replay_filled_from_the_lake_is_the_one_that_went_on(
 
     straight, resumed, obs = replay(), replay(), None
     for number, length in enumerate(lengths):
-        feed = make_feed(path, n_envs=n_envs, frame_stack=frame_stack)
+        limit = 2 * capacity if is_limited else None
+        feed = make_feed(path, n_envs=n_envs, frame_stack=frame_stack, capacity=limit)
         resumed.feeds = (feed,)
         obs = play(vec_env, length, straight.add, resumed.add, obs=obs)
         pond = refilled(replay, resumed.pond, feed, f"{number}")
@@ -152,3 +158,22 @@ def test_the_next_append_after_a_refill_cuts_where_the_episode_does_not_go_on(
     from_lake = refilled(replay, pond, feed, "y")
     feed.close()
     assert_same(from_lake, pond, n_step=3)
+
+
+def test_what_a_capacity_hides_cannot_be_drawn_and_the_rest_is_as_it_was(tmp_path: Path) -> None:
+    vec_env = scripted_vec_env(PACKING, n_envs=2, frame_stack=4)
+
+    def replay() -> Any:
+        return packed(vec_env, PACKING, frame_stack=4, buffer_size=200)
+
+    whole = replay()
+    feed = make_feed(tmp_path, n_envs=2, frame_stack=4, capacity=26)
+    whole.feeds = (feed,)
+    play(vec_env, 50, whole.add)
+    pond = refilled(replay, whole.pond, feed, "x")
+    feed.close()
+    held = pond.held()
+    assert np.bincount(held[0]).tolist() == [13, 13]
+    ours, theirs = (p.batch(*held, n_step=3, gamma=GAMMA, device="cpu") for p in (pond, whole.pond))
+    for found, expected in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(found.numpy(), expected.numpy())
