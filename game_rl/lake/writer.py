@@ -67,14 +67,10 @@ class LakeWriter:
                 on_full=on_full,
                 tell=tell,
             )
-            sequences = lake.view().sequences
+            self._builders = _new_builders(lake, stream, n_envs)
         except BaseException:
             self._lock.release()
             raise
-        self._builders = [
-            BlockBuilder(self._schema, env=env, first=sequences.get(f"{stream}/{env}", 0))
-            for env in range(n_envs)
-        ]
         self._waiting: queue.Queue[Block | _Order] = queue.Queue(waiting_blocks or 2 * n_envs)
         self._error: BaseException | None = None
         self._is_closed = False
@@ -163,9 +159,7 @@ class LakeWriter:
                     version=version,
                 )
             )
-        self._n_unsealed += len(self._builders)
-        if self._n_unsealed >= self._seal_every_transitions:
-            self._order_seal()
+        self._seal_in_time()
 
     # ------------------------------------------------------------------ state
 
@@ -240,6 +234,12 @@ class LakeWriter:
                     item.done.set()
         self._lock.release()
 
+    def _seal_in_time(self) -> None:
+        """After a vec step."""
+        self._n_unsealed += len(self._builders)
+        if self._n_unsealed >= self._seal_every_transitions:
+            self._order_seal()
+
     def _order_seal(self) -> "_Order":
         self._n_unsealed = 0
         for builder in self._builders:
@@ -273,6 +273,15 @@ class LakeWriter:
             ) from self._error
         if self._error is not None:
             raise self._error
+
+
+def _new_builders(lake: Lake, stream: str, n_envs: int) -> list[BlockBuilder]:
+    """They go on after what the stream has."""
+    ends = lake.view().sequences
+    return [
+        BlockBuilder(lake.schema, env=env, first=ends.get(f"{stream}/{env}", 0))
+        for env in range(n_envs)
+    ]
 
 
 class _Order:
