@@ -13,10 +13,8 @@ from game_rl.algorithms.networks import (
     LeanCnnPolicy,
     LeanNatureCNN,
     Precision,
-    find_precision,
     policy_arguments,
 )
-from game_rl.system.machine import cpu_has_bf16
 
 
 def space(channels: int = 4, height: int = 72, width: int = 80) -> spaces.Box:
@@ -119,12 +117,6 @@ def test_gradients_in_bfloat16_point_the_same_way_and_are_float32() -> None:
 def test_a_state_dict_is_sb3s(precision: Precision) -> None:
     plain, ours = pair(space(), precision)
     assert list(ours.state_dict()) == list(plain.state_dict())
-
-
-def test_auto_takes_what_the_processor_is_fast_in() -> None:
-    assert find_precision("auto", "cpu") == ("bf16" if cpu_has_bf16() else "float32")
-    assert find_precision("float32", "cpu") == "float32"
-    assert find_precision("bf16", "cpu") == "bf16"
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
