@@ -1,6 +1,6 @@
 """SB3's CnnPolicy with fewer copies, in the number format that the hardware is fast in."""
 
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import torch
 from gymnasium import spaces
@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from game_rl.algorithms.optimizers import Adam
 from game_rl.system.machine import cpu_has_bf16
-from game_rl.system.placement import Hardware, Precision, find_placement
+from game_rl.system.placement import Hardware, Precision
 
 _Weights = list[tuple[torch.Tensor, torch.Tensor]]
 
@@ -189,8 +189,3 @@ def policy_arguments(precision: Precision) -> dict[str, Any]:
 def this_hardware() -> Hardware:
     """What torch can use here."""
     return Hardware(has_gpu=torch.cuda.device_count() > 0, cpu_has_bf16=cpu_has_bf16())
-
-
-def find_precision(wanted: Literal["float32", "bf16", "auto"], device: str) -> Precision:
-    """The number format that `wanted` means on the `device` of this machine."""
-    return find_placement(device=device, precision=wanted, hardware=this_hardware()).precision
