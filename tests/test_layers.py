@@ -48,6 +48,7 @@ ONLY_IN = {
 }
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}
 MAX_LINES = 400
+MAX_FUNCTION_LINES, MOST_LONGER_FUNCTIONS = 40, 5
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,19 @@ def test_files_are_short_and_named_by_nouns(source: Source) -> None:
     assert source.n_lines <= MAX_LINES
     words = set(itertools.chain(*(part.split("_") for part in source.name[:-3].split("/"))))
     assert not words & VAGUE_NAMES
+
+
+def test_few_functions_are_long() -> None:
+    long = [
+        f"{source.name}:{node.lineno} {node.name}"
+        for source in SOURCES
+        if "/src/" not in source.name
+        for node in ast.walk(source.tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno >= MAX_FUNCTION_LINES
+    ]
+    assert len(long) <= MOST_LONGER_FUNCTIONS, long
 
 
 @pytest.mark.parametrize(
