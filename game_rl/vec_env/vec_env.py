@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
 from game_rl.vec_env.messages import STEP, Command, Request, StepReport
+from game_rl.vec_env.worker_deaths import WorkerDeath
 from game_rl.vec_env.worker_pool import StartMethod
 from game_rl.vec_env.workers import EnvFn, Workers
 
@@ -86,9 +87,9 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         return not self._workers.is_open
 
     @property
-    def worker_deaths(self) -> Sequence[str]:
+    def worker_deaths(self) -> Sequence[WorkerDeath]:
         """What happened to each worker that was replaced, oldest first."""
-        return tuple(self._workers.deaths.accounts)
+        return tuple(self._workers.deaths.noted)
 
     def close(self) -> None:
         self._workers.close()

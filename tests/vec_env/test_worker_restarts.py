@@ -145,7 +145,9 @@ def test_workers_killed_between_two_steps_are_replaced_at_the_next(
     for env in lost:
         np.testing.assert_array_equal(infos[env]["terminal_observation"], last_seen[env])
     assert not any("worker_restarted" in info for step in steps(vec_env, 20) for info in step[3])
-    assert [account[:8] for account in vec_env.worker_deaths] == ["worker 0", "worker 1"][:n_killed]
+    assert [death.account[:8] for death in vec_env.worker_deaths] == ["worker 0", "worker 1"][
+        :n_killed
+    ]
     assert all(process.is_alive() for process in vec_env.processes)
     vec_env.close()
 
