@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_config_arguments, add_run_arguments
 
@@ -82,7 +83,7 @@ def _table(found: "list[CheckpointFinding]") -> Table:
         notes += finding.differences
         written = datetime.fromtimestamp(finding.written_s).strftime("%Y-%m-%d %H:%M:%S")
         table.add_row(
-            f"{finding.timesteps:,}", format_bytes(finding.nbytes), written, "; ".join(notes)
+            f"{finding.timesteps:,}", format_bytes(finding.nbytes), written, Text("; ".join(notes))
         )
     return table
 

@@ -36,7 +36,8 @@ class SharedMemoryVecEnv(SubprocVecEnv):
     A worker that dies is replaced (see `Workers`), and the next step tells that its envs' episodes
     are over: no reward, truncated, `terminal_observation` what was seen last, and
     `worker_restarted` and `lost_info` in the info. New episodes have begun then, seeded by the last
-    seed of `seed()` for the env and the count of the worker's deaths. The other envs notice nothing.
+    seed of `seed()` for the env and the count of the worker's deaths. The other envs notice
+    nothing.
 
     Args:
         env_fns: one for each env; they travel by cloudpickle, those of one worker together, so that
