@@ -100,7 +100,7 @@ def test_a_folder_in_brackets_is_printed_whole(
     for place in (f"run          {root}", f"--logdir {root}", f"video        {root}"):
         assert place in told
     assert main(["evaluate", str(root), "--episodes", "1"]) == 0
-    assert f"{root}, timestep" in capsys.readouterr().out
+    assert f"{root}, timestep" in capsys.readouterr().out.replace("\n", "")
     longer = ["--set", "total_timesteps=1_000", "--until", "200"]
     assert main(["train", "--resume", str(root), *longer]) == 0
     assert f"--resume {root}" in capsys.readouterr().out
