@@ -6,6 +6,10 @@ import pytest
 
 from game_rl.config.loader import json_schema, load_config
 from game_rl.config.schema import RunConfig
+from game_rl.games.definition import load_game
+from game_rl.preflight.preflight import preflight
+from game_rl.system.machine import detect_machine, parse_machine
+from game_rl.training.resuming import flat
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 SHIPPED = sorted(CONFIGS.glob("*.yaml"))
@@ -42,3 +46,18 @@ def test_the_large_run_is_the_one_of_the_memory_analysis() -> None:
     assert (ppo.n_steps, ppo.batch_size, ppo.n_epochs) == (8_192, 2_048, 10)
     assert config.rollout_timesteps == 16_384
     assert config.total_timesteps == 10_000_000
+
+
+def test_the_tuned_large_run_takes_all_advice_and_changes_nothing_else() -> None:
+    plain, tuned = (load_config(CONFIGS / f"fighter_32gb{name}.yaml") for name in ("", "_tuned"))
+    machine = parse_machine("ram=32GiB,vram=16GiB,disk=250GiB,cpus=8", here=detect_machine(Path()))
+    report = preflight(tuned, load_game(tuned.game), machine)
+    assert (report.verdict, report.findings) == ("fits", ())
+    assert preflight(plain, load_game(plain.game), machine).findings
+    old, new = flat(plain.model_dump()), flat(tuned.model_dump())
+    assert {key for key in old if old[key] != new[key]} == {
+        "run_dir",
+        "env.n_envs",
+        "env.observation.colour",
+        "algorithm.n_steps",
+    }

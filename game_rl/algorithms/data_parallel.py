@@ -1,6 +1,7 @@
 """Data parallelism on the CPU: each core computes the gradient of a part of every minibatch."""
 
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
@@ -11,8 +12,38 @@ from torch import nn
 from game_rl.buffers.batch_parts import parts
 from game_rl.system.threads import torch_threads
 
+Part = TypeVar("Part")
 Report = TypeVar("Report")
 Gradients = tuple[torch.Tensor, ...]
+
+
+class Threads:
+    """Threads that compute with one of torch's threads each; they begin when first needed.
+
+    They end when this object is collected. Neither a copy nor a fork of the process has them: each
+    begins its own.
+    """
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._n_threads = self._process = 0  # so many, and which one they are in
+
+    def __reduce__(self) -> tuple[type["Threads"], tuple[()]]:
+        return Threads, ()
+
+    def map(self, function: Callable[[slice], Part], parts: Sequence[slice]) -> Iterable[Part]:
+        """What `function` gives for each part, in order; a single one stays in this thread."""
+        if len(parts) == 1:
+            return map(function, parts)
+        return self._for(len(parts)).map(function, parts)
+
+    def _for(self, n_threads: int) -> ThreadPoolExecutor:
+        if self._pool is None or self._n_threads < n_threads or self._process != os.getpid():
+            self._n_threads, self._process = n_threads, os.getpid()
+            self._pool = ThreadPoolExecutor(
+                n_threads, initializer=torch.set_num_threads, initargs=(1,)
+            )
+        return self._pool
 
 
 class DataParallel:
@@ -24,10 +55,10 @@ class DataParallel:
     """
 
     def __init__(
-        self, parameters: Iterable[nn.Parameter], pool: ThreadPoolExecutor | None, n_threads: int
+        self, parameters: Iterable[nn.Parameter], threads: Threads, n_threads: int
     ) -> None:
         self._parameters = list(parameters)
-        self._map = map if pool is None else pool.map
+        self._threads = threads
         self._n_threads = n_threads
 
     def gradient(
@@ -58,7 +89,8 @@ class DataParallel:
         total: list[torch.Tensor] = []
         for start in range(0, n_samples, micro_batch_size):
             stop = min(start + micro_batch_size, n_samples)
-            for gradients, report in self._map(of_part, parts(start, stop, self._n_threads)):
+            shares = parts(start, stop, self._n_threads)
+            for gradients, report in self._threads.map(of_part, shares):
                 reports.append(report)
                 if total:
                     for sum_, gradient in zip(total, gradients, strict=True):
@@ -73,13 +105,9 @@ class DataParallel:
 
 @contextmanager
 def data_parallel(
-    parameters: Iterable[nn.Parameter], device: torch.device
+    parameters: Iterable[nn.Parameter], device: torch.device, threads: Threads
 ) -> Iterator[DataParallel]:
-    """As many threads as torch has; on a GPU, none beside this one."""
+    """As many of `threads` as torch has; on a GPU, none beside this one."""
     n_threads = torch.get_num_threads() if device.type == "cpu" else 1
-    if n_threads == 1:
-        yield DataParallel(parameters, None, 1)
-        return
-    one_each = ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,))
-    with torch_threads(1), one_each as pool:
-        yield DataParallel(parameters, pool, n_threads)
+    with torch_threads(1 if n_threads > 1 else None):
+        yield DataParallel(parameters, threads, n_threads)

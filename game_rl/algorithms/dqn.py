@@ -11,10 +11,11 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.type_aliases import ReplayBufferSamples, RolloutReturn, TrainFreq
+from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
-from game_rl.algorithms.data_parallel import DataParallel, data_parallel
+from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
 from game_rl.algorithms.exploration import Exploration
 from game_rl.algorithms.q_networks import DQNPolicy
 from game_rl.algorithms.surroundings import Surroundings, order_channels_last
@@ -51,6 +52,7 @@ class LeanDQN(DQN):
         super().__init__(*arguments, **keywords)
         self.double_q = double_q
         self.exploration = exploration
+        self._threads = Threads()
         self.exploration_schedule = lambda _: exploration.epsilon.at(self.num_timesteps)
 
     @property
@@ -114,8 +116,15 @@ class LeanDQN(DQN):
         epsilon, actions = 1.0, np.zeros(len(observations), np.int64)
         if self.num_timesteps >= learning_starts:
             epsilon = self.exploration.epsilon.at(self.num_timesteps)
-            actions, _ = self.policy.predict(observations, deterministic=True)
+            actions = self._best(observations)
         return self.exploration.explored(actions, epsilon)
+
+    def _best(self, observations: NDArray[Any]) -> NDArray[np.int64]:
+        """As `predict`, which would make the network prepare its weights anew for each vec step."""
+        with torch.no_grad():
+            values: torch.Tensor = self.q_net(obs_as_tensor(observations, self.device))
+        best: NDArray[np.int64] = values.argmax(dim=1).cpu().numpy()
+        return best
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         """As DQN.train: the same loss and curves.
@@ -129,7 +138,7 @@ class LeanDQN(DQN):
         self.q_net_target.set_training_mode(False)
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
-        with data_parallel(self.q_net.parameters(), self.device) as parallel:
+        with data_parallel(self.q_net.parameters(), self.device, self._threads) as parallel:
             losses = [
                 self._gradient_step(parallel, self.replay_buffer.sample(batch_size))
                 for _ in range(gradient_steps)

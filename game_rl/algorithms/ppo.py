@@ -16,7 +16,7 @@ from stable_baselines3.common.utils import explained_variance, obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
-from game_rl.algorithms.data_parallel import DataParallel, data_parallel
+from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
 from game_rl.algorithms.feeding import feed_vec_step
 from game_rl.algorithms.networks import LeanCnnPolicy, policy_arguments
 from game_rl.algorithms.surroundings import Surroundings, order_channels_last
@@ -70,6 +70,7 @@ class LeanPPO(PPO):
     ) -> None:
         super().__init__(*arguments, **keywords)
         self.micro_batch_size = micro_batch_size
+        self._threads = Threads()
 
     def collect_rollouts(
         self,
@@ -131,7 +132,7 @@ class LeanPPO(PPO):
         self._update_learning_rate(self.policy.optimizer)
         steps: list[_Losses] = []
         last_epoch: list[_Losses] = []
-        with data_parallel(self.policy.parameters(), self.device) as parallel:
+        with data_parallel(self.policy.parameters(), self.device, self._threads) as parallel:
             for _ in range(self.n_epochs):
                 last_epoch = list(self._epoch(parallel))
                 steps += last_epoch

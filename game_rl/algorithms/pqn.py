@@ -13,7 +13,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.algorithms.data_parallel import DataParallel, data_parallel
+from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
 from game_rl.algorithms.exploration import Exploration
 from game_rl.algorithms.feeding import feed_vec_step
 from game_rl.algorithms.q_networks import PQNPolicy
@@ -85,6 +85,7 @@ class PQN(OnPolicyAlgorithm):
         self.batch_size, self.n_epochs, self.q_lambda = batch_size, n_epochs, q_lambda
         self.exploration = exploration
         self.feeds: Sequence[Feed] = ()
+        self._threads = Threads()
 
     def collect_rollouts(
         self,
@@ -145,7 +146,7 @@ class PQN(OnPolicyAlgorithm):
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
         losses: list[float] = []
-        with data_parallel(self.policy.parameters(), self.device) as parallel:
+        with data_parallel(self.policy.parameters(), self.device, self._threads) as parallel:
             for _ in range(self.n_epochs):
                 minibatches = self.rollout_buffer.minibatches(self.batch_size)
                 losses += [self._gradient_step(parallel, indices) for indices in minibatches]

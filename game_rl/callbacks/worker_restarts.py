@@ -6,6 +6,7 @@ from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.events import EventLog, WorkerRestarted
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+from game_rl.vec_env.worker_deaths import WorkerDeath
 
 
 class WorkerRestartsCallback(BoundaryCallback):
@@ -19,14 +20,14 @@ class WorkerRestartsCallback(BoundaryCallback):
     def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
         deaths = self._deaths()
         for number, death in enumerate(deaths[self._told :], start=self._told + 1):
-            text = f"{death}; it was restarted and its episodes were cut short"
+            text = f"{death.account}; it was restarted and its episodes were cut short"
             self._events.emit(
                 WorkerRestarted(timesteps=self.boundary_timesteps, text=text, restarts=number)
             )
         self._told = len(deaths)
         self.logger.record("resources/worker_restarts", len(deaths))
 
-    def _deaths(self) -> Sequence[str]:
+    def _deaths(self) -> Sequence[WorkerDeath]:
         vec_env = self.training_env.unwrapped
         if isinstance(vec_env, SharedMemoryVecEnv | HalvedVecEnv):
             return vec_env.worker_deaths

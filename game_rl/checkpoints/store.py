@@ -34,7 +34,8 @@ def newest_valid_checkpoint(run_dir: RunDir) -> tuple[Checkpoint, list[Checkpoin
             return checkpoint, damaged
     found = "".join(f"\n  {error}" for error in damaged)
     raise CheckpointError(
-        f"{run_dir.checkpoints} holds no usable checkpoint; start anew with --config{found}"
+        f"{run_dir.checkpoints} holds no usable checkpoint; start anew with --config and another "
+        f"place, --set run_dir=..., or delete {run_dir.root} before{found}"
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_config_arguments, add_run_arguments
 
@@ -33,7 +34,7 @@ def add_export(commands: "Commands") -> None:
         commands,
         "export",
         _export,
-        summary="write a trained policy as a file of plain Stable-Baselines3",
+        summary="write a policy (ppo, or dqn without layer_norm) as a zip of Stable-Baselines3",
         example="game-rl export runs/duel_ppo --format sb3 --output duel.zip",
     )
     add_run_arguments(parser)
@@ -46,7 +47,7 @@ def add_import(commands: "Commands") -> None:
         commands,
         "import",
         _import,
-        summary="begin a run with a policy that plain Stable-Baselines3 saved",
+        summary="begin a run (ppo, or dqn without layer_norm) with a Stable-Baselines3 policy",
         example="game-rl import model.zip --config configs/duel_ppo.yaml --set run_dir=runs/mine",
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="what PPO.save or DQN.save wrote")
@@ -82,7 +83,7 @@ def _table(found: "list[CheckpointFinding]") -> Table:
         notes += finding.differences
         written = datetime.fromtimestamp(finding.written_s).strftime("%Y-%m-%d %H:%M:%S")
         table.add_row(
-            f"{finding.timesteps:,}", format_bytes(finding.nbytes), written, "; ".join(notes)
+            f"{finding.timesteps:,}", format_bytes(finding.nbytes), written, Text("; ".join(notes))
         )
     return table
 

@@ -80,8 +80,8 @@ def _new_game(arguments: argparse.Namespace) -> int:
 
 def _print_check(check: "GameCheck", console: Console) -> None:
     console.print(
-        f"[bold]{check.title}[/]: {check.timesteps:,} timesteps, {check.episodes} episodes begun, "
-        f"{check.ended} ended, {check.successes} successes"
+        f"[bold]{escape(check.title)}[/]: {check.timesteps:,} timesteps, "
+        f"{check.episodes} episodes begun, {check.ended} ended, {check.successes} successes"
     )
     variables = Table("variable", title="variables", title_justify="left")
     for heading in ("lowest", "highest", "changes"):
@@ -92,7 +92,7 @@ def _print_check(check: "GameCheck", console: Console) -> None:
     for heading in ("sum", "timesteps"):
         terms.add_column(heading, justify="right")
     for term in check.reward_terms:
-        terms.add_row(term.name, f"{term.total:,.2f}", f"{term.times:,}")
+        terms.add_row(escape(term.name), f"{term.total:,.2f}", f"{term.times:,}")
     console.print(variables, terms)
     for warning in check.warnings:
         console.print("[yellow]warning:[/]", escape(warning))

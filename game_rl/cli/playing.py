@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_run_arguments, not_negative, positive
 
@@ -49,7 +50,7 @@ def add_record(commands: "Commands") -> None:
 
 
 def evaluation_table(evaluation: "Evaluation", title: str) -> Table:
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(title), title_justify="left")
     success = evaluation.success_rate
     cells = {
         "episodes": f"{evaluation.episodes}",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
@@ -202,13 +203,13 @@ def _print_statistics(found: "LakeStatistics", console: Console) -> None:
             f"{found.raw_bytes_per_transition:,}, {found.ratio:,.0f} times as much"
         )
     if found.pins:
-        console.print(f"kept for: {', '.join(found.pins)}")
+        console.print(f"kept for: {', '.join(found.pins)}", markup=False)
     table = Table("stream", title="streams", title_justify="left")
     for heading in ("envs", "transitions", "updates", "episodes", "mean return", "mean length"):
         table.add_column(heading, justify="right")
     for stream in found.streams:
         table.add_row(
-            stream.stream,
+            escape(stream.stream),
             str(stream.n_envs),
             f"{stream.n_transitions:,}",
             f"{stream.versions[0]:,} to {stream.versions[1]:,}",

@@ -94,12 +94,13 @@ def _print_result(result: "TrainingResult", console: "Console") -> None:
         console.print(
             f"trained up to timestep {result.timesteps:,} and saved; continue with --resume {root}",
             soft_wrap=True,
+            markup=False,
         )
         return
     title = f"best policy, timestep {result.best_timesteps:,}"
     console.print(evaluation_table(result.evaluation, title))
-    console.print(f"footprint    {footprint_line(result.footprint)}", soft_wrap=True)
+    console.print(f"footprint    {footprint_line(result.footprint)}", soft_wrap=True, markup=False)
     if result.video is not None:
-        console.print(f"video        {result.video}", soft_wrap=True)
-    console.print(f"run          {root}", soft_wrap=True)
-    console.print(f"curves       tensorboard --logdir {root}", soft_wrap=True)
+        console.print(f"video        {result.video}", soft_wrap=True, markup=False)
+    console.print(f"run          {root}", soft_wrap=True, markup=False)
+    console.print(f"curves       tensorboard --logdir {root}", soft_wrap=True, markup=False)

@@ -15,11 +15,17 @@ from game_rl.cli.arguments import add_command, add_config_arguments, positive
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
+    from game_rl.measure.settings import Setting
     from game_rl.measure.tune import Trial, Tuning
     from game_rl.preflight.speed import SpeedForecast
 
 _SECONDS = 90
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+_UNDECIDED = (
+    "Stopped before the fastest settings were compared in turns: each was measured once, for about "
+    "a second. Let it end to be sure."
+)
 
 
 def add_tune(commands: "Commands") -> None:
@@ -27,7 +33,7 @@ def add_tune(commands: "Commands") -> None:
         commands,
         "tune",
         _tune,
-        summary="try numbers of envs and workers; print the fastest that fits, as a diff",
+        summary="try numbers of envs and workers (ppo, pqn); print the fastest as a diff",
         example="game-rl tune --config configs/duel_ppo.yaml",
     )
     add_config_arguments(parser, required=True)
@@ -125,12 +131,27 @@ def _outcome(tuning: "Tuning", best: "Trial") -> str:
     if sum(trial.coarse is not None for trial in tuning.trials) < 2:
         return "There was no time for another setting: give it more with --seconds."
     if best is tuning.present or fastest is None:
+        if not tuning.is_decided:
+            return f"{_UNDECIDED} No other was clearly faster than the present one."
         return "The present setting is the fastest, or within noise of it: keep it."
     lines = [f"fastest  {_speed(fastest)}", "present  does not fit"]
     if present is not None:
         gain = fastest.timesteps_per_s / present.timesteps_per_s - 1
         lines = [f"{lines[0]}, {gain:.0%} faster", f"present  {_speed(present)}"]
-    return "\n".join([*lines, "Rollouts, batches and updates are the same in both."])
+    undecided = [] if tuning.is_decided else [_UNDECIDED]
+    return "\n".join([*undecided, *lines, _what_changes(tuning.present.setting, best.setting)])
+
+
+def _what_changes(present: "Setting", best: "Setting") -> str:
+    same = "Rollouts have as many timesteps in both, and batches and updates are the same"
+    if best.n_steps == present.n_steps:
+        return f"{same}."
+    sooner = "sooner" if best.n_steps < present.n_steps else "later"
+    return (
+        f"{same}; but with n_steps {best.n_steps:,} instead of {present.n_steps:,} returns are "
+        f"cut {sooner}: an env's rewards count for at most so many timesteps, and the network "
+        "estimates the rest. So it may learn otherwise: compare both on your game."
+    )
 
 
 def _speed(forecast: "SpeedForecast") -> str:

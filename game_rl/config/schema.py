@@ -35,7 +35,8 @@ class EnvConfig(StrictModel):
     n_envs: Processes = 8
     """Emulators that play at once; each vec step makes n_envs timesteps."""
     n_workers: Processes | None = None
-    """Processes that the emulators are shared out to; null: one for each CPU, at most n_envs."""
+    """Processes for the emulators, at most n_envs; null: 2 x (CPUs - 1), at least 2, in training,
+    and one for each CPU in an evaluation."""
     frame_skip: Annotated[int, Field(ge=1, le=600)] = 4
     """Emulator frames in one timestep, all with the same buttons; 4 are 1/15 s."""
     frame_stack: Annotated[int, Field(ge=1, le=64)] = 4

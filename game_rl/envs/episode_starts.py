@@ -7,8 +7,10 @@ import numpy as np
 
 from game_rl.emulator.emulator import Emulator
 from game_rl.envs.start_state_cache import StartStateCache
-from game_rl.errors import UsageError
+from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game, unknown_name
+
+_MOST_BEGINNINGS = 16  # of one episode: where half of them lock up, 65,535 of 65,536 episodes begin
 
 
 class EpisodeStarts:
@@ -29,12 +31,30 @@ class EpisodeStarts:
         max_idle_frames: int,
     ) -> None:
         self._emulator = emulator
+        self._title = game.name
         self._known = game.definition.start_states
         self._names = chosen_start_states(names, game)
         self._max_idle_frames = max_idle_frames
         self._states = StartStateCache(emulator, game)
         seed = game.definition.random_seed
         self._seed_variable = next((v for v in game.variables if v.name == seed), None)
+
+    def begin_alive(self, random: np.random.Generator, options: Mapping[str, Any]) -> str:
+        """As `begin`, again where the game locks up, with all that `options` leaves open anew.
+
+        Raises:
+            LockUpError: all of several beginnings lock up.
+        """
+        for _ in range(_MOST_BEGINNINGS):
+            try:
+                return self.begin(random, options)
+            except LockUpError as error:
+                last = error
+        raise LockUpError(
+            f"{self._title} locks up before the first timestep, in {_MOST_BEGINNINGS} beginnings "
+            f"one after another; look at its start states with game-rl check-game, choose others "
+            f"with env.start_states, or lower env.max_idle_frames. The last time: {last}"
+        ) from last
 
     def begin(self, random: np.random.Generator, options: Mapping[str, Any]) -> str:
         """Go to a start state, whose name it returns.

@@ -40,7 +40,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     Observations are new uint8 [C, H, W] arrays that belong to the caller. `info` is empty but at
     reset, where it has "start_state", and when an episode ends, where it has "is_success" (if the
     game says what success is), "reward_terms" (the sum of each), "game" (each variable) and
-    "start_state". A game that locks up the CPU truncates its episode, with "lock_up" in `info`.
+    "start_state". A game that locks up the CPU truncates its episode, which is no success, with
+    "lock_up" in `info`.
 
     Owns the emulator: `close` closes it. The same seed and actions give the same episodes.
     """
@@ -95,9 +96,15 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode; `options={"start_state": name, "idle_frames": n}` fixes how."""
+        """Begin an episode; `options={"start_state": name, "idle_frames": n}` fixes how.
+
+        Where the game locks up before the first timestep, another beginning is drawn.
+
+        Raises:
+            LockUpError: it does so in each of several.
+        """
         super().reset(seed=seed)
-        self._start_state = self._starts.begin(self.np_random, options or {})
+        self._start_state = self._starts.begin_alive(self.np_random, options or {})
         self._reward.reset(self.read_variables())
         self._timesteps = 0
         self._running = True
@@ -125,7 +132,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """The agent has found a fault of the game; the next episode begins from a good state."""
         self._running = False
-        info = {"lock_up": str(error), "start_state": self._start_state}
+        failed = {} if self._game.definition.success is None else {"is_success": False}
+        info = failed | {"lock_up": str(error), "start_state": self._start_state}
         return self._observe(), 0.0, False, True, info
 
     def render(self) -> NDArray[np.uint8]:

@@ -1,11 +1,16 @@
-"""`reward: module:Class` of game.yaml: a user's own Python for what data cannot say."""
+"""`reward: module:Class` of game.yaml: a user's own Python for what data cannot say.
 
+A game.yaml may come from a stranger, so the Python runs only where an env is built.
+"""
+
+import ast
 import hashlib
 import importlib
 import importlib.util
 import json
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol
@@ -44,6 +49,23 @@ class GameReward(CustomReward, Protocol):
     def load_state(self, state: JsonValue) -> None: ...
 
 
+def reward_source(reference: str, folder: Path) -> str:
+    """The file or the installed module that `module:Class` names; nothing in it is run.
+
+    Raises:
+        GameFileError: there is no such module, or a file that is no Python or lacks the class.
+    """
+    module_name, _, class_name = reference.partition(":")
+    path = folder / f"{module_name}.py"
+    if path.is_file():
+        _check_source(path, class_name)
+        return str(path)
+    # of a dotted name only the first part: to look for the rest would import that one
+    if importlib.util.find_spec(module_name.partition(".")[0]) is None:
+        raise _no_module(module_name, path)
+    return f"the module {module_name}"
+
+
 def load_custom_reward(reference: str, folder: Path) -> GameReward:
     """A new object of the class `module:Class`; `module` is a .py in `folder`, or importable.
 
@@ -54,12 +76,8 @@ def load_custom_reward(reference: str, folder: Path) -> GameReward:
     module = _load_module(module_name, folder)
     found = getattr(module, class_name, None)
     if not isinstance(found, type):
-        classes = [n for n, v in vars(module).items() if isinstance(v, type) and n[0] != "_"]
-        shown = ", ".join(classes[:_SHOWN_CLASSES]) or "none"
-        more = ", …" if len(classes) > _SHOWN_CLASSES else ""
-        raise GameFileError(
-            f"{module.__file__} has no class {class_name}; it has: {shown}{more}; name one of them"
-        )
+        classes = [n for n, v in vars(module).items() if isinstance(v, type)]
+        raise _no_class(class_name, str(module.__file__), classes)
     try:
         reward = found()
     except (Exception, SystemExit) as error:
@@ -145,12 +163,35 @@ def _load_module(name: str, folder: Path) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name == name:
-            raise GameFileError(
-                f"there is no module {name}: neither {path} nor an installed one"
-            ) from None
+            raise _no_module(name, path) from None
         raise GameFileError(f"{name} needs the module {error.name}; install it") from error
     except (Exception, SystemExit) as error:
         raise GameFileError(f"importing {name} failed with {_told(error)}; mend it") from error
+
+
+def _check_source(path: Path, class_name: str) -> None:
+    """What can be known of a reward file that is read as text; the rest shows when it is run."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            nodes = list(ast.walk(ast.parse(path.read_bytes())))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise GameFileError(f"{path} cannot be read: {_told(error)}; mend it") from None
+    classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
+    imported = {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
+    assigned = {node.id for node in nodes if isinstance(node, ast.Name)}
+    if not {class_name, "*"} & {*classes, *imported, *assigned}:
+        raise _no_class(class_name, str(path), classes)
+
+
+def _no_module(name: str, path: Path) -> GameFileError:
+    return GameFileError(f"there is no module {name}: neither {path} nor an installed one")
+
+
+def _no_class(name: str, source: str, classes: Iterable[str]) -> GameFileError:
+    public = [other for other in classes if other[0] != "_"]
+    shown = ", ".join(public[:_SHOWN_CLASSES]) or "none"
+    more = ", …" if len(public) > _SHOWN_CLASSES else ""
+    return GameFileError(f"{source} has no class {name}; it has: {shown}{more}; name one of them")
 
 
 def _told(error: BaseException) -> str:

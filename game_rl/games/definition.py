@@ -15,7 +15,7 @@ from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Button
 from game_rl.emulator.rom import Rom, read_rom
 from game_rl.errors import GameFileError, RomError
 from game_rl.games.conditions import Condition
-from game_rl.games.custom_reward import GameReward, load_custom_reward
+from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.rewards import RewardTerm
 from game_rl.games.start_states import StartStateSpec
 from game_rl.games.symbols import Location, read_symbols
@@ -197,9 +197,24 @@ class Game:
         return tuple(self.definition.actions)
 
     def custom_reward(self) -> GameReward | None:
-        """A new object of the game's own reward class, if it has one."""
+        """A new object of the game's own reward class, if it has one; runs its Python.
+
+        Raises:
+            GameFileError: the class cannot be imported or made, or it is no reward class.
+        """
         reference = self.definition.reward
-        return None if reference is None else load_custom_reward(reference, self.folder)
+        if reference is None:
+            return None
+        try:
+            return load_custom_reward(reference, self.folder)
+        except GameFileError as error:
+            raise GameFileError(f"the reward of {self.name}, in {self.folder}: {error}") from error
+
+    @property
+    def reward_source(self) -> str | None:
+        """The file, or the installed module, of the game's own reward class, if it has one."""
+        reference = self.definition.reward
+        return None if reference is None else reward_source(reference, self.folder)
 
 
 def bundled_games() -> tuple[str, ...]:
@@ -289,7 +304,7 @@ class _Parts:
         if definition.reward is None:
             return
         try:
-            load_custom_reward(definition.reward, self._folder)
+            reward_source(definition.reward, self._folder)
         except GameFileError as error:
             yield Problem(("reward",), str(error))
 

@@ -1,9 +1,12 @@
 """Which runs plain Stable-Baselines3 has a model for, and that model."""
 
 from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.utils import LinearSchedule
 
+from game_rl.config import values
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig, ReplayConfig
 from game_rl.config.schema import RunConfig
+from game_rl.config.values import Schedule
 from game_rl.errors import UsageError
 from game_rl.interchange.spaces_env import SpacesEnv
 
@@ -40,7 +43,19 @@ def plain_model(config: RunConfig, env: SpacesEnv) -> PPO | DQN:
     model: PPO | DQN
     match algorithm:
         case PPOConfig():
-            model = PPO("CnnPolicy", env, n_steps=2, batch_size=2, device="cpu")
+            clip_vf = algorithm.clip_range_vf
+            model = PPO(
+                "CnnPolicy",
+                env,
+                n_steps=2,
+                batch_size=2,
+                learning_rate=_sb3_schedule(algorithm.learning_rate),
+                clip_range=_sb3_schedule(algorithm.clip_range),
+                clip_range_vf=None if clip_vf is None else _sb3_schedule(clip_vf),
+                normalize_advantage=algorithm.normalize_advantage,
+                stats_window_size=algorithm.stats_window_size,
+                device="cpu",
+            )
             model.n_steps, model.n_epochs = algorithm.n_steps, algorithm.n_epochs
             model.gae_lambda, model.target_kl = algorithm.gae_lambda, algorithm.target_kl
             model.ent_coef, model.vf_coef = algorithm.ent_coef, algorithm.vf_coef
@@ -48,12 +63,14 @@ def plain_model(config: RunConfig, env: SpacesEnv) -> PPO | DQN:
             model = DQN(
                 "CnnPolicy",
                 env,
+                learning_rate=_sb3_schedule(algorithm.learning_rate),
                 buffer_size=1,
                 train_freq=algorithm.train_freq,
                 target_update_interval=algorithm.target_update_interval,
                 exploration_fraction=algorithm.exploration.fraction,
                 exploration_initial_eps=algorithm.exploration.start,
                 exploration_final_eps=algorithm.exploration.end,
+                stats_window_size=algorithm.stats_window_size,
                 device="cpu",
             )
             model.learning_starts, model.tau = algorithm.learning_starts, algorithm.tau
@@ -61,6 +78,13 @@ def plain_model(config: RunConfig, env: SpacesEnv) -> PPO | DQN:
     model.n_envs, model.batch_size = n_envs, algorithm.batch_size
     model.gamma, model.max_grad_norm = algorithm.gamma, algorithm.max_grad_norm
     return model
+
+
+def _sb3_schedule(value: Schedule) -> float | LinearSchedule:
+    """As SB3 has it, so that a zip with it can be read where game_rl is not installed."""
+    if isinstance(value, values.LinearSchedule):
+        return LinearSchedule(value.start, value.end, end_fraction=1.0)
+    return value
 
 
 def shrunk(config: RunConfig) -> RunConfig:

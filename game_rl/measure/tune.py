@@ -145,6 +145,11 @@ class Tuning:
         return trial.verdict in {"fits", self.present.verdict} - {"does_not_fit"}
 
     @property
+    def is_decided(self) -> bool:
+        """Whether the fastest were compared in turns, not only measured once for a second."""
+        return any(trial.rounds for trial in self.trials)
+
+    @property
     def best(self) -> Trial | None:
         """The fastest one that fits; the present one unless another is clearly faster.
 
@@ -199,7 +204,7 @@ class Tuning:
                 trial.coarse = self._measure(trial, _COARSE_S)
 
     def _run_finals(self, end: float) -> None:
-        """Rounds, each of which begins with another finalist."""
+        """Rounds, each of which begins with another finalist; a broken-off one does not count."""
         finalists = self._fastest(_FINALISTS)
         if self.fits(self.present) and self.present not in finalists:
             finalists.append(self.present)
@@ -208,8 +213,10 @@ class Tuning:
         for turn in range(_MOST_ROUNDS):
             started = time.monotonic()
             first = turn % len(finalists)
-            for trial in finalists[first:] + finalists[:first]:
-                trial.rounds.append(self._measure(trial, _FINE_S))
+            turns = finalists[first:] + finalists[:first]
+            measured = [self._measure(trial, _FINE_S) for trial in turns]
+            for trial, vec_step in zip(turns, measured, strict=True):
+                trial.rounds.append(vec_step)
             if time.monotonic() + (time.monotonic() - started) > end:
                 return
 

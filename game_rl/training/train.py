@@ -225,6 +225,10 @@ class _Run:
             events.emit(resumed(identity, self.config, checkpoint, changed=self.changed))
         for warning in self.warnings:
             events.warn(warning)
+        if self.game.reward_source is not None:
+            events.warn(
+                f"the reward is Python from {self.game.reward_source}, which runs with your rights"
+            )
 
 
 @contextmanager

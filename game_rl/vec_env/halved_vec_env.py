@@ -1,5 +1,6 @@
 """Two vec envs that are one to SB3: one can play while actions are chosen for the other."""
 
+import heapq
 import itertools
 from collections.abc import Iterable, Sequence
 from multiprocessing.process import BaseProcess
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecMonitor
 
 from game_rl.vec_env.vec_env import Indices, Infos, SharedMemoryVecEnv
+from game_rl.vec_env.worker_deaths import WorkerDeath
 
 Outcome = tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], Infos]
 
@@ -61,9 +63,9 @@ class HalvedVecEnv(SubprocVecEnv):
         return any(part.waiting for part in self._parts)
 
     @property
-    def worker_deaths(self) -> Sequence[str]:
-        """As SharedMemoryVecEnv's, those of the first half before those of the second."""
-        return tuple(death for part in self._parts for death in part.worker_deaths)
+    def worker_deaths(self) -> Sequence[WorkerDeath]:
+        """As SharedMemoryVecEnv's, of both halves, oldest first."""
+        return tuple(heapq.merge(*(part.worker_deaths for part in self._parts)))
 
     def close(self) -> None:
         for part in self._parts:

@@ -48,4 +48,5 @@ def _part(config: EnvConfig, game: Game, *, n_envs: int, n_workers: int) -> Shar
         frame_stack=config.frame_stack,
         n_workers=n_workers,
         timeout_s=config.worker_timeout_s,
+        lost_info={} if game.definition.success is None else {"is_success": False},
     )

@@ -1,8 +1,9 @@
 """SB3's SubprocVecEnv with several envs in a worker, shared memory, stacks, errors that arrive."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from multiprocessing.process import BaseProcess
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,14 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
 from game_rl.vec_env.messages import STEP, Command, Request, StepReport
+from game_rl.vec_env.worker_deaths import WorkerDeath
 from game_rl.vec_env.worker_pool import StartMethod
 from game_rl.vec_env.workers import EnvFn, Workers
 
 Infos = list[dict[str, Any]]
 Indices = int | Iterable[int] | None
+
+_NO_INFO: Mapping[str, Any] = MappingProxyType({})
 
 
 class SharedMemoryVecEnv(SubprocVecEnv):
@@ -31,8 +35,9 @@ class SharedMemoryVecEnv(SubprocVecEnv):
 
     A worker that dies is replaced (see `Workers`), and the next step tells that its envs' episodes
     are over: no reward, truncated, `terminal_observation` what was seen last, and
-    `worker_restarted` in the info. New episodes have begun then, seeded by the last seed of
-    `seed()` for the env and the count of the worker's deaths. The other envs notice nothing.
+    `worker_restarted` and `lost_info` in the info. New episodes have begun then, seeded by the last
+    seed of `seed()` for the env and the count of the worker's deaths. The other envs notice
+    nothing.
 
     Args:
         env_fns: one for each env; they travel by cloudpickle, those of one worker together, so that
@@ -41,6 +46,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
             channels_order="first") would give; more than one only of uint8 pictures [C, H, W].
         n_workers: processes; each has a contiguous block of envs. None: one for each env.
         timeout_s: how long a worker may take for one command.
+        lost_info: for the infos of episodes that end with their worker.
         start_method: forkserver lets workers share the memory of what they import.
 
     Raises:
@@ -56,9 +62,11 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         frame_stack: int = 1,
         n_workers: int | None = None,
         timeout_s: float = 60.0,
+        lost_info: Mapping[str, Any] = _NO_INFO,
         start_method: StartMethod = "forkserver",
     ) -> None:
         self.waiting = False
+        self._lost_info = lost_info
         n_envs = len(env_fns)
         self._workers = Workers(
             env_fns, n_workers=n_workers or n_envs, timeout_s=timeout_s, start_method=start_method
@@ -86,9 +94,9 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         return not self._workers.is_open
 
     @property
-    def worker_deaths(self) -> Sequence[str]:
+    def worker_deaths(self) -> Sequence[WorkerDeath]:
         """What happened to each worker that was replaced, oldest first."""
-        return tuple(self._workers.deaths.accounts)
+        return tuple(self._workers.deaths.noted)
 
     def close(self) -> None:
         self._workers.close()
@@ -194,6 +202,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
     def _take_in_loss(self, number: int, reset_info: dict[str, Any], info: dict[str, Any]) -> None:
         info["terminal_observation"] = self._stacks.before(number)
         info["worker_restarted"] = True
+        info |= self._lost_info
         self.reset_infos[number] = reset_info
         self._stacks.begin_episode(number)
 

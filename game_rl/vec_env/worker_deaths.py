@@ -1,9 +1,19 @@
 """How often workers have died, and whether that is still an accident."""
 
+import time
+from typing import NamedTuple
+
 from game_rl.errors import WorkerError
 
 _MOST_IN_A_ROW = 3
 _CALM_VEC_STEPS = 1_000  # without a death of that worker: its next one begins a new row
+
+
+class WorkerDeath(NamedTuple):
+    """One death, in words; `at_s` is of the monotonic clock, so deaths sort by their age."""
+
+    at_s: float
+    account: str
 
 
 class WorkerDeaths:
@@ -14,12 +24,12 @@ class WorkerDeaths:
     out the kernel may kill all workers at once; that is one death of each.
 
     Attributes:
-        accounts: what happened, in words, oldest first.
+        noted: all of them, oldest first.
         vec_steps: made so far, counted by the owner.
     """
 
     def __init__(self, n_workers: int) -> None:
-        self.accounts: list[str] = []
+        self.noted: list[WorkerDeath] = []
         self.vec_steps = 0
         self._counts = [0] * n_workers
         self._in_a_row = [0] * n_workers
@@ -39,6 +49,6 @@ class WorkerDeaths:
         self._last_at[worker] = self.vec_steps
         self._counts[worker] += 1
         self._in_a_row[worker] += 1
-        self.accounts.append(str(death))
+        self.noted.append(WorkerDeath(time.monotonic(), str(death)))
         if self._in_a_row[worker] == _MOST_IN_A_ROW:
             raise WorkerError(f"{death}; it is the third time in a row") from death

@@ -1,5 +1,9 @@
 """The gradient of parts that threads compute against the whole minibatch's."""
 
+import copy
+import os
+import pickle
+import signal
 import threading
 from itertools import chain
 
@@ -9,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from game_rl.algorithms.data_parallel import data_parallel
+from game_rl.algorithms.data_parallel import Threads, data_parallel
 from game_rl.system.threads import torch_threads
 
 CPU = torch.device("cpu")
@@ -42,7 +46,7 @@ def test_the_parts_add_up_to_the_whole(
         seen.append(torch.get_num_threads())
         return model(samples[part]).square().sum(), list(range(n_samples))[part]
 
-    with torch_threads(n_threads), data_parallel(model.parameters(), CPU) as parallel:
+    with torch_threads(n_threads), data_parallel(model.parameters(), CPU, Threads()) as parallel:
         reports = parallel.gradient(loss_of, n_samples=n_samples, micro_batch_size=micro_batch_size)
     assert list(chain.from_iterable(reports)) == list(range(n_samples))
     assert max(map(len, reports)) <= micro_batch_size
@@ -59,7 +63,7 @@ def test_all_threads_work_at_once() -> None:
         together.wait(60)
         return model(samples[part]).sum(), None
 
-    with torch_threads(3), data_parallel(model.parameters(), CPU) as parallel:
+    with torch_threads(3), data_parallel(model.parameters(), CPU, Threads()) as parallel:
         parallel.gradient(loss_of, n_samples=N_SAMPLES, micro_batch_size=N_SAMPLES)
         assert torch.get_num_threads() == 1
     assert not together.broken
@@ -76,7 +80,7 @@ def gradients_with_last(part_number: int, samples: torch.Tensor) -> list[torch.T
         others.release()
         return loss, None
 
-    with torch_threads(3), data_parallel(model.parameters(), CPU) as parallel:
+    with torch_threads(3), data_parallel(model.parameters(), CPU, Threads()) as parallel:
         parallel.gradient(loss_of, n_samples=N_SAMPLES, micro_batch_size=N_SAMPLES)
     return [parameter.grad for parameter in model.parameters()]
 
@@ -95,7 +99,74 @@ def test_what_a_thread_raises_arrives_and_threads_are_as_before() -> None:
     with torch_threads(2):
         with (
             pytest.raises(FloatingPointError),
-            data_parallel(network().parameters(), CPU) as parallel,
+            data_parallel(network().parameters(), CPU, Threads()) as parallel,
         ):
             parallel.gradient(loss_of, n_samples=N_SAMPLES, micro_batch_size=N_SAMPLES)
         assert torch.get_num_threads() == 2
+
+
+def test_the_same_threads_work_for_one_update_after_another() -> None:
+    model, samples, threads = network(), torch.randn(N_SAMPLES, 12), Threads()
+    together = threading.Barrier(3)
+
+    def update() -> set[int]:
+        seen = set()
+
+        def loss_of(part: slice) -> tuple[torch.Tensor, None]:
+            together.wait(60)
+            seen.add(threading.get_ident())
+            return model(samples[part]).sum(), None
+
+        with torch_threads(3), data_parallel(model.parameters(), CPU, threads) as parallel:
+            parallel.gradient(loss_of, n_samples=N_SAMPLES, micro_batch_size=N_SAMPLES)
+        return seen
+
+    first = update()
+    assert len(first) == 3
+    assert [update() for _ in range(3)] == [first] * 3
+
+
+def test_a_minibatch_for_one_thread_starts_none() -> None:
+    model, samples, seen = network(), torch.randn(32, 12), set()
+
+    def loss_of(part: slice) -> tuple[torch.Tensor, None]:
+        seen.add((threading.get_ident(), torch.get_num_threads()))
+        return model(samples[part]).sum(), None
+
+    with torch_threads(3), data_parallel(model.parameters(), CPU, Threads()) as parallel:
+        parallel.gradient(loss_of, n_samples=32, micro_batch_size=32)
+    assert seen == {(threading.get_ident(), 1)}
+
+
+def thread_of_each_part(threads: Threads) -> set[threading.Thread]:
+    together = threading.Barrier(2)
+
+    def its_thread(_: slice) -> threading.Thread:
+        together.wait(60)
+        return threading.current_thread()
+
+    return set(threads.map(its_thread, [slice(0, 1), slice(1, 2)]))
+
+
+def test_threads_end_with_their_owner_and_copies_begin_their_own() -> None:
+    threads = Threads()
+    working = thread_of_each_part(threads)
+    sent = pickle.loads(pickle.dumps(threads))  # noqa: S301 - our own
+    for other in (copy.deepcopy(threads), sent):
+        assert not thread_of_each_part(other) & working
+    assert thread_of_each_part(threads) == working
+    del threads
+    for thread in working:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 of the fork
+def test_a_fork_begins_its_own_threads() -> None:
+    threads = Threads()
+    thread_of_each_part(threads)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # a thread that did not survive would be waited for without end
+        os._exit(len(thread_of_each_part(threads)))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2

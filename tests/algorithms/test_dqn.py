@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from stable_baselines3 import DQN
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
@@ -113,6 +114,47 @@ def test_double_q_lets_the_network_choose_and_the_target_judge() -> None:
             losses.append(0.5 * error**2 if error < 1 else error - 0.5)
     model.policy.set_training_mode(True)
     assert model._loss(samples).item() == pytest.approx(np.sum(losses), rel=1e-4)
+
+
+class KeptWeights(BaseCallback):
+    """The weights that the network keeps as they are multiplied, at each vec step of a rollout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rollouts: list[list[Any]] = []
+
+    def _on_rollout_start(self) -> None:
+        self.rollouts.append([])
+
+    def _on_step(self) -> bool:
+        assert isinstance(self.model, LeanDQN)
+        self.rollouts[-1].append(self.model.q_net.features_extractor._kept)
+        return True
+
+
+def test_weights_are_prepared_once_a_rollout() -> None:
+    model, kept = make(train_freq=4), KeptWeights()
+    model.learn(80, callback=kept)
+    later = kept.rollouts[6:]  # the first 40 timesteps are random, and no network is asked
+    assert len(later) == 4
+    for weights in later:
+        assert weights[0]
+        assert all(other is weights[0] for other in weights)
+    assert len({id(weights[0]) for weights in later}) == 4
+
+
+@pytest.mark.parametrize("layer_norm", ["none", "channels"])
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_the_best_actions_are_those_that_predict_chooses(
+    precision: Precision, layer_norm: str
+) -> None:
+    model = make(precision=precision, layer_norm=layer_norm)
+    model.learn(80)
+    space = model.observation_space
+    for n in (1, 2, 16):
+        pictures = np.random.default_rng(n).integers(0, 256, (n, *space.shape), np.uint8)  # type: ignore[misc]
+        model.policy.set_training_mode(False)
+        assert np.array_equal(model._best(pictures), model.predict(pictures)[0])
 
 
 @pytest.mark.parametrize("layer_norm", ["none", "channels"])

@@ -11,7 +11,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack, VecMonitor
 
-from game_rl.algorithms.data_parallel import data_parallel
+from game_rl.algorithms.data_parallel import Threads, data_parallel
 from game_rl.algorithms.pqn import PQN, make_pqn
 from game_rl.buffers.pond import Pond
 from game_rl.config.algorithms import PQNConfig
@@ -155,7 +155,7 @@ def test_a_gradient_step_goes_down_half_the_squared_error_with_clipped_length() 
         0.5 * (values[i, int(samples.actions[i])].item() - samples.returns[i].item()) ** 2
         for i in range(8)
     ]
-    with data_parallel(model.policy.parameters(), model.device) as parallel:
+    with data_parallel(model.policy.parameters(), model.device, Threads()) as parallel:
         loss = model._gradient_step(parallel, indices)
     assert loss == pytest.approx(np.mean(losses), rel=1e-4)
     length = sum(p.grad.square().sum().item() for p in model.policy.parameters()) ** 0.5  # type: ignore[union-attr]

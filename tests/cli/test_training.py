@@ -87,3 +87,23 @@ def test_a_seed_chooses_the_episodes_of_an_evaluation(
     assert found[0] == found[1]
     assert found[0] != found[2]
     assert evaluation() == evaluation()
+
+
+def test_a_folder_in_brackets_is_printed_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "500")  # tables shorten what is longer
+    root = tmp_path / "[red]" / "[seed 1]"
+    config = tiny_config(tmp_path)
+    assert main(["train", "--config", str(config), "--set", f"run_dir={root}"]) == 0
+    told = capsys.readouterr().out
+    for place in (f"run          {root}", f"--logdir {root}", f"video        {root}"):
+        assert place in told
+    assert main(["evaluate", str(root), "--episodes", "1"]) == 0
+    assert f"{root}, timestep" in capsys.readouterr().out.replace("\n", "")
+    longer = ["--set", "total_timesteps=1_000", "--until", "200"]
+    assert main(["train", "--resume", str(root), *longer]) == 0
+    assert f"--resume {root}" in capsys.readouterr().out
+    (root / "checkpoints" / "000000000192" / "policy.safetensors").unlink()
+    assert main(["checkpoints", str(root)]) == 1
+    assert f"{root}/checkpoints" in capsys.readouterr().out

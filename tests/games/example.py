@@ -107,7 +107,7 @@ def _with_reward(code: str, reference: str) -> Callable[[Path], Path]:
 
 def _exiting_reward(where: str) -> Callable[[Path], Path]:
     code = {
-        "module": "raise SystemExit",
+        "module": "raise SystemExit\nclass A: ...",
         "class": "class A:\n    def __init__(self): raise SystemExit",
     }[where]
     return _with_reward(code, "my_rewards:A")
@@ -131,6 +131,20 @@ def _jpeg_rom(folder: Path) -> Path:
 
 _SHA = VALID_GAME.split("sha256: ")[1][:64]
 
+BAD_REWARDS = (
+    BadGame("without step", _with_reward("class A: ...", "my_rewards:A"), ("no method",)),
+    BadGame(
+        "that fails",
+        _with_reward("1 / 0\nclass A: ...", "my_rewards:A"),
+        ("importing my_rewards", "ZeroDivisionError"),
+    ),
+    BadGame("without the class", _with_reward("A = 1", "my_rewards:A"), ("has no class A",)),
+    BadGame("of a module's module", _with_reward("", "json.nothing:A"), ("no module json.no",)),
+    BadGame("that exits", _exiting_reward("module"), ("importing my_rewards", "SystemExit")),
+    BadGame("whose class exits", _exiting_reward("class"), ("SystemExit", "arguments")),
+)
+"""Games that load, as nothing of their Python is run, and whose reward does not."""
+
 BAD_GAMES = (
     BadGame("no such file", _missing_file, ("no such file", "did you mean", "game.yaml")),
     BadGame("no ROM", _without_rom, ("rom.path", "there is no ROM at")),
@@ -140,11 +154,7 @@ BAD_GAMES = (
     BadGame("colour-only cartridge", _colour_only, ("hardware", "write `hardware: cgb`")),
     BadGame("reward without module", _with_reward("", "no_such_module:A"), ("no module",)),
     BadGame("reward without class", _with_reward("class B: ...", "my_rewards:A"), ("has: B",)),
-    BadGame("reward without step", _with_reward("class A: ...", "my_rewards:A"), ("no method",)),
-    BadGame("reward that fails", _with_reward("1 / 0", "my_rewards:A"), ("ZeroDivisionError",)),
     BadGame("reward with an error", _with_reward("def (", "my_rewards:A"), ("SyntaxError",)),
-    BadGame("reward that exits", _exiting_reward("module"), ("importing my_rewards", "SystemExit")),
-    BadGame("reward whose class exits", _exiting_reward("class"), ("SystemExit", "arguments")),
     BadGame("reward of no form", _with_reward("", "my_rewards.A"), ("my_module:MyReward",)),
     _changed("not YAML", "title: Counting", "title: [Counting", "line"),
     _changed("unknown key", "hardware: dmg", "hardwear: dmg", "line 4", "did you mean hardware?"),

@@ -5,7 +5,7 @@ import pytest
 
 from game_rl.errors import GameFileError
 from game_rl.games.definition import bundled_games, load_game
-from tests.games.example import BAD_GAMES, VALID_GAME, BadGame, write_game
+from tests.games.example import BAD_GAMES, BAD_REWARDS, VALID_GAME, BadGame, write_game
 
 
 def test_a_valid_game_is_loaded_with_its_places(tmp_path: Path) -> None:
@@ -32,6 +32,30 @@ def test_a_wrong_game_file_is_refused_with_cause_and_place(bad: BadGame, tmp_pat
     for part in (str(path), *bad.says):
         assert part in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("bad", BAD_REWARDS, ids=lambda bad: bad.name)
+def test_a_wrong_reward_class_is_refused_when_it_is_needed(bad: BadGame, tmp_path: Path) -> None:
+    game = load_game(str(bad.make(tmp_path)))
+    with pytest.raises(GameFileError) as caught:
+        game.custom_reward()
+    for part in (f"the reward of {game.name}, in {tmp_path}: ", *bad.says):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["class A: ...", "from collections import Counter as A", "from os.path import *", "A = dict"],
+)
+def test_loading_a_game_runs_none_of_its_python(tmp_path: Path, code: str) -> None:
+    sign = tmp_path / "it_ran"
+    (tmp_path / "my_rewards.py").write_text(f"open({str(sign)!r}, 'w').close()\n{code}\n")
+    game = load_game(str(write_game(tmp_path, VALID_GAME + "reward: my_rewards:A\n")))
+    assert game.reward_source == str(tmp_path / "my_rewards.py")
+    assert not sign.exists()
+    with pytest.raises(GameFileError):  # none of these is a reward
+        game.custom_reward()
+    assert sign.exists()
 
 
 def test_all_problems_are_told_at_once(tmp_path: Path) -> None:

@@ -115,3 +115,17 @@ def test_another_wins_where_the_present_setting_does_not_fit(make_config: MakeCo
     tuning.present.verdict = "does_not_fit"
     slow = found(tuning, Setting(1, 1, 32), 0.1, 0.1)
     assert tuning.best is slow
+
+
+def test_a_round_that_is_broken_off_does_not_count(make_config: MakeConfig) -> None:
+    tuning = tuning_of(make_config())
+    measure(tuning.present, 0.010)
+    other = found(tuning, Setting(1, 1, 32), 0.010)
+    tuning._tell = interrupt_at(1)  # in the second turn
+    with pytest.raises(KeyboardInterrupt):
+        tuning._run_finals(0.0)
+    assert not tuning.is_decided
+    tuning._tell = lambda _: None
+    tuning._run_finals(0.0)
+    assert tuning.is_decided
+    assert [len(trial.rounds) for trial in (tuning.present, other)] == [1, 1]

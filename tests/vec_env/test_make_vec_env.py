@@ -124,3 +124,14 @@ def test_a_config_that_the_game_cannot_meet_is_told_as_the_mistake_it_is(duel: G
     config = CONFIG.model_copy(update={"start_states": ("level_99",)})
     with pytest.raises(UsageError, match="level_99"):
         make_vec_env(config, duel, n_envs=2, seed=0)
+
+
+def test_an_episode_that_is_lost_with_its_worker_is_no_success(duel: Game) -> None:
+    vec_env = make_vec_env(CONFIG, duel, n_envs=2, seed=0)
+    vec_env.reset()
+    process = vec_env.unwrapped.processes[1]
+    process.kill()
+    process.join()
+    infos = vec_env.step(np.zeros(2, int))[3]
+    vec_env.close()
+    assert [info.get("is_success") for info in infos] == [None, False]

@@ -19,7 +19,7 @@ def test_each_worker_has_its_own_row() -> None:
     for worker in (0, 1, 2, 3, 3, 2, 1, 0):
         deaths.note(worker, KILLED)
     assert [deaths.count(worker) for worker in range(4)] == [2] * 4
-    assert len(deaths.accounts) == 8
+    assert len(deaths.noted) == 8
 
 
 def test_a_thousand_vec_steps_end_a_row_from_its_last_death_on() -> None:

@@ -38,12 +38,13 @@ def mortal_vec_env(
     where: str = "step",
     at: Collection[int] = (),
     n_workers: int = 2,
+    **lost_info: object,
 ) -> SharedMemoryVecEnv:
     folder.mkdir(exist_ok=True)
     (folder / "tally").write_text("")
     bad = functools.partial(Mortal, fault=fault, where=where, at=at, tally=folder / "tally")
     env_fns = [*[RandomEpisodes] * BAD_ENV, bad, RandomEpisodes]
-    vec_env = SharedMemoryVecEnv(env_fns, n_workers=n_workers, frame_stack=3)
+    vec_env = SharedMemoryVecEnv(env_fns, n_workers=n_workers, frame_stack=3, lost_info=lost_info)
     vec_env.seed(1)
     return vec_env
 
@@ -86,6 +87,16 @@ def test_a_death_in_a_step_ends_the_episodes_of_that_worker_alone(
         assert not observations[env, :-2].any()
         assert observations[env, -2:].any()
     assert not any("worker_restarted" in infos[env] for env in OTHERS)
+
+
+def test_what_the_owner_wants_known_is_in_the_infos_of_lost_episodes_alone(tmp_path: Path) -> None:
+    vec_env = mortal_vec_env(tmp_path, at=[5], is_success=False)
+    vec_env.reset()
+    infos = [step[3] for step in steps(vec_env, 10)]
+    vec_env.close()
+    told = [[env for env in range(N_ENVS) if "is_success" in of[env]] for of in infos]
+    assert told == [[]] * 4 + [LOST] + [[]] * 5
+    assert [infos[4][env]["is_success"] for env in LOST] == [False] * len(LOST)
 
 
 def test_the_stacks_of_the_new_episodes_begin_anew(tmp_path: Path) -> None:
@@ -145,7 +156,9 @@ def test_workers_killed_between_two_steps_are_replaced_at_the_next(
     for env in lost:
         np.testing.assert_array_equal(infos[env]["terminal_observation"], last_seen[env])
     assert not any("worker_restarted" in info for step in steps(vec_env, 20) for info in step[3])
-    assert [account[:8] for account in vec_env.worker_deaths] == ["worker 0", "worker 1"][:n_killed]
+    assert [death.account[:8] for death in vec_env.worker_deaths] == ["worker 0", "worker 1"][
+        :n_killed
+    ]
     assert all(process.is_alive() for process in vec_env.processes)
     vec_env.close()
 
