@@ -1,4 +1,6 @@
+import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 from io import StringIO
@@ -14,6 +16,8 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, DoesNotFitError, UsageError
+from game_rl.events import Event, Warned
+from game_rl.games.definition import load_game
 from game_rl.playback.policy import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.train import TrainingResult, train
@@ -174,3 +178,37 @@ def test_what_does_not_fit_is_refused_and_leaves_no_directory(make_config: MakeC
     with pytest.raises(DoesNotFitError, match="--force"):
         start(config)
     assert not config.run_dir.exists()
+
+
+def test_whose_python_the_reward_is_is_said_once_before_it_runs(
+    make_config: MakeConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, sign = tmp_path / "strange", tmp_path / "it_ran"
+    shutil.copytree(load_game("duel").folder, folder)
+    description = (folder / "game.yaml").read_text()
+    title = next(line for line in description.splitlines() if line.startswith("title:"))
+    description = description.replace(title, 'title: "A [red] game"')
+    (folder / "game.yaml").write_text(f"{description}\nreward: strange:Reward\n")
+    (folder / "strange.py").write_text(
+        f"open({str(sign)!r}, 'w').close()\n"
+        "class Reward:\n"
+        "    def reset(self, variables): ...\n"
+        "    def step(self, variables): return 0.0\n"
+    )
+    config = make_config("run", f"game={folder}", "recording.episodes=0", "total_timesteps=32")
+    run_yaml = str(tmp_path / "run.yaml")
+    assert main(["preflight", "--config", run_yaml, "--set", f"game={folder}"]) == 0
+    assert not sign.exists()
+    before: list[bool] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Warned) and "which runs with your rights" in event.text:
+            assert str(folder / "strange.py") in event.text
+            before.append(sign.exists())
+
+    train(config, dataclasses.replace(command(quiet()), listeners=[listen]))
+    assert before == [False]
+    assert sign.exists()
+    arguments = ["--timesteps", "2", "--sheet", str(tmp_path / "sheet.png")]
+    assert main(["check-game", str(folder), *arguments]) == 0
+    assert "A [red] game" in capsys.readouterr().out
