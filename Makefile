@@ -42,9 +42,9 @@ format: $(INSTALLED)  ## let ruff lay the code out
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-rom:  ## rebuild the bundled game from its source (needs sdcc)
+rom:  ## rebuild the bundled games from their source (needs sdcc)
 	@command -v sdcc >/dev/null || { echo "sdcc is missing; on Debian: apt install sdcc"; exit 1; }
-	$(MAKE) -C game_rl/games/duel/src
+	set -e; for game in game_rl/games/*/src; do $(MAKE) -C $$game; done
 
 lock:  ## renew requirements.lock from pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)
