@@ -23,7 +23,10 @@ def load_ihx(text: str) -> bytearray:
         length, address, kind = record[0], int.from_bytes(record[1:3], "big"), record[3]
         if kind == 0:
             if address + length > ROM_BYTES:
-                raise SystemExit(f"{address:#06x} lies outside the {ROM_BYTES} bytes of the ROM")
+                raise SystemExit(
+                    f"{address:#06x} lies outside the {ROM_BYTES} bytes of the ROM: the game is "
+                    "too large, or a variable has an initial value, which belongs into main"
+                )
             if any(used[address : address + length]):
                 raise SystemExit(f"two areas of the program overlap at {address:#06x}")
             used[address : address + length] = b"\x01" * length
