@@ -43,6 +43,14 @@ class Beacon(Console):
     def begin(self, part: str, seed: int) -> None:
         self.load(state_of(part), seed)
 
+    def enter(self, room: int, y: int, *, by: str = "right") -> None:
+        """Enters `room` at the height y, walking left or right, from a start state's room."""
+        self["player_x"], self["player_y"] = (8, y) if by == "left" else (151, y)
+        self["room"] = room + 1 if by == "left" else room - 1
+        self.hold([by])
+        self.run(20)
+        self.hold([])
+
     def cells(self) -> Cells:
         """What each cell of the room is, 9 rows of 16; the first lies under the top rows."""
         first = self.symbols["_cells"]

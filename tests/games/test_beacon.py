@@ -67,14 +67,9 @@ def poke(beacon: Beacon, symbol: str, value: int) -> None:
 
 
 def go(beacon: Beacon, part: str, room: int, place: tuple[int, int]) -> None:
-    """Begins the part, and enters `room` at `place` from the room on its left or right."""
+    """Begins the part, and enters `room` at `place`, beside its left or right edge."""
     beacon.begin(part, 1)
-    to_left = place[0] > 80
-    put(beacon, 8 if to_left else 151, place[1])
-    beacon["room"] = room + 1 if to_left else room - 1
-    beacon.hold(["left"] if to_left else ["right"])
-    beacon.run(20)
-    beacon.hold([])
+    beacon.enter(room, place[1], by="left" if place[0] > 80 else "right")
     assert beacon["room"] == room
 
 

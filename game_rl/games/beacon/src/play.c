@@ -214,7 +214,6 @@ static void shine(void) {
 }
 
 static void run_lantern(void) {
-    if (flash_frames && --flash_frames == 0) BGP = 0xE4;
     if (light == FULL_LIGHT) {
         if (buttons & (BUTTON_A | BUTTON_B)) shine();
     } else {
@@ -259,6 +258,7 @@ static uint8_t end_pause(void) {
 uint8_t play_update(void) {
     uint8_t left;
     frames++;
+    if (flash_frames && --flash_frames == 0) BGP = 0xE4;
     if (pause_frames) {
         if (--pause_frames == 0 && end_pause()) return 1;
         hurt_frames -= hurt_frames != 0;
