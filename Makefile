@@ -1,4 +1,4 @@
-# Two commands matter: `make demo` trains an agent on the bundled game, `make test` runs the tests.
+# Two commands matter: `make demo` trains an agent on duel, `make test` runs the tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -24,7 +24,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
-demo: $(INSTALLED)  ## train the default config on the bundled game, evaluate it, record a GIF
+demo: $(INSTALLED)  ## train the default config on duel, evaluate it, record a GIF
 	$(BIN)/python train.py --config configs/duel_ppo.yaml --set run_dir=$(DEMO_DIR)
 
 test: $(INSTALLED)  ## the tests, without those that train for minutes

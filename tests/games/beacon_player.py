@@ -20,6 +20,7 @@ PIXELS_IN_A_TIMESTEP = 6
 FULL_LIGHT = 240
 SPIKES = 1
 LAMP = (120, 72)
+SENT_BACK = 68  # hurt_frames when the keeper is back where he came in
 PATIENCE = 30  # timesteps in which a cautious player may come no nearer
 
 # The rooms in the order in which keys and doors allow it; -n: take the key n, which lies here.
@@ -160,8 +161,14 @@ class ScriptedPlayer:
         self.route = deque(stop for part in parts for stop in ROUTES[part])
         self.nearest = FAR  # to what it wants now
         self.waits = 0  # timesteps since it came nearer
+        self.room = 0
+        self.since_change = 0  # timesteps; the cells of a new room are there a few frames after it
 
     def __call__(self, beacon: Beacon, _rng: np.random.Generator) -> str:
+        self.since_change = self.since_change + 1 if beacon["room"] == self.room else 0
+        self.room = beacon["room"]
+        if self.since_change < 3 or beacon["hurt_frames"] > SENT_BACK:
+            return "idle"
         self._strike_off(beacon)
         goal = self._goal(beacon)
         item = beacon.item_place() if self.route else LAMP

@@ -16,6 +16,7 @@ with warnings.catch_warnings():
 
 GAMES = Path(__file__).parents[2] / "game_rl" / "games"
 FRAME_SKIP = 4
+TWO_BYTES = ("u16", "s16")
 
 
 class Console:
@@ -37,7 +38,7 @@ class Console:
             window="null",
             sound_emulated=False,
             no_input=True,
-            cgb=False,
+            cgb=self.game["hardware"] == "cgb",
             log_level="ERROR",
         )
         self.held: set[str] = set()
@@ -78,9 +79,10 @@ class Console:
         self.run(FRAME_SKIP, render=render)
 
     def __getitem__(self, variable: str) -> int:
+        """What the variable is; signed ones as their two's complement."""
         entry = self.game["variables"][variable]
         address = self.symbols[entry["symbol"]]
-        if entry["type"] == "u16":
+        if entry["type"] in TWO_BYTES:
             return self.pyboy.memory[address] + 256 * self.pyboy.memory[address + 1]
         return self.pyboy.memory[address]
 
@@ -88,10 +90,11 @@ class Console:
         entry = self.game["variables"][variable]
         address = self.symbols[entry["symbol"]]
         self.pyboy.memory[address] = value % 256
-        if entry["type"] == "u16":
+        if entry["type"] in TWO_BYTES:
             self.pyboy.memory[address + 1] = value // 256
 
     def picture(self) -> np.ndarray:
+        """The first channel, which is all of it for a game in four shades."""
         return np.array(self.pyboy.screen.ndarray[:, :, 0])
 
 

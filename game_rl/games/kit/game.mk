@@ -1,4 +1,4 @@
-# Builds a game: its Makefile names NAME, TITLE, MODULES, ASSEMBLY, and includes this file (README.md has an example).
+# Builds a game: its Makefile names NAME, TITLE, MODULES, perhaps ASSEMBLY and COLOUR, and includes this file (README.md).
 # Writes $(OUT)/NAME.gb and NAME.sym; everything else goes to a new temporary folder that is removed at the end.
 # SDCC 4.2.0 gives the ROMs of the repository bit for bit; another version gives ROMs that differ.
 
@@ -22,6 +22,6 @@ all:
 	for module in crt0 $(ASSEMBLY); do sdasgb -o $$module.rel $$module.s; done; \
 	for module in $(MODULES); do sdcc $(CFLAGS) -c $$module.c; done; \
 	sdcc $(LDFLAGS) -o $(NAME).ihx $(addsuffix .rel,crt0 $(ASSEMBLY) $(MODULES)); \
-	$(PYTHON) make_rom.py $(TITLE) $(NAME).ihx $(NAME).noi $(NAME).gb $(NAME).sym; \
+	$(PYTHON) make_rom.py $(if $(COLOUR),cgb,dmg) $(TITLE) $(NAME).ihx $(NAME).noi $(NAME).gb $(NAME).sym; \
 	mv $(NAME).gb $(NAME).sym $(abspath $(OUT))/; \
 	echo "$(abspath $(OUT))/$(NAME).gb"

@@ -1,4 +1,4 @@
-"""Linker output to ROM and symbol file: make_rom.py TITLE linked.ihx linked.noi game.gb game.sym.
+"""Linker output to ROM and symbols: make_rom.py dmg|cgb TITLE game.ihx game.noi game.gb game.sym.
 
 The header gets the title and both checksums. The logo that the console's own boot ROM wants to see
 is a trademark and is left out; emulators with an open boot ROM do not ask for it.
@@ -11,6 +11,7 @@ from pathlib import Path
 
 ROM_BYTES = 32 * 1024
 LONGEST_TITLE = 15
+COLOUR_ONLY = 0xC0
 
 
 def load_ihx(text: str) -> bytearray:
@@ -34,11 +35,12 @@ def load_ihx(text: str) -> bytearray:
     return rom
 
 
-def write_header(rom: bytearray, title: bytes) -> None:
+def write_header(rom: bytearray, title: bytes, *, colour: bool) -> None:
     if len(title) > LONGEST_TITLE:
         raise SystemExit(f"the title {title.decode()} has over {LONGEST_TITLE} letters")
     rom[0x104:0x150] = bytes(0x150 - 0x104)
     rom[0x134 : 0x134 + len(title)] = title
+    rom[0x143] = COLOUR_ONLY if colour else 0
     rom[0x14A] = 1  # not for Japan alone
     rom[0x14B] = 0x33  # "see the new licensee code", which stays zero: nobody
     rom[0x14D] = -sum(byte + 1 for byte in rom[0x134:0x14D]) % 256
@@ -61,9 +63,9 @@ def symbols(noi: str) -> str:
     return "\n".join(["; made by kit/make_rom.py", *lines, ""])
 
 
-def main(title: str, ihx: str, noi: str, rom_path: str, symbol_path: str) -> None:
+def main(hardware: str, title: str, ihx: str, noi: str, rom_path: str, symbol_path: str) -> None:
     rom = load_ihx(Path(ihx).read_text())
-    write_header(rom, title.encode("ascii"))
+    write_header(rom, title.encode("ascii"), colour=hardware == "cgb")
     Path(rom_path).write_bytes(rom)
     Path(symbol_path).write_text(symbols(Path(noi).read_text()))
 
