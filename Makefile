@@ -1,4 +1,4 @@
-# Two commands matter: `make demo` trains an agent on the bundled game, `make test` runs the tests.
+# Two commands matter: `make demo` trains an agent on duel, `make test` runs the tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -24,7 +24,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
-demo: $(INSTALLED)  ## train the default config on the bundled game, evaluate it, record a GIF
+demo: $(INSTALLED)  ## train the default config on duel, evaluate it, record a GIF
 	$(BIN)/python train.py --config configs/duel_ppo.yaml --set run_dir=$(DEMO_DIR)
 
 test: $(INSTALLED)  ## the tests, without those that train for minutes
@@ -42,9 +42,9 @@ format: $(INSTALLED)  ## let ruff lay the code out
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-rom:  ## rebuild the bundled game from its source (needs sdcc)
+rom:  ## rebuild the bundled games from their source (needs sdcc)
 	@command -v sdcc >/dev/null || { echo "sdcc is missing; on Debian: apt install sdcc"; exit 1; }
-	$(MAKE) -C game_rl/games/duel/src
+	set -e; for game in game_rl/games/*/src; do $(MAKE) -C $$game; done
 
 lock:  ## renew requirements.lock from pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)

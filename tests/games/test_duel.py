@@ -1,13 +1,8 @@
-"""The bundled game, played: its rules, its balance, and that its source gives its ROM."""
+"""Duel, played: its rules and its balance."""
 
 from __future__ import annotations
 
-import hashlib
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,7 +28,6 @@ from tests.games.duel_player import (
 )
 
 LEVELS = (1, 2, 3)
-SDCC_VERSION = "4.2.0"
 INTRO, RUNS, ROUND_OVER, FIGHT_OVER = range(4)
 RUNNING, WON, LOST = range(3)
 
@@ -62,43 +56,6 @@ def trace(duel: Duel, level: int, seed: int, timesteps: int) -> list[tuple[int, 
         duel.step(random_player(duel, timestep, rng))
         rows.append(tuple(duel[name] for name in GAME["variables"]))
     return rows
-
-
-# --- the files ---
-
-
-def test_rom_is_the_one_that_the_game_file_names() -> None:
-    rom = (FOLDER / "duel.gb").read_bytes()
-    assert hashlib.sha256(rom).hexdigest() == GAME["rom"]["sha256"]
-
-
-def test_header_has_a_title_both_checksums_and_no_logo() -> None:
-    rom = (FOLDER / "duel.gb").read_bytes()
-    assert len(rom) == 32 * 1024
-    assert rom[0x147:0x14A] == bytes(3)
-    assert rom[0x134:0x144] == b"DUEL".ljust(16, b"\0")
-    check = 0
-    for byte in rom[0x134:0x14D]:
-        check = (check - byte - 1) % 256
-    assert rom[0x14D] == check
-    assert int.from_bytes(rom[0x14E:0x150], "big") == (sum(rom) - rom[0x14E] - rom[0x14F]) % 65536
-    assert not any(rom[0x104:0x134])
-
-
-def test_source_gives_the_rom_and_the_symbols_bit_for_bit(tmp_path: Path) -> None:
-    if not (shutil.which("sdcc") and shutil.which("make")):
-        pytest.skip("sdcc or make is not installed")
-    version = subprocess.run(["sdcc", "--version"], capture_output=True, text=True, check=True)
-    if SDCC_VERSION not in version.stdout:
-        pytest.skip(f"the ROM was built with sdcc {SDCC_VERSION}; this is {version.stdout[:80]!r}")
-    before = sorted(FOLDER.rglob("*"))
-    command = ["make", "-C", str(FOLDER / "src"), f"OUT={tmp_path}", f"PYTHON={sys.executable}"]
-    subprocess.run(command, check=True, capture_output=True, timeout=300)
-    for name in ("duel.gb", "duel.sym"):
-        assert (tmp_path / name).read_bytes() == (FOLDER / name).read_bytes(), name
-    assert [path for path in sorted(FOLDER.rglob("*")) if path.suffix != ".pyc"] == [
-        path for path in before if path.suffix != ".pyc"
-    ]
 
 
 # --- the way to a fight, and out of it ---

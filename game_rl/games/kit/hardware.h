@@ -24,6 +24,16 @@
 #define OBP0 REGISTER(0xFF48)
 #define OBP1 REGISTER(0xFF49)
 
+// Of the Game Boy Color alone.
+#define VBK REGISTER(0xFF4F)   // the bank of video memory: 1 has the palette of each cell of the maps
+#define BCPS REGISTER(0xFF68)  // a palette's byte, with bit 7: and go on to the next
+#define BCPD REGISTER(0xFF69)
+#define OCPS REGISTER(0xFF6A)
+#define OCPD REGISTER(0xFF6B)
+
+#define WY REGISTER(0xFF4A)
+#define WX REGISTER(0xFF4B)
+
 #define LCD_OFF 0x00
 #define LCD_ENABLED 0x80
 #define LCD_ON 0x87  // screen, 8x16 sprites, background; its tiles at 0x9000, its map at 0x9800
@@ -32,6 +42,9 @@
 #define SPRITE_TILES ((uint8_t *)0x8000)
 #define BACKGROUND_TILES ((uint8_t *)0x9000)
 #define BACKGROUND_MAP ((uint8_t *)0x9800)
+
+#define LCD_WINDOW 0x60  // with LCD_ON: the window, its map at 0x9C00
+#define WINDOW_MAP ((uint8_t *)0x9C00)
 
 void wait_vblank(void);
 void run_dma(void);

@@ -1,4 +1,4 @@
-"""Linker output to ROM and symbol file: make_rom.py linked.ihx linked.noi duel.gb duel.sym.
+"""Linker output to ROM and symbols: make_rom.py dmg|cgb TITLE game.ihx game.noi game.gb game.sym.
 
 The header gets the title and both checksums. The logo that the console's own boot ROM wants to see
 is a trademark and is left out; emulators with an open boot ROM do not ask for it.
@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 ROM_BYTES = 32 * 1024
-TITLE = b"DUEL"
+LONGEST_TITLE = 15
+COLOUR_ONLY = 0xC0
 
 
 def load_ihx(text: str) -> bytearray:
@@ -23,7 +24,10 @@ def load_ihx(text: str) -> bytearray:
         length, address, kind = record[0], int.from_bytes(record[1:3], "big"), record[3]
         if kind == 0:
             if address + length > ROM_BYTES:
-                raise SystemExit(f"{address:#06x} lies outside the {ROM_BYTES} bytes of the ROM")
+                raise SystemExit(
+                    f"{address:#06x} lies outside the {ROM_BYTES} bytes of the ROM: the game is "
+                    "too large, or a variable has an initial value, which belongs into main"
+                )
             if any(used[address : address + length]):
                 raise SystemExit(f"two areas of the program overlap at {address:#06x}")
             used[address : address + length] = b"\x01" * length
@@ -31,9 +35,12 @@ def load_ihx(text: str) -> bytearray:
     return rom
 
 
-def write_header(rom: bytearray) -> None:
+def write_header(rom: bytearray, title: bytes, *, colour: bool) -> None:
+    if len(title) > LONGEST_TITLE:
+        raise SystemExit(f"the title {title.decode()} has over {LONGEST_TITLE} letters")
     rom[0x104:0x150] = bytes(0x150 - 0x104)
-    rom[0x134 : 0x134 + len(TITLE)] = TITLE
+    rom[0x134 : 0x134 + len(title)] = title
+    rom[0x143] = COLOUR_ONLY if colour else 0
     rom[0x14A] = 1  # not for Japan alone
     rom[0x14B] = 0x33  # "see the new licensee code", which stays zero: nobody
     rom[0x14D] = -sum(byte + 1 for byte in rom[0x134:0x14D]) % 256
@@ -53,12 +60,12 @@ def symbols(noi: str) -> str:
         ):
             found.add((int(words[2], 16), words[1]))
     lines = [f"00:{address:04X} {name}" for address, name in sorted(found)]
-    return "\n".join(["; made by src/make_rom.py", *lines, ""])
+    return "\n".join(["; made by kit/make_rom.py", *lines, ""])
 
 
-def main(ihx: str, noi: str, rom_path: str, symbol_path: str) -> None:
+def main(hardware: str, title: str, ihx: str, noi: str, rom_path: str, symbol_path: str) -> None:
     rom = load_ihx(Path(ihx).read_text())
-    write_header(rom)
+    write_header(rom, title.encode("ascii"), colour=hardware == "cgb")
     Path(rom_path).write_bytes(rom)
     Path(symbol_path).write_text(symbols(Path(noi).read_text()))
 
