@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from game_rl.run_dir import RunDir
 
 FREQUENT_BOUNDARIES_TIMESTEPS = 1_000
-"""Where a boundary comes every few vec steps, as with DQN, one after each so many is told of."""
+"""Boundaries that come every few vec steps, as those of DQN, are reported this far apart."""
 
 _Count = Annotated[int, Field(ge=0)]
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -284,7 +284,7 @@ def read_events(run_dir: RunDir) -> list[Event]:
 
 
 def _is_of(resumed: Resumed, event: Event) -> bool:
-    """Whether the event tells of the very checkpoint, which is saved before it is told."""
+    """Whether the event reports the very checkpoint, which is written before the event."""
     return isinstance(event, CheckpointSaved) and event.checkpoint == resumed.checkpoint
 
 

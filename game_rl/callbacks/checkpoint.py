@@ -25,7 +25,7 @@ class CheckpointCallback(BoundaryCallback):
     Args:
         store: where to.
         stop: says whether the run is to end here.
-        events: are told of each checkpoint.
+        events: gets one for each checkpoint.
         every_timesteps: how often.
         fixed: what all checkpoints of the run have in common; its counters do not matter.
 

@@ -72,7 +72,7 @@ class LakeGrowthCallback(BoundaryCallback):
     Args:
         most_transitions, most_bytes: that its capacity lets the Lake have.
         reserved_bytes: that the run's next checkpoint needs on the same disk.
-        events: are told of what is coming and what is done about it.
+        events: gets forecasts of a full disk, and warnings.
         every_timesteps: see BoundaryCallback.
     """
 

@@ -37,7 +37,7 @@ class RunParts:
     Attributes:
         memory: samples what this process and its workers take.
         stop: may be asked to end the run.
-        events: are told what happens.
+        events: gets what happens.
         feed: the Lake that the run writes, if it does.
         cores_trials_s: see CoresCallback.
     """

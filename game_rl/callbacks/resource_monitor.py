@@ -23,7 +23,7 @@ class ResourceMonitorCallback(BoundaryCallback):
 
     Args:
         checkpoints: how much space one more will need.
-        events: are told once that memory runs low.
+        events: gets one warning when memory runs low.
         every_timesteps: see BoundaryCallback.
     """
 

@@ -1,6 +1,6 @@
 """The command line: finds the command, sets the exit code.
 
-Torch, SB3 and PyBoy are imported inside the commands that need them: a mistake in a config is told
+Torch, SB3 and PyBoy are imported inside the commands that need them: a mistake in a config is shown
 in a fraction of a second, and worker processes, which import the main module again, stay small.
 """
 

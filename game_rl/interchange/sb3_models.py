@@ -39,44 +39,54 @@ def plain_model(config: RunConfig, env: SpacesEnv) -> PPO | DQN:
     zip; `DQN.load(..., buffer_size=...)` chooses another. `n_step` stays behind, as SB3 warns about
     a saved one, and so does `double_q`, which SB3 does not have.
     """
-    algorithm, n_envs = exchangeable(config), config.env.n_envs
+    algorithm = exchangeable(config)
     model: PPO | DQN
     match algorithm:
         case PPOConfig():
-            clip_vf = algorithm.clip_range_vf
-            model = PPO(
-                "CnnPolicy",
-                env,
-                n_steps=2,
-                batch_size=2,
-                learning_rate=_sb3_schedule(algorithm.learning_rate),
-                clip_range=_sb3_schedule(algorithm.clip_range),
-                clip_range_vf=None if clip_vf is None else _sb3_schedule(clip_vf),
-                normalize_advantage=algorithm.normalize_advantage,
-                stats_window_size=algorithm.stats_window_size,
-                device="cpu",
-            )
-            model.n_steps, model.n_epochs = algorithm.n_steps, algorithm.n_epochs
-            model.gae_lambda, model.target_kl = algorithm.gae_lambda, algorithm.target_kl
-            model.ent_coef, model.vf_coef = algorithm.ent_coef, algorithm.vf_coef
+            model = _plain_ppo(algorithm, env)
         case DQNConfig():
-            model = DQN(
-                "CnnPolicy",
-                env,
-                learning_rate=_sb3_schedule(algorithm.learning_rate),
-                buffer_size=1,
-                train_freq=algorithm.train_freq,
-                target_update_interval=algorithm.target_update_interval,
-                exploration_fraction=algorithm.exploration.fraction,
-                exploration_initial_eps=algorithm.exploration.start,
-                exploration_final_eps=algorithm.exploration.end,
-                stats_window_size=algorithm.stats_window_size,
-                device="cpu",
-            )
-            model.learning_starts, model.tau = algorithm.learning_starts, algorithm.tau
-            model.gradient_steps = algorithm.gradient_steps
-    model.n_envs, model.batch_size = n_envs, algorithm.batch_size
+            model = _plain_dqn(algorithm, env)
+    model.n_envs, model.batch_size = config.env.n_envs, algorithm.batch_size
     model.gamma, model.max_grad_norm = algorithm.gamma, algorithm.max_grad_norm
+    return model
+
+
+def _plain_ppo(algorithm: PPOConfig, env: SpacesEnv) -> PPO:
+    clip_vf = algorithm.clip_range_vf
+    model = PPO(
+        "CnnPolicy",
+        env,
+        n_steps=2,
+        batch_size=2,
+        learning_rate=_sb3_schedule(algorithm.learning_rate),
+        clip_range=_sb3_schedule(algorithm.clip_range),
+        clip_range_vf=None if clip_vf is None else _sb3_schedule(clip_vf),
+        normalize_advantage=algorithm.normalize_advantage,
+        stats_window_size=algorithm.stats_window_size,
+        device="cpu",
+    )
+    model.n_steps, model.n_epochs = algorithm.n_steps, algorithm.n_epochs
+    model.gae_lambda, model.target_kl = algorithm.gae_lambda, algorithm.target_kl
+    model.ent_coef, model.vf_coef = algorithm.ent_coef, algorithm.vf_coef
+    return model
+
+
+def _plain_dqn(algorithm: DQNConfig, env: SpacesEnv) -> DQN:
+    model = DQN(
+        "CnnPolicy",
+        env,
+        learning_rate=_sb3_schedule(algorithm.learning_rate),
+        buffer_size=1,
+        train_freq=algorithm.train_freq,
+        target_update_interval=algorithm.target_update_interval,
+        exploration_fraction=algorithm.exploration.fraction,
+        exploration_initial_eps=algorithm.exploration.start,
+        exploration_final_eps=algorithm.exploration.end,
+        stats_window_size=algorithm.stats_window_size,
+        device="cpu",
+    )
+    model.learning_starts, model.tau = algorithm.learning_starts, algorithm.tau
+    model.gradient_steps = algorithm.gradient_steps
     return model
 
 

@@ -16,7 +16,7 @@ from game_rl.lake.writer import LakeWriter
 class LakeFeed:
     """The Feed of one run, and its stream in a Lake that may have others.
 
-    A disk that fails does not end the training: the Lake stops growing, which is told once, and
+    A disk that fails does not end the training: the Lake stops growing, with one warning, and
     each checkpoint tries again. What is lost then is a gap in the stream.
 
     Args:
@@ -151,7 +151,7 @@ class LakeFeed:
                 self._fail(error)
 
     def close(self) -> None:
-        """Seal and end the thread; a disk that fails is told of."""
+        """Seal and end the thread; a disk that fails makes a warning."""
         writer, self._writer = self._writer, None
         if writer is not None:
             try:

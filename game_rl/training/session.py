@@ -47,7 +47,7 @@ class TrainingSession:
         run_dir: that exists, and that nobody else writes to.
         checkpoint: to go on from; its logs were restored (`Checkpoint.restore_reports`). None: the
             run begins.
-        events: are told what happens.
+        events: gets what happens.
         stop: ends a stretch at its next boundary when it is asked to.
         memory: samples what the run takes.
         more: callbacks of SB3's that look on before the run's own.

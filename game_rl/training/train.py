@@ -53,7 +53,7 @@ class Command:
         until: timesteps at which to save and leave; None: the run's end.
         force: start even if it does not fit this machine.
         stop: ends the training early when it is asked to.
-        listeners: are told each event.
+        listeners: each gets every event.
         show: gets the preflight's report before anything starts.
     """
 
