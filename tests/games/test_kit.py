@@ -56,7 +56,9 @@ def test_header_has_a_title_both_checksums_and_no_logo(name: str) -> None:
     rom = rom_of(name)
     assert len(rom) == 32 * 1024
     assert rom[0x147:0x14A] == bytes(3)
-    assert rom[0x134:0x144] == name.upper().encode().ljust(16, b"\0")
+    assert rom[0x134:0x143] == name.upper().encode().ljust(15, b"\0")
+    game = yaml.safe_load((GAMES / name / "game.yaml").read_text())
+    assert rom[0x143] == {"dmg": 0, "cgb": 0xC0}[game["hardware"]]
     check = 0
     for byte in rom[0x134:0x14D]:
         check = (check - byte - 1) % 256
