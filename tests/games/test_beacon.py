@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
@@ -12,20 +9,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from game_rl.config.schema import EnvConfig
-from game_rl.envs.make_env import make_env
-from game_rl.games.definition import load_game
 from tests.games.beacon_player import (
-    ACTIONS,
     FULL_LIGHT,
     PARTS,
     Beacon,
     Cells,
     ScriptedPlayer,
-    episode,
     random_player,
 )
-from tests.games.console import GAMES
 
 RUNNING, WON, LOST = range(3)
 CRAB, BAT, GHOST = 1, 2, 3
@@ -33,7 +24,6 @@ PART_NUMBERS = dict(zip(PARTS, (1, 2, 3), strict=True))
 FIRST_ROOMS = dict(zip(PARTS, (21, 13, 6), strict=True))
 DOOR, WALL = 0xA0, 0x80
 PAUSE_FRAMES = 24
-SOURCE = GAMES / "beacon" / "src"
 every_part = pytest.mark.parametrize("part", PARTS)
 
 
@@ -41,14 +31,6 @@ every_part = pytest.mark.parametrize("part", PARTS)
 def beacon() -> Iterator[Beacon]:
     with closing(Beacon()) as console:
         yield console
-
-
-def read_rooms() -> list[list[str]]:
-    """The map as the build reads it."""
-    code = "import json, rooms; print(json.dumps(rooms.read_rooms()))"
-    command = [sys.executable, "-B", "-c", code]
-    printed = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, check=True)
-    return json.loads(printed.stdout)
 
 
 def put(beacon: Beacon, x: int, y: int) -> None:
@@ -357,33 +339,6 @@ def test_another_seed_gives_the_same_map_and_the_way_leads_through_23_rooms(
     assert len(maps[0]) == 23  # all but 23, where a heart lies
 
 
-def test_keys_and_doors_come_in_one_order() -> None:
-    """Without its key, door n keeps all later keys out of reach: a flood of the map says so."""
-    rooms = read_rooms()
-    for number in range(1, 7):
-        reached = flood(rooms, open_doors=set(range(1, number)))
-        assert {item for item in reached if item in "abcdef"} == set("abcdef"[:number])
-        assert "L" not in reached
-        assert str(number) in reached
-    assert "L" in flood(rooms, open_doors=set(range(1, 7)))
-
-
-def flood(rooms: list[list[str]], *, open_doors: set[int]) -> set[str]:
-    """The letters of the map that can be stood on, or touched, from the start of the shore."""
-    todo, seen, letters = [(5 * 8 + 4, 10 + 4)], set(), set()
-    while todo:
-        y, x = todo.pop()
-        if (y, x) in seen:
-            continue
-        seen.add((y, x))
-        letter = rooms[4 * (y // 8) + x // 10][y % 8][x % 10]
-        letters.add(letter)
-        if letter in "#o~L" or (letter.isdigit() and int(letter) not in open_doors):
-            continue
-        todo += [(y + 1, x), (y - 1, x), (y, x + 1), (y, x - 1)]
-    return letters
-
-
 # --- the screen ---
 
 
@@ -420,77 +375,3 @@ def test_video_memory_is_left_alone_while_the_picture_is_drawn(beacon: Beacon) -
     assert min(frames) >= 144
     assert min(entries) >= 144
     assert max(entries) <= 151  # one row takes a line and a half, and 153 is the last
-
-
-# --- how hard it is ---
-
-
-def test_random_buttons_take_the_first_key_sometimes_and_finish_nothing(beacon: Beacon) -> None:
-    _check_random(beacon, 60)
-
-
-@pytest.mark.slow
-def test_random_buttons_take_the_first_key_in_5_to_30_percent_of_300_episodes(
-    beacon: Beacon,
-) -> None:
-    _check_random(beacon, 300)
-
-
-def _check_random(beacon: Beacon, count: int) -> None:
-    played = [episode(beacon, random_player, "shore", seed) for seed in range(1, count + 1)]
-    assert 0.05 <= sum(one.keys > 0 for one in played) / count <= 0.3
-    assert not any(one.result == WON for one in played)
-
-
-def test_a_scripted_player_finishes_from_the_beginning(beacon: Beacon) -> None:
-    _check_scripted(beacon, 10)
-
-
-@pytest.mark.slow
-def test_a_scripted_player_finishes_most_of_300_episodes(beacon: Beacon) -> None:
-    _check_scripted(beacon, 300)
-
-
-def _check_scripted(beacon: Beacon, count: int) -> None:
-    played = [
-        episode(beacon, ScriptedPlayer(*PARTS), "shore", seed, longest=3_000)
-        for seed in range(1, count + 1)
-    ]
-    assert sum(one.result == WON for one in played) >= 0.6 * count
-    times_s = [one.timesteps * 4 / 60 for one in played if one.result == WON]
-    assert 75 < np.median(times_s) < 180
-    assert max(len(one.rooms) for one in played) >= 23
-
-
-@pytest.mark.parametrize("part", ["caves", "lighthouse"])
-def test_a_scripted_player_finishes_from_the_later_parts(beacon: Beacon, part: str) -> None:
-    parts = PARTS[PARTS.index(part) :]
-    played = [
-        episode(beacon, ScriptedPlayer(*parts), part, seed, longest=3_000) for seed in range(1, 11)
-    ]
-    assert sum(one.result == WON for one in played) >= 6
-
-
-def test_a_finished_episode_earns_ten_and_only_by_keys_doors_and_the_end(beacon: Beacon) -> None:
-    config = EnvConfig(
-        frame_skip=4, start_states=("shore",), max_idle_frames=0, max_episode_timesteps=3_000
-    )
-    with closing(make_env(config, load_game("beacon"))) as env:
-        for seed in range(5):
-            env.reset(seed=seed)
-            beacon.begin("shore", env.read_variables()["rng_seed"])
-            player, rng = ScriptedPlayer(*PARTS), np.random.default_rng(0)
-            total, terminated = 0.0, False
-            while not terminated and beacon["result"] == RUNNING:
-                action = player(beacon, rng)
-                beacon.step(action)
-                before = env.reward_terms
-                _, reward, terminated, truncated, info = env.step(ACTIONS.index(action))
-                total += reward
-                assert (reward > 0) == (env.reward_terms != before)
-                assert not truncated
-            if info.get("is_success"):
-                break
-    assert info["is_success"]
-    assert info["reward_terms"] == {"key": 3.0, "door": 3.0, "beacon": 4.0}
-    assert total == pytest.approx(10.0)
