@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
@@ -20,7 +17,6 @@ from tests.games.beacon_player import (
     ScriptedPlayer,
     random_player,
 )
-from tests.games.console import GAMES
 
 RUNNING, WON, LOST = range(3)
 CRAB, BAT, GHOST = 1, 2, 3
@@ -28,7 +24,6 @@ PART_NUMBERS = dict(zip(PARTS, (1, 2, 3), strict=True))
 FIRST_ROOMS = dict(zip(PARTS, (21, 13, 6), strict=True))
 DOOR, WALL = 0xA0, 0x80
 PAUSE_FRAMES = 24
-SOURCE = GAMES / "beacon" / "src"
 every_part = pytest.mark.parametrize("part", PARTS)
 
 
@@ -36,14 +31,6 @@ every_part = pytest.mark.parametrize("part", PARTS)
 def beacon() -> Iterator[Beacon]:
     with closing(Beacon()) as console:
         yield console
-
-
-def read_rooms() -> list[list[str]]:
-    """The map as the build reads it."""
-    code = "import json, rooms; print(json.dumps(rooms.read_rooms()))"
-    command = [sys.executable, "-B", "-c", code]
-    printed = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, check=True)
-    return json.loads(printed.stdout)
 
 
 def put(beacon: Beacon, x: int, y: int) -> None:
@@ -350,33 +337,6 @@ def test_another_seed_gives_the_same_map_and_the_way_leads_through_23_rooms(
     maps = [{room: (cells, item) for room, cells, item in found} for found in (first, second)]
     assert maps[0] == maps[1]
     assert len(maps[0]) == 23  # all but 23, where a heart lies
-
-
-def test_keys_and_doors_come_in_one_order() -> None:
-    """Without its key, door n keeps all later keys out of reach: a flood of the map says so."""
-    rooms = read_rooms()
-    for number in range(1, 7):
-        reached = flood(rooms, open_doors=set(range(1, number)))
-        assert {item for item in reached if item in "abcdef"} == set("abcdef"[:number])
-        assert "L" not in reached
-        assert str(number) in reached
-    assert "L" in flood(rooms, open_doors=set(range(1, 7)))
-
-
-def flood(rooms: list[list[str]], *, open_doors: set[int]) -> set[str]:
-    """The letters of the map that can be stood on, or touched, from the start of the shore."""
-    todo, seen, letters = [(5 * 8 + 4, 10 + 4)], set(), set()
-    while todo:
-        y, x = todo.pop()
-        if (y, x) in seen:
-            continue
-        seen.add((y, x))
-        letter = rooms[4 * (y // 8) + x // 10][y % 8][x % 10]
-        letters.add(letter)
-        if letter in "#o~L" or (letter.isdigit() and int(letter) not in open_doors):
-            continue
-        todo += [(y + 1, x), (y - 1, x), (y, x + 1), (y, x - 1)]
-    return letters
 
 
 # --- the screen ---

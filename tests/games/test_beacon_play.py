@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
+=======
+import json
+import subprocess
+import sys
+>>>>>>> games
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -19,8 +25,15 @@ from tests.games.beacon_player import (
     episode,
     random_player,
 )
+<<<<<<< HEAD
 
 RUNNING, WON = range(2)
+=======
+from tests.games.console import GAMES
+
+RUNNING, WON = range(2)
+SOURCE = GAMES / "beacon" / "src"
+>>>>>>> games
 
 
 @pytest.fixture
@@ -98,3 +111,44 @@ def test_a_finished_episode_earns_ten_and_only_by_keys_doors_and_the_end(beacon:
     assert info["is_success"]
     assert info["reward_terms"] == {"key": 3.0, "door": 3.0, "beacon": 4.0}
     assert total == pytest.approx(10.0)
+<<<<<<< HEAD
+=======
+
+
+# --- the map ---
+
+
+def read_rooms() -> list[list[str]]:
+    """The map as the build reads it."""
+    code = "import json, rooms; print(json.dumps(rooms.read_rooms()))"
+    command = [sys.executable, "-B", "-c", code]
+    printed = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, check=True)
+    return json.loads(printed.stdout)
+
+
+def test_keys_and_doors_come_in_one_order() -> None:
+    """Without its key, door n keeps all later keys out of reach: a flood of the map says so."""
+    rooms = read_rooms()
+    for number in range(1, 7):
+        reached = flood(rooms, open_doors=set(range(1, number)))
+        assert {item for item in reached if item in "abcdef"} == set("abcdef"[:number])
+        assert "L" not in reached
+        assert str(number) in reached
+    assert "L" in flood(rooms, open_doors=set(range(1, 7)))
+
+
+def flood(rooms: list[list[str]], *, open_doors: set[int]) -> set[str]:
+    """The letters of the map that can be stood on, or touched, from the start of the shore."""
+    todo, seen, letters = [(5 * 8 + 4, 10 + 4)], set(), set()
+    while todo:
+        y, x = todo.pop()
+        if (y, x) in seen:
+            continue
+        seen.add((y, x))
+        letter = rooms[4 * (y // 8) + x // 10][y % 8][x % 10]
+        letters.add(letter)
+        if letter in "#o~L" or (letter.isdigit() and int(letter) not in open_doors):
+            continue
+        todo += [(y + 1, x), (y - 1, x), (y, x + 1), (y, x - 1)]
+    return letters
+>>>>>>> games
