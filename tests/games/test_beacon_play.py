@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-=======
 import json
 import subprocess
 import sys
->>>>>>> games
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -25,15 +22,10 @@ from tests.games.beacon_player import (
     episode,
     random_player,
 )
-<<<<<<< HEAD
-
-RUNNING, WON = range(2)
-=======
 from tests.games.console import GAMES
 
 RUNNING, WON = range(2)
 SOURCE = GAMES / "beacon" / "src"
->>>>>>> games
 
 
 @pytest.fixture
@@ -111,8 +103,6 @@ def test_a_finished_episode_earns_ten_and_only_by_keys_doors_and_the_end(beacon:
     assert info["is_success"]
     assert info["reward_terms"] == {"key": 3.0, "door": 3.0, "beacon": 4.0}
     assert total == pytest.approx(10.0)
-<<<<<<< HEAD
-=======
 
 
 # --- the map ---
@@ -151,4 +141,3 @@ def flood(rooms: list[list[str]], *, open_doors: set[int]) -> set[str]:
             continue
         todo += [(y + 1, x), (y - 1, x), (y, x + 1), (y, x - 1)]
     return letters
->>>>>>> games
