@@ -38,7 +38,8 @@ def simulated(config: RunConfig, episode_timesteps: int) -> dict[str, float]:
                 clock["update"] += MEASURED.gradient_step_s
         is_last = timesteps >= config.total_timesteps
         if is_last or timesteps // evaluation.every_timesteps > evaluated:
-            clock["evaluation"] += evaluation_s(config, evaluation.episodes, episode_timesteps)
+            for _ in ("the likeliest actions", "drawn ones"):
+                clock["evaluation"] += evaluation_s(config, evaluation.episodes, episode_timesteps)
             clock["checkpoints"] += MEASURED.checkpoint_s  # as the best so far
         if is_last or timesteps // checkpoints.every_timesteps > saved:
             clock["checkpoints"] += MEASURED.checkpoint_s
