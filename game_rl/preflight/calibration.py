@@ -58,11 +58,11 @@ EVALUATION_ROW_BYTES = 60
 # evaluation; names and shapes of its four arrays.
 EVALUATION_EPISODE_BYTES = 9
 EVALUATION_TIMESTEPS_BYTES = 8
-EVALUATION_FILE_BYTES = 1_150
+EVALUATION_FILE_BYTES = 1_020
 BASE64_FACTOR = 4 / 3  # of its copy in a checkpoint
 # Lines of events.jsonl, those with the most digits.
 EVENT_ROLLOUT_BYTES = 160
-EVENT_EVALUATION_BYTES = 325
+EVENT_EVALUATION_BYTES = 330
 EVENT_CHECKPOINT_BYTES = 280
 # config.yaml, preflight.json, footprint.json, run.json, the run's first and last events
 RUN_FILES_BYTES = 4_000

@@ -1,3 +1,4 @@
+import csv
 import json
 import subprocess
 import sys
@@ -73,11 +74,12 @@ def test_a_run_leaves_everything_in_its_directory(trained: Path) -> None:
     assert [int(p.name) for p in run_dir.checkpoints_newest_first()] == [192, 128, 64]
     assert run_dir.config.is_file()
     assert json.loads(run_dir.preflight.read_text())["verdict"] == "fits"
-    assert [row.split(",")[0] for row in run_dir.evaluations.read_text().splitlines()[1:]] == [
-        "64",
-        "128",
-        "192",
-    ]
+    with run_dir.evaluations.open() as file:
+        rows = [(row["timesteps"], row["deterministic"]) for row in csv.DictReader(file)]
+    assert rows == [(at, way) for at in ("64", "128", "192") for way in ("True", "False")]
+    with np.load(run_dir.evaluation_episodes) as found:
+        assert found["timesteps"].tolist() == [64, 128, 192]
+        assert found["results"].shape == (3, 2)
     assert list(run_dir.tensorboard.glob("events.out.tfevents.*"))
     assert (run_dir.videos / "best.gif").is_file()
     assert not list(trained.rglob("*.tmp*"))
