@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from game_rl.checkpoints.best import best_of
-from game_rl.checkpoints.checkpoint import Best, Checkpoint, CheckpointState, TrainingState
+from game_rl.checkpoints.checkpoint import (
+    Best,
+    Checkpoint,
+    CheckpointState,
+    TrainingState,
+    save_checkpoint,
+)
 from game_rl.checkpoints.evaluation_files import (
     EpisodeLists,
     append_row,
@@ -22,6 +28,7 @@ from game_rl.checkpoints.evaluation_files import (
 from game_rl.checkpoints.files import write_files
 from game_rl.run_dir import RunDir
 from tests.callbacks.conftest import FIXED_STATE
+from tests.checkpoints.test_checkpoint import tiny_ppo
 
 OLD_TABLE = """\
 timesteps,episodes,mean_reward,std_reward,success_rate,mean_length,is_best
@@ -83,8 +90,14 @@ def test_the_best_of_a_run_that_ended_with_a_due_evaluation_is_in_the_table(
     assert best_of(run_dir, newest) == Best(timesteps=128, mean_reward=2.5, deterministic=way)
 
 
-def test_the_state_of_an_old_checkpoint_has_no_episodes() -> None:
-    assert TrainingState.model_fields["evaluation_episodes"].default == b""
+def test_the_state_of_an_old_checkpoint_has_no_episodes(tmp_path: Path) -> None:
+    run_dir, model = RunDir(tmp_path), tiny_ppo()
+    model.learn(8)
+    run_dir.evaluation_episodes.write_bytes(b"not in an old one")
+    save_checkpoint(tmp_path / "checkpoint", model, FIXED_STATE, None, run_dir)
+    document = json.loads((tmp_path / "checkpoint" / "play.json").read_text())
+    assert document.pop("evaluation_episodes")
+    assert TrainingState.model_validate_json(json.dumps(document)).evaluation_episodes == b""
 
 
 @pytest.mark.parametrize("knows_success", [True, False])
