@@ -8,16 +8,18 @@ import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback
 from stable_baselines3.common.logger import KVWriter
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
 
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.evaluate import EvaluationGames
 from game_rl.callbacks.evaluation import EvaluationCallback
+from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Best, Checkpoint
+from game_rl.errors import Interrupted
 from game_rl.events import Evaluated, Event, EventLog
 from game_rl.run_dir import RunDir
 from tests.callbacks.conftest import make_checkpoints, tiny_vec_env
-from tests.tiny_env import EPISODE_LENGTH
+from tests.tiny_env import EPISODE_LENGTH, TinyEnv
 
 MakeModel = Callable[..., PPO]
 LIKELIEST, DRAWN = (True,), (False,)
@@ -30,6 +32,7 @@ def make_evaluation(
     *,
     every: int,
     env: VecEnv | None = None,
+    stop: StopRequest | None = None,
     ways: tuple[bool, ...] = LIKELIEST,
     episodes: int = 3,
     new_best: BaseCallback | None = None,
@@ -37,7 +40,9 @@ def make_evaluation(
     told: list[Event] | None = None,
 ) -> EvaluationCallback:
     return EvaluationCallback(
-        EvaluationGames(vec_env=env or tiny_vec_env(), episodes=episodes, ways=ways, seed=0),
+        EvaluationGames(
+            vec_env=env or tiny_vec_env(), episodes=episodes, ways=ways, seed=0, stop=stop
+        ),
         checkpoints,
         run_dir,
         EventLog(listeners=[] if told is None else [told.append]),
@@ -300,3 +305,33 @@ def test_drawn_evaluations_change_nothing_of_the_training(
         model.learn(48, callback=CallbackList([ours, checkpoints]))
         weights.append([tensor.clone() for tensor in model.policy.parameters()])
     assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
+
+
+class StopsAtSecondSeed(VecMonitor):
+    """Envs that are seeded once for each way; the run is asked to stop at the second."""
+
+    def __init__(self, stop: StopRequest) -> None:
+        super().__init__(DummyVecEnv([TinyEnv] * 2))
+        self._stop = stop
+        self._seeds = 0
+
+    def seed(self, seed: int | None = None) -> list[int | None]:
+        self._seeds += 1
+        if self._seeds == 2:
+            self._stop.ask(Interrupted("stopped by SIGTERM"))
+        return list(self.venv.seed(seed))
+
+
+def test_a_stop_between_the_two_ways_leaves_nothing_of_the_first(
+    make_model: MakeModel, run_dir: RunDir
+) -> None:
+    checkpoints, stop = make_checkpoints(run_dir, every=10_000), StopRequest()
+    ours = make_evaluation(
+        run_dir, checkpoints, every=8, env=StopsAtSecondSeed(stop), stop=stop, ways=BOTH
+    )
+    make_model().learn(8, callback=CallbackList([ours, checkpoints]))
+    assert checkpoints.evaluation_due
+    assert (checkpoints.best, ours.evaluations_results) == (None, [])
+    assert ours.last_mean_reward == -np.inf
+    assert not run_dir.evaluations.exists()
+    assert not run_dir.evaluation_episodes.exists()
