@@ -259,6 +259,9 @@ class Bench:
         tables = [RunDir(root).evaluations.read_text() for root in (run_dir, self.whole)]
         if tables[0] != tables[1]:
             found.append(f"another table of evaluations:\n{tables[0]}instead of\n{tables[1]}")
+        files = [RunDir(r).evaluation_episodes.read_bytes() for r in (run_dir, self.whole)]
+        if files[0] != files[1]:
+            found.append("another evaluations.npz")
         left = [p.name for p in run_dir.rglob(".*") if p.name.endswith((".tmp", ".trash"))]
         if left:
             found.append(f"left behind: {left}")

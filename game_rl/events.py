@@ -114,6 +114,8 @@ class Evaluated(_Event):
     event: Literal["evaluated"] = "evaluated"
     policy_timesteps: _Count
     """At which the policy was learned."""
+    deterministic: bool = True
+    """Whether it took its likeliest actions, or drew them; the last release did not say."""
     episodes: _Count
     mean_reward: float
     std_reward: float

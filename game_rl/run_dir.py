@@ -103,6 +103,11 @@ class RunDir:
         return self.root / "eval.csv"
 
     @property
+    def evaluation_episodes(self) -> Path:
+        """Of each evaluation its episodes, in SB3's own format."""
+        return self.root / "evaluations.npz"
+
+    @property
     def tensorboard(self) -> Path:
         return self.root / "tensorboard"
 

@@ -33,13 +33,14 @@ class BoundaryCallback(BaseCallback):
     Args:
         every_timesteps: act at boundaries only where a multiple of one of these was reached, and
             at the end; none: at each boundary. DQN has one every few vec steps.
+        verbose: SB3's; here so that SB3's own callbacks can be a base beside this one.
     """
 
     boundary_timesteps: int = 0
     _started_at: int = 0
 
-    def __init__(self, *, every_timesteps: Sequence[int] = ()) -> None:
-        super().__init__()
+    def __init__(self, verbose: int = 0, *, every_timesteps: Sequence[int] = ()) -> None:
+        super().__init__(verbose)
         self._rhythm = [Interval(timesteps) for timesteps in every_timesteps]
 
     @abstractmethod

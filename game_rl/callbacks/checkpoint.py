@@ -83,9 +83,17 @@ class CheckpointCallback(BoundaryCallback):
             replay_bytes=self._store.replay_bytes(model),
         )
 
-    def keep_as_best(self, mean_reward: float) -> None:
-        """Save the present model as the run's best."""
-        self.best = Best(timesteps=self.boundary_timesteps, mean_reward=mean_reward)
+    def keep_as_best(self, mean_reward: float, *, deterministic: bool) -> None:
+        """Save the present model as the run's best.
+
+        Args:
+            deterministic: how it played.
+        """
+        self.best = Best(
+            timesteps=self.boundary_timesteps,
+            mean_reward=mean_reward,
+            deterministic=deterministic,
+        )
         self.save()
 
     def save(self) -> None:

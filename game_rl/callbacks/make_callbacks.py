@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.cores import CoresCallback
-from game_rl.callbacks.evaluation import EvaluationCallback, evaluate
+from game_rl.callbacks.evaluate import EvaluationGames
+from game_rl.callbacks.evaluation import EvaluationCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.lake_growth import LakeGrowthCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
@@ -64,6 +64,7 @@ class Callbacks:
     all: CallbackList
     checkpoints: CheckpointCallback
     cores: CoresCallback
+    evaluation: EvaluationCallback
     stop: StopCallback
 
 
@@ -82,6 +83,7 @@ def make_callbacks(
     """
     checkpoints = _checkpoints(parts, fixed)
     cores = CoresCallback(effective_cpus(), trials_s=parts.cores_trials_s)
+    evaluation = _evaluation(parts, evaluation_env, checkpoints)
     stop = StopCallback(parts.stop, parts.events)
     growth = [] if parts.feed is None else [_lake_growth(parts, parts.feed, checkpoints)]
     in_order: list[BaseCallback] = [
@@ -93,12 +95,12 @@ def make_callbacks(
         *growth,
         _resource_monitor(parts, checkpoints),  # before the checkpoint, as it may ask for one
         WorkerRestartsCallback(parts.events),
-        _evaluation(parts, evaluation_env, checkpoints),  # before the checkpoint: it has the best
+        evaluation,  # before the checkpoint: it has the best
         checkpoints,
         ProgressCallback(parts.events, every_timesteps=parts.rhythm),
         stop,  # last: at its boundary all others have acted
     ]
-    return Callbacks(CallbackList(in_order), checkpoints, cores, stop)
+    return Callbacks(CallbackList(in_order), checkpoints, cores, evaluation, stop)
 
 
 def _checkpoints(parts: RunParts, fixed: CheckpointState) -> CheckpointCallback:
@@ -118,21 +120,20 @@ def _checkpoints(parts: RunParts, fixed: CheckpointState) -> CheckpointCallback:
 def _evaluation(
     parts: RunParts, vec_env: VecEnv, checkpoints: CheckpointCallback
 ) -> EvaluationCallback:
-    settings = parts.config.evaluation
+    config = parts.config
+    games = EvaluationGames(
+        vec_env=vec_env,
+        episodes=config.evaluation.episodes,
+        ways=config.evaluation_ways,
+        seed=seed_for(config.seed, "evaluation"),
+        stop=parts.stop,
+    )
     return EvaluationCallback(
-        partial(
-            evaluate,
-            vec_env=vec_env,
-            episodes=settings.episodes,
-            deterministic=settings.deterministic,
-            seed=seed_for(parts.config.seed, "evaluation"),
-            stop=parts.stop,
-        ),
+        games,
         checkpoints,
         parts.run_dir,
-        every_timesteps=settings.every_timesteps,
-        episodes=settings.episodes,
-        events=parts.events,
+        parts.events,
+        every_timesteps=config.evaluation.every_timesteps,
     )
 
 

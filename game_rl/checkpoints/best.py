@@ -4,6 +4,7 @@ import csv
 import io
 
 from game_rl.checkpoints.checkpoint import Best, Checkpoint
+from game_rl.checkpoints.evaluation_files import was_deterministic, with_ways
 from game_rl.run_dir import RunDir
 
 
@@ -14,9 +15,15 @@ def best_of(run_dir: RunDir, newest: Checkpoint) -> Best | None:
     was written: if that ends the run, the table of evaluations alone has the result.
     """
     if newest.state.evaluation_due and run_dir.evaluations.exists():
-        rows = list(csv.DictReader(io.StringIO(run_dir.evaluations.read_text())))
+        way = was_deterministic(newest.state.config)
+        table = with_ways(run_dir.evaluations.read_text(), deterministic=way)
+        rows = list(csv.DictReader(io.StringIO(table)))
         now = str(newest.state.num_timesteps)
         for row in rows:
             if row["timesteps"] == now and row["is_best"] == "True":
-                return Best(timesteps=int(now), mean_reward=float(row["mean_reward"]))
+                return Best(
+                    timesteps=int(now),
+                    mean_reward=float(row["mean_reward"]),
+                    deterministic=row["deterministic"] == "True",
+                )
     return newest.state.best

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError, model_validator
 from safetensors import SafetensorError
 from stable_baselines3.common.base_class import BaseAlgorithm
 
@@ -17,6 +17,11 @@ from game_rl.checkpoints.algorithm_state import (
     restore_own_state,
     restore_replay,
     save_own_state,
+)
+from game_rl.checkpoints.evaluation_files import (
+    restore_evaluations,
+    was_deterministic,
+    with_ways,
 )
 from game_rl.checkpoints.files import (
     FileName,
@@ -42,12 +47,12 @@ from game_rl.checkpoints.tensors import (
     optimizer_tensors,
     parse_tensors,
 )
-from game_rl.config.saved import Saved
+from game_rl.config.saved import Blob, Saved
 from game_rl.envs.game_boy_env import EnvState
 from game_rl.errors import CheckpointError
 from game_rl.games.definition import Game
 from game_rl.lake.lake_state import LakeState
-from game_rl.run_dir import RunDir, write_atomic
+from game_rl.run_dir import RunDir
 from game_rl.vec_env.saved_vec_env import VecEnvState, restore_vec_env
 
 _Count = Annotated[int, Field(ge=0)]
@@ -59,6 +64,8 @@ class Best(Saved):
 
     timesteps: _Count
     mean_reward: float
+    deterministic: bool = True
+    """Whether the policy took its likeliest actions, or drew them."""
 
 
 class CheckpointState(Saved):
@@ -83,6 +90,15 @@ class CheckpointState(Saved):
     versions: dict[str, str]
     computing: dict[str, str]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _best_of_the_last_release(cls, data: object) -> object:
+        """It does not say how it was played: the config then was true or false."""
+        if not isinstance(data, dict) or not isinstance(data.get("best"), dict):
+            return data
+        way = was_deterministic(data.get("config"))
+        return data | {"best": {"deterministic": way} | data["best"]}
+
 
 class Episode(Saved):
     """One of the last episodes, as SB3 keeps them for `rollout/ep_rew_mean`."""
@@ -105,6 +121,8 @@ class TrainingState(Saved):
     seeds: tuple[int | None, ...]
     evaluations: str
     """The run's table of evaluations so far."""
+    evaluation_episodes: Blob = b""
+    """Its file of their episodes."""
     algorithm: dict[str, JsonValue]
     """What it alone keeps, such as how much DQN explores."""
 
@@ -171,7 +189,7 @@ def _contents(
 
 
 def _play(model: BaseAlgorithm, envs: VecEnvState | None, run_dir: RunDir) -> TrainingState:
-    table = run_dir.evaluations
+    table, episodes = run_dir.evaluations, run_dir.evaluation_episodes
     return TrainingState(
         random=save_random_numbers(),
         log=save_log(model.logger, run_dir.tensorboard),
@@ -184,6 +202,7 @@ def _play(model: BaseAlgorithm, envs: VecEnvState | None, run_dir: RunDir) -> Tr
         envs=None if envs is None else tuple(envs.envs),
         seeds=() if envs is None else tuple(envs.seeds),
         evaluations=table.read_text() if table.exists() else "",
+        evaluation_episodes=episodes.read_bytes() if episodes.exists() else b"",
         algorithm=save_own_state(model),
     )
 
@@ -286,12 +305,11 @@ class Checkpoint:
         return play.envs is not None
 
     def restore_reports(self, run_dir: RunDir) -> None:
-        """Give the curves and the table of evaluations back as they were; no log is open yet."""
+        """Give the curves and the evaluations back as they were; no log is open yet."""
         play = self._model(TrainingState, "play.json")
         cut_log(run_dir.tensorboard, play.log)
-        run_dir.evaluations.unlink(missing_ok=True)
-        if play.evaluations:
-            write_atomic(run_dir.evaluations, play.evaluations)
+        table = with_ways(play.evaluations, deterministic=was_deterministic(self.state.config))
+        restore_evaluations(run_dir, table, play.evaluation_episodes)
 
     def _load_policy(self, model: BaseAlgorithm) -> None:
         load_module_tensors(model.policy, self.policy(), str(self.path / "policy.safetensors"))

@@ -1,6 +1,8 @@
 """The global generators that a training draws from: Python's, NumPy's and torch's."""
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Literal
 
 import numpy as np
@@ -68,6 +70,17 @@ def restore_random_numbers(saved: RandomNumbers) -> None:
     torch.set_rng_state(_bytes(saved.torch))
     for index, blob in enumerate(saved.cuda[: torch.cuda.device_count()]):
         torch.cuda.set_rng_state(_bytes(blob), index)
+
+
+@contextmanager
+def drawing_from(seed: int) -> Iterator[None]:
+    """Let torch draw from a seed of its own inside; afterwards all go on as if nothing had been."""
+    saved = save_random_numbers()
+    torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        restore_random_numbers(saved)
 
 
 def _bytes(blob: bytes) -> torch.Tensor:

@@ -18,6 +18,7 @@ class CheckpointFinding:
         written_s: seconds since 1970.
         damage: what is wrong with it; None: every file is as it was written.
         is_best: the newest good checkpoint of the run calls it the best.
+        best_deterministic: whether the best took its likeliest actions, or drew them.
         differences: how the programs here differ from those that it was made with.
     """
 
@@ -27,6 +28,7 @@ class CheckpointFinding:
     damage: str | None
     is_best: bool
     best_mean_reward: float | None
+    best_deterministic: bool | None
     differences: tuple[str, ...]
 
     def to_json(self) -> dict[str, object]:
@@ -55,6 +57,7 @@ def survey(run_dir: RunDir) -> list[CheckpointFinding]:
             damage=damage.get(timesteps),
             is_best=best is not None and best.timesteps == timesteps,
             best_mean_reward=None if best is None else best.mean_reward,
+            best_deterministic=None if best is None else best.deterministic,
             differences=_differences(opened.get(timesteps)),
         )
         for path in paths

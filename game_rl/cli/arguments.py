@@ -46,7 +46,9 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         default="best",
         metavar="best|latest|N",
-        help="which checkpoint plays; N is its timestep (default: best)",
+        help="which checkpoint; N is its timestep (default: best). The best acts as in the "
+        "evaluation that chose it, by its likeliest actions or by drawing them; another one as "
+        "evaluation.deterministic says, and if that is auto, as the best",
     )
 
 

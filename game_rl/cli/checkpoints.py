@@ -79,7 +79,8 @@ def _table(found: "list[CheckpointFinding]") -> Table:
     for finding in found:
         notes = [finding.damage or "whole"]
         if finding.is_best and finding.best_mean_reward is not None:
-            notes.append(f"best so far, mean reward {finding.best_mean_reward:.2f}")
+            drawn = "" if finding.best_deterministic else ", actions drawn"
+            notes.append(f"best so far, mean reward {finding.best_mean_reward:.2f}{drawn}")
         notes += finding.differences
         written = datetime.fromtimestamp(finding.written_s).strftime("%Y-%m-%d %H:%M:%S")
         table.add_row(
@@ -95,6 +96,8 @@ def _export(arguments: argparse.Namespace) -> int:
     run = open_trained_run(arguments.run, arguments.checkpoint)
     export_sb3(run, arguments.output)
     print(f"{arguments.output}  (the policy at timestep {run.state.num_timesteps:,})")
+    which = "its likeliest actions" if run.deterministic else "actions drawn by their probabilities"
+    print(f"it plays with {which}: model.predict(observation, deterministic={run.deterministic})")
     return 0
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from rich.text import Text
 from game_rl.cli.arguments import add_command, add_run_arguments, not_negative, positive
 
 if TYPE_CHECKING:
-    from game_rl.callbacks.evaluation import Evaluation
+    from game_rl.callbacks.evaluate import Evaluation
     from game_rl.cli.arguments import Commands
 
 
@@ -54,6 +53,7 @@ def evaluation_table(evaluation: "Evaluation", title: str) -> Table:
     success = evaluation.success_rate
     cells = {
         "episodes": f"{evaluation.episodes}",
+        "actions": "likeliest" if evaluation.deterministic else "drawn",
         "success": "not defined" if success is None else f"{success:.0%}",
         "mean reward": f"{evaluation.mean_reward:.2f} ± {evaluation.std_reward:.2f}",
         "mean length": f"{evaluation.mean_length:.0f} timesteps",
@@ -71,7 +71,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     run = open_trained_run(arguments.run, arguments.checkpoint)
     evaluation = evaluate_run(run, episodes=arguments.episodes, seed=arguments.seed)
     if arguments.json:
-        print(json.dumps(asdict(evaluation), indent=2))
+        print(json.dumps(evaluation.to_json(), indent=2))
     else:
         title = f"{arguments.run}, timestep {run.state.num_timesteps:,}"
         Console().print(evaluation_table(evaluation, title))

@@ -146,9 +146,11 @@ def _status(event: events.Progress | events.RolloutEnded) -> str:
 def _evaluation_line(event: events.Evaluated) -> str:
     success = "" if event.success_rate is None else f", success {event.success_rate:.0%}"
     best = ", the best so far" if event.is_best else ""
+    drawn = "" if event.deterministic else ", actions drawn"
     return (
-        f"evaluation of {event.episodes}: reward {event.mean_reward:.2f} ± {event.std_reward:.2f}"
-        f"{success}, length {event.mean_length:.0f}{best}"
+        f"evaluation of {event.episodes}{drawn}: "
+        f"reward {event.mean_reward:.2f} ± {event.std_reward:.2f}{success}, "
+        f"length {event.mean_length:.0f}{best}"
     )
 
 

@@ -64,8 +64,10 @@ class EvaluationConfig(StrictModel):
     """Episodes in the evaluation that ends the run."""
     n_envs: Processes = 4
     """Emulators for it, beside those of the training."""
-    deterministic: bool = True
-    """Take the likeliest action (true) or draw one as in training (false)."""
+    deterministic: bool | Literal["auto"] = "auto"
+    """Take the likeliest action (true) or draw one as in training (false); auto: PPO plays in both
+    ways and counts the better, DQN and PQN take the likeliest. Drawing wins only by more than one
+    standard error."""
 
     def envs_for(self, episodes: int) -> int:
         """Emulators for so many episodes: no more than those."""
@@ -131,6 +133,14 @@ class RunConfig(StrictModel):
         """Timesteps of all envs together between two updates."""
         return self.algorithm.vec_steps_per_update * self.env.n_envs
 
+    @property
+    def evaluation_ways(self) -> tuple[bool, ...]:
+        """`deterministic` of each way in which an evaluation is played; drawing comes last."""
+        chosen = self.evaluation.deterministic
+        if isinstance(chosen, bool):
+            return (chosen,)
+        return (True, False) if isinstance(self.algorithm, PPOConfig) else (True,)
+
     def problems(self) -> Iterator[Problem]:
         yield from self.algorithm.problems_in_run(
             n_envs=self.env.n_envs, total_timesteps=self.total_timesteps
@@ -150,7 +160,7 @@ class RunConfig(StrictModel):
                 "and has no replay buffer to save; remove the line or write false",
                 reads,
             )
-        if not self.evaluation.deterministic and name != "ppo":
+        if self.evaluation.deterministic is False and name != "ppo":
             yield Problem(
                 ("evaluation", "deterministic"),
                 f"{name} has no probabilities to draw an action from, it knows which is best; "

@@ -59,7 +59,8 @@ def _evaluation_vec_step_s(session: TrainingSession, config: RunConfig) -> float
         while vec_steps < 1 or time.perf_counter() < started + _EVALUATION_S:
             if vec_steps == 0:
                 started = time.perf_counter()
-            actions, _ = model.predict(observations, deterministic=config.evaluation.deterministic)
+            # drawing, which comes last, takes a little longer
+            actions, _ = model.predict(observations, deterministic=config.evaluation_ways[-1])
             observations, _, _, _ = vec_env.step(actions)
             vec_steps += 1
         return (time.perf_counter() - started) / vec_steps

@@ -2,7 +2,7 @@
 
 from contextlib import closing
 
-from game_rl.callbacks.evaluation import Evaluation, evaluate
+from game_rl.callbacks.evaluate import Evaluation, evaluate
 from game_rl.callbacks.stop import StopRequest
 from game_rl.playback.policy import TrainedRun
 from game_rl.seeds import seed_for
@@ -32,7 +32,7 @@ def evaluate_run(
             policy,
             vec_env,
             episodes=episodes,
-            deterministic=config.evaluation.deterministic,
+            deterministic=run.deterministic,
             seed=seed,
             stop=stop,
         )

@@ -8,7 +8,7 @@ from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.algorithms.make_policy import make_policy
 from game_rl.checkpoints.best import best_of
-from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
+from game_rl.checkpoints.checkpoint import Best, Checkpoint, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.checkpoints.tensors import load_module_tensors
 from game_rl.config.loader import load_config
@@ -20,12 +20,17 @@ from game_rl.run_dir import RunDir
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """One checkpoint of a run with all that is needed to let it play."""
+    """One checkpoint of a run with all that is needed to let it play.
+
+    Attributes:
+        deterministic: whether it takes its likeliest actions, or draws them.
+    """
 
     run_dir: RunDir
     config: RunConfig
     game: Game
     checkpoint: Checkpoint
+    deterministic: bool
 
     @property
     def state(self) -> CheckpointState:
@@ -58,30 +63,43 @@ def find_run(root: Path) -> RunDir:
 
 
 def open_trained_run(root: Path, checkpoint: str) -> TrainedRun:
-    """The checkpoint `best`, `latest` or a number of timesteps of the run at `root`."""
+    """The checkpoint `best`, `latest` or a number of timesteps of the run at `root`.
+
+    The best acts as in the evaluation that chose it, another one as the config says; `auto` says
+    as the best, and the likeliest actions where there is none yet.
+    """
     run_dir, config = open_run(root)
     game = load_game(config.game)
-    found = _find_checkpoint(run_dir, checkpoint)
+    found, best = _find_checkpoint(run_dir, checkpoint)
     found.check_game(game)
-    return TrainedRun(run_dir, config, game, found)
+    deterministic = _acts_deterministically(config, best, found.state.num_timesteps)
+    return TrainedRun(run_dir, config, game, found, deterministic)
 
 
-def _find_checkpoint(run_dir: RunDir, name: str) -> Checkpoint:
-    if name in ("latest", "best"):
-        newest, _ = newest_valid_checkpoint(run_dir)
-        if name == "latest":
-            return newest
-        best = best_of(run_dir, newest)
+def _acts_deterministically(config: RunConfig, best: Best | None, timesteps: int) -> bool:
+    chosen = config.evaluation.deterministic
+    if best is not None and (best.timesteps == timesteps or chosen == "auto"):
+        return best.deterministic
+    return chosen is not False
+
+
+def _find_checkpoint(run_dir: RunDir, name: str) -> tuple[Checkpoint, Best | None]:
+    """The checkpoint, and the run's best."""
+    newest, _ = newest_valid_checkpoint(run_dir)
+    best = best_of(run_dir, newest)
+    if name == "latest":
+        return newest, best
+    if name == "best":
         if best is None:
             raise CheckpointError(
                 f"{run_dir.root} has no best checkpoint yet: no evaluation has ended; "
                 "use --checkpoint latest"
             )
-        return _verified(run_dir, best.timesteps)
+        return _verified(run_dir, best.timesteps), best
     digits = name.replace("_", "").replace(",", "")
     if not (digits.isascii() and digits.isdecimal()):
         raise UsageError(f"--checkpoint is best, latest or a timestep, not {name!r}")
-    return _verified(run_dir, int(digits))
+    return _verified(run_dir, int(digits)), best
 
 
 def _verified(run_dir: RunDir, timesteps: int) -> Checkpoint:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from stable_baselines3.common.policies import BasePolicy
 
+from game_rl.checkpoints.random_numbers import drawing_from
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.emulator.watched_emulator import WatchedEmulator, picture_frames
 from game_rl.envs.game_boy_env import GameBoyEnv
@@ -38,7 +39,8 @@ def record_run(run: TrainedRun, *, episodes: int, output: Path) -> Path:
     temporary = output.with_name(f".{output.name}.tmp")
     try:
         watched = WatchedEmulator(make_emulator(run.game), picture_frames=frames)
-        with closing(make_env(run.config.env, run.game, watched)) as env:
+        seed = seed_for(run.config.seed, "recording")
+        with drawing_from(seed), closing(make_env(run.config.env, run.game, watched)) as env:
             write(_play(run, env, watched, episodes), frames / FRAMES_PER_SECOND, temporary)
         temporary.replace(output)
     finally:
@@ -63,7 +65,7 @@ def _play(
         watched.take_pictures()  # those of the idle frames
         over, seed = False, None
         while not over:
-            action = _act(policy, stacks.all(), deterministic=run.config.evaluation.deterministic)
+            action = _act(policy, stacks.all(), deterministic=run.deterministic)
             observation, _, terminated, truncated, _ = env.step(action)
             stacks.turn()
             ring[stacks.newest, 0] = observation

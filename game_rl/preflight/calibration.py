@@ -49,14 +49,20 @@ CUDA_ALLOCATOR_FACTOR = 1.15
 
 # On disk, beside checkpoints (`game_rl.checkpoints.size`). TensorBoard: one number of a curve; the
 # curves of SB3 and of the machine that every update adds to, beside one for each variable and
-# reward term of the game; the curves of an evaluation.
+# reward term of the game; the curves of an evaluation, and one for each way if there are two.
 TENSORBOARD_NUMBER_BYTES = 57
 TENSORBOARD_UPDATE_NUMBERS = 17
 TENSORBOARD_EVALUATION_NUMBERS = 3
-EVALUATION_ROW_BYTES = 50
+EVALUATION_ROW_BYTES = 60
+# evaluations.npz: reward (float32), length (int32) and success of an episode; the timesteps of an
+# evaluation; names and shapes of its four arrays.
+EVALUATION_EPISODE_BYTES = 9
+EVALUATION_TIMESTEPS_BYTES = 8
+EVALUATION_FILE_BYTES = 1_020
+BASE64_FACTOR = 4 / 3  # of its copy in a checkpoint
 # Lines of events.jsonl, those with the most digits.
 EVENT_ROLLOUT_BYTES = 160
-EVENT_EVALUATION_BYTES = 300
+EVENT_EVALUATION_BYTES = 330
 EVENT_CHECKPOINT_BYTES = 280
 # config.yaml, preflight.json, footprint.json, run.json, the run's first and last events
 RUN_FILES_BYTES = 4_000

@@ -22,8 +22,8 @@ def disk_footprint(
     checkpoint = checkpoint_bytes(config, facts)
     retention = _retention(config, training)
     kept = retention.after(training.updates)
-    rows = training.evaluations * calibration.EVALUATION_ROW_BYTES
-    logs = _tensorboard_bytes(config, facts, training) + rows + _event_bytes(config, training)
+    logs = _tensorboard_bytes(config, facts, training) + _event_bytes(config, training)
+    logs += _evaluation_bytes(config, training, copies=kept)
     parts = (
         Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", kept * checkpoint),
         Part("TensorBoard, events and tables", logs + calibration.RUN_FILES_BYTES),
@@ -70,8 +70,19 @@ def _tensorboard_bytes(config: RunConfig, facts: RunFacts, training: TrainingAri
     times = training.updates
     if isinstance(config.algorithm, DQNConfig):
         times = training.final_timesteps // (facts.episode_timesteps * _EPISODES_IN_A_LOG)
-    numbers = times * by_update + training.evaluations * calibration.TENSORBOARD_EVALUATION_NUMBERS
+    ways = len(config.evaluation_ways)
+    of_evaluation = calibration.TENSORBOARD_EVALUATION_NUMBERS + (ways if ways > 1 else 0)
+    numbers = times * by_update + training.evaluations * of_evaluation
     return numbers * calibration.TENSORBOARD_NUMBER_BYTES
+
+
+def _evaluation_bytes(config: RunConfig, training: TrainingArithmetic, *, copies: int) -> int:
+    """Of eval.csv and evaluations.npz, with the copies that so many checkpoints hold."""
+    table = training.evaluations * len(config.evaluation_ways) * calibration.EVALUATION_ROW_BYTES
+    episodes = config.evaluation.episodes * calibration.EVALUATION_EPISODE_BYTES
+    one = episodes + calibration.EVALUATION_TIMESTEPS_BYTES
+    file = training.evaluations * one + calibration.EVALUATION_FILE_BYTES
+    return round(table * (1 + copies) + file * (1 + copies * calibration.BASE64_FACTOR))
 
 
 def _event_bytes(config: RunConfig, training: TrainingArithmetic) -> int:
@@ -82,7 +93,7 @@ def _event_bytes(config: RunConfig, training: TrainingArithmetic) -> int:
     saved = training.checkpoints + training.evaluations
     return (
         rollouts * calibration.EVENT_ROLLOUT_BYTES
-        + training.evaluations * calibration.EVENT_EVALUATION_BYTES
+        + training.evaluations * len(config.evaluation_ways) * calibration.EVENT_EVALUATION_BYTES
         + saved * calibration.EVENT_CHECKPOINT_BYTES
     )
 

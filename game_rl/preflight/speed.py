@@ -67,15 +67,17 @@ def forecast_speed(
 ) -> SpeedForecast:
     """A run at the measured speed.
 
-    Every evaluation counts as one that is better than those before it, so that it writes a
-    checkpoint, and `target_kl` as if it never ended an update early.
+    Each way in which evaluations are played takes as long as the other; the one that ends the run
+    is played in one. Every evaluation counts as one that is better than those before it, so that
+    it writes a checkpoint, and `target_kl` as if it never ended an update early.
 
     Args:
         episode_timesteps: mean length of an evaluation's episode.
     """
     vec_steps = training.final_timesteps // config.env.n_envs
     evaluation = config.evaluation
-    played = training.evaluations * _vec_steps_of(evaluation, evaluation.episodes)
+    times = training.evaluations * len(config.evaluation_ways)
+    played = times * _vec_steps_of(evaluation, evaluation.episodes)
     played += _vec_steps_of(evaluation, evaluation.final_episodes)
     return SpeedForecast(
         timesteps=training.final_timesteps,

@@ -1,10 +1,9 @@
 """What a run shows at its end: how good its best policy is, and a clip of it."""
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluated_event
+from game_rl.callbacks.evaluate import Evaluation, EvaluationInterrupted, evaluated_event
 from game_rl.callbacks.stop import StopRequest
 from game_rl.errors import Interrupted
 from game_rl.events import Evaluating, EventLog, Recorded
@@ -39,7 +38,6 @@ def evaluate_best(run_dir: RunDir, events: EventLog, stop: StopRequest) -> Final
             is_final=True,
         )
     )
-    started = time.monotonic()
     try:
         evaluation = evaluate_run(best, episodes=episodes, stop=stop)
     except EvaluationInterrupted:
@@ -49,7 +47,6 @@ def evaluate_best(run_dir: RunDir, events: EventLog, stop: StopRequest) -> Final
             evaluation,
             timesteps=events.timesteps,
             policy_timesteps=timesteps,
-            seconds=time.monotonic() - started,
             is_final=True,
         )
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from game_rl.algorithms.make_algorithm import placement_of
 from game_rl.checkpoints.checkpoint import Best, Checkpoint, CheckpointState
+from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.log import cut_log
 from game_rl.checkpoints.store import newest_valid_checkpoint, set_aside_newer
 from game_rl.checkpoints.versions import computing, installed_versions, version_differences
@@ -114,7 +115,7 @@ def find_checkpoint(run_dir: RunDir) -> tuple[Checkpoint | None, list[str]]:
 def go_back_to(checkpoint: Checkpoint | None, run_dir: RunDir) -> list[str]:
     """Take back what the run wrote after the checkpoint, or all; what the user should know."""
     if checkpoint is None:
-        run_dir.evaluations.unlink(missing_ok=True)
+        restore_evaluations(run_dir, "", b"")
         cut_log(run_dir.tensorboard, None)
         return ["there is no checkpoint yet: the run begins again"]
     moved = set_aside_newer(run_dir, checkpoint.state.num_timesteps)

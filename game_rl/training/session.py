@@ -10,13 +10,12 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.make_algorithm import make_algorithm
-from game_rl.callbacks.evaluation import Evaluation, evaluate
+from game_rl.callbacks.evaluate import Evaluation, EvaluationGames, better_of
 from game_rl.callbacks.make_callbacks import Callbacks, RunParts, make_callbacks
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.stop import StopRequest, StretchEnded
 from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
 from game_rl.checkpoints.log import closing_log
-from game_rl.checkpoints.random_numbers import restore_random_numbers, save_random_numbers
 from game_rl.checkpoints.versions import computing, installed_versions
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
@@ -127,21 +126,19 @@ class TrainingSession:
     def evaluate(self, episodes: int, seed: int) -> Evaluation:
         """Play with the present policy; the training does not notice.
 
+        In the ways that the config says; of two, what the better one gave.
+
         Raises:
             EvaluationInterrupted: the run was asked to stop meanwhile.
         """
-        random = save_random_numbers()
-        try:
-            return evaluate(
-                self.model,
-                self.evaluation_env,
-                episodes=episodes,
-                deterministic=self._config.evaluation.deterministic,
-                seed=seed,
-                stop=self._stop,
-            )
-        finally:
-            restore_random_numbers(random)
+        games = EvaluationGames(
+            vec_env=self.evaluation_env,
+            episodes=episodes,
+            ways=self._config.evaluation_ways,
+            seed=seed,
+            stop=self._stop,
+        )
+        return better_of(games.play(self.model))
 
     def save(self) -> None:
         """Write a checkpoint of this moment, unless there is one; of timestep 0 there is none."""
@@ -245,6 +242,7 @@ class TrainingSession:
             model.env.seed(seed_for(self._config.seed, stream))
         best = usable_best(self._run_dir, state, self._events.warn)
         self._callbacks.checkpoints.continue_from(state, best)
+        self._callbacks.evaluation.continue_from_files()
         self._events.timesteps = model.num_timesteps
 
     # ------------------------------------------------------------------ learning

@@ -6,9 +6,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from game_rl.callbacks.evaluation import Evaluation
+from game_rl.callbacks.evaluate import Evaluation
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.log import cut_log
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
@@ -81,6 +82,7 @@ def train(config: RunConfig, command: Command) -> TrainingResult:
         _refuse_existing_run(run_dir)  # it may have come meanwhile
         run_dir.remove_leftovers()
         cut_log(run_dir.tensorboard, None)
+        restore_evaluations(run_dir, "", b"")
         write_atomic(run_dir.config, dump_config(config))
         return _Run(config, game, run_dir, command, report).bring_to_its_end()
 

@@ -75,3 +75,23 @@ def test_nearest_divisors_are_those_that_counting_finds(wanted: int, whole: int)
     below = [n for n in divisors if n < wanted][-1:]
     above = [n for n in divisors if n > wanted][:1]
     assert nearest_divisors(wanted, whole) == below + above
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "chosen", "ways"),
+    [
+        ("ppo", {}, (True, False)),
+        ("ppo", {"deterministic": "auto"}, (True, False)),
+        ("ppo", {"deterministic": True}, (True,)),
+        ("ppo", {"deterministic": False}, (False,)),
+        ("dqn", {}, (True,)),
+        ("dqn", {"deterministic": "auto"}, (True,)),
+        ("pqn", {}, (True,)),
+        ("pqn", {"deterministic": True}, (True,)),
+    ],
+)
+def test_evaluations_are_played_in_the_ways_that_the_algorithm_has(
+    algorithm: str, chosen: dict[str, Any], ways: tuple[bool, ...]
+) -> None:
+    config = run_config(algorithm={"name": algorithm}, evaluation=chosen)
+    assert config.evaluation_ways == ways

@@ -384,6 +384,11 @@ _VALUES = (
         ("line 4", "evaluation.deterministic: found yes", "true or false", "yes is text"),
     ),
     WrongConfig(
+        "a slip in auto",
+        _with("evaluation: {deterministic: atuo}\n"),
+        ("line 4", "evaluation.deterministic: found atuo", "did you mean auto?"),
+    ),
+    WrongConfig(
         "a number for true",
         _with("evaluation: {deterministic: 1}\n"),
         ("line 4", "evaluation.deterministic: found 1", "true or false"),

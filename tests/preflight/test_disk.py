@@ -11,9 +11,12 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
 
 from game_rl.checkpoints import size
+from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.checkpoints.store import kept_checkpoints
+from game_rl.preflight import calibration
 from game_rl.preflight.disk import checkpoint_bytes, timestep_of_full_disk
 from game_rl.preflight.estimate import estimate
+from game_rl.run_dir import RunDir
 from tests.preflight.conftest import FACTS, make_config
 from tests.preflight.test_memory import FIGHTER
 
@@ -113,3 +116,37 @@ def test_logs_alone_can_fill_a_disk_late_in_a_long_run() -> None:
 
 def test_a_large_disk_is_never_full() -> None:
     assert timestep_of_full_disk(FIGHTER, estimate(FIGHTER, FACTS), 10**12) is None
+
+
+@pytest.mark.parametrize(("evaluations", "episodes"), [(1, 1), (7, 20), (300, 100)])
+def test_a_file_of_evaluations_has_the_size_that_is_counted(
+    tmp_path: Path, evaluations: int, episodes: int
+) -> None:
+    lists = EpisodeLists(
+        timesteps=[1000 * i for i in range(evaluations)],
+        results=[[np.float32(i)] * episodes for i in range(evaluations)],
+        lengths=[[np.int32(i)] * episodes for i in range(evaluations)],
+        successes=[[True] * episodes for _ in range(evaluations)],
+    )
+    write_episodes(RunDir(tmp_path), lists)
+    one = episodes * calibration.EVALUATION_EPISODE_BYTES + calibration.EVALUATION_TIMESTEPS_BYTES
+    counted = evaluations * one + calibration.EVALUATION_FILE_BYTES
+    assert RunDir(tmp_path).evaluation_episodes.stat().st_size == counted
+
+
+def test_more_episodes_of_evaluations_take_more_in_the_run_and_in_each_checkpoint() -> None:
+    few, many = (
+        estimate(make_config(evaluation={"episodes": n}, recording={"episodes": 0}), FACTS)
+        for n in (10, 110)
+    )
+    kept = int(few.disk.parts[0].name.split()[0])
+    file = few.training.evaluations * 100 * (4 + 4 + 1)
+    assert many.disk.bytes - few.disk.bytes == pytest.approx(file * (1 + kept * 4 / 3), abs=2)
+
+
+def test_a_second_way_takes_more_rows_events_and_curves() -> None:
+    sizes = [
+        estimate(make_config(evaluation={"deterministic": way}), FACTS).disk.bytes
+        for way in (True, "auto")
+    ]
+    assert sizes[0] < sizes[1]

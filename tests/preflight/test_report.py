@@ -143,15 +143,15 @@ def test_a_measured_machine_tells_how_long_the_run_takes() -> None:
     speed = report.to_json()["speed"]
     assert set(speed) == {"timesteps_per_s", "wall_s", "seconds"}
     assert sum(speed["seconds"].values()) == pytest.approx(speed["wall_s"])
-    # 489 updates of 8 x 256 timesteps and 32 gradient steps; 20 evaluations of 5 x 100 vec steps
+    # 489 updates of 8 x 256 timesteps and 32 gradient steps; 20 evaluations of 2 x 5 x 100
     assert speed["seconds"]["inference"] == pytest.approx(489 * 256 * 0.002)
     assert speed["seconds"]["update"] == pytest.approx(489 * 32 * 0.030)
-    assert speed["seconds"]["evaluation"] == pytest.approx((20 * 5 + 25) * 100 * 0.003)
+    assert speed["seconds"]["evaluation"] == pytest.approx((20 * 2 * 5 + 25) * 100 * 0.003)
     lines = text_of(report, width=80).splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("speed"))
-    assert lines[first] == "speed     about 794 timesteps/s, 21 min 1 s"
+    assert lines[first] == "speed     about 776 timesteps/s, 21 min 31 s"
     assert lines[first + 1].strip() == (
-        "collecting 60% (network 20%, emulators 40%), updating 37%, evaluating 3%"
+        "collecting 58% (network 19%, emulators 39%), updating 36%, evaluating 5%"
     )
 
 

@@ -20,7 +20,7 @@ MEASURED = MeasuredSpeed(
 )
 
 
-def simulated(config: RunConfig, episode_timesteps: int) -> dict[str, float]:
+def simulated(config: RunConfig, episode_timesteps: int, ways: tuple[str, ...]) -> dict[str, float]:
     """Seconds of each part, by a clock that is moved on event by event."""
     algorithm, evaluation, checkpoints = config.algorithm, config.evaluation, config.checkpoints
     clock = dict.fromkeys(
@@ -38,7 +38,8 @@ def simulated(config: RunConfig, episode_timesteps: int) -> dict[str, float]:
                 clock["update"] += MEASURED.gradient_step_s
         is_last = timesteps >= config.total_timesteps
         if is_last or timesteps // evaluation.every_timesteps > evaluated:
-            clock["evaluation"] += evaluation_s(config, evaluation.episodes, episode_timesteps)
+            for _ in ways:
+                clock["evaluation"] += evaluation_s(config, evaluation.episodes, episode_timesteps)
             clock["checkpoints"] += MEASURED.checkpoint_s  # as the best so far
         if is_last or timesteps // checkpoints.every_timesteps > saved:
             clock["checkpoints"] += MEASURED.checkpoint_s
@@ -62,6 +63,7 @@ def evaluation_s(config: RunConfig, episodes: int, episode_timesteps: int) -> fl
     n_epochs=st.integers(1, 3),
     rollouts=st.integers(1, 10),
     rest=st.integers(0, 63),
+    ways=st.sampled_from([("the likeliest actions", "drawn ones"), ("drawn ones",)]),
     rhythm=st.tuples(st.integers(64, 2_000), st.integers(64, 2_000)),
     episodes=st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 4)),
 )
@@ -71,6 +73,7 @@ def test_a_forecast_is_the_sum_of_what_happens(
     n_epochs: int,
     rollouts: int,
     rest: int,
+    ways: tuple[str, ...],
     rhythm: tuple[int, int],
     episodes: tuple[int, int, int],
 ) -> None:
@@ -87,11 +90,12 @@ def test_a_forecast_is_the_sum_of_what_happens(
             "episodes": episodes[0],
             "final_episodes": episodes[1],
             "n_envs": episodes[2],
+            "deterministic": "auto" if len(ways) == 2 else False,
         },
         checkpoints={"every_timesteps": max(rhythm[1], rollout)},
     )
     speed = forecast_speed(config, training_arithmetic(config), MEASURED, episode_timesteps=50)
-    expected = simulated(config, 50)
+    expected = simulated(config, 50, ways)
     assert dict(speed.seconds) == pytest.approx(expected)
     assert speed.wall_s == pytest.approx(sum(expected.values()))
     trained = -(-config.total_timesteps // rollout) * rollout

@@ -10,7 +10,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from game_rl.callbacks.evaluation import EvaluationInterrupted
+from game_rl.callbacks.evaluate import EvaluationInterrupted
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.best import best_of
 from game_rl.checkpoints.checkpoint import Checkpoint
@@ -73,6 +73,8 @@ def assert_same_run(found: Path, expected: Path) -> None:
     assert hashes(found) == hashes(expected)
     tables = [RunDir(root).evaluations.read_text() for root in (found, expected)]
     assert tables[0] == tables[1]
+    files = [RunDir(root).evaluation_episodes.read_bytes() for root in (found, expected)]
+    assert files[0] == files[1]
     newest = [Checkpoint(RunDir(root).checkpoints_newest_first()[0]) for root in (found, expected)]
     assert newest[0].state.best == newest[1].state.best
 
@@ -177,6 +179,8 @@ def test_a_stop_does_not_wait_for_an_evaluation_and_the_resumed_run_plays_it(
     assert hashes(broken.run_dir) == hashes(whole.run_dir)
     tables = [RunDir(c.run_dir).evaluations.read_text() for c in (broken, whole)]
     assert tables[0] == tables[1]
+    files = [RunDir(c.run_dir).evaluation_episodes.read_bytes() for c in (broken, whole)]
+    assert files[0] == files[1]
     last = [Checkpoint(RunDir(c.run_dir).checkpoint(192)) for c in (broken, whole)]
     bests = [best_of(RunDir(c.run_dir), at) for c, at in zip((broken, whole), last, strict=True)]
     assert bests[0] is not None

@@ -1,3 +1,4 @@
+import csv
 import dataclasses
 import json
 import shutil
@@ -77,11 +78,12 @@ def test_a_run_leaves_everything_in_its_directory(trained: Path) -> None:
     assert [int(p.name) for p in run_dir.checkpoints_newest_first()] == [192, 128, 64]
     assert run_dir.config.is_file()
     assert json.loads(run_dir.preflight.read_text())["verdict"] == "fits"
-    assert [row.split(",")[0] for row in run_dir.evaluations.read_text().splitlines()[1:]] == [
-        "64",
-        "128",
-        "192",
-    ]
+    with run_dir.evaluations.open() as file:
+        rows = [(row["timesteps"], row["deterministic"]) for row in csv.DictReader(file)]
+    assert rows == [(at, way) for at in ("64", "128", "192") for way in ("True", "False")]
+    with np.load(run_dir.evaluation_episodes) as found:
+        assert found["timesteps"].tolist() == [64, 128, 192]
+        assert found["results"].shape == (3, 2)
     assert list(run_dir.tensorboard.glob("events.out.tfevents.*"))
     assert (run_dir.videos / "best.gif").is_file()
     assert not list(trained.rglob("*.tmp*"))
@@ -114,6 +116,7 @@ def test_evaluate_prints_the_documented_json(
     found = json.loads(capsys.readouterr().out)
     assert set(found) == {
         "episodes", "mean_reward", "std_reward", "success_rate", "mean_length",
+        "deterministic",
     }  # fmt: skip
     assert found["episodes"] == 3
 

@@ -1,0 +1,201 @@
+"""Playing whole episodes to see how good a policy is, and in which way it plays better."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.type_aliases import PolicyPredictor
+from stable_baselines3.common.vec_env import VecEnv
+
+from game_rl.callbacks.stop import StopRequest
+from game_rl.checkpoints.random_numbers import drawing_from
+from game_rl.events import Evaluated
+from game_rl.system.threads import torch_threads
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What each of some episodes gave; rewards undiscounted, lengths in timesteps.
+
+    Attributes:
+        deterministic: whether the policy took its likeliest actions, or drew them.
+        rewards: of each episode, in the order in which they ended.
+        successes: of the episodes whose game file says what success is.
+        seconds: that playing took.
+    """
+
+    deterministic: bool
+    rewards: tuple[float, ...]
+    lengths: tuple[int, ...]
+    successes: tuple[bool, ...]
+    seconds: float = field(compare=False)
+
+    @property
+    def episodes(self) -> int:
+        return len(self.rewards)
+
+    @property
+    def mean_reward(self) -> float:
+        return float(np.mean(self.rewards))
+
+    @property
+    def std_reward(self) -> float:
+        return float(np.std(self.rewards))
+
+    @property
+    def success_rate(self) -> float | None:
+        """0..1; None if no episode says what success is."""
+        return float(np.mean(self.successes)) if self.successes else None
+
+    @property
+    def mean_length(self) -> float:
+        return float(np.mean(self.lengths))
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "episodes": self.episodes,
+            "mean_reward": self.mean_reward,
+            "std_reward": self.std_reward,
+            "success_rate": self.success_rate,
+            "mean_length": self.mean_length,
+            "deterministic": self.deterministic,
+        }
+
+
+class EvaluationInterrupted(Exception):  # noqa: N818 - not an error
+    """The run was asked to stop, and an evaluation can be played again."""
+
+
+def evaluate(
+    policy: PolicyPredictor,
+    vec_env: VecEnv,
+    *,
+    episodes: int,
+    deterministic: bool,
+    seed: int,
+    stop: StopRequest | None = None,
+) -> Evaluation:
+    """Play whole episodes; a training does not notice.
+
+    The same seed plays the same start states and idle frames and draws the same actions.
+
+    Raises:
+        EvaluationInterrupted: `stop` was asked for meanwhile.
+    """
+    onlooker, started = _Onlooker(stop), time.monotonic()
+    vec_env.seed(seed)
+    with torch_threads(1), drawing_from(seed):
+        rewards, lengths = evaluate_policy(
+            policy,
+            vec_env,
+            n_eval_episodes=episodes,
+            deterministic=deterministic,
+            return_episode_rewards=True,
+            callback=onlooker,
+        )
+    assert isinstance(rewards, list)
+    assert isinstance(lengths, list)
+    return Evaluation(
+        deterministic=deterministic,
+        rewards=tuple(rewards),
+        lengths=tuple(lengths),
+        successes=tuple(onlooker.successes),
+        seconds=time.monotonic() - started,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationGames:
+    """The games that all evaluations of a run play, so that they compare.
+
+    Attributes:
+        ways: `deterministic` of each way in which all episodes are played.
+    """
+
+    vec_env: VecEnv
+    episodes: int
+    ways: tuple[bool, ...]
+    seed: int
+    stop: StopRequest | None = None
+
+    def play(self, policy: PolicyPredictor) -> tuple[Evaluation, ...]:
+        """One evaluation for each way, all from the same seed.
+
+        Raises:
+            EvaluationInterrupted: `stop` was asked for meanwhile.
+        """
+        return tuple(
+            evaluate(
+                policy,
+                self.vec_env,
+                episodes=self.episodes,
+                deterministic=deterministic,
+                seed=self.seed,
+                stop=self.stop,
+            )
+            for deterministic in self.ways
+        )
+
+
+def better_of(played: Sequence[Evaluation]) -> Evaluation:
+    """The first, unless another is better by more than the standard error of the difference."""
+    best = played[0]
+    for other in played[1:]:
+        if other.mean_reward - best.mean_reward > standard_error_of_difference(best, other):
+            best = other
+    return best
+
+
+def standard_error_of_difference(one: Evaluation, other: Evaluation) -> float:
+    """Of the two mean rewards: sqrt(s1^2 / n1 + s2^2 / n2) with variances of samples.
+
+    Infinite where one has a single episode, which says nothing of how much they vary.
+    """
+    if min(one.episodes, other.episodes) < 2:
+        return inf
+    variances = (np.var(e.rewards, ddof=1, dtype=np.float64) / e.episodes for e in (one, other))
+    return sqrt(sum(map(float, variances)))
+
+
+class _Onlooker:
+    """What SB3's evaluate_policy calls after each timestep of each env."""
+
+    def __init__(self, stop: StopRequest | None) -> None:
+        self.successes: list[bool] = []
+        self._stop = stop
+
+    def __call__(self, local: dict[str, Any], _: dict[str, Any]) -> None:
+        if self._stop is not None and self._stop.is_asked:
+            raise EvaluationInterrupted
+        # an episode counts only while the env's share of episodes is open
+        counted = local["episode_counts"][local["i"]] < local["episode_count_targets"][local["i"]]
+        success = local["info"].get("is_success")
+        if local["done"] and counted and success is not None:
+            self.successes.append(bool(success))
+
+
+def evaluated_event(
+    evaluation: Evaluation,
+    *,
+    timesteps: int,
+    policy_timesteps: int,
+    is_best: bool = False,
+    is_final: bool = False,
+) -> Evaluated:
+    return Evaluated(
+        timesteps=timesteps,
+        policy_timesteps=policy_timesteps,
+        deterministic=evaluation.deterministic,
+        episodes=evaluation.episodes,
+        mean_reward=evaluation.mean_reward,
+        std_reward=evaluation.std_reward,
+        success_rate=evaluation.success_rate,
+        mean_length=evaluation.mean_length,
+        seconds=round(evaluation.seconds, 3),
+        is_best=is_best,
+        is_final=is_final,
+    )
