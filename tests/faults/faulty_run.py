@@ -1,6 +1,6 @@
 """A `game-rl train` in which the disk fails, or the process dies, at a chosen operation.
 
-    python -m benchmarks.faulty_run OPERATION:COUNT:FAULT RUN_DIR train --resume RUN_DIR
+    python -m tests.faults.faulty_run OPERATION:COUNT:FAULT RUN_DIR train --resume RUN_DIR
 
 OPERATION is `write`, `fsync`, `mkdir`, `rename`, `unlink` or `rmdir` of something in RUN_DIR; the
 COUNT-th of them has the FAULT: `kill-before`, `kill-after` and, of a write, `kill-half` (SIGKILL),
@@ -32,7 +32,7 @@ class Faults:
         self._at = int(count)
         self._folder = os.path.abspath(folder)
 
-    def around(self, operation: str, path: object, act: Callable[[], Any]) -> Any:  # noqa: ANN401
+    def around(self, operation: str, path: object, act: Callable[[], Any]) -> Any:
         if not self.is_inside(path):
             return act()
         self.counts[operation] += 1
@@ -66,7 +66,7 @@ class FaultyFile(io.FileIO):
 
     faults: Faults
 
-    def write(self, data: Any) -> int:  # noqa: ANN401
+    def write(self, data: Any) -> int:
         half = memoryview(data).cast("B")[: max(1, len(data) // 2)]
 
         def whole() -> int:
@@ -83,7 +83,7 @@ def install(faults: Faults) -> None:
     real_open, real_fsync = builtins.open, os.fsync
     FaultyFile.faults = faults
 
-    def faulty_open(file: Any, mode: str = "r", *args: Any, **keywords: Any) -> Any:  # noqa: ANN401
+    def faulty_open(file: Any, mode: str = "r", *args: Any, **keywords: Any) -> Any:
         writes = set(mode) & set("wax+") and "b" in mode
         if writes and faults.is_inside(file):
             return io.BufferedWriter(FaultyFile(file, mode.replace("b", "")))
@@ -103,7 +103,7 @@ def install(faults: Faults) -> None:
 
 
 def _wrapped(real: Callable[..., Any], operation: str, faults: Faults) -> Callable[..., Any]:
-    def act(path: Any, *args: Any, **keywords: Any) -> Any:  # noqa: ANN401
+    def act(path: Any, *args: Any, **keywords: Any) -> Any:
         place = path
         if keywords.get("dir_fd") is not None:  # how shutil.rmtree names what it deletes
             place = os.path.join(os.readlink(f"/proc/self/fd/{keywords['dir_fd']}"), path)

@@ -1,6 +1,6 @@
 """What a training loses when it is killed, the disk fails or its files rot: a table.
 
-    python -m benchmarks.faults [--kills 300] [--only kill signal ...] [--algorithm dqn] [--quick]
+    python -m tests.faults [--kills 300] [--only kill signal ...] [--algorithm dqn] [--quick]
 
 Each trial is a real `game-rl train` of the bundled game in a process of its own that meets one
 fault, is resumed, and is compared with a training that met none: weights, optimiser and the states
@@ -25,15 +25,14 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
 
-from benchmarks.fault_bench import ALGORITHMS, HANG_S, Bench, Tally, Training
 from game_rl.run_dir import RunDir
+from tests.faults.trainings import ALGORITHMS, HANG_S, Bench, Tally, Training
 
 KINDS = ("kill", "failpoint", "signal", "disk", "rot")
 KILLS_A_RUN = 5
@@ -239,7 +238,9 @@ def _damage(path: Path, uniform: Callable[[float], float], *, cut: bool) -> None
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.faults", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--algorithm", choices=ALGORITHMS, default="ppo")
     parser.add_argument("--kills", type=int, default=300, help="random SIGKILLs")
@@ -287,7 +288,3 @@ def print_table(tallies: dict[str, Tally]) -> None:
     for kind, tally in tallies.items():
         for problem in tally.problems[:_SHOWN_PROBLEMS]:
             print(f"\nBAD {kind}: {problem}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

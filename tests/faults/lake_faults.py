@@ -1,6 +1,6 @@
 """What a Lake loses when its writer is killed or its files rot: a table.
 
-    python -m benchmarks.lake_faults [--kills 200] [--flips 100] [--seed 0]
+    python -m tests.faults.lake_faults [--kills 200] [--flips 100] [--seed 0]
 
 * kill: a process appends to one Lake as fast as it can, seals now and then, and gets SIGKILL at a
   random moment, in its recovery of what the one before left, too. Then the next one starts. After
@@ -33,7 +33,6 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.known_play import SCHEMA, KnownPlay
 from game_rl.errors import LakeError
 from game_rl.lake.integrity import verify
 from game_rl.lake.lake import Lake
@@ -41,6 +40,7 @@ from game_rl.lake.mark import Mark
 from game_rl.lake.segment import OPEN, SEALED, SHELVED, SealedSegment
 from game_rl.lake.view import LakeView
 from game_rl.lake.writer import LakeWriter
+from tests.faults.known_play import SCHEMA, KnownPlay
 
 N_ENVS = 2
 WAITING_BLOCKS = 2 * N_ENVS  # LakeWriter's own number

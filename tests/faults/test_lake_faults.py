@@ -2,10 +2,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.known_play import SCHEMA, KnownPlay
-from benchmarks.lake_faults import N_ENVS, all_trials
 from game_rl.lake.lake import Lake
 from game_rl.lake.writer import LakeWriter
+from tests.faults.known_play import SCHEMA, KnownPlay
+from tests.faults.lake_faults import N_ENVS, all_trials
 
 
 def test_a_lake_whose_writer_is_killed_or_whose_files_rot_serves_nothing_wrong() -> None:

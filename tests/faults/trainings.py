@@ -73,7 +73,7 @@ class Training:
         self.process = subprocess.Popen(
             [
                 *("taskset", "--cpu-list", str(cpu)),
-                *(sys.executable, "-u", "-m", "benchmarks.faulty_run", plan, str(run_dir)),
+                *(sys.executable, "-u", "-m", "tests.faults.faulty_run", plan, str(run_dir)),
                 *arguments,
             ],
             stdout=subprocess.PIPE,

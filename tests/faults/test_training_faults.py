@@ -2,23 +2,23 @@ import random
 
 import pytest
 
-from benchmarks import faults
+from tests.faults import training_faults
 
 
 def test_plans_name_every_fault_of_every_operation_once() -> None:
     counts = {"write": 3, "rename": 2}
-    found = faults.plans(counts, ("kill-half", "kill-after"), 100, random.Random(0))
+    found = training_faults.plans(counts, ("kill-half", "kill-after"), 100, random.Random(0))
     writes = {f"write:{n}:{fault}" for n in (1, 2, 3) for fault in ("kill-half", "kill-after")}
     assert sorted(found) == sorted(writes | {"rename:1:kill-after", "rename:2:kill-after"})
-    few = faults.plans(counts, ("kill-half", "kill-after"), 4, random.Random(0))
+    few = training_faults.plans(counts, ("kill-half", "kill-after"), 4, random.Random(0))
     assert len(few) == 4
     assert sum(plan.startswith("rename") for plan in few) == 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", faults.KINDS)
+@pytest.mark.parametrize("kind", training_faults.KINDS)
 def test_a_few_faults_of_each_kind_lose_nothing(
     kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["faults", "--quick", "--only", kind])
-    assert faults.main() == 0, capsys.readouterr().out
+    assert training_faults.main() == 0, capsys.readouterr().out
