@@ -243,7 +243,7 @@ class EventFile:
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("ab")
-        if self._file.tell() and not path.read_bytes().endswith(b"\n"):
+        if _is_torn(path):
             self._write(b"\n")  # the line that a crash tore stays, on its own
 
     def append(self, event: Event) -> None:
@@ -267,6 +267,15 @@ class EventFile:
     def _write(self, line: bytes) -> None:
         self._file.write(line)
         self._file.flush()
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether the last line has no end."""
+    with path.open("rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read() != b"\n"
 
 
 def read_events(run_dir: RunDir) -> list[Event]:

@@ -88,15 +88,6 @@ def read_manifest(path: Path) -> Manifest:
         ) from None
 
 
-def verify_files(path: Path) -> Manifest:
-    """Raise CheckpointError unless every file of the checkpoint is as it was written."""
-    manifest = read_manifest(path)
-    for name in manifest.files:
-        with opened_verified(path, manifest, name):
-            pass
-    return manifest
-
-
 def read_verified(path: Path, manifest: Manifest, name: FileName) -> bytes:
     """The content of one file, compared with the manifest.
 

@@ -176,7 +176,7 @@ class Lake:
             while True:
                 mark = self.mark(stream)
                 write_atomic(self._pins / f"{name}.json", mark.to_json())
-                # What went meanwhile may still be deleted by who has not seen the pin.
+                # A process that has not seen the pin may still delete what went meanwhile.
                 if all((self.path / segment.name).exists() for segment in mark.segments):
                     return mark
 

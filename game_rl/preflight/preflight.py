@@ -28,7 +28,7 @@ def preflight(
     Args:
         config: of the run.
         game: that it plays.
-        machine: that it shall run on.
+        machine: on which it runs.
         probe: how long episodes are.
         lake: what a timestep takes in a Lake.
         measured: how fast `machine` is at this run.

@@ -66,6 +66,27 @@ def test_a_resumed_run_is_the_same_run_bit_for_bit(name: str, make_config: MakeC
     assert all(torch.equal(straight[key], again[key]) for key in straight)
 
 
+@pytest.mark.parametrize(
+    ("keeps", "is_same"),
+    [([], False), (["checkpoints.save_replay_buffer=true"], True), (["lake={}"], True)],
+    ids=["lost", "saved", "lake"],
+)
+def test_a_dqn_says_that_it_is_not_the_same_run_where_its_replay_is_lost(
+    keeps: list[str], is_same: bool, make_config: MakeConfig
+) -> None:
+    config = make_config("dqn", SMALL["dqn"], "recording.episodes=0", *keeps)
+    train(config, command(quiet()))
+    newest = RunDir(config.run_dir).checkpoint(192)
+    straight = Checkpoint(newest).policy()
+    shutil.rmtree(newest)
+    console = quiet()
+    resume(config.run_dir, command(console))
+    again = Checkpoint(newest).policy()
+    assert all(torch.equal(straight[key], again[key]) for key in straight) == is_same
+    printed = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert ("not bit for bit as without the break: the replay" in printed) != is_same
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_preflight_measures_how_fast_it_trains(
     name: str, make_config: MakeConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
