@@ -246,7 +246,7 @@ class EventFile:
         if _is_torn(path):
             self._write(b"\n")  # the line that a crash tore stays, on its own
 
-    def append(self, event: Event) -> None:
+    def append(self, event: BaseModel) -> None:
         self._write(event.model_dump_json(exclude_none=True).encode() + b"\n")
 
     def synced_bytes(self) -> int:

@@ -227,6 +227,23 @@ def remove_directory(path: Path) -> None:
     shutil.rmtree(trash)
 
 
+@contextmanager
+def replaced_directory(path: Path) -> Iterator[None]:
+    """The block makes `path` anew, if it stands; it comes back if the block raises."""
+    if not path.exists():
+        yield
+        return
+    trash = path.with_name(f".{path.name}{_TRASH}")
+    shutil.rmtree(trash, ignore_errors=True)
+    path.rename(trash)
+    try:
+        yield
+    except BaseException:
+        trash.rename(path)
+        raise
+    shutil.rmtree(trash)
+
+
 def sync_directory(path: Path) -> None:
     """Make a rename in `path` durable; a no-op where directories cannot be opened (Windows)."""
     try:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from game_rl.config.changed_values import flat
 from game_rl.config.loader import json_schema, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import load_game
 from game_rl.preflight.preflight import preflight
 from game_rl.system.machine import detect_machine, parse_machine
-from game_rl.training.resuming import flat
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 SHIPPED = sorted(CONFIGS.glob("*.yaml"))

@@ -36,11 +36,21 @@ LAYERS = (
     {"training"},
     {"measure"},
     {"interchange"},
+    {"executors"},
+    {"experiments"},
     {"cli", "__main__"},
 )
 RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-TORCH_FREE = ("config", "emulator", "games", "envs", "vec_env/worker.py")
+TORCH_FREE = (
+    "config",
+    "emulator",
+    "games",
+    "envs",
+    "vec_env/worker.py",
+    "executors",
+    "experiments",
+)
 HEAVY = {"torch", "stable_baselines3", "ray", "tensorboard", "torchvision"}
 ONLY_IN = {
     "pyboy": {"emulator/pyboy_emulator.py"},

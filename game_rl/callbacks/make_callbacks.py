@@ -125,7 +125,7 @@ def _evaluation(
         vec_env=vec_env,
         episodes=config.evaluation.episodes,
         ways=config.evaluation_ways,
-        seed=seed_for(config.seed, "evaluation"),
+        seed=evaluation_seed(config),
         stop=parts.stop,
     )
     return EvaluationCallback(
@@ -135,6 +135,12 @@ def _evaluation(
         parts.events,
         every_timesteps=config.evaluation.every_timesteps,
     )
+
+
+def evaluation_seed(config: RunConfig) -> int:
+    """Of the games that evaluations on the way play."""
+    chosen = config.evaluation.seed
+    return seed_for(config.seed, "evaluation") if chosen is None else chosen
 
 
 def _resource_monitor(parts: RunParts, checkpoints: CheckpointCallback) -> ResourceMonitorCallback:

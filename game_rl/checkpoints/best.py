@@ -25,5 +25,6 @@ def best_of(run_dir: RunDir, newest: Checkpoint) -> Best | None:
                     timesteps=int(now),
                     mean_reward=float(row["mean_reward"]),
                     deterministic=row["deterministic"] == "True",
+                    seed=newest.state.evaluation_seed,
                 )
     return newest.state.best

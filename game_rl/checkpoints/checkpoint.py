@@ -66,6 +66,8 @@ class Best(Saved):
     mean_reward: float
     deterministic: bool = True
     """Whether the policy took its likeliest actions, or drew them."""
+    seed: int | None = None
+    """`evaluation.seed` then, which has chosen the games."""
 
 
 class CheckpointState(Saved):
@@ -89,6 +91,13 @@ class CheckpointState(Saved):
     """Its game file then."""
     versions: dict[str, str]
     computing: dict[str, str]
+
+    @property
+    def evaluation_seed(self) -> int | None:
+        """`evaluation.seed` of the config."""
+        section = self.config.get("evaluation")
+        seed = section.get("seed") if isinstance(section, dict) else None
+        return seed if isinstance(seed, int) else None
 
     @model_validator(mode="before")
     @classmethod

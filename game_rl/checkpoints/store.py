@@ -13,7 +13,7 @@ from game_rl.errors import CheckpointError
 from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake_state import LakeState, save_lake
 from game_rl.lake.statistics import raw_bytes
-from game_rl.run_dir import RunDir, remove_directory
+from game_rl.run_dir import RunDir, remove_directory, replaced_directory
 from game_rl.vec_env.saved_vec_env import VecEnvState
 
 
@@ -93,7 +93,7 @@ class CheckpointStore:
     def save(
         self, model: BaseAlgorithm, state: CheckpointState, envs: VecEnvState | None
     ) -> SavedCheckpoint:
-        """Write the checkpoint of `state.num_timesteps`, which must not exist.
+        """Write the checkpoint of `state.num_timesteps`, in the place of one that may be there.
 
         Raises:
             CheckpointError: it could not be written, and nothing of it is left.
@@ -106,9 +106,16 @@ class CheckpointStore:
         try:
             path.parent.mkdir(exist_ok=True)
             lake = self._kept_lake(model, path.name)
-            save_checkpoint(
-                path, model, state, envs, self._run_dir, with_replay=self._with_replay, lake=lake
-            )
+            with replaced_directory(path):
+                save_checkpoint(
+                    path,
+                    model,
+                    state,
+                    envs,
+                    self._run_dir,
+                    with_replay=self._with_replay,
+                    lake=lake,
+                )
         except OSError as error:
             self._forget_lake(path.name)
             raise CheckpointError(self._unsaved(state, error)) from error

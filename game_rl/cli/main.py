@@ -10,8 +10,19 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
 
-from game_rl.cli import checkpoints, games, planning, playing, replay, schemas, training, tuning
+from game_rl.cli import (
+    checkpoints,
+    games,
+    members,
+    planning,
+    playing,
+    replay,
+    schemas,
+    training,
+    tuning,
+)
 from game_rl.errors import GameRLError, Interrupted, system_fault
+from game_rl.system.parent_death import end_with_parent
 
 EXIT_CODES = """\
 exit codes:
@@ -25,6 +36,7 @@ exit codes:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (see EXIT_CODES)."""
+    end_with_parent()
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
@@ -73,4 +85,5 @@ def _parser() -> argparse.ArgumentParser:
     games.add_new_game(commands)
     replay.add_replay(commands)
     schemas.add_schema(commands)
+    members.add_member(commands)
     return parser

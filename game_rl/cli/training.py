@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from game_rl.cli.arguments import add_command, add_config_arguments, positive
+from game_rl.cli.experiments import is_experiment, train_experiment
 from game_rl.cli.playing import evaluation_table
 from game_rl.errors import UsageError
 
@@ -33,6 +34,12 @@ def add_train(commands: "Commands") -> None:
         metavar="T",
         help="train up to the first update at or beyond timestep T, save, and leave",
     )
+    parser.add_argument(
+        "--generation",
+        type=positive,
+        metavar="N",
+        help="with --resume EXPERIMENT: go back to the end of generation N, set later ones aside",
+    )
     parser.add_argument("--force", action="store_true", help="start even if it does not fit")
     parser.add_argument(
         "--log",
@@ -50,6 +57,10 @@ def _train(arguments: argparse.Namespace) -> int:
             "--resume continues a run with its own config: leave --config out; "
             "some keys may be changed with --set, such as total_timesteps"
         )
+    if is_experiment(arguments):
+        return train_experiment(arguments)
+    if arguments.generation is not None:
+        raise UsageError("--generation goes back in an experiment: name one with --resume")
     from game_rl.cli.run_console import PatientConsole, RunConsole
 
     console = PatientConsole(quiet=arguments.log == "json")

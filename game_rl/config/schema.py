@@ -69,6 +69,10 @@ class EvaluationConfig(StrictModel):
     ways and counts the better, DQN and PQN take the likeliest. Drawing wins only by more than one
     standard error."""
 
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    """Chooses the games of the evaluations that the run plays on its way; null: follows from the
+    run's seed. A best that other games have found does not count any more."""
+
     def envs_for(self, episodes: int) -> int:
         """Emulators for so many episodes: no more than those."""
         return min(self.n_envs, episodes)

@@ -53,6 +53,7 @@ class Command:
     Attributes:
         until: timesteps at which to save and leave; None: the run's end.
         force: start even if it does not fit this machine.
+        evaluates_at_end: at the run's end, play and record the best policy.
         stop: ends the training early when it is asked to.
         listeners: each gets every event.
         show: gets the preflight's report before anything starts.
@@ -60,6 +61,7 @@ class Command:
 
     until: int | None = None
     force: bool = False
+    evaluates_at_end: bool = True
     stop: StopRequest
     listeners: Sequence[Listener] = ()
     show: Callable[[Report], None] = lambda _: None
@@ -185,7 +187,8 @@ class _Run:
         footprint: FootprintComparison = {}
         with _measured(self.run_dir, self.report, footprint) as memory:
             timesteps = self._learn(events, memory)
-            if self._until < self.config.total_timesteps:
+            is_at_end = self._until >= self.config.total_timesteps
+            if not (is_at_end and self.command.evaluates_at_end):
                 return TrainingResult(self.run_dir, timesteps, footprint)
             final = evaluate_best(self.run_dir, events, self.command.stop)
         return TrainingResult(

@@ -1,0 +1,84 @@
+"""Experiments on the command line: `game-rl train` of a population."""
+
+import argparse
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from game_rl.errors import Interrupted, UsageError
+
+if TYPE_CHECKING:
+    from game_rl.cli.experiment_console import ExperimentConsole
+    from game_rl.experiments.tasks import StopFlag
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def is_experiment(arguments: argparse.Namespace) -> bool:
+    """Whether `--config` describes an experiment, or `--resume` names one."""
+    from game_rl.config.experiments import kind_of
+    from game_rl.experiments.experiment_dir import ExperimentDir
+
+    if arguments.config is not None:
+        return kind_of(arguments.config, arguments.set) is not None
+    return ExperimentDir(arguments.resume).exists()
+
+
+def train_experiment(arguments: argparse.Namespace) -> int:
+    """Begin the experiment of `--config`, or go on with the one of `--resume`."""
+    from rich.console import Console
+
+    from game_rl.cli.experiment_console import ExperimentConsole, print_json
+    from game_rl.config.experiments import load_population
+    from game_rl.experiments.start import (
+        ExperimentCommand,
+        resume_population,
+        train_population,
+    )
+    from game_rl.experiments.tasks import StopFlag
+
+    if arguments.until is not None:
+        raise UsageError("--until belongs to a run; an experiment ends after its generations")
+    if arguments.generation is not None and arguments.resume is None:
+        raise UsageError("--generation goes back in an experiment: name one with --resume")
+    is_json = arguments.log == "json"
+    console = Console(quiet=is_json)
+    watcher = ExperimentConsole(console)
+    command = ExperimentCommand(
+        stop=(stop := StopFlag()),
+        force=arguments.force,
+        listeners=[print_json if is_json else watcher],
+        show=watcher.show_preflight,
+    )
+    with _stopping_on_signals(stop, watcher):
+        if arguments.config is not None:
+            train_population(load_population(arguments.config, arguments.set), command)
+        else:
+            resume_population(
+                arguments.resume,
+                command,
+                generation=arguments.generation,
+                overrides=arguments.set,
+            )
+    return 0
+
+
+@contextmanager
+def _stopping_on_signals(stop: "StopFlag", console: "ExperimentConsole") -> Iterator[None]:
+    """Inside, SIGINT and SIGTERM ask to stop: members save and end; once more ends all at once."""
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        if stop.reason is not None:
+            raise KeyboardInterrupt
+        name = signal.Signals(number).name
+        stop.reason = Interrupted(f"stopped by {name}", exit_code=128 + number)
+        console.notice(f"{name}: the members save and end; once more ends them at once")
+
+    previous = {number: signal.signal(number, on_signal) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
