@@ -26,7 +26,4 @@ def test_tensorboard_reads_what_was_written(tmp_path: Path) -> None:
         points = found.Scalars(tag)
         assert [p.step for p in points] == [16_384, 300_000_000]
         assert {p.wall_time for p in points} == {1_000.5}
-            (16_384, 1_000.5),
-            (300_000_000, 1_000.5),
-        ]
         assert points[0].value == pytest.approx(value, rel=1e-7)
