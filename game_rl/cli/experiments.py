@@ -21,6 +21,8 @@ def is_experiment(arguments: argparse.Namespace) -> bool:
     from game_rl.config.experiments import kind_of
     from game_rl.experiments.experiment_dir import ExperimentDir
 
+    if arguments.fork is not None:
+        return False
     if arguments.config is not None:
         return kind_of(arguments.config, arguments.set) is not None
     return ExperimentDir(arguments.resume).exists()
@@ -39,8 +41,10 @@ def train_experiment(arguments: argparse.Namespace) -> int:
     )
     from game_rl.experiments.tasks import StopFlag
 
-    if arguments.until is not None:
-        raise UsageError("--until belongs to a run; an experiment ends after its generations")
+    if arguments.until is not None or arguments.at is not None:
+        raise UsageError(
+            "--until and --at belong to a run; in an experiment, --generation N goes back"
+        )
     if arguments.generation is not None and arguments.resume is None:
         raise UsageError("--generation goes back in an experiment: name one with --resume")
     is_json = arguments.log == "json"

@@ -78,6 +78,8 @@ class RunConsole:
         match event:
             case events.Begun() | events.Resumed():
                 self._begin(event)
+            case events.Forked():
+                self._show_fork(event)
             case events.Progress() | events.RolloutEnded():
                 self._show_progress(event)
             case events.Evaluating():
@@ -103,6 +105,13 @@ class RunConsole:
             for reason in event.not_restored:
                 self._print("[yellow]not bit for bit as without the break:[/]", reason)
         self._print(f"the network multiplies in {event.precision}, on {event.device}")
+
+    def _show_fork(self, event: events.Forked) -> None:
+        self._print(f"a fork of {escape(event.parent_path)}, timestep {event.parent_timesteps:,}")
+        for change in event.changes:
+            self._print("[yellow]changed:[/]", change)
+        for part in event.not_taken_over:
+            self._print("[yellow]begins anew:[/]", part)
 
     def _show_progress(self, event: events.Progress | events.RolloutEnded) -> None:
         status = _status(event)

@@ -24,7 +24,15 @@ from game_rl.system.machine import detect_machine
 from game_rl.system.process_memory import PssSampler
 from game_rl.training.ending import told_how_it_ends
 from game_rl.training.final_evaluation import evaluate_best
-from game_rl.training.resuming import begun, changes, find_checkpoint, go_back_to, resumed
+from game_rl.training.forking import make_fork, plan_fork
+from game_rl.training.resuming import (
+    begin_again,
+    begun,
+    changes,
+    find_checkpoint,
+    go_back_to,
+    resumed,
+)
 from game_rl.training.session import TrainingSession, disk_fault
 from game_rl.training.training_process import training_process
 
@@ -68,13 +76,15 @@ class Command:
 
 
 def train(config: RunConfig, command: Command) -> TrainingResult:
-    """Start a new run.
+    """Start a new run, or the fork of another one.
 
     Raises:
         UsageError: the run directory holds a run already, or another training is writing there.
         DoesNotFitError: the preflight says so, and nobody forces it.
         Interrupted: by a signal; everything up to the last checkpoint is saved.
     """
+    if config.fork is not None:
+        return _train_fork(config, command)
     run_dir = RunDir(config.run_dir)
     _refuse_existing_run(run_dir)
     game = load_game(config.game)
@@ -89,7 +99,24 @@ def train(config: RunConfig, command: Command) -> TrainingResult:
         return _Run(config, game, run_dir, command, report).bring_to_its_end()
 
 
-def resume(root: Path, command: Command, *, overrides: Sequence[str] = ()) -> TrainingResult:
+def _train_fork(config: RunConfig, command: Command) -> TrainingResult:
+    """Make the run directory, which is whole or not there, and go on with it."""
+    plan = plan_fork(config)
+    report = _check_fit(plan.config, plan.game, command)
+    event = make_fork(plan)
+    for listener in command.listeners:
+        listener(event)
+    return resume(config.run_dir, command, report=report)
+
+
+def resume(
+    root: Path,
+    command: Command,
+    *,
+    overrides: Sequence[str] = (),
+    at: int | None = None,
+    report: Report | None = None,
+) -> TrainingResult:
     """Go on with the run at `root` from its newest checkpoint that verifies.
 
     A run that was ended before its first checkpoint begins again, with the same random numbers.
@@ -98,6 +125,8 @@ def resume(root: Path, command: Command, *, overrides: Sequence[str] = ()) -> Tr
         root: the run's directory.
         command: how.
         overrides: `key=value`, for keys that may change while a run goes on.
+        at: the timestep of the checkpoint to go back to; later ones are set aside.
+        report: a preflight's that was shown already.
 
     Raises:
         UsageError: there is no run, another training is writing there, or a key must not change.
@@ -106,7 +135,7 @@ def resume(root: Path, command: Command, *, overrides: Sequence[str] = ()) -> Tr
     run_dir = find_run(root)
     with run_dir.locked():
         run_dir.remove_leftovers()
-        checkpoint, warnings = find_checkpoint(run_dir)
+        checkpoint, warnings = find_checkpoint(run_dir, at)
         config = load_config(run_dir.config, overrides, is_saved=True)
         config = config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
         game = load_game(config.game)
@@ -114,10 +143,26 @@ def resume(root: Path, command: Command, *, overrides: Sequence[str] = ()) -> Tr
         if checkpoint is not None:
             checkpoint.check_game(game)
             changed = changes(checkpoint.state, config, game)
-        report = _check_fit(config, game, command)
-        warnings += go_back_to(checkpoint, run_dir)
+        report = report or _check_fit(config, game, command)
+        moved: list[Path] = []
+        if checkpoint is None:
+            warnings += begin_again(run_dir)
+        else:
+            place = run_dir.damaged if at is None else run_dir.set_aside
+            moved = go_back_to(checkpoint, run_dir, place)
+            warnings += [f"moved to {p}; delete it if nothing in it is of use" for p in moved]
         write_atomic(run_dir.config, dump_config(config))
-        run = _Run(config, game, run_dir, command, report, checkpoint, warnings, changed)
+        run = _Run(
+            config,
+            game,
+            run_dir,
+            command,
+            report,
+            checkpoint,
+            warnings,
+            changed,
+            set_aside=[] if at is None else moved,
+        )
         return run.bring_to_its_end()
 
 
@@ -149,6 +194,7 @@ class _Run:
     Attributes:
         warnings: what was found before there was anybody to tell.
         changed: of config and game file since the checkpoint.
+        set_aside: where later checkpoints are, of a run that was taken back on purpose.
     """
 
     config: RunConfig
@@ -159,6 +205,7 @@ class _Run:
     checkpoint: Checkpoint | None = None
     warnings: Sequence[str] = ()
     changed: Sequence[str] = ()
+    set_aside: Sequence[Path] = ()
 
     @property
     def _until(self) -> int:
@@ -227,7 +274,10 @@ class _Run:
         if checkpoint is None:
             events.emit(begun(identity, self.config))
         else:
-            events.emit(resumed(identity, self.config, checkpoint, changed=self.changed))
+            places = [str(path.relative_to(self.run_dir.root)) for path in self.set_aside]
+            events.emit(
+                resumed(identity, self.config, checkpoint, changed=self.changed, set_aside=places)
+            )
         for warning in self.warnings:
             events.warn(warning)
         if self.game.reward_source is not None:
