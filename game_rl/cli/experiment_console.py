@@ -9,6 +9,7 @@ from rich.markup import escape
 from game_rl.experiments import account
 from game_rl.experiments.account import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.forecast_table import forecast_table
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.experiments.tables import champion_table, generation_table
 from game_rl.system.units import format_bytes, format_duration
@@ -35,7 +36,7 @@ class ExperimentConsole:
         self._console.print(f"[yellow]{escape(text)}[/]")
 
     def show_preflight(self, report: "PopulationReport") -> None:
-        self._console.print(f"{report.slots} members at once")
+        self._console.print(forecast_table(report))
 
     def __call__(self, event: ExperimentEvent) -> None:
         match event:

@@ -1,19 +1,91 @@
-"""Experiments on the command line: `game-rl train` of a population."""
+"""Experiments on the command line: train, status, lineage."""
 
 import argparse
+import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from game_rl.cli.arguments import add_command
 from game_rl.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
+    from game_rl.cli.arguments import Commands
     from game_rl.cli.experiment_console import ExperimentConsole
     from game_rl.experiments.tasks import StopFlag
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def add_status(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "status",
+        _status,
+        summary="say where an experiment is",
+        example="game-rl status runs/duel_population",
+    )
+    _add_arguments(parser)
+
+
+def add_lineage(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "lineage",
+        _lineage,
+        summary="say who descends from whom in an experiment",
+        example="game-rl lineage runs/duel_population",
+    )
+    _add_arguments(parser)
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", type=Path, metavar="DIR", help="directory of an experiment")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    return show_status(arguments.experiment, as_json=arguments.json)
+
+
+def _lineage(arguments: argparse.Namespace) -> int:
+    return show_lineage(arguments.experiment, as_json=arguments.json)
+
+
+def show_status(root: Path, *, as_json: bool) -> int:
+    """Where the experiment at `root` is."""
+    from rich.console import Console
+
+    from game_rl.experiments.experiment_dir import find_experiment
+    from game_rl.experiments.status import experiment_status
+    from game_rl.experiments.status_table import status_table
+
+    status = experiment_status(find_experiment(root))
+    if as_json:
+        print(json.dumps(status.to_json(), indent=2))
+    else:
+        Console().print(status_table(status))
+    return 0
+
+
+def show_lineage(root: Path, *, as_json: bool) -> int:
+    """Who descends from whom in the experiment at `root`."""
+    from rich.console import Console
+
+    from game_rl.experiments.descent import descent, read_records
+    from game_rl.experiments.experiment_dir import find_experiment
+    from game_rl.experiments.status_table import descent_json, descent_tree
+
+    folder = find_experiment(root)
+    branches = descent(read_records(folder))
+    if as_json:
+        print(json.dumps([descent_json(branch) for branch in branches], indent=2))
+    else:
+        Console().print(descent_tree(str(root), branches))
+    return 0
 
 
 def is_experiment(arguments: argparse.Namespace) -> bool:

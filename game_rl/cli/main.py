@@ -12,6 +12,7 @@ from importlib import metadata
 
 from game_rl.cli import (
     checkpoints,
+    experiments,
     games,
     members,
     planning,
@@ -85,5 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     games.add_new_game(commands)
     replay.add_replay(commands)
     schemas.add_schema(commands)
+    experiments.add_status(commands)
+    experiments.add_lineage(commands)
     members.add_member(commands)
     return parser

@@ -141,3 +141,20 @@ def find_experiment(root: Path) -> ExperimentDir:
             "name the run_dir of one, such as runs/duel_population"
         )
     return folder
+
+
+def run_of(root: Path) -> Path:
+    """The run directory that a command on `root` means: of an experiment, its champion's.
+
+    Raises:
+        UsageError: it is an experiment that has no champion yet.
+    """
+    folder = ExperimentDir(root)
+    if not folder.exists():
+        return root
+    if not folder.champion.is_dir():
+        raise UsageError(
+            f"{root} is an experiment that has no champion yet; name one of its members, such as "
+            f"{folder.members / folder_of(0)}, or go on with --resume {root}"
+        )
+    return folder.champion

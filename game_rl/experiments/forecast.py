@@ -162,7 +162,8 @@ def _rows(
     config: PopulationConfig, member: Report, lakes: list[int | None]
 ) -> Iterator[GenerationRow]:
     """Checkpoints: of each kept generation one a member. Logs: of a member, those of its updates so
-    far; a copy has its parent's, too, and what it was copied over stays."""
+    far; a copy has its parent's, too, and what it was copied over stays.
+    """
     disk, training = member.footprint.disk, member.footprint.training
     copies = max(1, int(config.selection.share * config.members))
     logs = 0.0

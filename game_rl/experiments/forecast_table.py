@@ -31,8 +31,8 @@ def _headline(report: PopulationReport) -> Text:
         f"  {at_once}: RAM {format_bytes(report.ram_bytes)} of "
         f"{format_bytes(machine.ram_available_bytes)} ({format_bytes(member.ram.peak.bytes)} a "
         f"member){vram}; disk {format_bytes(report.disk_bytes)} of "
-        f"{format_bytes(machine.disk_free_bytes)}, and {format_bytes(report.momentary_bytes)} while "
-        f"members save{took}",
+        f"{format_bytes(machine.disk_free_bytes)}, {format_bytes(report.momentary_bytes)} more "
+        f"while members save{took}",
     )
 
 

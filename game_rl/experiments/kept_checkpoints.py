@@ -46,8 +46,8 @@ def keep_generation(folder: ExperimentDir, record: GenerationRecord) -> None:
 def forget_generations(
     folder: ExperimentDir, keep: KeepGenerationsConfig, *, newest: int, present: set[str]
 ) -> None:
-    """Delete links of generations that are not kept, and checkpoints of runs that no one goes on
-    with; records, results, curves and accounts stay.
+    """Delete links of generations that are not kept; of runs all checkpoints but the newest, and
+    that one, too, of those that no one goes on with. Records, results, curves and accounts stay.
 
     Args:
         present: folders of the members that train next.
@@ -57,8 +57,9 @@ def forget_generations(
             for path in _checkpoints_of(folder.generation(number).root):
                 remove_directory(path)
     for path in folder.members.iterdir():
-        if path.is_dir() and path.name not in present and not path.name.startswith("."):
-            for checkpoint in folder.member(path.name).checkpoints_newest_first():
+        if path.is_dir() and not path.name.startswith("."):
+            saved = folder.member(path.name).checkpoints_newest_first()
+            for checkpoint in saved[1:] if path.name in present else saved:
                 remove_directory(checkpoint)
 
 

@@ -1,5 +1,6 @@
 """Beginning a population, and going on with one: the order of things."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -162,6 +163,7 @@ def _carried_out(
     went: WentBackFrom,
 ) -> ChampionRecord:
     config, identity = population.config, folder.identity()
+    write_atomic(folder.preflight, json.dumps(report.to_json(), indent=2))
     state = read_state(folder, population)
     with (
         Account(folder.events, command.listeners) as account,
