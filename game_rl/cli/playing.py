@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_run_arguments, not_negative, positive
+from game_rl.experiments.experiment_dir import run_of
 
 if TYPE_CHECKING:
     from game_rl.callbacks.evaluate import Evaluation
@@ -68,7 +69,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from game_rl.playback.evaluate import evaluate_run
     from game_rl.playback.policy import open_trained_run
 
-    run = open_trained_run(arguments.run, arguments.checkpoint)
+    run = open_trained_run(run_of(arguments.run), arguments.checkpoint)
     evaluation = evaluate_run(run, episodes=arguments.episodes, seed=arguments.seed)
     if arguments.json:
         print(json.dumps(evaluation.to_json(), indent=2))
@@ -82,7 +83,7 @@ def _record(arguments: argparse.Namespace) -> int:
     from game_rl.playback.policy import open_trained_run
     from game_rl.playback.record import record_run
 
-    run = open_trained_run(arguments.run, arguments.checkpoint)
+    run = open_trained_run(run_of(arguments.run), arguments.checkpoint)
     output = arguments.output or run.run_dir.videos / f"{run.checkpoint.path.name}.gif"
     print(record_run(run, episodes=arguments.episodes, output=output))
     return 0
