@@ -10,6 +10,7 @@ from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Best, CheckpointState
+from game_rl.checkpoints.evaluation_files import seed_of
 from game_rl.checkpoints.size import checkpoint_bytes
 from game_rl.checkpoints.store import CheckpointStore
 from game_rl.events import CheckpointSaved, EventLog
@@ -58,7 +59,7 @@ class CheckpointCallback(BoundaryCallback):
     def continue_from(self, state: CheckpointState, best: Best | None) -> None:
         """The run is as this checkpoint says, and saved there."""
         self._saved_at = state.num_timesteps
-        is_comparable = best is not None and best.seed == self._fixed.evaluation_seed
+        is_comparable = best is not None and best.seed == seed_of(self._fixed.config)
         self.best = best if is_comparable else None
         self.evaluation_due = self._saved_as_due = state.evaluation_due
 
@@ -96,7 +97,7 @@ class CheckpointCallback(BoundaryCallback):
             timesteps=self.boundary_timesteps,
             mean_reward=mean_reward,
             deterministic=deterministic,
-            seed=self._fixed.evaluation_seed,
+            seed=seed_of(self._fixed.config),
         )
         self.save()
 

@@ -4,7 +4,7 @@ import csv
 import io
 
 from game_rl.checkpoints.checkpoint import Best, Checkpoint
-from game_rl.checkpoints.evaluation_files import was_deterministic, with_ways
+from game_rl.checkpoints.evaluation_files import seed_of, was_deterministic, with_ways
 from game_rl.run_dir import RunDir
 
 
@@ -25,6 +25,6 @@ def best_of(run_dir: RunDir, newest: Checkpoint) -> Best | None:
                     timesteps=int(now),
                     mean_reward=float(row["mean_reward"]),
                     deterministic=row["deterministic"] == "True",
-                    seed=newest.state.evaluation_seed,
+                    seed=seed_of(newest.state.config),
                 )
     return newest.state.best

@@ -93,13 +93,6 @@ class CheckpointState(Saved):
     versions: dict[str, str]
     computing: dict[str, str]
 
-    @property
-    def evaluation_seed(self) -> int | None:
-        """`evaluation.seed` of the config."""
-        section = self.config.get("evaluation")
-        seed = section.get("seed") if isinstance(section, dict) else None
-        return seed if isinstance(seed, int) else None
-
     @model_validator(mode="before")
     @classmethod
     def _best_of_the_last_release(cls, data: object) -> object:
