@@ -132,6 +132,12 @@ def folder_of(number: int, *, copied_after: int | None = None) -> str:
     return f"{number:02d}" if copied_after is None else f"{number:02d}.g{copied_after:04d}"
 
 
+def copied_after(folder: str) -> int | None:
+    """The generation in which a member's run directory was made as a copy; None if it is none."""
+    _, is_copy, generation = folder.partition(".g")
+    return int(generation) if is_copy and generation.isdecimal() else None
+
+
 def find_experiment(root: Path) -> ExperimentDir:
     """Raise UsageError if `root` is no experiment's directory."""
     folder = ExperimentDir(root)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from game_rl.errors import UsageError
 from game_rl.experiments.curves import remove_curves
-from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.kept_checkpoints import has_checkpoints, link_checkpoint
 from game_rl.experiments.records import (
     ExperimentState,
@@ -97,8 +97,7 @@ def _move_later(folder: ExperimentDir, generation: int, aside: Path) -> None:
         if number.name.isdecimal() and int(number.name) > generation:
             _move(number, aside / "generations")
     for path in folder.members.iterdir():
-        _, is_copy, made_after = path.name.partition(".g")
-        if is_copy and int(made_after) >= generation:
+        if (copied_after(path.name) or 0) >= generation:
             _move(path, aside / "members" / "copies")
     for path in (folder.champion, folder.champion_record, folder.validation):
         if path.exists():

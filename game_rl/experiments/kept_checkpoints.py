@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from game_rl.config.population import KeepGenerationsConfig
-from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.records import GenerationRecord
 from game_rl.run_dir import new_directory, remove_directory, synced_file
 
@@ -56,8 +56,9 @@ def forget_generations(
         if not keep.keeps(number, newest=newest):
             for path in _checkpoints_of(folder.generation(number).root):
                 remove_directory(path)
-    for path in folder.members.iterdir():
-        if path.is_dir() and not path.name.startswith("."):
+    for path in folder.members.iterdir() if folder.members.is_dir() else ():
+        is_underway = (copied_after(path.name) or 0) > newest  # a decision that is carried out
+        if path.is_dir() and not path.name.startswith(".") and not is_underway:
             saved = folder.member(path.name).checkpoints_newest_first()
             for checkpoint in saved[1:] if path.name in present else saved:
                 remove_directory(checkpoint)

@@ -41,6 +41,7 @@ from game_rl.experiments.records import (
     write_record,
 )
 from game_rl.experiments.tasks import StopFlag, Task, TaskRunner
+from game_rl.run_dir import RunDir
 from game_rl.training.stretch_result import StretchResult, read_result
 
 
@@ -71,7 +72,9 @@ class PopulationRun:
             Interrupted: by a signal; all that was learned is saved.
             ExperimentError: it cannot go on; all that was learned is saved.
         """
+        RunDir(self.folder.root).remove_leftovers()  # members', too: none of them is running
         state = read_state(self.folder, self.population)
+        self._forget(state)  # what a killed controller had not come to
         while state.generation < self.population.config.generations:
             state = self._generation(state)
         champion = find_champion(self._runs, self._record(state.generation), self._bring)
