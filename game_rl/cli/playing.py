@@ -67,13 +67,16 @@ def evaluation_table(evaluation: "Evaluation", title: str) -> Table:
 def _evaluate(arguments: argparse.Namespace) -> int:
     from game_rl.playback.evaluate import evaluate_run
     from game_rl.playback.policy import open_trained_run
+    from game_rl.system.units import with_frames
 
     run = open_trained_run(arguments.run, arguments.checkpoint)
+    timesteps, frame_skip = run.state.num_timesteps, run.config.env.frame_skip
     evaluation = evaluate_run(run, episodes=arguments.episodes, seed=arguments.seed)
     if arguments.json:
-        print(json.dumps(evaluation.to_json(), indent=2))
+        learned = {"policy_timesteps": timesteps, "policy_frames": timesteps * frame_skip}
+        print(json.dumps(evaluation.to_json() | learned, indent=2))
     else:
-        title = f"{arguments.run}, timestep {run.state.num_timesteps:,}"
+        title = f"{arguments.run}, timestep {with_frames(timesteps, frame_skip)}"
         Console().print(evaluation_table(evaluation, title))
     return 0
 
