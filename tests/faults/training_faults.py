@@ -1,6 +1,6 @@
 """What a training loses when it is killed, the disk fails or its files rot: a table.
 
-    python -m tests.faults [--kills 300] [--only kill signal ...] [--algorithm dqn] [--quick] [--fork]
+    python -m tests.faults [--kills 300] [--only kill ...] [--algorithm dqn] [--fork] [--quick]
 
 Each trial is a real `game-rl train` of the bundled game in a process of its own that meets one
 fault, is resumed, and is compared with a training that met none: weights, optimiser and the states
