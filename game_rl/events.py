@@ -50,6 +50,8 @@ class Begun(_Event):
     """Its id."""
     algorithm: str
     total_timesteps: _Count
+    frame_skip: _Count | None = None
+    """Emulator frames in a timestep; the last release did not say."""
     device: str
     precision: str
 
@@ -62,6 +64,8 @@ class Resumed(_Event):
     checkpoint: str
     """The name of its folder."""
     total_timesteps: _Count
+    frame_skip: _Count | None = None
+    """Emulator frames in a timestep; the last release did not say."""
     device: str
     precision: str
     superseded_from_bytes: _Count

@@ -8,6 +8,7 @@ source calls `add_source`; `game-rl lineage` adds up what all of them have playe
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -110,11 +111,68 @@ def all_sources(sources: tuple[Source, ...], depth: int = 0) -> Iterator[tuple[i
         yield from all_sources(source.sources, depth + 1)
 
 
-def distinct_sources(sources: tuple[Source, ...]) -> list[Source]:
-    """Each run once, as far as it was used: what it played counts once, in however many ways."""
-    farthest: dict[str, Source] = {}
-    for _, source in all_sources(sources):
-        known = farthest.get(source.run)
-        if known is None or source.played_timesteps > known.played_timesteps:
-            farthest[source.run] = source
-    return list(farthest.values())
+@dataclass(frozen=True)
+class Account:
+    """What a run has played, and all that it comes from.
+
+    Attributes:
+        run: the run itself, as a source that somebody could have.
+    """
+
+    run: Source
+
+    @property
+    def counted(self) -> list[Source]:
+        """Each run once, as far as it was used: what it played counts once, in whichever ways."""
+        farthest = {self.run.run: self.run}
+        for _, source in all_sources(self.run.sources):
+            known = farthest.get(source.run)
+            if known is None or source.played_timesteps > known.played_timesteps:
+                farthest[source.run] = source
+        return list(farthest.values())
+
+    @property
+    def total_timesteps(self) -> int:
+        return sum(source.played_timesteps for source in self.counted)
+
+    @property
+    def total_frames(self) -> int:
+        return sum(source.frames for source in self.counted)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "run": _as_json(self.run),
+            "total_timesteps": self.total_timesteps,
+            "total_frames": self.total_frames,
+        }
+
+
+def account_of(run_dir: RunDir, timesteps: int, *, frame_skip: int) -> Account:
+    """Of a run at this timestep, which is only read.
+
+    Raises:
+        CheckpointError: `lineage.json` was changed into something else.
+    """
+    lineage = read_lineage(run_dir)
+    has_identity, checkpoint = run_dir.identity_file.exists(), run_dir.checkpoint(timesteps)
+    run = Source(
+        kind="fork",
+        run=run_dir.identity().id if has_identity else str(run_dir.root),
+        path=str(run_dir.root),
+        timesteps=timesteps,
+        began_at=lineage.began_at,
+        frame_skip=frame_skip,
+        sha256=manifest_sha256(checkpoint) if checkpoint.is_dir() else "",
+        sources=lineage.sources,
+    )
+    return Account(run)
+
+
+def _as_json(source: Source) -> dict[str, object]:
+    """With what this run has played itself."""
+    return {
+        **source.model_dump(mode="json", exclude={"sources"}),
+        "played_timesteps": source.played_timesteps,
+        "frames": source.frames,
+        "sources": [_as_json(each) for each in source.sources],
+    }

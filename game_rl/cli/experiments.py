@@ -28,31 +28,12 @@ def add_status(commands: "Commands") -> None:
         summary="say where an experiment is",
         example="game-rl status runs/duel_population",
     )
-    _add_arguments(parser)
-
-
-def add_lineage(commands: "Commands") -> None:
-    parser = add_command(
-        commands,
-        "lineage",
-        _lineage,
-        summary="say who descends from whom in an experiment",
-        example="game-rl lineage runs/duel_population",
-    )
-    _add_arguments(parser)
-
-
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", type=Path, metavar="DIR", help="directory of an experiment")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _status(arguments: argparse.Namespace) -> int:
     return show_status(arguments.experiment, as_json=arguments.json)
-
-
-def _lineage(arguments: argparse.Namespace) -> int:
-    return show_lineage(arguments.experiment, as_json=arguments.json)
 
 
 def show_status(root: Path, *, as_json: bool) -> int:

@@ -14,6 +14,7 @@ from game_rl.cli import (
     checkpoints,
     experiments,
     games,
+    lineage,
     members,
     planning,
     playing,
@@ -82,11 +83,11 @@ def _parser() -> argparse.ArgumentParser:
     checkpoints.add_checkpoints(commands)
     checkpoints.add_export(commands)
     checkpoints.add_import(commands)
+    lineage.add_lineage(commands)
     games.add_check_game(commands)
     games.add_new_game(commands)
     replay.add_replay(commands)
     schemas.add_schema(commands)
     experiments.add_status(commands)
-    experiments.add_lineage(commands)
     members.add_member(commands)
     return parser

@@ -151,16 +151,19 @@ def _fork_config(arguments: argparse.Namespace) -> "RunConfig":
 
 def _print_result(result: "TrainingResult", console: "Console") -> None:
     from game_rl.preflight.report import footprint_line
+    from game_rl.system.units import with_frames
 
     root = result.run_dir.root
     if result.evaluation is None:
         console.print(
-            f"trained up to timestep {result.timesteps:,} and saved; continue with --resume {root}",
+            f"trained up to timestep {with_frames(result.timesteps, result.frame_skip)} and saved; "
+            f"continue with --resume {root}",
             soft_wrap=True,
             markup=False,
         )
         return
-    title = f"best policy, timestep {result.best_timesteps:,}"
+    best = with_frames(result.best_timesteps or 0, result.frame_skip)
+    title = f"best policy, timestep {best} of {with_frames(result.timesteps, result.frame_skip)}"
     console.print(evaluation_table(result.evaluation, title))
     console.print(f"footprint    {footprint_line(result.footprint)}", soft_wrap=True, markup=False)
     if result.video is not None:

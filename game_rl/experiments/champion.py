@@ -113,7 +113,7 @@ def _make_run(folder: ExperimentDir, champion: ChampionRecord, record: Generatio
 
 
 def _copy_account(source: RunDir, target: RunDir) -> None:
-    files = (source.events, source.evaluations, source.evaluation_episodes)
+    files = (source.events, source.evaluations, source.evaluation_episodes, source.lineage)
     for file in files:
         if file.exists():
             shutil.copyfile(file, target.root / file.name)

@@ -151,6 +151,7 @@ def begun(identity: RunIdentity, config: RunConfig) -> Begun:
         run=identity.id,
         algorithm=config.algorithm.name,
         total_timesteps=config.total_timesteps,
+        frame_skip=config.env.frame_skip,
         device=placement.device,
         precision=placement.precision,
     )
@@ -171,6 +172,7 @@ def resumed(
         run=identity.id,
         checkpoint=checkpoint.path.name,
         total_timesteps=config.total_timesteps,
+        frame_skip=config.env.frame_skip,
         device=placement.device,
         precision=placement.precision,
         superseded_from_bytes=state.events_bytes,

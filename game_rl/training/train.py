@@ -43,11 +43,13 @@ class TrainingResult:
 
     Attributes:
         timesteps: that were learned from so far.
+        frame_skip: emulator frames in each.
         evaluation: of the best policy; None where the run has not come to its end, as for the rest.
     """
 
     run_dir: RunDir
     timesteps: int
+    frame_skip: int
     footprint: FootprintComparison
     evaluation: Evaluation | None = None
     best_timesteps: int | None = None
@@ -232,15 +234,17 @@ class _Run:
 
     def _train(self, events: EventLog) -> TrainingResult:
         footprint: FootprintComparison = {}
+        frame_skip = self.config.env.frame_skip
         with _measured(self.run_dir, self.report, footprint) as memory:
             timesteps = self._learn(events, memory)
             is_at_end = self._until >= self.config.total_timesteps
             if not (is_at_end and self.command.evaluates_at_end):
-                return TrainingResult(self.run_dir, timesteps, footprint)
+                return TrainingResult(self.run_dir, timesteps, frame_skip, footprint)
             final = evaluate_best(self.run_dir, events, self.command.stop)
         return TrainingResult(
             self.run_dir,
             timesteps,
+            frame_skip,
             footprint,
             final.evaluation,
             final.policy_timesteps,

@@ -61,6 +61,8 @@ def test_the_json_has_exactly_the_promised_keys() -> None:
         "gradient_steps_per_update",
         "checkpoints",
         "evaluations",
+        "timesteps",
+        "frames",
     }
     assert found["vram"] is None
     assert found["speed"] is None

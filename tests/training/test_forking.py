@@ -322,3 +322,23 @@ def test_a_checkpoint_that_is_not_kept_is_not_gone_back_to(make_config: MakeConf
     with pytest.raises(CheckpointError, match="keeps no checkpoint of timestep 70"):
         resume(run.root, command(quiet()), at=70)
     assert everything(run.checkpoints) == before
+
+
+def test_lineage_adds_up_what_a_fork_of_a_fork_comes_from(
+    make_config: MakeConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parent = whole_run(make_config, "pqn")
+    train(fork_of(parent, 64, "first"), command(quiet(), until=128))
+    first = RunDir(parent.root.with_name("first"))
+    config = fork_of(first, 128, "second", fork__counters="new", env__frame_skip=4)
+    train(with_changed(config, {("total_timesteps",): 64}), command(quiet()))
+    shutil.rmtree(parent.root)  # what is known of it stays
+    assert main(["lineage", str(config.run_dir), "--json"]) == 0
+    account = json.loads(capsys.readouterr().out)
+    assert account["total_timesteps"] == 64 + 64 + 64
+    assert account["total_frames"] == 64 * 4 + (64 + 64) * 8
+    assert account["run"]["sources"][0]["sources"][0]["timesteps"] == 64
+    assert main(["lineage", str(config.run_dir)]) == 0
+    printed = capsys.readouterr().out
+    assert "fork of" in printed
+    assert "1,280" in printed
