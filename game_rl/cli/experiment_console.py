@@ -1,11 +1,13 @@
 """An experiment's events for people and for programs, on standard output."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 
+from game_rl.cli.run_console import drop_output
 from game_rl.experiments import account
 from game_rl.experiments.account import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
 
 def print_json(event: ExperimentEvent) -> None:
     """A Listener: one JSON object a line, as in events.jsonl."""
-    print(event.model_dump_json(exclude_none=True), flush=True)
+    try:
+        print(event.model_dump_json(exclude_none=True), flush=True)
+    except OSError:
+        drop_output(sys.stdout)
 
 
 class ExperimentConsole:

@@ -83,9 +83,8 @@ def is_experiment(arguments: argparse.Namespace) -> bool:
 
 def train_experiment(arguments: argparse.Namespace) -> int:
     """Begin the experiment of `--config`, or go on with the one of `--resume`."""
-    from rich.console import Console
-
     from game_rl.cli.experiment_console import ExperimentConsole, print_json
+    from game_rl.cli.run_console import PatientConsole
     from game_rl.config.experiments import load_population
     from game_rl.experiments.start import (
         ExperimentCommand,
@@ -101,7 +100,7 @@ def train_experiment(arguments: argparse.Namespace) -> int:
     if arguments.generation is not None and arguments.resume is None:
         raise UsageError("--generation goes back in an experiment: name one with --resume")
     is_json = arguments.log == "json"
-    console = Console(quiet=is_json)
+    console = PatientConsole(quiet=is_json)
     watcher = ExperimentConsole(console)
     command = ExperimentCommand(
         stop=(stop := StopFlag()),

@@ -32,8 +32,8 @@ def find_champion(
     """The best candidate of the last generation, as a run directory with a record.
 
     Candidates are the members with the highest fitness; the best of them over new episodes is the
-    champion, which then plays others again: the figure to report, as the best of several measured
-    figures is too high (by about 4 points with 3 candidates and 50 episodes each).
+    champion, which then plays others again: the figure to report. The best of three measured
+    figures is too high, by 1.8 points where each is of 200 episodes and 90 % are won.
 
     Args:
         bring: carries tasks out.

@@ -109,7 +109,6 @@ class PopulationBench:
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
         self.random = random.Random(seed)
-        (folder / "run.yaml").write_text(_RUN)
         self.whole = self.new("whole")
         began = time.monotonic()
         controller = Controller(self.whole)
@@ -119,7 +118,7 @@ class PopulationBench:
 
     def new(self, name: str) -> Path:
         path = self.folder / name
-        path.with_suffix(".yaml").write_text(_POPULATION.replace("PLACE", str(path)))
+        write_population(self.folder, path)
         return path
 
     def differences(self, folder: Path) -> list[str]:
@@ -131,6 +130,14 @@ class PopulationBench:
             found.append("other weights")
         left = [str(p) for p in folder.rglob(".*") if p.name.endswith((".tmp", ".trash", ".fork"))]
         return found + [f"left behind: {path}" for path in left]
+
+
+def write_population(folder: Path, root: Path) -> Path:
+    """The file of a tiny population that lives in `root`, with that of its member beside it."""
+    (folder / "run.yaml").write_text(_RUN)
+    file = root.with_suffix(".yaml")
+    file.write_text(_POPULATION.replace("PLACE", str(root)))
+    return file
 
 
 def records_of(folder: Path) -> dict[str, str]:
