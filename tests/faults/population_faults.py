@@ -162,36 +162,41 @@ def hashes_of(folder: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def strike(kind: str, controller: Controller, rng: random.Random) -> None:
-    """Kill whom the kind says; nobody, where no member runs just then."""
+def strike(kind: str, controller: Controller, rng: random.Random) -> bool:
+    """Kill whom the kind says; False: no member runs just then."""
     members = controller.members()
-    if kind in ("member", "both") and members:
+    if kind in ("member", "both"):
+        if not members:
+            return False
         with suppress(psutil.NoSuchProcess):
             rng.choice(members).send_signal(signal.SIGKILL)
     if kind in ("controller", "both"):
         controller.process.kill()
     if kind == "signal":
         controller.process.send_signal(rng.choice([signal.SIGTERM, signal.SIGINT]))
+    return True
 
 
 def trials(bench: PopulationBench, kind: str, kills: int) -> Tally:
     """Runs with a few kills each, every one brought to its end."""
     tally = Tally()
-    for run in range(-(-kills // _KILLS_A_RUN)):
-        folder = bench.new(f"{kind}-{run}")
-        for kill in range(_KILLS_A_RUN):
+    while tally.trials < kills:
+        folder = bench.new(f"{kind}-{tally.runs}")
+        label = f"{kind} {tally.runs}"
+        before = tally.trials
+        while tally.trials < min(before + _KILLS_A_RUN, kills):
             controller = Controller(folder)
-            if controller.run_for(bench.random.uniform(0.5, 0.5 * bench.seconds)):
+            while controller.run_for(bench.random.uniform(0.5, bench.seconds / _KILLS_A_RUN)):
                 controller.note_family()
-                strike(kind, controller, bench.random)
-                tally.trials += 1
-                if kind == "member":
-                    controller.run_for(2.0)
-                    controller.process.kill()  # so that the next kill has something to hit
+                tally.trials += strike(kind, controller, bench.random)
+                if kind != "member" or tally.trials >= before + _KILLS_A_RUN:
+                    break
             controller.process.wait(HANG_S)
-            tally.problems += judge(kind, controller, f"{kind} {run}, kill {kill}")
+            tally.problems += judge(kind, controller, f"{label}, kill {tally.trials - before}")
+            if (folder / "champion").exists():
+                break
         tally.runs += 1
-        finish(bench, folder, tally, f"{kind} {run}")
+        finish(bench, folder, tally, label)
     return tally
 
 
