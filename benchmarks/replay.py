@@ -182,8 +182,8 @@ def print_growth(play: Play, folder: Path) -> None:
         opened_s, memory = opening_cost(lake)
         print(
             f"{n:>10,} transitions: a checkpoint takes {extra / 2**20:.1f} MiB of memory and "
-            f"writes {written / 2**20:.2f} MiB beside what is new; opened in {opened_s:.2f} s, 3,200 "
-            f"samples take {memory / 2**20:.0f} MiB"
+            f"writes {written / 2**20:.2f} MiB beside what is new; opened in {opened_s:.2f} s, "
+            f"3,200 samples take {memory / 2**20:.0f} MiB"
         )
 
 

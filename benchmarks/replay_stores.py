@@ -80,7 +80,7 @@ class Play:
 
     @property
     def n_actions(self) -> int:
-        return len(load_game("duel").actions)
+        return len(load_game("duel").action_names)
 
     def sb3_arguments(self) -> dict[str, Any]:
         return {

@@ -1,5 +1,6 @@
 """Replay of vectors, windows and other arrays of Stable-Baselines3 into a Lake."""
 
+from collections.abc import Iterator
 from math import prod
 
 import numpy as np
@@ -84,16 +85,19 @@ def fill_arrays(lake: Lake, replay: SavedReplay, progress: Progress) -> None:
     width = max(3, len(str(n_envs - 1)))  # so that names are in the order of the envs
     for env in range(n_envs):
         with RowWriter(lake, f"env{env:0{width}d}") as writer:
-            _fill_env(lake.schema, writer, replay, env)
-        progress("writing", (env + 1) * len(replay.rows), total)
+            for done in _written(lake.schema, writer, replay, env):
+                progress("writing", env * len(replay.rows) + done, total)
 
 
-def _fill_env(schema: LakeSchema, writer: RowWriter, replay: SavedReplay, env: int) -> None:
-    """Two windows of the file are in memory at a time."""
+def _written(schema: LakeSchema, writer: RowWriter, replay: SavedReplay, env: int) -> Iterator[int]:
+    """Writes the transitions of an env; yields how many there are.
+
+    Two windows of the file are in memory at a time.
+    """
     n = schema.frame_stack
     known: _Rows | None = None  # the window that the sequence has come to
     begins = not replay.is_full
-    for row in replay.rows.tolist():
+    for done, row in enumerate(replay.rows.tolist()):
         before = _as_rows(replay.observations[row, env], n)
         if known is None or not np.array_equal(known, before):
             writer.add_rows(before)
@@ -106,6 +110,7 @@ def _fill_env(schema: LakeSchema, writer: RowWriter, replay: SavedReplay, env: i
         writer.add_rows(known[-1:] if moves_on else known)
         begins = bool(replay.dones[row, env])
         del before
+        yield done + 1
 
 
 def _ending(replay: SavedReplay, row: int, env: int) -> int:

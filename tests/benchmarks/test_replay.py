@@ -1,25 +1,43 @@
 import json
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.replay import checkpoint_cost, linked, measure
-from benchmarks.replay_stores import LakeStore, Play
+from benchmarks.replay_stores import LakeStore, Play, VecStep
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA
 from tests.lake.plays import Play as RandomPlay
 
-PLAY = Play("half", 1200, n_envs=2)
+
+class RecordedPlay(Play):
+    """Played once."""
+
+    @cached_property
+    def _recorded(self) -> list[VecStep]:
+        return list(super().vec_steps())
+
+    def vec_steps(self) -> Iterator[VecStep]:
+        return iter(self._recorded)
 
 
-def test_a_play_is_stacks_in_order_and_always_the_same() -> None:
+PLAY = RecordedPlay("half", 1200, n_envs=2)
+
+
+def test_a_play_is_always_the_same() -> None:
+    for step, again in zip(PLAY.vec_steps(), Play("half", 100, n_envs=2).vec_steps(), strict=False):
+        assert list(step.fingerprints()) == list(again.fingerprints())
+
+
+def test_a_play_is_stacks_in_order() -> None:
     before = None
     n_ends = 0
-    for step, again in zip(PLAY.vec_steps(), PLAY.vec_steps(), strict=True):
-        assert list(step.fingerprints()) == list(again.fingerprints())
+    for step in PLAY.vec_steps():
         assert step.observations.shape == (2, 4, 72, 80)
         np.testing.assert_array_equal(step.observations[:, 1:], step.next_observations[:, :-1])
         if before is not None:
