@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from game_rl.envs.packing import FramePacking
@@ -68,6 +68,7 @@ def in_order(found: list[bytes], lake: Lake, number: int) -> list[bytes]:
     return [found[i] for i in sorted(range(len(found)), key=lambda i: places[i])]
 
 
+@settings(max_examples=40, deadline=None)
 @given(
     st.integers(1, 9),
     st.integers(1, 7),
