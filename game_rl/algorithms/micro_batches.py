@@ -8,16 +8,21 @@ from game_rl.buffers.batch_parts import SMALLEST_PART
 from game_rl.config.algorithms import AlgorithmConfig, PPOConfig
 from game_rl.system.units import MIB
 
-_CACHES_OF_A_PART = 4
-_LEAST_BYTES, _MOST_BYTES = 64 * MIB, 128 * MIB
+_CACHES_OF_A_PART = 3
+_LEAST_BYTES, _MOST_BYTES = 56 * MIB, 112 * MIB
 
 
 def micro_batch_size(batch_size: int, *, sample_bytes: int, cpus: int, cache_bytes: int) -> int:
     """Samples that all threads together go through at a time: 1 to `batch_size`.
 
-    What one thread has of them is a part: as many samples as four times its share of the cache
-    holds, but no less than 64 MiB of them and no more than 128. The minibatch is gone through in as
+    What one thread has of them is a part: as many samples as three times its share of the cache
+    holds, but no less than 56 MiB of them and no more than 112. The minibatch is gone through in as
     few micro-batches of one size as such parts allow, and in so few that every thread has enough.
+
+    Why (`docs/performance.md` has the figures): each part multiplies, copies and adds weights and
+    gradients of its own, which below some 32 MiB of samples is a tenth of the time and more. With
+    two threads on an EPYC, 16 MiB of L3 for each, parts of 56 MiB were no slower than the whole
+    batch, whose blocks go back to the system after each use; larger ones won nothing.
     """
     part_bytes = min(max(_CACHES_OF_A_PART * cache_bytes, _LEAST_BYTES), _MOST_BYTES)
     rounds = -(-batch_size // (cpus * max(1, part_bytes // sample_bytes)))

@@ -50,7 +50,7 @@ def test_a_micro_batch_is_some_of_the_batch_and_grows_with_the_cache(
 
 
 @given(batch_size=BATCHES, sample_bytes=SAMPLES, cpus=CPUS, cache_bytes=CACHES)
-def test_a_part_is_of_128_mib_at_most_unless_threads_would_have_too_little_to_do(
+def test_a_part_is_of_112_mib_at_most_unless_threads_would_have_too_little_to_do(
     batch_size: int, sample_bytes: int, cpus: int, cache_bytes: int
 ) -> None:
     found = micro_batch_size(
@@ -58,8 +58,8 @@ def test_a_part_is_of_128_mib_at_most_unless_threads_would_have_too_little_to_do
     )
     assert n_parts(found, cpus) == n_parts(batch_size, cpus)
     part = -(-found // n_parts(found, cpus))
-    assert part <= 64 or part * sample_bytes <= 128 * MIB
-    if batch_size * sample_bytes <= cpus * 64 * MIB:
+    assert part <= 64 or part * sample_bytes <= 112 * MIB
+    if batch_size * sample_bytes <= cpus * 56 * MIB:
         assert found == batch_size
 
 
@@ -80,7 +80,7 @@ def network_of(channels: int, height: int, width: int) -> NatureCnn:
 @pytest.mark.parametrize(
     ("algorithm", "on_gpu", "expected"),
     [
-        (PPOConfig(batch_size=2048), False, 82),
+        (PPOConfig(batch_size=2048), False, 71),
         (PPOConfig(batch_size=2048), True, 2048),
         (PPOConfig(batch_size=2048, micro_batch_size=None), False, 2048),
         (PPOConfig(batch_size=2048, micro_batch_size=7), False, 7),
