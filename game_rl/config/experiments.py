@@ -109,6 +109,10 @@ def _member_config(source: Source, config: PopulationConfig, member: Node) -> Ru
     for key, value, label in _decided(config):
         tree = tree.with_value(key, Node(value, Place(0, label), f"{value}"))
     run = base.model_of(tree, [], RunConfig, lambda _: ())
+    if run.fork is not None:
+        node = tree.nearest(("fork",))
+        message = "members begin by themselves: remove the section"
+        base.fail([LocatedProblem(node.place, ("fork",), message)])
     game_file = game_path(run.game, relative_to=base.path.parent)
     return run if game_file is None else run.model_copy(update={"game": str(game_file)})
 

@@ -90,6 +90,7 @@ def test_an_unknown_kind_is_refused(file: Path) -> None:
         ("member.env.n_env=3", "population.yaml --set member.env.n_env=3  env.n_env: unknown key"),
         ("timesteps_per_generation=500", "timesteps_per_generation  evaluation.every_timesteps"),
         ("member.config=3", "names no file"),
+        ("member.fork={run: runs/x}", "members begin by themselves"),
         ("control=5", "more than there are members, 4"),
         ("champion.candidates=9", "more than there are members, 4"),
         ("selection.share=0.6", "selection.share"),
