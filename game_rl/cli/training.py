@@ -30,6 +30,24 @@ def add_train(commands: "Commands") -> None:
     )
     add_config_arguments(parser, required=False)
     parser.add_argument("--resume", type=Path, metavar="RUN", help="continue the run in RUN")
+    _add_beginnings(parser)
+    parser.add_argument(
+        "--until",
+        type=positive,
+        metavar="T",
+        help="train up to the first update at or beyond timestep T, save, and leave",
+    )
+    parser.add_argument("--force", action="store_true", help="start even if it does not fit")
+    parser.add_argument(
+        "--log",
+        choices=["text", "json"],
+        default="text",
+        help="what is printed: text for people, or each event as one JSON object a line",
+    )
+
+
+def _add_beginnings(parser: argparse.ArgumentParser) -> None:
+    """Where a run or an experiment goes on from, if not from its newest state."""
     parser.add_argument(
         "--at",
         type=not_negative,
@@ -44,23 +62,10 @@ def add_train(commands: "Commands") -> None:
         "config and what --set changes; needs --set run_dir=...",
     )
     parser.add_argument(
-        "--until",
-        type=positive,
-        metavar="T",
-        help="train up to the first update at or beyond timestep T, save, and leave",
-    )
-    parser.add_argument(
         "--generation",
         type=positive,
         metavar="N",
         help="with --resume EXPERIMENT: go back to the end of generation N, set later ones aside",
-    )
-    parser.add_argument("--force", action="store_true", help="start even if it does not fit")
-    parser.add_argument(
-        "--log",
-        choices=["text", "json"],
-        default="text",
-        help="what is printed: text for people, or each event as one JSON object a line",
     )
 
 
