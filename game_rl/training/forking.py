@@ -195,7 +195,8 @@ def make_fork(plan: ForkPlan) -> Forked:
 
     Raises:
         UsageError: another process is writing there.
-        OSError: the disk is full, or worse; there is no fork then.
+        OSError: the disk is full, or worse; there is no fork then, unless the rename was all that
+            could not be made durable.
     """
     root = plan.config.run_dir
     with _whole_run(root) as run_dir:
