@@ -54,6 +54,11 @@ class LakeWriter:
         close_timeout_s: float = 60,
         firsts: Mapping[int, int] | None = None,
     ) -> None:
+        if lake.schema.arrays is not None:
+            raise LakeError(
+                f"{lake.path} has {lake.schema.description}, to which no frames can be appended; "
+                "name another folder"
+            )
         self._schema = lake.schema
         self._stream = stream
         self._seal_every_transitions = seal_every_transitions or 2**62

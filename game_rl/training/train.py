@@ -3,9 +3,10 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from game_rl.algorithms.automatic import resolved
 from game_rl.callbacks.evaluate import Evaluation
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
@@ -89,6 +90,7 @@ def train(config: RunConfig, command: Command) -> TrainingResult:
     _refuse_existing_run(run_dir)
     game = load_game(config.game)
     report = _check_fit(config, game, command)
+    config = resolved(config, game)
     run_dir.root.mkdir(parents=True, exist_ok=True)
     with run_dir.locked():
         _refuse_existing_run(run_dir)  # it may have come meanwhile
@@ -136,13 +138,13 @@ def resume(
     with run_dir.locked():
         run_dir.remove_leftovers()
         checkpoint, warnings = find_checkpoint(run_dir, at)
-        config = load_config(run_dir.config, overrides, is_saved=True)
-        config = config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
+        config = _saved_config(run_dir, overrides)
         game = load_game(config.game)
         changed: list[str] = []
         if checkpoint is not None:
             checkpoint.check_game(game)
             changed = changes(checkpoint.state, config, game)
+        config = resolved(config, game)
         report = report or _check_fit(config, game, command)
         moved: list[Path] = []
         if checkpoint is None:
@@ -152,18 +154,14 @@ def resume(
             moved = go_back_to(checkpoint, run_dir, place)
             warnings += [f"moved to {p}; delete it if nothing in it is of use" for p in moved]
         write_atomic(run_dir.config, dump_config(config))
-        run = _Run(
-            config,
-            game,
-            run_dir,
-            command,
-            report,
-            checkpoint,
-            warnings,
-            changed,
-            set_aside=[] if at is None else moved,
-        )
+        run = _Run(config, game, run_dir, command, report, checkpoint, warnings, changed)
+        run = run if at is None else replace(run, set_aside=moved)
         return run.bring_to_its_end()
+
+
+def _saved_config(run_dir: RunDir, overrides: Sequence[str]) -> RunConfig:
+    config = load_config(run_dir.config, overrides, is_saved=True)
+    return config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
 
 
 def _refuse_existing_run(run_dir: RunDir) -> None:
