@@ -60,9 +60,7 @@ def make_lake_feed(
     lake = _open(lake_path(settings, run_dir), schema, settings)
     stream = run_dir.identity().id if saved is None else saved.stream
     before = NOTHING
-    aside = {f"{_SET_ASIDE}{name}": mark for name, mark in (set_aside or {}).items()}
-    for name, mark in aside.items():
-        lake.keep(f"{stream}.{name}", mark)
+    aside = _kept_aside(lake, stream, set_aside or {})
     if saved is not None:
         _go_back(lake, saved.mark, stream)
         before = saved.mark.of(saved.ancestors)
@@ -73,6 +71,13 @@ def make_lake_feed(
         feed.leave_gap()  # the checkpoint does not say where in the stream it was
     feed.keep_pins([*aside, *(path.name for path in run_dir.checkpoints_newest_first())])
     return feed
+
+
+def _kept_aside(lake: Lake, stream: str, marks: Mapping[str, Mark]) -> list[str]:
+    """Keep what checkpoints that were set aside need; the names of their pins."""
+    for name, mark in marks.items():
+        lake.keep(f"{stream}.{_SET_ASIDE}{name}", mark)
+    return [f"{_SET_ASIDE}{name}" for name in marks]
 
 
 def lake_path(settings: LakeConfig, run_dir: RunDir) -> Path:

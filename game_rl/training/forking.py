@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from game_rl.algorithms.automatic import resolved
 from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
 from game_rl.checkpoints.forked import NewParts, link_for_play, write_forked_checkpoint
 from game_rl.checkpoints.store import newest_valid_checkpoint
@@ -156,13 +157,15 @@ def plan_fork(config: RunConfig) -> ForkPlan:
         UsageError: its folder is in use, or it cannot be forked so.
         CheckpointError: there is no such checkpoint, or its weights do not fit.
     """
-    assert config.fork is not None
+    fork = config.fork
+    assert fork is not None
     _refuse_used_folder(config.run_dir)
-    source = find_source(*run_at(config.fork.run))
+    source = find_source(*run_at(fork.run))
     state, game = source.checkpoint.state, load_game(config.game)
     source.checkpoint.check_game(game)
+    config = resolved(config, game)
     differences = find_differences(state, config, game)
-    new = new_parts(differences, config.fork)
+    new = new_parts(differences, fork)
     if not new.counters and source.timesteps >= config.total_timesteps:
         raise UsageError(
             f"{source.checkpoint.path} is at timestep {source.timesteps:,}, and the fork ends at "
@@ -171,7 +174,7 @@ def plan_fork(config: RunConfig) -> ForkPlan:
         )
     return ForkPlan(
         source=source,
-        config=config.model_copy(update={"fork": source.fork_section(config.fork)}),
+        config=config.model_copy(update={"fork": source.fork_section(fork)}),
         game=game,
         differences=differences,
         new=new,
@@ -195,7 +198,8 @@ def make_fork(plan: ForkPlan) -> Forked:
 
     Raises:
         UsageError: another process is writing there.
-        OSError: the disk is full, or worse; there is no fork then.
+        OSError: the disk is full, or worse; there is no fork then, unless the rename was all that
+            could not be made durable.
     """
     root = plan.config.run_dir
     with _whole_run(root) as run_dir:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from game_rl.algorithms.automatic import resolved
@@ -140,8 +140,7 @@ def resume(
     with run_dir.locked():
         run_dir.remove_leftovers()
         checkpoint, warnings = find_checkpoint(run_dir, at)
-        config = load_config(run_dir.config, overrides, is_saved=True)
-        config = config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
+        config = _saved_config(run_dir, overrides)
         game = load_game(config.game)
         changed: list[str] = []
         if checkpoint is not None:
@@ -157,18 +156,14 @@ def resume(
             moved = go_back_to(checkpoint, run_dir, place)
             warnings += [f"moved to {p}; delete it if nothing in it is of use" for p in moved]
         write_atomic(run_dir.config, dump_config(config))
-        run = _Run(
-            config,
-            game,
-            run_dir,
-            command,
-            report,
-            checkpoint,
-            warnings,
-            changed,
-            set_aside=[] if at is None else moved,
-        )
+        run = _Run(config, game, run_dir, command, report, checkpoint, warnings, changed)
+        run = run if at is None else replace(run, set_aside=moved)
         return run.bring_to_its_end()
+
+
+def _saved_config(run_dir: RunDir, overrides: Sequence[str]) -> RunConfig:
+    config = load_config(run_dir.config, overrides, is_saved=True)
+    return config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
 
 
 def _refuse_existing_run(run_dir: RunDir) -> None:

@@ -1,8 +1,12 @@
 """A fork that changes nothing is its parent continued; its parent is left as it is."""
 
+import errno
 import hashlib
+import itertools
 import json
+import os
 import shutil
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
@@ -342,3 +346,72 @@ def test_lineage_adds_up_what_a_fork_of_a_fork_comes_from(
     printed = capsys.readouterr().out
     assert "fork of" in printed
     assert "1,280" in printed
+
+
+def test_a_fork_that_fails_at_any_write_is_whole_or_not_there_and_can_be_made_again(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = whole_run(make_config, "dqn-lake")
+    before = everything(parent.root)
+    plan = plan_fork(fork_of(parent, 128, "fork"))
+    root = plan.config.run_dir
+    real, last = os.fsync, 0
+    for fails_at in range(100):
+        calls = itertools.count()
+
+        def fsync(descriptor: int, at: int = fails_at, calls: Iterator[int] = calls) -> None:
+            if next(calls) == at:
+                raise OSError(errno.ENOSPC, "no space")
+            real(descriptor)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", fsync)
+            try:
+                make_fork(plan)
+            except OSError:
+                if root.exists():
+                    break  # it is whole, and only its name could not be made durable
+                last = fails_at
+                assert [path for path in root.parent.iterdir() if path.name.startswith(".")] == []
+                continue
+        break
+    assert last > 10
+    assert everything(parent.root) == before
+    resume(root, command(quiet()))
+    assert learned(RunDir(root), 192) == learned(parent, 192)
+
+
+def test_on_another_file_system_files_are_copied(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = whole_run(make_config, "dqn-lake")
+
+    def link(*_: object) -> None:
+        raise OSError(errno.EXDEV, "another file system")
+
+    plan = plan_fork(fork_of(parent, 128, "fork"))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", link)
+        make_fork(plan)
+    fork = RunDir(plan.config.run_dir)
+    assert {p.stat().st_nlink for p in fork.root.rglob("*") if p.is_file()} == {1}
+    resume(fork.root, command(quiet()))
+    assert learned(fork, 192) == learned(parent, 192)
+
+
+def test_forks_of_one_shared_lake_write_streams_of_their_own(
+    make_config: MakeConfig, tmp_path: Path
+) -> None:
+    """And the parent goes on beside its fork, whose replay still has the parent's rows."""
+    shared = tmp_path / "shared"
+    parent = whole_run(make_config, "dqn-lake", f"lake.path={shared}", "total_timesteps=256")
+    expected = learned(parent, 256)
+    shutil.rmtree(parent.checkpoint(256))
+    config = fork_of(parent, 64, "fork")
+    train(config, command(quiet(), until=128))
+    resume(parent.root, command(quiet()))
+    resume(config.run_dir, command(quiet()))
+    fork = RunDir(config.run_dir)
+    assert learned(parent, 256) == learned(fork, 256) == expected
+    streams = {run.identity().id for run in (parent, fork)}
+    assert set(Lake.open(shared).view().streams) == streams
