@@ -167,6 +167,20 @@ class DiskForecast(_Event):
     full_at_timesteps: _Count
 
 
+class ExplorationRestarted(_Event):
+    """More actions are random again, from this rollout on."""
+
+    event: Literal["exploration_restarted"] = "exploration_restarted"
+    at: _Count
+    """The timestep that the config says."""
+    start: _Share
+    """The share of random actions there."""
+    over: _Count
+    """Timesteps after which the share is what it would have been."""
+    share: _Share
+    """Of this rollout's first timestep."""
+
+
 class Recorded(_Event):
     """A clip was written."""
 
@@ -195,6 +209,7 @@ Event = (
     | Warned
     | WorkerRestarted
     | DiskForecast
+    | ExplorationRestarted
     | Recorded
     | Ended
 )

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.exploration import exploration_schedule
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.cores import CoresCallback
 from game_rl.callbacks.evaluate import EvaluationGames
 from game_rl.callbacks.evaluation import EvaluationCallback
+from game_rl.callbacks.exploration_restarts import ExplorationRestartsCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.lake_growth import LakeGrowthCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
@@ -19,7 +21,7 @@ from game_rl.callbacks.stop import StopCallback, StopRequest
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
 from game_rl.checkpoints.checkpoint import CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
-from game_rl.config.algorithms import DQNConfig
+from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS, EventLog
 from game_rl.lake.feed import LakeFeed
@@ -91,6 +93,7 @@ def make_callbacks(
         # first: what is broken is not even evaluated
         NonFiniteCallback(every_timesteps=parts.rhythm),
         cores,
+        *_exploration_restarts(parts, fixed),
         GameMetricsCallback(),
         *growth,
         _resource_monitor(parts, checkpoints),  # before the checkpoint, as it may ask for one
@@ -135,6 +138,16 @@ def _evaluation(
         parts.events,
         every_timesteps=config.evaluation.every_timesteps,
     )
+
+
+def _exploration_restarts(
+    parts: RunParts, fixed: CheckpointState
+) -> list[ExplorationRestartsCallback]:
+    algorithm = parts.config.algorithm
+    if isinstance(algorithm, PPOConfig) or not algorithm.exploration.restarts:
+        return []
+    epsilon = exploration_schedule(algorithm.exploration, timesteps=fixed.schedule_timesteps)
+    return [ExplorationRestartsCallback(epsilon, parts.events, parts.run_dir)]
 
 
 def _resource_monitor(parts: RunParts, checkpoints: CheckpointCallback) -> ResourceMonitorCallback:

@@ -86,6 +86,8 @@ class RunConsole:
                 self._line(event, _evaluation_line(event))
             case events.CheckpointSaved():
                 self._line(event, _checkpoint_line(event), style="dim")
+            case events.ExplorationRestarted():
+                self._line(event, _restart_line(event))
             case events.Warned() | events.WorkerRestarted() | events.DiskForecast():
                 self._print("[yellow]warning:[/]", event.text)
             case events.Ended():
@@ -151,6 +153,13 @@ def _evaluation_line(event: events.Evaluated) -> str:
         f"evaluation of {event.episodes}{drawn}: "
         f"reward {event.mean_reward:.2f} ± {event.std_reward:.2f}{success}, "
         f"length {event.mean_length:.0f}{best}"
+    )
+
+
+def _restart_line(event: events.ExplorationRestarted) -> str:
+    return (
+        f"exploration begins again: {event.share:.1%} of the actions are random, falling until "
+        f"timestep {event.at + event.over:,}"
     )
 
 
