@@ -7,6 +7,7 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.exploration import exploration_schedule
+from game_rl.algorithms.teacher import Teacher
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.cores import CoresCallback
 from game_rl.callbacks.evaluate import EvaluationGames
@@ -41,6 +42,7 @@ class RunParts:
         stop: may be asked to end the run.
         events: gets what happens.
         feed: the Lake that the run writes, if it does.
+        teacher: that evaluations are compared with, if there is one.
         cores_trials_s: see CoresCallback.
     """
 
@@ -50,6 +52,7 @@ class RunParts:
     stop: StopRequest
     events: EventLog
     feed: LakeFeed | None
+    teacher: Teacher | None = None
     cores_trials_s: float = TRIALS_S
 
     @property
@@ -137,6 +140,7 @@ def _evaluation(
         parts.run_dir,
         parts.events,
         every_timesteps=config.evaluation.every_timesteps,
+        on_evaluated=None if parts.teacher is None else parts.teacher.note_evaluation,
     )
 
 

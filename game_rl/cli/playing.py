@@ -73,7 +73,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(evaluation.to_json(), indent=2))
     else:
-        title = f"{arguments.run}, timestep {run.state.num_timesteps:,}"
+        title = f"{arguments.run}, {run.name}"
         Console().print(evaluation_table(evaluation, title))
     return 0
 

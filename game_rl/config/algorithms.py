@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from game_rl.config.exploration import ExplorationConfig
 from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.teacher import TeacherConfig
 from game_rl.config.values import (
     Count,
     NotNegative,
@@ -137,6 +138,8 @@ class DQNConfig(StrictModel):
     """How far the target network then follows: 1 is a copy."""
     exploration: ExplorationConfig = ExplorationConfig()
     """How often an action is drawn at random."""
+    teacher: TeacherConfig | None = None
+    """A policy that the agent is drawn towards until it plays as well; null: none."""
     layer_norm: LayerNorm = "none"
     """What is normalised before each ReLU: each place over its channels, the picture, nothing."""
     batch_size: Count = 32

@@ -5,12 +5,14 @@ from pathlib import Path
 
 from game_rl.callbacks.evaluate import Evaluation, EvaluationInterrupted, evaluated_event
 from game_rl.callbacks.stop import StopRequest
+from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted
 from game_rl.events import Evaluating, EventLog, Recorded
 from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import TrainedRun, open_trained_run
 from game_rl.playback.record import record_run
 from game_rl.run_dir import RunDir
+from game_rl.training.validation import validate
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,20 @@ class FinalEvaluation:
     video: Path | None
 
 
-def evaluate_best(run_dir: RunDir, events: EventLog, stop: StopRequest) -> FinalEvaluation:
+def evaluate_best(
+    run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopRequest
+) -> FinalEvaluation:
     """Play the best policy on episodes that selected nothing, and record it.
+
+    Before that, the best is chosen between student and teacher, where there is one.
 
     Raises:
         Interrupted: `stop` was asked for; everything is saved.
     """
+    try:
+        validate(run_dir, config, events, stop)
+    except EvaluationInterrupted:
+        raise _stopped(run_dir, stop) from None
     best = open_trained_run(run_dir.root, "best")
     timesteps, episodes = best.state.num_timesteps, best.config.evaluation.final_episodes
     events.emit(
