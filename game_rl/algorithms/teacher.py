@@ -16,7 +16,7 @@ TOP_PROBABILITY = 0.75
 LAST_EVALUATIONS = 3
 """Of the student, whose success rates are averaged."""
 
-_BISECTIONS = 200  # until no float64 lies between the bounds
+_BISECTIONS = 64  # until no float64 lies between the bounds
 
 
 def teacher_weight(
@@ -86,7 +86,8 @@ def auto_temperature(values: NDArray[np.float64]) -> float:
 
 def _median_top(gaps: NDArray[np.float64], temperature: float) -> float:
     """Of rows whose largest number is 0."""
-    return float(np.median(1 / np.exp(gaps / temperature).sum(axis=1)))
+    with np.errstate(over="ignore", under="ignore"):  # exp(-inf) is 0, as it should be
+        return float(np.median(1 / np.exp(gaps / temperature).sum(axis=1)))
 
 
 class Teacher:

@@ -8,6 +8,9 @@ from game_rl.config.run_at import RunAt
 from game_rl.config.strict_model import StrictModel
 from game_rl.config.values import Positive, Timesteps
 
+LEAST_VALIDATION_EPISODES = 200
+"""A standard error of 3.5 points where a policy wins half of them."""
+
 
 class TeacherConfig(StrictModel):
     """Adds weight x KL(teacher's softmax || student's softmax) to the loss (QDagger)."""

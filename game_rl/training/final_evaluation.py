@@ -17,10 +17,10 @@ from game_rl.training.validation import validate
 
 @dataclass(frozen=True)
 class FinalEvaluation:
-    """`policy_timesteps` are those at which the policy was learned."""
+    """Of the policy with this name, which is for people."""
 
     evaluation: Evaluation
-    policy_timesteps: int
+    policy_name: str
     video: Path | None
 
 
@@ -63,7 +63,7 @@ def evaluate_best(
     video = _record(best)
     if video is not None:
         events.emit(Recorded(timesteps=events.timesteps, path=str(video)))
-    return FinalEvaluation(evaluation, timesteps, video)
+    return FinalEvaluation(evaluation, best.name, video)
 
 
 def _stopped(run_dir: RunDir, stop: StopRequest) -> Interrupted:

@@ -67,6 +67,6 @@ def _disagreements(
         "env.frame_stack": (theirs.env.frame_stack, config.env.frame_stack),
         "env.frame_skip": (theirs.env.frame_skip, config.env.frame_skip),
     }
-    for key, (there, now) in pairs.items():
-        if there != now:
-            yield f"{key} is {there} there and {now} here"
+    for key, (theirs_now, ours) in pairs.items():
+        if theirs_now != ours:
+            yield f"{key} is {theirs_now} there and {ours} here"

@@ -38,13 +38,14 @@ class TrainingResult:
     Attributes:
         timesteps: that were learned from so far.
         evaluation: of the best policy; None where the run has not come to its end, as for the rest.
+        best_name: which that is, for people.
     """
 
     run_dir: RunDir
     timesteps: int
     footprint: FootprintComparison
     evaluation: Evaluation | None = None
-    best_timesteps: int | None = None
+    best_name: str | None = None
     video: Path | None = None
 
 
@@ -197,7 +198,7 @@ class _Run:
             timesteps,
             footprint,
             final.evaluation,
-            final.policy_timesteps,
+            final.policy_name,
             final.video,
         )
 

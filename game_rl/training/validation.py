@@ -17,18 +17,6 @@ from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import TrainedRun, open_own_run, open_teacher
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
-from game_rl.training.find_teacher import teacher_config
-
-LEAST_EPISODES = 200
-"""A standard error of 3.5 points where a policy wins half of them."""
-
-
-def validation_episodes(config: RunConfig) -> int:
-    """Of each of the two; 0 where nothing is compared."""
-    teacher = teacher_config(config)
-    if teacher is None or not teacher.keep_if_better:
-        return 0
-    return max(LEAST_EPISODES, config.evaluation.final_episodes)
 
 
 def validate(run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopRequest) -> None:
@@ -42,7 +30,7 @@ def validate(run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopReq
     """
     newest, _ = newest_valid_checkpoint(run_dir)
     best, now = best_of(run_dir, newest), newest.state.num_timesteps
-    if not (episodes := validation_episodes(config)) or not has_teacher(run_dir) or best is None:
+    if not (episodes := config.validation_episodes) or not has_teacher(run_dir) or best is None:
         return
     if read_validation(run_dir, at_timesteps=now, best=best.timesteps) is not None:
         return
