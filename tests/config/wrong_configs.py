@@ -184,6 +184,27 @@ _ALGORITHMS = (
         ("line 4", "algorithm.learning_starts: 400,001 is more than total_timesteps, 400,000"),
     ),
     WrongConfig(
+        "a teacher of ppo",
+        _with("algorithm:\n  n_steps: 64\n  teacher: {run: runs/duel_pqn}\n"),
+        ("line 6", "algorithm.teacher", "it belongs to `name: dqn`; remove it, or write that"),
+    ),
+    WrongConfig(
+        "a teacher without a run",
+        _with("algorithm:\n  name: dqn\n  teacher: {weight: 2.0}\n"),
+        (
+            "line 6",
+            "algorithm.teacher.run: missing",
+        ),
+    ),
+    WrongConfig(
+        "a weight of a teacher below zero",
+        _with("algorithm:\n  name: dqn\n  teacher: {run: runs/duel_pqn, weight: -1}\n"),
+        (
+            "line 6",
+            "algorithm.teacher.weight: found -1",
+        ),
+    ),
+    WrongConfig(
         "exploration that begins again after the end",
         _with(
             "algorithm:\n  name: pqn\n  exploration:\n    restarts:\n"
