@@ -200,6 +200,7 @@ class TrainingSession:
     def _call_teacher(self, checkpoint: Checkpoint | None) -> None:
         config = self._config
         classroom = Classroom(
+            root=self._run_dir.root,
             vec_env=self.evaluation_env,
             episodes=config.evaluation.episodes,
             seed=config.seed,

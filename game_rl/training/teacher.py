@@ -1,6 +1,7 @@
 """The teacher of a run: found, compared with the run, measured, kept in the run's folder."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -55,10 +56,12 @@ class Classroom:
     """Where a run's teacher is measured: the envs and games of its evaluations.
 
     Attributes:
+        root: of the run.
         episodes: of one evaluation.
         stop: breaks the measuring off when it is asked for.
     """
 
+    root: Path
     vec_env: VecEnv
     episodes: int
     seed: int
@@ -82,7 +85,10 @@ class Classroom:
         except EvaluationInterrupted:
             reason = self.stop.reason
             code = reason.exit_code if reason is not None else Interrupted("").exit_code
-            text = f"{reason}; the teacher was being measured, and nothing was trained yet"
+            text = (
+                f"{reason}; the teacher was being measured, and nothing was learned yet; begin "
+                f"again with --resume {self.root}"
+            )
             raise Interrupted(text, exit_code=code) from None
 
     def observed_values(self, policy: PQNPolicy) -> NDArray[np.float64]:
