@@ -50,6 +50,8 @@ class Begun(_Event):
     """Its id."""
     algorithm: str
     total_timesteps: _Count
+    frame_skip: _Count | None = None
+    """Emulator frames in a timestep; the last release did not say."""
     device: str
     precision: str
 
@@ -62,6 +64,8 @@ class Resumed(_Event):
     checkpoint: str
     """The name of its folder."""
     total_timesteps: _Count
+    frame_skip: _Count | None = None
+    """Emulator frames in a timestep; the last release did not say."""
     device: str
     precision: str
     superseded_from_bytes: _Count
@@ -72,6 +76,26 @@ class Resumed(_Event):
     """What begins anew, or computes in another way, each with the reason."""
     changes: tuple[str, ...] = ()
     """Of the config and the game file since then, as `key: old -> new`."""
+    set_aside: tuple[str, ...] = ()
+    """Where later checkpoints are now, of a run that was taken back on purpose."""
+
+
+class Forked(_Event):
+    """A run begins from another run's checkpoint; what stands before it is that run's account."""
+
+    event: Literal["forked"] = "forked"
+    run: str
+    """Its id."""
+    parent: str
+    """The other run's id."""
+    parent_path: str
+    """Where that run was then."""
+    parent_timesteps: _Count
+    """Of the checkpoint."""
+    not_taken_over: tuple[str, ...] = ()
+    """What begins anew, each with the reason."""
+    changes: tuple[str, ...] = ()
+    """Of the config and the game file, as `key: old -> new`."""
 
 
 class Progress(_Event):
@@ -236,6 +260,7 @@ class Ended(_Event):
 Event = (
     Begun
     | Resumed
+    | Forked
     | Progress
     | RolloutEnded
     | Evaluating

@@ -5,9 +5,6 @@ links where the file system has them, and `teacher.json` what was found out abou
 the folder, `validation.json` says whether the run's best policy is its own or the teacher's.
 """
 
-import hashlib
-import os
-import shutil
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -19,9 +16,9 @@ from game_rl.config.saved import Saved
 from game_rl.errors import CheckpointError
 from game_rl.run_dir import (
     RunDir,
+    link_file,
     new_directory,
     remove_directory,
-    synced_file,
     write_atomic,
     write_synced,
 )
@@ -86,7 +83,7 @@ def write_teacher(run_dir: RunDir, source: Path, record: TeacherRecord) -> None:
     files: dict[FileName, object] = {name: manifest.files[name] for name in _PLAYED}
     with new_directory(run_dir.teacher) as folder, new_directory(folder / _CHECKPOINT) as copy:
         for name in _PLAYED:
-            _link(source / name, copy / name)
+            link_file(source / name, copy / name)
         played = Manifest.model_validate({"format": 2, "files": files})
         write_synced(copy / MANIFEST, played.model_dump_json(indent=2).encode())
         write_synced(folder / _RECORD, record.model_dump_json(indent=2).encode())
@@ -132,10 +129,6 @@ def read_validation(run_dir: RunDir, *, at_timesteps: int, best: int) -> Validat
     return found if is_present else None
 
 
-def manifest_sha256(checkpoint: Path) -> str:
-    return hashlib.sha256((checkpoint / MANIFEST).read_bytes()).hexdigest()
-
-
 def _read(path: Path, kind: type[_Kind]) -> _Kind:
     try:
         return kind.model_validate_json(path.read_bytes())
@@ -143,14 +136,3 @@ def _read(path: Path, kind: type[_Kind]) -> _Kind:
         raise CheckpointError(
             f"{path} cannot be read: {error}; restore it from a copy, or begin the run again"
         ) from None
-
-
-def _link(source: Path, target: Path) -> None:
-    """Another name for a file that never changes; on another file system, a synced copy."""
-    try:
-        os.link(source, target)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        with source.open("rb") as whole, synced_file(target) as copy:
-            shutil.copyfileobj(whole, copy)

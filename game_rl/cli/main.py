@@ -10,7 +10,17 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
 
-from game_rl.cli import checkpoints, games, planning, playing, replay, schemas, training, tuning
+from game_rl.cli import (
+    checkpoints,
+    games,
+    lineage,
+    planning,
+    playing,
+    replay,
+    schemas,
+    training,
+    tuning,
+)
 from game_rl.errors import GameRLError, Interrupted, system_fault
 
 EXIT_CODES = """\
@@ -69,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     checkpoints.add_checkpoints(commands)
     checkpoints.add_export(commands)
     checkpoints.add_import(commands)
+    lineage.add_lineage(commands)
     games.add_check_game(commands)
     games.add_new_game(commands)
     replay.add_replay(commands)

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from game_rl import events
 from game_rl.events import Event
-from game_rl.system.units import format_bytes, format_duration
+from game_rl.system.units import format_bytes, format_duration, with_frames
 
 _LINES_A_RUN = 20  # where there is no terminal to draw a bar on
 
@@ -51,6 +51,7 @@ class RunConsole:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._total = 0
+        self._frame_skip = 1
         self._next_line_at = 0
         self._bar = Progress(
             TextColumn("[bold]{task.completed:>11,.0f}[/] / {task.total:,.0f} timesteps"),
@@ -78,6 +79,8 @@ class RunConsole:
         match event:
             case events.Begun() | events.Resumed():
                 self._begin(event)
+            case events.Forked():
+                self._show_fork(event)
             case events.Progress() | events.RolloutEnded():
                 self._show_progress(event)
             case events.Evaluating():
@@ -99,16 +102,24 @@ class RunConsole:
 
     def _begin(self, event: events.Begun | events.Resumed) -> None:
         self._total = event.total_timesteps
+        self._frame_skip = event.frame_skip or 1
         if isinstance(event, events.Resumed):
             for change in event.changes:
                 self._print("[yellow]changed:[/]", change)
             self._print(
-                f"resuming from timestep {event.timesteps:,} (checkpoint {event.checkpoint}): "
-                + ", ".join(event.restored)
+                f"resuming from timestep {self._frames(event.timesteps)}, "
+                f"checkpoint {event.checkpoint}: " + ", ".join(event.restored)
             )
             for reason in event.not_restored:
                 self._print("[yellow]not bit for bit as without the break:[/]", reason)
         self._print(f"the network multiplies in {event.precision}, on {event.device}")
+
+    def _show_fork(self, event: events.Forked) -> None:
+        self._print(f"a fork of {escape(event.parent_path)}, timestep {event.parent_timesteps:,}")
+        for change in event.changes:
+            self._print("[yellow]changed:[/]", change)
+        for part in event.not_taken_over:
+            self._print("[yellow]begins anew:[/]", part)
 
     def _show_progress(self, event: events.Progress | events.RolloutEnded) -> None:
         status = _status(event)
@@ -125,11 +136,14 @@ class RunConsole:
         if event.is_final:
             self.close()
             self._print(
-                f"evaluating the best policy (timestep {event.policy_timesteps:,}) "
+                f"evaluating the best policy, timestep {self._frames(event.policy_timesteps)}, "
                 f"over {event.episodes} episodes"
             )
         elif self._task is not None:
             self._bar.update(self._task, status=f"evaluating, {event.episodes} episodes")
+
+    def _frames(self, timesteps: int) -> str:
+        return with_frames(timesteps, self._frame_skip)
 
     def _line(self, event: Event, text: str, *, style: str = "") -> None:
         line = f"{event.timesteps:>11,}   {text}"

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PPOConfig
+from game_rl.config.fork import ForkConfig
 from game_rl.config.image_size import image_fault
 from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.lake import LakeConfig
@@ -116,6 +117,8 @@ class RunConfig(StrictModel):
         str, Field(pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$", examples=["auto", "cpu", "cuda:0"])
     ] = "auto"
     """Where the network is; auto: the GPU if there is one."""
+    fork: ForkConfig | None = None
+    """The checkpoint of another run that this one begins from; null: it begins by itself."""
     env: EnvConfig = EnvConfig()
     """The emulators and how an episode is played on them."""
     algorithm: AlgorithmConfig = PPOConfig()

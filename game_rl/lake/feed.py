@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
 from game_rl.lake.lake import Lake
-from game_rl.lake.mark import Mark
+from game_rl.lake.mark import NOTHING, Mark
 from game_rl.lake.segment_sink import OnFull
 from game_rl.lake.writer import LakeWriter
 
@@ -24,10 +24,12 @@ class LakeFeed:
         segment_transitions: after which a file is sealed, if 32 MB are not reached before.
         seal_every_timesteps: after which readers see all that was appended, beside checkpoints.
         tell: is called with a sentence when growth stops and when it goes on, from any thread.
+        before: of the streams that this one goes on from, in a fork.
 
     Attributes:
         version: of the policy that acts, counted in updates.
         is_held: `hold` was called.
+        before: see above; `NOTHING` once nobody needs it any more.
 
     Raises:
         LakeError: the Lake cannot be written to now.
@@ -43,9 +45,11 @@ class LakeFeed:
         segment_transitions: int | None = None,
         seal_every_timesteps: int | None = None,
         tell: Callable[[str], None] = lambda _: None,
+        before: Mark = NOTHING,
     ) -> None:
         self.lake = lake
         self.stream = stream
+        self.before = before
         self.on_full = on_full
         self.version = 0
         self._n_envs = n_envs
@@ -110,10 +114,17 @@ class LakeFeed:
         """
         self._seal()
         try:
-            return self.lake.pin(self._pin(name), self.stream)
+            return self.lake.pin(self._pin(name), self.stream, before=self.before)
         except LakeError as error:
             self._tell(f"{error}; the checkpoint is made without the Lake")
             return None
+
+    def forget_before(self, n_numbers: int) -> None:
+        """Let go of the streams before this one where each env has so many numbers of its own."""
+        begun = self.before.ends()
+        own = [end - begun.get(env, 0) for env, end in enumerate(self.next_transitions)]
+        if own and min(own) >= n_numbers:
+            self.before = NOTHING
 
     def unpin(self, name: str) -> None:
         """If it fails, `keep_pins` does so at the next start."""
@@ -170,6 +181,7 @@ class LakeFeed:
             seal_every_transitions=self._seal_every_timesteps,
             on_full=self.on_full,
             tell=self._tell,
+            firsts=self.before.ends(),
         )
 
     def _begin(

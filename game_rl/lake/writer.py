@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -33,6 +33,7 @@ class LakeWriter:
         tell: is called from the thread with a sentence when the disk is full and when it no longer
             is.
         close_timeout_s: after which `close` gives the thread up.
+        firsts: numbers with which the envs of a new stream begin; 0 for those that are not there.
 
     Raises:
         LakeError: from any method, what went wrong in the thread; what was sealed is safe.
@@ -51,6 +52,7 @@ class LakeWriter:
         waiting_blocks: int | None = None,
         tell: Callable[[str], None] = lambda _: None,
         close_timeout_s: float = 60,
+        firsts: Mapping[int, int] | None = None,
     ) -> None:
         if lake.schema.arrays is not None:
             raise LakeError(
@@ -72,7 +74,7 @@ class LakeWriter:
                 on_full=on_full,
                 tell=tell,
             )
-            self._builders = _new_builders(lake, stream, n_envs)
+            self._builders = _new_builders(lake, stream, n_envs, firsts or {})
         except BaseException:
             self._lock.release()
             raise
@@ -280,11 +282,13 @@ class LakeWriter:
             raise self._error
 
 
-def _new_builders(lake: Lake, stream: str, n_envs: int) -> list[BlockBuilder]:
+def _new_builders(
+    lake: Lake, stream: str, n_envs: int, firsts: Mapping[int, int]
+) -> list[BlockBuilder]:
     """They go on after what the stream has."""
     ends = lake.view().sequences
     return [
-        BlockBuilder(lake.schema, env=env, first=ends.get(f"{stream}/{env}", 0))
+        BlockBuilder(lake.schema, env=env, first=ends.get(f"{stream}/{env}", firsts.get(env, 0)))
         for env in range(n_envs)
     ]
 

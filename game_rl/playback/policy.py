@@ -19,6 +19,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.run_dir import RunDir
+from game_rl.system.units import with_frames
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class TrainedRun:
     @property
     def name(self) -> str:
         """Which policy it is, for people."""
-        timestep = f"timestep {self.state.num_timesteps:,}"
+        learned = with_frames(self.state.num_timesteps, self.config.env.frame_skip)
+        timestep = f"timestep {learned}"
         return f"its teacher, {timestep}" if self.is_teacher else timestep
 
     @property

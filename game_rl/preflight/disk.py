@@ -29,12 +29,24 @@ def disk_footprint(
         Part("TensorBoard, events and tables", logs + calibration.RUN_FILES_BYTES),
         *_teacher(config, facts),
         Part("clip", _clip_bytes(config, facts)),
+        *_parent_parts(facts),
     )
     return DiskFootprint(
         parts=parts,
         checkpoint_bytes=checkpoint,
         momentary_bytes=(retention.at_once(training.updates) - kept) * checkpoint,
         log_bytes_per_update=logs / training.updates,
+    )
+
+
+def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:
+    """What a fork has of its parent from its first moment."""
+    if facts.fork is None:
+        return ()
+    kind = "linked" if facts.fork.is_linked else "copied"
+    return (
+        Part("the parent's curves and tables", facts.fork.copied_bytes),
+        Part(f"the parent's checkpoint and Lake, {kind}", facts.fork.new_shared_bytes),
     )
 
 
@@ -78,7 +90,7 @@ def _tensorboard_bytes(config: RunConfig, facts: RunFacts, training: TrainingAri
     by_update = calibration.TENSORBOARD_UPDATE_NUMBERS + facts.n_game_curves
     times = training.updates
     if isinstance(config.algorithm, DQNConfig):
-        times = training.final_timesteps // (facts.episode_timesteps * _EPISODES_IN_A_LOG)
+        times = training.played_timesteps // (facts.episode_timesteps * _EPISODES_IN_A_LOG)
     ways = len(config.evaluation_ways)
     of_evaluation = calibration.TENSORBOARD_EVALUATION_NUMBERS + (ways if ways > 1 else 0)
     numbers = times * by_update + training.evaluations * of_evaluation
@@ -98,7 +110,7 @@ def _event_bytes(config: RunConfig, training: TrainingArithmetic) -> int:
     """Of events.jsonl; each evaluation may be the best so far, and so be saved."""
     rollouts = training.updates
     if isinstance(config.algorithm, DQNConfig):
-        rollouts = min(rollouts, training.final_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
+        rollouts = min(rollouts, training.played_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
     saved = training.checkpoints + training.evaluations
     return (
         rollouts * calibration.EVENT_ROLLOUT_BYTES
@@ -124,7 +136,7 @@ def timestep_of_full_disk(config: RunConfig, footprint: Footprint, free_bytes: i
     updates = range(1, training.updates + 1)
     first = bisect_left(updates, True, key=lambda update: needed(update) > free_bytes)
     if first < len(updates):
-        return updates[first] * rollout
+        return training.began_at + updates[first] * rollout
     if disk.bytes + disk.momentary_bytes > free_bytes:
         return training.final_timesteps  # the last checkpoint or the clip
     return None

@@ -7,6 +7,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.frames import Crop, frame_shape
 from game_rl.envs.make_env import check_env_config
 from game_rl.games.definition import Game
+from game_rl.preflight.forked import ForkFacts, fork_facts
 from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
 from game_rl.system.caches import USUAL_CACHE_BYTES
 from game_rl.system.machine import Machine
@@ -30,6 +31,7 @@ class RunFacts:
         cache_bytes: a CPU's share of the cache of which it has most.
         episode_timesteps: usual length of an episode, measured or assumed.
         lake_bytes_per_timestep: that a Lake takes on disk; None: nobody measured.
+        fork: what a fork has of its parent; None: the run begins by itself.
     """
 
     crop: Crop
@@ -43,6 +45,12 @@ class RunFacts:
     episode_timesteps: int
     lake_bytes_per_timestep: float | None = None
     cache_bytes: int = USUAL_CACHE_BYTES
+    fork: ForkFacts | None = None
+
+    @property
+    def began_at(self) -> int:
+        """The timestep at which the run begins."""
+        return 0 if self.fork is None else self.fork.began_at
 
 
 def run_facts(
@@ -56,7 +64,7 @@ def run_facts(
 
     Raises:
         ConfigError: the network cannot take pictures of this size, or the game's crop no halves.
-        UsageError: the game has no such start state.
+        UsageError: the game has no such start state, or the fork's parent no such checkpoint.
     """
     check_env_config(config.env, game)
     crop = Crop(**game.definition.observation.crop.model_dump())
@@ -79,6 +87,7 @@ def run_facts(
         episode_timesteps=usual,
         cache_bytes=machine.cache_bytes,
         lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
+        fork=fork_facts(config),
     )
 
 

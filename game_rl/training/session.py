@@ -181,7 +181,7 @@ class TrainingSession:
             vec_env,
             self._run_dir,
             packing=packing,
-            stream="algorithm",
+            stream=_stream(checkpoint),
             schedule_timesteps=_schedule_timesteps(config, checkpoint),
         )
         stack.enter_context(closing_log(self.model.logger))
@@ -295,6 +295,13 @@ class TrainingSession:
 def _schedule_timesteps(config: RunConfig, checkpoint: Checkpoint | None) -> int:
     """What schedules go over: the total that the run began with."""
     return config.total_timesteps if checkpoint is None else checkpoint.state.schedule_timesteps
+
+
+def _stream(checkpoint: Checkpoint | None) -> str:
+    """Under which the algorithm's seed is drawn; a fork that has another seed draws another one."""
+    if checkpoint is None or not checkpoint.draws_anew:
+        return "algorithm"
+    return f"algorithm/{checkpoint.state.num_timesteps}"
 
 
 def disk_fault(error: OSError, run_dir: RunDir) -> str:

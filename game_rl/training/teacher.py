@@ -22,7 +22,6 @@ from game_rl.checkpoints.random_numbers import drawing_from
 from game_rl.checkpoints.teacher import (
     TeacherRecord,
     has_teacher,
-    manifest_sha256,
     read_teacher,
     write_teacher,
 )
@@ -32,6 +31,7 @@ from game_rl.config.teacher import TeacherConfig
 from game_rl.errors import Interrupted, UsageError
 from game_rl.events import EventLog, TeacherReady
 from game_rl.games.definition import Game
+from game_rl.lineage import Source, add_source, manifest_sha256, read_lineage
 from game_rl.playback.policy import TrainedRun, config_of
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
@@ -40,15 +40,6 @@ from game_rl.training.find_teacher import find_teacher, teacher_config
 
 _OBSERVATIONS = 512  # that the temperature is made for
 _RANDOM_ACTIONS = 0.1  # of the teacher while it meets them, so that it does not play one way only
-
-
-def teacher_source(run_dir: RunDir) -> tuple[str, str, str, int, str]:
-    """Where the run's teacher comes from: ("teacher", run id, path, timesteps, sha256).
-
-    The hash is of the manifest of the teacher's checkpoint.
-    """
-    record, _ = read_teacher(run_dir)
-    return "teacher", record.run, record.path, record.timesteps, record.sha256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +130,7 @@ def make_teacher(
             run = find_teacher(settings, config, game)
             policy = _policy(run.checkpoint, config, model)
             record = _measured(run, policy, settings, classroom)
+            add_source(run_dir, _source(record, run.run_dir))
             write_teacher(run_dir, run.checkpoint.path, record)
         record, checkpoint = read_teacher(run_dir)
         policy = _policy(checkpoint, config, model)
@@ -149,6 +141,20 @@ def make_teacher(
         weight=settings.weight,
         until=settings.until,
         success_rate=record.success_rate,
+    )
+
+
+def _source(record: TeacherRecord, theirs: RunDir) -> Source:
+    lineage = read_lineage(theirs)
+    return Source(
+        kind="teacher",
+        run=record.run or record.path,
+        path=record.path,
+        timesteps=record.timesteps,
+        began_at=lineage.began_at,
+        frame_skip=record.frame_skip,
+        sha256=record.sha256,
+        sources=lineage.sources,
     )
 
 

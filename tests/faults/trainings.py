@@ -64,10 +64,16 @@ _BEGUN = re.compile(r"^\s*[\d,]+ / [\d,]+ ")
 class Training:
     """One process, its whole output, and when it began to train."""
 
-    def __init__(self, run_dir: Path, cpu: int, *, plan: str = "none:0:none") -> None:
+    def __init__(
+        self, run_dir: Path, cpu: int, *, plan: str = "none:0:none", fork_of: str | None = None
+    ) -> None:
         self.begun = threading.Event()
         self.lines: list[str] = []
         arguments = ["train", "--config", str(run_dir.with_suffix(".yaml"))]
+        if fork_of is not None:
+            settings = (f"run_dir={run_dir}", "checkpoints.keep_last=2")
+            arguments = ["train", "--fork", fork_of]
+            arguments += [part for setting in settings for part in ("--set", setting)]
         if (run_dir / "config.yaml").exists():
             arguments = ["train", "--resume", str(run_dir)]
         self._started_s = time.monotonic()
@@ -128,6 +134,14 @@ def _account(run_dir: Path) -> list[tuple[str, int]]:
     ]
 
 
+def _times(root: Path) -> dict[str, tuple[int, int]]:
+    """Of each file and folder its time of change and its size."""
+    return {
+        str(path.relative_to(root)): (path.stat().st_mtime_ns, path.stat().st_size)
+        for path in (root, *root.rglob("*"))
+    }
+
+
 def _session(pid: int) -> int | None:
     try:
         return os.getsid(pid)
@@ -154,10 +168,20 @@ class Bench:
 
     A short run is one whose every operation on the disk can be made to fail in turn: it saves four
     times, evaluates twice and deletes an old checkpoint.
+
+    Where it `forks`, the runs that meet faults are forks of the one that met none, from its half:
+    they change nothing, and so end as that one did.
     """
 
     def __init__(
-        self, folder: Path, jobs: int, seed: int, *, algorithm: str = "ppo", is_short: bool = False
+        self,
+        folder: Path,
+        jobs: int,
+        seed: int,
+        *,
+        algorithm: str = "ppo",
+        is_short: bool = False,
+        forks: bool = False,
     ) -> None:
         folder.mkdir()
         self._algorithm = algorithm
@@ -178,11 +202,31 @@ class Bench:
         code = training.wait()
         if code != 0:
             raise SystemExit(f"the undisturbed training failed:\n{training.output}")
+        self.start_s = training.start_s
         self.train_s = time.monotonic() - began - training.start_s
         self.hashes = {
             int(path.name): self._hashes(path)
             for path in RunDir(self.whole).checkpoints_newest_first()
         }
+        self._forked_at = self.final // 2 if forks else 0
+        self._fork_of = f"{self.whole}@{self._forked_at}" if forks else None
+        self._parent = _times(self.whole)
+
+    @property
+    def forks(self) -> bool:
+        return self._fork_of is not None
+
+    def train(self, run_dir: Path, cpu: int, *, plan: str = "none:0:none") -> Training:
+        """Begin the run, or go on with it."""
+        return Training(run_dir, cpu, plan=plan, fork_of=self._fork_of)
+
+    def changed_parent(self) -> list[str]:
+        """What is not as it was in the run that met no fault."""
+        now = _times(self.whole)
+        paths = {
+            path for path in {**self._parent, **now} if now.get(path) != self._parent.get(path)
+        }
+        return [f"the parent's {path} was changed" for path in sorted(paths)]
 
     @property
     def _algorithm_section(self) -> str:
@@ -248,7 +292,7 @@ class Bench:
 
     def finish(self, run_dir: Path, cpu: int, tally: Tally, label: str) -> None:
         """Resume to the end, undisturbed, and compare."""
-        training = Training(run_dir, cpu)
+        training = self.train(run_dir, cpu)
         code = training.wait()
         tally.recoveries_s.append(training.start_s)
         if code != 0:
@@ -281,6 +325,7 @@ class Bench:
         if files[0] != files[1]:
             found.append("another evaluations.npz")
         left = [p.name for p in run_dir.rglob(".*") if p.name.endswith((".tmp", ".trash"))]
+        left += [p.name for p in run_dir.parent.glob(f".{run_dir.name}.*")]
         if left:
             found.append(f"left behind: {left}")
         return found + self.bad_ends(training)
@@ -301,7 +346,10 @@ class Bench:
             except CheckpointError:
                 found.append(f"checkpoint {path.name} does not verify")
                 continue
-            if self._hashes(path) != self.hashes[int(path.name)]:
+            hashes, expected = self._hashes(path), self.hashes[int(path.name)]
+            if int(path.name) < self._forked_at:  # its parent's best, of which it has a part
+                expected = {name: expected[name] for name in hashes}
+            if hashes != expected:
                 found.append(f"checkpoint {path.name} holds other numbers")
         return found
 

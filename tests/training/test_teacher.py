@@ -18,10 +18,10 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import UsageError
 from game_rl.events import TeacherReady, read_events
 from game_rl.games.definition import load_game
+from game_rl.lineage import read_lineage
 from game_rl.playback.policy import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.find_teacher import check_teacher
-from game_rl.training.teacher import teacher_source
 from game_rl.training.train import resume, train
 from tests.tiny_run import TINY, command
 
@@ -122,9 +122,9 @@ def test_the_account_names_the_teacher_and_the_run_keeps_it(
     assert event.run == RunDir(taught[1]).identity().id
     assert event.success_rate == 1.0
     assert event.temperature > 0
-    kind, run, path, timesteps, sha256 = teacher_source(run_dir)
-    assert (kind, run, path) == ("teacher", event.run, event.path)
-    assert (timesteps, sha256) == (event.policy_timesteps, event.sha256)
+    (source,) = read_lineage(run_dir).sources
+    assert (source.kind, source.run, source.path) == ("teacher", event.run, event.path)
+    assert (source.timesteps, source.sha256) == (event.policy_timesteps, event.sha256)
     kept = Checkpoint(run_dir.teacher / "checkpoint")
     assert is_same(dict(kept.policy()), dict(theirs.checkpoint.policy()))
     assert read_manifest(kept.path).files.keys() == {"state.json", "policy.safetensors"}
