@@ -1,5 +1,6 @@
 """Two vec envs that are one to SB3: one can play while actions are chosen for the other."""
 
+import functools
 import heapq
 import itertools
 from collections.abc import Iterable, Sequence
@@ -7,9 +8,10 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecMonitor
 
+from game_rl.vec_env.packed_frames import PackedFrames, joined_frames
 from game_rl.vec_env.vec_env import Indices, Infos, SharedMemoryVecEnv
 from game_rl.vec_env.worker_deaths import WorkerDeath
 
@@ -40,6 +42,7 @@ class HalvedVecEnv(SubprocVecEnv):
     Attributes:
         halves: both, each with episode returns in its infos, as VecMonitor puts them there.
         bounds: where in a batch of all envs each half has its rows.
+        packing: of the frames in `packed_frames`; None if the halves do not pack the same way.
     """
 
     def __init__(self, first: SharedMemoryVecEnv, second: SharedMemoryVecEnv) -> None:
@@ -47,6 +50,10 @@ class HalvedVecEnv(SubprocVecEnv):
         self.halves = (HalfVecEnv(first), HalfVecEnv(second))
         self.bounds = (slice(0, first.num_envs), slice(first.num_envs, None))
         n_envs = first.num_envs + second.num_envs
+        self.packing = first.packing if first.packing == second.packing else None
+        batches = _Batches((n_envs, *first.observation_space.shape), first.observation_space.dtype)
+        for part, bounds in zip(self._parts, self.bounds, strict=True):
+            part.allocate = functools.partial(batches.rows, bounds)
         # Not SubprocVecEnv's: it would start its own processes.
         VecEnv.__init__(self, n_envs, first.observation_space, first.action_space)
 
@@ -67,6 +74,12 @@ class HalvedVecEnv(SubprocVecEnv):
         """As SharedMemoryVecEnv's, of both halves, oldest first."""
         return tuple(heapq.merge(*(part.worker_deaths for part in self._parts)))
 
+    @property
+    def packed_frames(self) -> PackedFrames | None:
+        """Of what both halves gave last; new arrays. None if they do not pack."""
+        first, second = (part.packed_frames for part in self._parts)
+        return None if first is None or second is None else joined_frames(first, second)
+
     def close(self) -> None:
         for part in self._parts:
             part.close()
@@ -79,7 +92,7 @@ class HalvedVecEnv(SubprocVecEnv):
         self.reset_infos = self._joined(part.reset_infos for part in self._parts)
         self._reset_seeds()
         self._reset_options()
-        return np.concatenate(observations)
+        return _as_one(*observations)
 
     def step_async(self, actions: NDArray[Any]) -> None:
         for half, bounds in zip(self.halves, self.bounds, strict=True):
@@ -92,7 +105,7 @@ class HalvedVecEnv(SubprocVecEnv):
         """What `step_wait` of both halves gave, as one vec step."""
         self.reset_infos = self._joined(part.reset_infos for part in self._parts)
         return (
-            np.concatenate((first[0], second[0])),
+            _as_one(first[0], second[0]),
             np.concatenate((first[1], second[1])),
             np.concatenate((first[2], second[2])),
             [*first[3], *second[3]],
@@ -136,3 +149,28 @@ class HalvedVecEnv(SubprocVecEnv):
     @staticmethod
     def _joined(lists: Iterable[Iterable[Any]]) -> list[Any]:
         return list(itertools.chain.from_iterable(lists))
+
+
+class _Batches:
+    """Arrays of all envs, of which each half gets its rows, so that nobody has to join them."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: DTypeLike) -> None:
+        self._shape, self._dtype = shape, dtype
+        self._batch = np.empty(0)
+        self._given: list[slice] = []
+
+    def rows(self, bounds: slice) -> NDArray[Any]:
+        """Of the batch that another half has begun, or else of a new one."""
+        if len(self._given) != 1 or bounds in self._given:
+            self._batch, self._given = np.empty(self._shape, self._dtype), []
+        self._given.append(bounds)
+        rows: NDArray[Any] = self._batch[bounds]
+        return rows
+
+
+def _as_one(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    """The batch that these are the rows of; a new one if they are of two."""
+    batch = first.base
+    if isinstance(batch, np.ndarray) and batch is second.base and len(batch) == len(first) + len(second):
+        return batch
+    return np.concatenate((first, second))
