@@ -30,9 +30,7 @@ class SharedArrays:
         terminated, truncated: bool [n_envs].
     """
 
-    def __init__(
-        self, file_descriptor: int, attachment: Attachment
-    ) -> None:
+    def __init__(self, file_descriptor: int, attachment: Attachment) -> None:
         packing = attachment.packing
         fields = _fields(
             attachment.n_envs,

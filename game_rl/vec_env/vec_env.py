@@ -147,6 +147,19 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         answers = self._workers.collect(self._step_request)
         self.waiting = False
         self._workers.deaths.vec_steps += 1
+        last_frames: dict[int, Packed] = {}
+        if any(answers.values()):
+            dones, infos, last_frames = self._take_in_reports(answers)
+        else:  # no episode has ended
+            dones = np.zeros(self.num_envs, np.bool_)
+            infos = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
+        self._take_packed(last_frames)
+        return self._observations(), self._arrays.rewards.copy(), dones, infos
+
+    def _take_in_reports(
+        self, answers: Mapping[int, Any]
+    ) -> tuple[NDArray[np.bool_], Infos, dict[int, Packed]]:
+        """Dones and infos of a vec step, and the last frames of the episodes that ended."""
         for worker in self._workers.lost:
             self._cut_short(self._workers.blocks[worker])
         arrays = self._arrays
@@ -159,9 +172,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
                 if report is not None:
                     last_frames |= take_in(number, report, infos[number])
         self._workers.lost.clear()
-        dones = arrays.terminated | arrays.truncated
-        self._take_packed(last_frames)
-        return self._observations(), arrays.rewards.copy(), dones, infos
+        return arrays.terminated | arrays.truncated, infos, last_frames
 
     @property
     def last_seeds(self) -> Sequence[int | None]:
@@ -214,9 +225,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self._arrays.terminated[block] = False
         self._arrays.truncated[block] = True
 
-    def _take_in(
-        self, number: int, report: StepReport, info: dict[str, Any]
-    ) -> dict[int, Packed]:
+    def _take_in(self, number: int, report: StepReport, info: dict[str, Any]) -> dict[int, Packed]:
         """The env's last frame, if its episode has ended."""
         for name, value in report.info.items():
             info.setdefault(name, value)
