@@ -8,6 +8,8 @@ env around it. To load the state from which an episode begins takes PyBoy as lon
 that is not on the clock of `raw`, but on that of all other rows. `envs` is our envs, with pictures
 and rewards, a process a core, each by itself. In `lockstep` these wait for each other after every
 vec step, awake: what a vec env that costs nothing would reach, if its envs keep to their processes.
+`stored` are ours in halves, with every vec step in the rollout buffer: a rollout without a network.
+What a vec step takes beyond one of `lockstep` is the training process's part, and waking workers.
 
 The contenders are all there from the beginning and measure in turns, so that a slow moment of the
 machine hits all; a ratio is taken within a round. `busy` is a game that never halts the processor.
@@ -27,7 +29,8 @@ from statistics import mean, median
 
 from game_rl.system.machine import cpu_percent, effective_cpus
 
-_CONTENDERS = ("raw", "raw+loads", "envs", "lockstep", "ours", "sb3", "gymnasium")
+_CONTENDERS = ("raw", "raw+loads", "envs", "lockstep", "ours", "stored", "sb3", "gymnasium")
+_OURS = ("ours", "stored")
 _PROGRAM = "from benchmarks.vec_env_contenders import main; main()"
 _IDLE_PERCENT = 5.0
 _MB = 1e6
@@ -106,6 +109,16 @@ def print_table(rows: dict[str, Row]) -> None:
         print(" | ".join(cells), flush=True)
 
 
+def print_own_parts(rows: dict[str, Row], n_envs: int) -> None:
+    """What a vec step of ours takes beyond one of `lockstep`, round by round."""
+    if "lockstep" not in rows:
+        return
+    for name in (name for name in _OURS if name in rows):
+        pairs = zip(rows[name].speeds, rows["lockstep"].speeds, strict=True)
+        parts = [1e6 * n_envs * (1 / ours - 1 / lockstep) for ours, lockstep in pairs]
+        print(f"{name}: {_span(parts, ',.0f', ',.0f')} us of a vec step beyond lockstep")
+
+
 def _span(values: Sequence[float], median_format: str, format_: str) -> str:
     low, high = format(min(values), format_), format(max(values), format_)
     return f"{median(values):{median_format}} ({low} - {high})"
@@ -147,6 +160,7 @@ def main() -> None:
                 seconds=arguments.seconds,
             )
             print_table(rows)
+            print_own_parts(rows, n_envs)
             if "ours" in rows:
                 weights[n_envs] = rows["ours"]
     print()
