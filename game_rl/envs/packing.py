@@ -11,6 +11,7 @@ bits and the second half in the low bits, so that unpacking moves whole rows and
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -38,7 +39,7 @@ class FramePacking:
     rounding: Literal[2, 3] = 3
     is_one_plane: bool = False
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Of one packed frame."""
         return math.ceil(self._n_pixels * self.bits / 8)
@@ -90,19 +91,20 @@ class FramePacking:
             self._unpack_array_into(packed, first)
         else:
             mask = (1 << self.bits) - 1
-            for shift, part in self._parts():
+            for shift, part in self._parts:
                 codes = packed[..., : part.stop - part.start]
                 first[..., part] = (codes >> shift) & mask if self.bits < 8 else codes
             self._levels(first)
         for channel in range(1, math.prod(self.shape) // self._n_pixels):
             pixels[..., channel * self._n_pixels : (channel + 1) * self._n_pixels] = first
 
-    @property
+    @cached_property
     def _n_pixels(self) -> int:
         """That are kept of a frame."""
         channels, height, width = self.shape
         return (1 if self.is_one_plane else channels) * height * width
 
+    @cached_property
     def _parts(self) -> list[tuple[int, slice]]:
         """By how far the pixels of each stretch of the picture are shifted within the bytes."""
         n, nbytes = self._n_pixels, self.nbytes
@@ -117,15 +119,21 @@ class FramePacking:
 
         By products and sums: NumPy shifts a byte at a time and multiplies many at once.
         """
-        packed = np.zeros((*codes.shape[:-1], self.nbytes), np.uint8)
-        for shift, part in self._parts():
-            packed[..., : part.stop - part.start] += codes[..., part] * np.uint8(1 << shift)
+        (shift, part), *others = self._parts
+        packed = codes[..., part] * np.uint8(1 << shift)
+        for shift, part in others:
+            more = codes[..., part]
+            packed[..., : more.shape[-1]] += more * np.uint8(1 << shift) if shift else more
         return packed
 
     def _decoded(self, codes: Bytes) -> Bytes:
         """As `_levels`, in place, where a quotient is faster than a shift."""
-        quarters = (codes + np.uint8(self.rounding)) // 4 if self.bits == 4 else 0
-        codes *= _STEPS[self.bits]
+        if self.bits == 2:
+            codes *= 85
+            return codes
+        quarters = codes + np.uint8(self.rounding)
+        quarters //= 4
+        codes *= 21
         codes += quarters
         return codes
 
