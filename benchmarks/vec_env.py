@@ -9,7 +9,8 @@ that is not on the clock of `raw`, but on that of all other rows. `envs` is our 
 and rewards, a process a core, each by itself. In `lockstep` these wait for each other after every
 vec step, awake: what a vec env that costs nothing would reach, if its envs keep to their processes.
 `stored` are ours in halves, with every vec step in the rollout buffer: a rollout without a network.
-What a vec step takes beyond one of `lockstep` is the training process's part, and waking workers.
+What a vec step takes beyond one of `lockstep` is the training process's part, and waking workers;
+its own CPU is printed too, which a busy machine disturbs less.
 
 The contenders are all there from the beginning and measure in turns, so that a slow moment of the
 machine hits all; a ratio is taken within a round. `busy` is a game that never halts the processor.
@@ -49,13 +50,17 @@ class Row:
     worker_pss_mb: float
     worker_rss_mb: float
     speeds: list[float] = field(default_factory=list)
+    own_us: list[float] = field(default_factory=list)
+    """Of CPU for a vec step, in the process that the workers answer."""
 
     def measure(self, seconds: float) -> None:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(f"{seconds}\n")
         self.process.stdin.flush()
-        self.speeds.append(float(self.process.stdout.readline()))
+        speed, own_us = map(float, self.process.stdout.readline().split())
+        self.speeds.append(speed)
+        self.own_us.append(own_us)
 
     def ratios(self, other: "Row") -> list[float]:
         return [a / b for a, b in zip(self.speeds, other.speeds, strict=True)]
@@ -110,13 +115,15 @@ def print_table(rows: dict[str, Row]) -> None:
 
 
 def print_own_parts(rows: dict[str, Row], n_envs: int) -> None:
-    """What a vec step of ours takes beyond one of `lockstep`, round by round."""
-    if "lockstep" not in rows:
-        return
+    """What a vec step of ours takes of the training process, and beyond one of `lockstep`."""
     for name in (name for name in _OURS if name in rows):
-        pairs = zip(rows[name].speeds, rows["lockstep"].speeds, strict=True)
-        parts = [1e6 * n_envs * (1 / ours - 1 / lockstep) for ours, lockstep in pairs]
-        print(f"{name}: {_span(parts, ',.0f', ',.0f')} us of a vec step beyond lockstep")
+        row = rows[name]
+        text = f"{name}: the training process's own CPU {_span(row.own_us, ',.0f', ',.0f')} us"
+        if "lockstep" in rows:
+            pairs = zip(row.speeds, rows["lockstep"].speeds, strict=True)
+            parts = [1e6 * n_envs * (1 / ours - 1 / lockstep) for ours, lockstep in pairs]
+            text += f", {_span(parts, ',.0f', ',.0f')} us beyond lockstep"
+        print(f"{text}, of a vec step")
 
 
 def _span(values: Sequence[float], median_format: str, format_: str) -> str:

@@ -3,7 +3,8 @@
     python -c "from benchmarks.vec_env_contenders import main; main()" ours duel 8
 
 For each line on stdin, a number of seconds, it plays random actions for so long and writes its
-timesteps per second; it starts with a line that says what its workers weigh. (Not `python -m`:
+timesteps per second, and the microseconds of CPU that its own process, without workers, takes for a
+vec step; it starts with a line that says what its workers weigh. (Not `python -m`:
 worker processes would import this module again, and torch with it.)
 """
 
@@ -340,4 +341,7 @@ def main() -> None:
         memory = [(process_tree_pss_bytes(p), resident_bytes(p)[0]) for p in contender.workers]
         print(json.dumps(memory), flush=True)
         for line in sys.stdin:
-            print(contender.play(float(line)), flush=True)
+            began_s, began_cpu_s = time.perf_counter(), time.process_time()
+            speed = contender.play(float(line))
+            vec_steps = speed / int(n_envs) * (time.perf_counter() - began_s)
+            print(speed, (time.process_time() - began_cpu_s) / vec_steps * 1e6, flush=True)
