@@ -35,8 +35,10 @@ class PPOConfig(StrictModel):
     """Timesteps that each env plays between two updates; a rollout is n_steps x n_envs."""
     batch_size: Count = 64
     """Timesteps in one gradient step; must divide n_steps x n_envs."""
-    micro_batch_size: Count | None = None
-    """Computes each gradient step's batch in parts of this size, in less memory; null: at once."""
+    micro_batch_size: Count | Literal["auto"] | None = "auto"
+    """Computes each gradient step's batch in parts of this size, in less memory, with the same
+    gradient; null: at once; auto: by the network's size, the CPUs and their caches, on a GPU at
+    once. A run keeps the number that it began with."""
     n_epochs: Annotated[int, Field(ge=1, le=1_000)] = 10
     """How often an update goes through the whole rollout."""
     learning_rate: Schedule = 3e-4
@@ -59,8 +61,9 @@ class PPOConfig(StrictModel):
     """Gradients longer than this are shortened to it."""
     target_kl: Positive | None = None
     """An update stops early when the policy has moved 1.5 times this far; null: never."""
-    precision: _Precision = "float32"
-    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there."""
+    precision: _Precision = "auto"
+    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there, and a run
+    keeps what it began with."""
     stats_window_size: Count = 100
     """Over how many episodes the logged means of reward and length go."""
 
@@ -69,16 +72,11 @@ class PPOConfig(StrictModel):
         """Vec steps between two updates."""
         return self.n_steps
 
-    @property
-    def timesteps_together(self) -> int:
-        """Timesteps that go through the network at once."""
-        return min(self.batch_size, self.micro_batch_size or self.batch_size)
-
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:  # noqa: ARG002
         """What does not agree in this section and with the rest of the run, from its top."""
         yield from self._batch_problems(n_envs)
         micro, batch = self.micro_batch_size, self.batch_size
-        if micro is not None and micro > batch:
+        if isinstance(micro, int) and micro > batch:
             yield Problem(
                 _at("micro_batch_size"),
                 f"{micro:,} is more than batch_size, {batch:,}, which it is a part of; "
@@ -157,8 +155,9 @@ class DQNConfig(StrictModel):
     """Adam's step size: a number, or {start, end} for a straight line over the run."""
     max_grad_norm: Positive = 10.0
     """Gradients longer than this are shortened to it."""
-    precision: _Precision = "float32"
-    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there."""
+    precision: _Precision = "auto"
+    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there, and a run
+    keeps what it began with."""
     stats_window_size: Count = 100
     """Over how many episodes the logged means of reward and length go."""
 
@@ -166,11 +165,6 @@ class DQNConfig(StrictModel):
     def vec_steps_per_update(self) -> int:
         """Vec steps between two updates."""
         return self.train_freq
-
-    @property
-    def timesteps_together(self) -> int:
-        """Timesteps that go through the network at once."""
-        return self.batch_size
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:
         """What does not agree in this section and with the rest of the run, from its top."""
@@ -227,8 +221,9 @@ class PQNConfig(StrictModel):
     """What is normalised before each ReLU: each place over its channels, the picture, nothing."""
     max_grad_norm: Positive = 10.0
     """Gradients longer than this are shortened to it."""
-    precision: _Precision = "float32"
-    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there."""
+    precision: _Precision = "auto"
+    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there, and a run
+    keeps what it began with."""
     stats_window_size: Count = 100
     """Over how many episodes the logged means of reward and length go."""
 
@@ -236,11 +231,6 @@ class PQNConfig(StrictModel):
     def vec_steps_per_update(self) -> int:
         """Vec steps between two updates."""
         return self.n_steps
-
-    @property
-    def timesteps_together(self) -> int:
-        """Timesteps that go through the network at once."""
-        return self.batch_size
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:  # noqa: ARG002
         """What does not agree in this section and with the rest of the run, from its top."""

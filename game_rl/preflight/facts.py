@@ -8,6 +8,7 @@ from game_rl.envs.frames import Crop, frame_shape
 from game_rl.envs.make_env import check_env_config
 from game_rl.games.definition import Game
 from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
+from game_rl.system.caches import USUAL_CACHE_BYTES
 from game_rl.system.machine import Machine
 from game_rl.system.placement import find_placement
 
@@ -26,6 +27,7 @@ class RunFacts:
         n_game_curves: variables and reward terms, which TensorBoard gets after every update.
         uses_gpu: the network is on the GPU.
         uses_bf16: its convolutions are computed in bfloat16.
+        cache_bytes: a CPU's share of the cache of which it has most.
         episode_timesteps: usual length of an episode, measured or assumed.
         lake_bytes_per_timestep: that a Lake takes on disk; None: nobody measured.
     """
@@ -40,6 +42,7 @@ class RunFacts:
     uses_bf16: bool
     episode_timesteps: int
     lake_bytes_per_timestep: float | None = None
+    cache_bytes: int = USUAL_CACHE_BYTES
 
 
 def run_facts(
@@ -74,6 +77,7 @@ def run_facts(
         uses_gpu=placement.is_on_gpu,
         uses_bf16=placement.precision == "bf16",
         episode_timesteps=usual,
+        cache_bytes=machine.cache_bytes,
         lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
     )
 

@@ -9,6 +9,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.automatic import resolved
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.callbacks.evaluate import Evaluation, EvaluationGames, better_of
 from game_rl.callbacks.make_callbacks import Callbacks, RunParts, make_callbacks
@@ -78,7 +79,7 @@ class TrainingSession:
         more: Sequence[BaseCallback] = (),
         cores_trials_s: float = TRIALS_S,
     ) -> None:
-        self._config, self._game, self._run_dir = config, game, run_dir
+        self._config, self._game, self._run_dir = resolved(config, game), game, run_dir
         self._events = events or EventLog()
         self._stop = stop or StopRequest()
         self._stop.deadline_s = config.checkpoints.deadline_s

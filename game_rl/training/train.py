@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from game_rl.algorithms.automatic import resolved
 from game_rl.callbacks.evaluate import Evaluation
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
@@ -77,6 +78,7 @@ def train(config: RunConfig, command: Command) -> TrainingResult:
     _refuse_existing_run(run_dir)
     game = load_game(config.game)
     report = _check_fit(config, game, command)
+    config = resolved(config, game)
     run_dir.root.mkdir(parents=True, exist_ok=True)
     with run_dir.locked():
         _refuse_existing_run(run_dir)  # it may have come meanwhile
@@ -112,6 +114,7 @@ def resume(root: Path, command: Command, *, overrides: Sequence[str] = ()) -> Tr
         if checkpoint is not None:
             checkpoint.check_game(game)
             changed = changes(checkpoint.state, config, game)
+        config = resolved(config, game)
         report = _check_fit(config, game, command)
         warnings += go_back_to(checkpoint, run_dir)
         write_atomic(run_dir.config, dump_config(config))
