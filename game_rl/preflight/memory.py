@@ -180,7 +180,23 @@ def _workers_bytes(facts: RunFacts, *, workers: int, emulators: int) -> int:
 def _network_on_cpu(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     if facts.uses_gpu:
         return ()
-    return (Part("network and optimiser", network_of(config, facts).training_bytes),)
+    return (
+        Part("network and optimiser", network_of(config, facts).training_bytes),
+        *teacher_network(config, facts),
+    )
+
+
+def teacher_network(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
+    """Its weights, and as they are multiplied, if there is one; as large as the student's.
+
+    What its forward pass takes is free again before the student's begins, which takes more.
+    """
+    algorithm = config.algorithm
+    if not isinstance(algorithm, DQNConfig) or algorithm.teacher is None:
+        return ()
+    network = network_of(config, facts)
+    kept = network.kept_weights_bytes(bf16=facts.uses_bf16)
+    return (Part("teacher", network.weights_bytes + kept),)
 
 
 def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:

@@ -79,6 +79,8 @@ def forecast_speed(
     times = training.evaluations * len(config.evaluation_ways)
     played = times * _vec_steps_of(evaluation, evaluation.episodes)
     played += _vec_steps_of(evaluation, evaluation.final_episodes)
+    if config.validation_episodes:  # by student and teacher
+        played += 2 * _vec_steps_of(evaluation, config.validation_episodes)
     return SpeedForecast(
         timesteps=training.final_timesteps,
         seconds={

@@ -20,6 +20,7 @@ _STREAM = "its random numbers are already being drawn; start a new run for anoth
 _SEEN = "the agent has learned the game as it sees and plays it; start a new run for another way"
 _ENVS = "its emulators go on from where they were; start a new run for other ones"
 _NETWORK = "the weights and the rollout are made for it; start a new run for another"
+_TEACHER = "the agent has one teacher from its beginning on; weight and until may change"
 # The longest key that a changed key begins with decides; "" is allowed.
 _CONFIG_REASONS = {
     "game": "",  # a path; what the file says is compared
@@ -30,6 +31,10 @@ _CONFIG_REASONS = {
     "env.worker_timeout_s": "",
     "algorithm.name": _NETWORK,
     "algorithm.layer_norm": _NETWORK,
+    "algorithm.teacher": _TEACHER,
+    "algorithm.teacher.weight": "",
+    "algorithm.teacher.until": "",
+    "algorithm.teacher.keep_if_better": "",
 }
 _GAME_REASONS = {"actions": "each output of the network stands for one of them; start a new run"}
 

@@ -10,6 +10,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.automatic import resolved
+from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.callbacks.evaluate import Evaluation, EvaluationGames, better_of
 from game_rl.callbacks.make_callbacks import Callbacks, RunParts, make_callbacks
@@ -30,6 +31,7 @@ from game_rl.system.process_memory import PssSampler
 from game_rl.system.threads import torch_threads
 from game_rl.training.resuming import usable_best
 from game_rl.training.run_lake import open_feed, refill
+from game_rl.training.teacher import Classroom, make_teacher
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 from game_rl.vec_env.worker_cores import TRIALS_S
 
@@ -183,6 +185,7 @@ class TrainingSession:
             schedule_timesteps=_schedule_timesteps(config, checkpoint),
         )
         stack.enter_context(closing_log(self.model.logger))
+        self._call_teacher(checkpoint)
         feed = open_feed(
             config,
             self._run_dir,
@@ -194,6 +197,26 @@ class TrainingSession:
         if feed is not None:
             stack.enter_context(closing(feed))
         return feed
+
+    def _call_teacher(self, checkpoint: Checkpoint | None) -> None:
+        config = self._config
+        classroom = Classroom(
+            root=self._run_dir.root,
+            vec_env=self.evaluation_env,
+            episodes=config.evaluation.episodes,
+            seed=config.seed,
+            stop=self._stop,
+        )
+        if isinstance(self.model, LeanDQN):
+            self.model.teacher = make_teacher(
+                config,
+                self._game,
+                self._run_dir,
+                self.model,
+                classroom,
+                events=self._events,
+                timesteps=0 if checkpoint is None else checkpoint.state.num_timesteps,
+            )
 
     def _make_callbacks(
         self,
@@ -211,6 +234,7 @@ class TrainingSession:
             stop=self._stop,
             events=self._events,
             feed=feed,
+            teacher=self.model.teacher if isinstance(self.model, LeanDQN) else None,
             cores_trials_s=cores_trials_s,
         )
         fixed = CheckpointState(

@@ -47,6 +47,8 @@ ALGORITHMS = {  # each can be saved every 32 timesteps
     "pqn": "{name: pqn, n_steps: 8, batch_size: 32, n_epochs: 2}",
     "dqn": _DQN.format(replay="{capacity: 256}"),
     "dqn-lake": _DQN.format(replay="{capacity: 256}"),
+    "dqn-teacher": _DQN.format(replay="{capacity: 256}")[:-1]
+    + ", teacher: {run: TEACHER, keep_if_better: false}}",
 }
 _WITH_LAKE = ("ppo-lake", "pqn", "dqn-lake")
 COMPARED = (
@@ -168,6 +170,8 @@ class Bench:
         self.cpus = sorted(os.sched_getaffinity(0))[:jobs]
         self._free = list(self.cpus)
         self._lock = threading.Lock()
+        if algorithm == "dqn-teacher":
+            self._train_teacher()
         self.whole = self.new_run("whole", keep_last=1000)
         training = Training(self.whole, self.cpus[0])
         began = time.monotonic()
@@ -180,15 +184,29 @@ class Bench:
             for path in RunDir(self.whole).checkpoints_newest_first()
         }
 
+    @property
+    def _algorithm_section(self) -> str:
+        return ALGORITHMS[self._algorithm].replace("TEACHER", str(self.folder / "teacher"))
+
+    def _train_teacher(self) -> None:
+        """A run of pqn, as long as the others."""
+        run_dir = self.new_run("teacher")
+        file = run_dir.with_suffix(".yaml")
+        text = file.read_text().replace(self._algorithm_section, ALGORITHMS["pqn"])
+        file.write_text(text.replace("save_replay_buffer: true", "save_replay_buffer: false"))
+        training = Training(run_dir, self.cpus[0])
+        if training.wait() != 0:
+            raise SystemExit(f"the teacher's training failed:\n{training.output}")
+
     def new_run(self, name: str, *, keep_last: int | None = None) -> Path:
         run_dir = self.folder / name
         text = CONFIG.format(
             run_dir=run_dir,
             total=self.final,
-            algorithm=ALGORITHMS[self._algorithm],
+            algorithm=self._algorithm_section,
             lake="{}" if self._algorithm in _WITH_LAKE else "null",
             deterministic=str(not self._algorithm.startswith("ppo")).lower(),
-            has_replay=str(self._algorithm == "dqn").lower(),
+            has_replay=str(self._algorithm in ("dqn", "dqn-teacher")).lower(),
             evaluate_every=self._evaluate_every,
             keep_last=keep_last or self._keep_last,
         )
