@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
 from game_rl.algorithms.exploration import Exploration
+from game_rl.algorithms.feeding import feed_vec_step
 from game_rl.algorithms.q_networks import DQNPolicy
 from game_rl.algorithms.surroundings import Surroundings, order_channels_last
 from game_rl.algorithms.teacher import Teacher, divergence
@@ -90,15 +91,18 @@ class LeanDQN(DQN):
             return Decision(self._explored(observations, learning_starts), *_NOTHING)
 
         assert isinstance(self._last_obs, np.ndarray)
-        steps = vec_steps(env, self._last_obs, decide, train_freq.frequency)
-        for (actions, *_), (new_obs, rewards, dones, infos) in steps:
+        assert isinstance(replay_buffer, PackedReplayBuffer)
+        packing, n_steps = replay_buffer.packing, train_freq.frequency
+        for step in vec_steps(env, self._last_obs, decide, n_steps, packing=packing):
+            new_obs, rewards, dones, infos = step.outcome
             self.num_timesteps += env.num_envs
             num_collected_steps += 1
             callback.update_locals(locals())
             if not callback.on_step():
                 return collected(continue_training=False)
             self._update_info_buffer(infos, dones)
-            self._store_transition(replay_buffer, actions, new_obs, rewards, dones, infos)
+            feed_vec_step(replay_buffer.takers, self._last_obs, step)
+            self._last_obs = new_obs
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
             self._on_step()
             num_collected_episodes += self._count_episodes(dones, log_interval)

@@ -17,6 +17,7 @@ from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import MemoryFootprint, Part, Phase
 from game_rl.preflight.gpus import replay_gpu
+from game_rl.vec_env.shared_arrays import shared_bytes
 from game_rl.vec_env.worker_count import evaluation_workers, training_workers
 
 
@@ -199,9 +200,20 @@ def teacher_network(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
 
 
 def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:
-    """A vec step's stacks: the last, the next, in halves, and as the network's numbers."""
-    stacks = config.env.n_envs * network_of(config, facts).observation
-    return Part("frames in flight", (3 + 4) * stacks)
+    """A vec step's stacks: the last, the next, and as the network's numbers.
+
+    Frames of the last and the next one are packed too, and the workers share theirs.
+    """
+    n_envs, frame_format = config.env.n_envs, frame_format_of(config, facts)
+    packed_bytes = frame_format.packing.nbytes
+    shared = shared_bytes(
+        n_envs=n_envs,
+        frame_stack=config.env.frame_stack,
+        frame_shape=frame_format.shape,
+        packed_bytes=packed_bytes,
+    )
+    stacks = n_envs * network_of(config, facts).observation
+    return Part("frames in flight", (2 + 4) * stacks + 2 * n_envs * packed_bytes + shared)
 
 
 def _lake_writer(config: RunConfig, facts: RunFacts) -> Part:
