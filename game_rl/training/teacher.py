@@ -129,9 +129,7 @@ def make_teacher(
         if not has_teacher(run_dir):
             run = find_teacher(settings, config, game)
             policy = _policy(run.checkpoint, config, model)
-            record = _measured(run, policy, settings, classroom)
-            add_source(run_dir, _source(record, run.run_dir))
-            write_teacher(run_dir, run.checkpoint.path, record)
+            _keep(run_dir, run, _measured(run, policy, settings, classroom))
         record, checkpoint = read_teacher(run_dir)
         policy = _policy(checkpoint, config, model)
     _tell(record, settings, events, timesteps)
@@ -144,9 +142,10 @@ def make_teacher(
     )
 
 
-def _source(record: TeacherRecord, theirs: RunDir) -> Source:
-    lineage = read_lineage(theirs)
-    return Source(
+def _keep(run_dir: RunDir, teacher: TrainedRun, record: TeacherRecord) -> None:
+    """In the run's folder and in its lineage; last what says that there is a teacher."""
+    lineage = read_lineage(teacher.run_dir)
+    source = Source(
         kind="teacher",
         run=record.run or record.path,
         path=record.path,
@@ -156,6 +155,8 @@ def _source(record: TeacherRecord, theirs: RunDir) -> Source:
         sha256=record.sha256,
         sources=lineage.sources,
     )
+    add_source(run_dir, source)
+    write_teacher(run_dir, teacher.checkpoint.path, record)
 
 
 def _tell(record: TeacherRecord, settings: TeacherConfig, events: EventLog, timesteps: int) -> None:

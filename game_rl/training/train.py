@@ -129,8 +129,6 @@ def resume(
     A run that was ended before its first checkpoint begins again, with the same random numbers.
 
     Args:
-        root: the run's directory.
-        command: how.
         overrides: `key=value`, for keys that may change while a run goes on.
         at: the timestep of the checkpoint to go back to; later ones are set aside.
         report: a preflight's that was shown already.
