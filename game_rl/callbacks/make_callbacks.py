@@ -8,7 +8,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.cores import CoresCallback
-from game_rl.callbacks.evaluate import EvaluationGames
+from game_rl.callbacks.evaluate import EvaluationGames, Values
 from game_rl.callbacks.evaluation import EvaluationCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.lake_growth import LakeGrowthCallback
@@ -23,6 +23,7 @@ from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS, EventLog
 from game_rl.lake.feed import LakeFeed
+from game_rl.lake.lake_pool import LakePool
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.machine import effective_cpus, is_same_disk
@@ -39,6 +40,8 @@ class RunParts:
         stop: may be asked to end the run.
         events: gets what happens.
         feed: the Lake that the run writes, if it does.
+        pool: the Lakes that it learns from, if it does.
+        values: what its policy expects, where evaluations compare that with what it gets.
         cores_trials_s: see CoresCallback.
     """
 
@@ -48,6 +51,8 @@ class RunParts:
     stop: StopRequest
     events: EventLog
     feed: LakeFeed | None
+    pool: LakePool | None = None
+    values: Values | None = None
     cores_trials_s: float = TRIALS_S
 
     @property
@@ -111,6 +116,7 @@ def _checkpoints(parts: RunParts, fixed: CheckpointState) -> CheckpointCallback:
         keep_every_timesteps=settings.keep_every_timesteps,
         with_replay=settings.save_replay_buffer,
         feed=parts.feed,
+        pool=parts.pool,
     )
     return CheckpointCallback(
         store, parts.stop, parts.events, every_timesteps=settings.every_timesteps, fixed=fixed
@@ -120,20 +126,25 @@ def _checkpoints(parts: RunParts, fixed: CheckpointState) -> CheckpointCallback:
 def _evaluation(
     parts: RunParts, vec_env: VecEnv, checkpoints: CheckpointCallback
 ) -> EvaluationCallback:
+    return EvaluationCallback(
+        make_games(parts, vec_env),
+        checkpoints,
+        parts.run_dir,
+        parts.events,
+        every_timesteps=parts.config.evaluation.every_timesteps,
+    )
+
+
+def make_games(parts: RunParts, vec_env: VecEnv) -> EvaluationGames:
+    """Those that all evaluations of the run play."""
     config = parts.config
-    games = EvaluationGames(
+    return EvaluationGames(
         vec_env=vec_env,
         episodes=config.evaluation.episodes,
         ways=config.evaluation_ways,
         seed=seed_for(config.seed, "evaluation"),
         stop=parts.stop,
-    )
-    return EvaluationCallback(
-        games,
-        checkpoints,
-        parts.run_dir,
-        parts.events,
-        every_timesteps=config.evaluation.every_timesteps,
+        values=parts.values,
     )
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.values import (
     Count,
@@ -131,6 +132,8 @@ class DQNConfig(StrictModel):
     """The algorithm."""
     replay: ReplayConfig = ReplayConfig()
     """The ring of past timesteps that DQN learns from."""
+    learn_from: LearnFromConfig | None = None
+    """Lakes of other runs that DQN learns from too; null: none."""
     n_step: Annotated[int, Field(ge=1, le=100)] = 1
     """Timesteps whose rewards are summed up before the value function continues."""
     double_q: bool = False

@@ -40,6 +40,8 @@ _DQN = (
     "{{name: dqn, replay: {replay}, n_step: 3, double_q: true, learning_starts: 64, train_freq: 8, "
     "gradient_steps: 2, batch_size: 64, target_update_interval: 64, learning_rate: 1e-3}}"
 )
+_MIXED = _DQN.replace("}}", ", learn_from: {learn_from}}}")
+_OFFLINE = "{gradient_steps: 24, evaluate_every_gradient_steps: 8, save_every_gradient_steps: 6}"
 _PPO = "{n_steps: 8, batch_size: 32, n_epochs: 2, learning_rate: {start: 1e-3, end: 1e-4}}"
 ALGORITHMS = {  # each can be saved every 32 timesteps
     "ppo": _PPO,

@@ -1,0 +1,72 @@
+"""Whether rows of Lakes are of the game that a run plays, as it plays and sees it."""
+
+from collections.abc import Callable
+from dataclasses import fields
+
+from game_rl.config.learn_from import LearnFromConfig
+from game_rl.config.schema import RunConfig
+from game_rl.envs.packing import FramePacking
+from game_rl.errors import LakeError
+from game_rl.games.definition import Game
+from game_rl.lake.lake import Lake
+from game_rl.lake.origin import disagreement, origin_of, read_origin
+from game_rl.lake.schema import LakeSchema
+
+_COMPARED = ("frame_stack", "action_dtype", "action_shape")
+
+
+def check_agreement(
+    settings: LearnFromConfig,
+    schema: LakeSchema,
+    config: RunConfig,
+    game: Game,
+    tell: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Raise LakeError where a Lake is missing, empty or of other rows than `schema`'s.
+
+    Args:
+        tell: gets a sentence for each stream of which nobody wrote down how it was played.
+    """
+    ours = origin_of(config, game)
+    for path in settings.lakes:
+        lake = Lake.open(path)
+        if difference := _difference(lake.schema, schema):
+            raise LakeError(
+                f"{path}: {difference}; its rows cannot be learned from beside this run's: give "
+                "the run the env.observation and env.frame_stack of the Lake, or take it out of "
+                "algorithm.learn_from.lakes"
+            )
+        view = lake.view()
+        if not len(view):
+            raise LakeError(
+                f"{path} has no sealed transitions; let the run that writes it save a checkpoint "
+                "first, or take it out of algorithm.learn_from.lakes"
+            )
+        for stream in view.streams:
+            if settings.agents is not None and not settings.agents.get(stream):
+                continue  # nothing of it is drawn
+            theirs = read_origin(path, stream)
+            if theirs is None:
+                tell(
+                    f"{path}: nobody wrote down how the stream {stream} was played; it is taken "
+                    "for this run's game, actions, rewards and frame_skip"
+                )
+            elif what := disagreement(ours, theirs):
+                raise LakeError(
+                    f"{path}, stream {stream}: {what}; play as its run did, or leave the stream "
+                    "out by giving the others shares in algorithm.learn_from.agents"
+                )
+
+
+def _difference(theirs: LakeSchema, ours: LakeSchema) -> str | None:
+    """The first thing that is not the same, with both values."""
+    names = [field.name for field in fields(FramePacking)]
+    for name in names:
+        there, here = getattr(theirs.packing, name), getattr(ours.packing, name)
+        if there != here:
+            return f"packing.{name}: {there} there, {here} in this run"
+    for name in _COMPARED:
+        there, here = getattr(theirs, name), getattr(ours, name)
+        if there != here:
+            return f"{name}: {there} there, {here} in this run"
+    return None
