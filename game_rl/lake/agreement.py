@@ -1,7 +1,7 @@
 """Whether rows of Lakes are of the game that a run plays, as it plays and sees it."""
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import RunConfig
@@ -15,19 +15,35 @@ from game_rl.lake.schema import LakeSchema
 _COMPARED = ("frame_stack", "action_dtype", "action_shape")
 
 
+@dataclass(frozen=True)
+class LakeRows:
+    """What some Lakes have.
+
+    Attributes:
+        transitions: of all streams.
+        blocks: in which they are compressed; a view has an index of them.
+    """
+
+    transitions: int = 0
+    blocks: int = 0
+
+
 def check_agreement(
     settings: LearnFromConfig,
     schema: LakeSchema,
     config: RunConfig,
     game: Game,
     tell: Callable[[str], None] = lambda _: None,
-) -> None:
-    """Raise LakeError where a Lake is missing, empty or of other rows than `schema`'s.
+) -> LakeRows:
+    """What there is to learn from.
 
     Args:
         tell: gets a sentence for each stream of which nobody wrote down how it was played.
+
+    Raises:
+        LakeError: a Lake is missing, empty or of other rows than `schema`'s, or of another game.
     """
-    ours = origin_of(config, game)
+    ours, transitions, blocks = origin_of(config, game), 0, 0
     for path in settings.lakes:
         lake = Lake.open(path)
         if difference := _difference(lake.schema, schema):
@@ -42,6 +58,7 @@ def check_agreement(
                 f"{path} has no sealed transitions; let the run that writes it save a checkpoint "
                 "first, or take it out of algorithm.learn_from.lakes"
             )
+        transitions, blocks = transitions + len(view), blocks + len(view.heads)
         for stream in view.streams:
             if settings.agents is not None and not settings.agents.get(stream):
                 continue  # nothing of it is drawn
@@ -56,6 +73,7 @@ def check_agreement(
                     f"{path}, stream {stream}: {what}; play as its run did, or leave the stream "
                     "out by giving the others shares in algorithm.learn_from.agents"
                 )
+    return LakeRows(transitions, blocks)
 
 
 def _difference(theirs: LakeSchema, ours: LakeSchema) -> str | None:

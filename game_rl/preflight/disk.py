@@ -28,6 +28,7 @@ def disk_footprint(
         Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", kept * checkpoint),
         Part("TensorBoard, events and tables", logs + calibration.RUN_FILES_BYTES),
         Part("clip", _clip_bytes(config, facts)),
+        *_offline_checkpoints(config, facts, training),
     )
     return DiskFootprint(
         parts=parts,
@@ -35,6 +36,16 @@ def disk_footprint(
         momentary_bytes=(retention.at_once(training.updates) - kept) * checkpoint,
         log_bytes_per_update=logs / training.updates,
     )
+
+
+def _offline_checkpoints(
+    config: RunConfig, facts: RunFacts, training: TrainingArithmetic
+) -> tuple[Part, ...]:
+    """What learning before the first timestep leaves: its best, and the one that it ends with."""
+    if not training.offline_gradient_steps:
+        return ()
+    each = checkpoint_bytes(config, facts) - saved_replay_bytes(config, facts)
+    return (Part("checkpoints before the first timestep", 2 * each),)
 
 
 def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:

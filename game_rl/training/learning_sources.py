@@ -87,11 +87,12 @@ class LakeSource:
     run: str
     path: Path
     timesteps: int
+    frame_skip: int
     sha256: str
 
 
-def lake_sources(pool: LakePool) -> list[LakeSource]:
-    """Of each stream that is drawn from now."""
+def lake_sources(pool: LakePool, *, frame_skip: int) -> list[LakeSource]:
+    """Of each stream that is drawn from now; all have the run's own `frame_skip`."""
     return [
         LakeSource(
             run=stream,
@@ -101,6 +102,7 @@ def lake_sources(pool: LakePool) -> list[LakeSource]:
                 for name, end in reader.mark.sequences.items()
                 if name.rpartition("/")[0] == stream
             ),
+            frame_skip=frame_skip,
             sha256=sha256(reader.mark.to_json().encode()).hexdigest(),
         )
         for reader in pool.readers

@@ -61,6 +61,8 @@ def test_the_json_has_exactly_the_promised_keys() -> None:
         "gradient_steps_per_update",
         "checkpoints",
         "evaluations",
+        "samples_per_timestep",
+        "offline_gradient_steps",
     }
     assert found["vram"] is None
     assert found["speed"] is None
@@ -97,6 +99,8 @@ def test_the_32_gb_run_has_the_numbers_of_lean_storage() -> None:
         "gradient_steps_per_update": 80,
         "checkpoints": 62,  # 61 periodic ones and the end, at timestep 10,010,624
         "evaluations": 62,
+        "samples_per_timestep": None,
+        "offline_gradient_steps": 0,
     }
     codes = {finding["code"] for finding in found["findings"]}
     assert {"n_steps_is_no_episode_length", "machine_under_used"} <= codes
