@@ -132,8 +132,6 @@ class DQNConfig(StrictModel):
     """The algorithm."""
     replay: ReplayConfig = ReplayConfig()
     """The ring of past timesteps that DQN learns from."""
-    learn_from: LearnFromConfig | None = None
-    """Lakes of other runs that DQN learns from too; null: none."""
     n_step: Annotated[int, Field(ge=1, le=100)] = 1
     """Timesteps whose rewards are summed up before the value function continues."""
     double_q: bool = False
@@ -152,6 +150,8 @@ class DQNConfig(StrictModel):
     """How often an action is drawn at random."""
     layer_norm: LayerNorm = "none"
     """What is normalised before each ReLU: each place over its channels, the picture, nothing."""
+    learn_from: LearnFromConfig | None = None
+    """Lakes of other runs that DQN learns from too; null: none."""
     batch_size: Count = 32
     """Timesteps in one gradient step."""
     gamma: UnitInterval = 0.99
