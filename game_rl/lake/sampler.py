@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
-from game_rl.lake.block import Block
+from game_rl.lake.block import FIRST, TERMINATED, TRANSITION, TRUNCATED, Block
 from game_rl.lake.schema import LakeSchema
 from game_rl.lake.view import BlockCache, Indices, LakeView
+
+_ENDED = TERMINATED | TRUNCATED
 
 
 @dataclass(frozen=True)
@@ -96,8 +98,15 @@ class Sampler:
         batch = _empty(self._view.schema, len(ranks))
         stacks = _PackedStacks(self._view.schema, 2 * len(ranks))
         numbers, places = self._view.places(ranks)
-        for number in np.unique(numbers).tolist():
-            chosen = np.flatnonzero(numbers == number)
+        batch.streams[:] = self._view.block_sequences[numbers] >> 32
+        rewards = np.zeros((len(ranks), self._n_step), np.float32)
+        done = np.zeros(len(ranks), np.bool_)
+        for i in np.argsort(numbers, kind="stable").tolist():  # each block once
+            number, place = int(numbers[i]), int(places[i])
+            done[i] = self._fill_one(batch, stacks, rewards, i, number, place)
+        batch.rewards[done] = discounted_sums(rewards[done], batch.steps[done], self._gamma)
+        for number in np.unique(numbers[~done]).tolist():
+            chosen = np.flatnonzero((numbers == number) & ~done)
             self._fill(batch, stacks, chosen, number, places[chosen])
         pixels = stacks.unpacked()  # of all at once, which is what takes the least time
         batch.stacks[:], batch.next_stacks[:] = pixels[: len(ranks)], pixels[len(ranks) :]
@@ -112,6 +121,36 @@ class Sampler:
         streams = rng.choice(len(ends), n, p=self._shares)
         return (ends - lengths)[streams] + rng.integers(lengths[streams])
 
+    def _fill_one(
+        self,
+        batch: Batch,
+        stacks: "_PackedStacks",
+        rewards: NDArray[np.float32],
+        i: int,
+        number: int,
+        place: int,
+    ) -> bool:
+        """Row i of the batch, if its timesteps are all in one block, as nearly all are.
+
+        Single values, not arrays: of a Lake that is larger than the cache, most blocks are read for
+        one row, and a call of NumPy takes as long for one value as for a hundred.
+        """
+        block = self._cache[number]
+        columns = block.columns
+        row = int(columns.rows[place])
+        flags = columns.flags[row : row + self._n_step].tolist()
+        n = next((n for n, flag in enumerate(flags, 1) if flag & _ENDED), self._n_step)
+        if n > len(flags) or not all(flag & TRANSITION for flag in flags[:n]):
+            return False
+        batch.actions[i] = columns.actions[row]
+        batch.envs[i], batch.numbers[i] = block.env, block.first + place
+        batch.versions[i] = columns.versions[row]
+        batch.steps[i], batch.terminated[i] = n, bool(flags[n - 1] & TERMINATED)
+        rewards[i, :n] = columns.rewards[row : row + n]
+        stacks.put_one(i, block, row)
+        stacks.put_one(len(rewards) + i, block, row + n)
+        return True
+
     def _fill(
         self,
         batch: Batch,
@@ -125,7 +164,6 @@ class Sampler:
         columns = block.columns
         rows = columns.rows[places]
         batch.actions[chosen] = columns.actions[rows]
-        batch.streams[chosen] = self._view.block_sequences[number] >> 32
         batch.envs[chosen] = block.env
         batch.numbers[chosen] = block.first + places
         batch.versions[chosen] = columns.versions[rows]
@@ -181,14 +219,22 @@ class _Trail:
         self, places: Indices, lengths: Indices, n_step: int, gamma: float
     ) -> NDArray[np.float32]:
         """In float32, added up as `Pond.batch` does."""
-        if n_step == 1:
-            return self.rewards[places]
-        steps = np.arange(n_step)
-        walked = np.minimum(places[:, None] + steps, len(self.rewards) - 1)
-        discounts = gamma ** np.arange(n_step, dtype=np.float32)
-        counts = steps < lengths[:, None]
-        summed: NDArray[np.float32] = (self.rewards[walked] * discounts * counts).sum(axis=1)
-        return summed
+        walked = np.minimum(places[:, None] + np.arange(n_step), len(self.rewards) - 1)
+        return discounted_sums(self.rewards[walked], lengths, gamma)
+
+
+def discounted_sums(
+    rewards: NDArray[np.float32], lengths: Indices, gamma: float
+) -> NDArray[np.float32]:
+    """Float32 [batch] of rewards [batch, n_step], of which the first `lengths` count.
+
+    In float32, in the order of `Pond.batch`.
+    """
+    n_step = rewards.shape[1]
+    discounts = gamma ** np.arange(n_step, dtype=np.float32)
+    counts = np.arange(n_step) < lengths[:, None]
+    summed: NDArray[np.float32] = (rewards * discounts * counts).sum(axis=1)
+    return summed
 
 
 def _shares_in_order(view: LakeView, shares: Mapping[str, float]) -> NDArray[np.float64]:
@@ -209,13 +255,24 @@ class _PackedStacks:
 
     def __init__(self, schema: LakeSchema, size: int) -> None:
         self._schema = schema
-        self._packed = np.empty((size, schema.frame_stack, schema.packing.nbytes), np.uint8)
+        self._packed = np.zeros((size, schema.frame_stack, schema.packing.nbytes), np.uint8)
         self._blank = np.empty((size, schema.frame_stack), np.bool_)
 
     def put(self, places: Indices, block: Block, rows: Indices) -> None:
         """Those that end at these rows of the block."""
         sources, blank = block.stack_rows(rows, self._schema.frame_stack)
         self._packed[places], self._blank[places] = block.frames[sources], blank
+
+    def put_one(self, place: int, block: Block, row: int) -> None:
+        """One of them."""
+        n = self._schema.frame_stack
+        flags = block.columns.flags[max(0, row + 1 - n) : row + 1].tolist()
+        age = next(
+            (age for age, flag in enumerate(reversed(flags)) if flag & FIRST), len(flags) - 1
+        )
+        self._packed[place, n - 1 - age :] = block.frames[row - age : row + 1]
+        self._blank[place, : n - 1 - age] = True
+        self._blank[place, n - 1 - age :] = False
 
     def unpacked(self) -> NDArray[np.uint8]:
         """uint8 [size, frame_stack * C, H, W]; zeros before an episode's first frame."""

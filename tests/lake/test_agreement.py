@@ -86,7 +86,7 @@ def test_another_rom_actions_rewards_and_endings_are_named(tmp_path: Path) -> No
     rewards = dict(list(definition.rewards.items())[1:])
     actions = dict(reversed(definition.actions.items()))
     changed = {
-        "the ROM's sha256": replace(game, rom=replace(game.rom, data=game.rom.data + b"\0")),
+        "the ROM's sha256": replace(game, rom=replace(game.rom, sha256="0" * 64)),
         "the game's actions": with_definition(game, actions=actions),
         "the game's rewards": with_definition(game, rewards=rewards),
         "the game's endings": with_definition(game, endings={}),
