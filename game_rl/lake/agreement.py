@@ -12,7 +12,7 @@ from game_rl.lake.lake import Lake
 from game_rl.lake.origin import disagreement, origin_of, read_origin
 from game_rl.lake.schema import LakeSchema
 
-_COMPARED = ("frame_stack", "action_dtype", "action_shape")
+_COMPARED = ("arrays", "frame_stack", "action_dtype", "action_shape")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,9 +65,10 @@ class LakeView:
         ranks = [rank[stream_of(segment)] for segment in self.segments]
         streams = np.repeat(np.array(ranks, np.int64), [len(part) for part in heads[1:]])
         sequences = (streams << 32) + joined["env"].astype(np.int64)
-        order = np.lexsort((joined["first"], sequences))
+        order = np.lexsort((joined["first"], sequences))  # stable: some have no transition
         starts = joined["first"].astype(np.int64)
-        is_seen = starts + joined["n_transitions"] > self._firsts(sequences)
+        ends, seen_from = starts + joined["n_transitions"], self._firsts(sequences)
+        is_seen = (ends > seen_from) | (joined["n_transitions"] == 0) & (ends == seen_from)
         is_seen &= starts < self._limits(sequences)
         return joined, sequences, order[is_seen[order]]
 
@@ -152,6 +154,11 @@ class LakeView:
         edges: Indices = np.append(0, self.edges)[last]
         return edges
 
+    def path_of(self, number: int) -> Path:
+        """The file that a block is in."""
+        owner = int(self._places[0][number])
+        return self.segments[owner].path
+
     def places(self, ranks: Indices) -> tuple[Indices, Indices]:
         """Of transitions, the numbers of their blocks and their places among the block's own."""
         numbers = np.searchsorted(self.edges, ranks, side="right")
@@ -168,15 +175,14 @@ class LakeView:
         Raises:
             EvictedError: its segment is gone.
         """
-        owners, offsets = self._places
-        path = self.segments[owners[number]].path
+        path, offset = self.path_of(number), int(self._places[1][number])
         try:
             file = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
             raise EvictedError(f"{path} was evicted; take a new view of the Lake") from None
         try:
             length = blocks.total_bytes(self.heads[number]) if n_bytes is None else n_bytes
-            return os.pread(file, length, int(offsets[number]))
+            return os.pread(file, length, offset)
         finally:
             os.close(file)
 
@@ -217,9 +223,8 @@ class LakeView:
             raise DamagedBlockError("its head is changed")
 
     def _damaged(self, number: int, error: DamagedBlockError) -> LakeError:
-        owners, offsets = self._places
-        path = self.segments[owners[number]].path
-        return damaged(path, f"the block at byte {offsets[number]:,}: {error}")
+        offset = self._places[1][number]
+        return damaged(self.path_of(number), f"the block at byte {offset:,}: {error}")
 
 
 def ends_of(segments: Iterable[SealedSegment]) -> dict[str, int]:
