@@ -124,12 +124,7 @@ class Pond:
         self.n_appended += len(envs)
 
     def sample(
-        self,
-        batch_size: int,
-        *,
-        n_step: int = 1,
-        gamma: float,
-        device: torch.device | str = "cpu",
+        self, batch_size: int, *, n_step: int = 1, gamma: float, device: torch.device | str = "cpu"
     ) -> PondBatch:
         """Timesteps drawn evenly, with replacement, from all that are there."""
         envs, numbers = self._draw(batch_size)

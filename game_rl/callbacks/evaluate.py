@@ -117,8 +117,7 @@ def evaluate(
             return_episode_rewards=True,
             callback=onlooker,
         )
-    assert isinstance(rewards, list)
-    assert isinstance(lengths, list)
+    assert isinstance(rewards, list) and isinstance(lengths, list)  # noqa: PT018 - of one call
     return Evaluation(
         deterministic=deterministic,
         rewards=tuple(rewards),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import RunConfig
@@ -11,6 +12,7 @@ from game_rl.games.definition import Game
 from game_rl.lake.lake import Lake
 from game_rl.lake.origin import disagreement, origin_of, read_origin
 from game_rl.lake.schema import LakeSchema
+from game_rl.lake.view import LakeView
 
 _COMPARED = ("arrays", "frame_stack", "action_dtype", "action_shape")
 
@@ -45,19 +47,7 @@ def check_agreement(
     """
     ours, transitions, blocks = origin_of(config, game), 0, 0
     for path in settings.lakes:
-        lake = Lake.open(path)
-        if difference := _difference(lake.schema, schema):
-            raise LakeError(
-                f"{path}: {difference}; its rows cannot be learned from beside this run's: give "
-                "the run the env.observation and env.frame_stack of the Lake, or take it out of "
-                "algorithm.learn_from.lakes"
-            )
-        view = lake.view()
-        if not len(view):
-            raise LakeError(
-                f"{path} has no sealed transitions; let the run that writes it save a checkpoint "
-                "first, or take it out of algorithm.learn_from.lakes"
-            )
+        view = _matching(path, schema)
         transitions, blocks = transitions + len(view), blocks + len(view.heads)
         for stream in view.streams:
             if settings.agents is not None and not settings.agents.get(stream):
@@ -74,6 +64,24 @@ def check_agreement(
                     "out by giving the others shares in algorithm.learn_from.agents"
                 )
     return LakeRows(transitions, blocks)
+
+
+def _matching(path: Path, schema: LakeSchema) -> LakeView:
+    """What the Lake has, if its rows look like this run's."""
+    lake = Lake.open(path)
+    if difference := _difference(lake.schema, schema):
+        raise LakeError(
+            f"{path}: {difference}; its rows cannot be learned from beside this run's: give "
+            "the run the env.observation and env.frame_stack of the Lake, or take it out of "
+            "algorithm.learn_from.lakes"
+        )
+    view = lake.view()
+    if not len(view):
+        raise LakeError(
+            f"{path} has no sealed transitions; let the run that writes it save a checkpoint "
+            "first, or take it out of algorithm.learn_from.lakes"
+        )
+    return view
 
 
 def _difference(theirs: LakeSchema, ours: LakeSchema) -> str | None:
