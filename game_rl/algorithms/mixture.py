@@ -14,6 +14,7 @@ from game_rl.config.learn_from import LearnFromConfig, OwnShare
 from game_rl.lake.lake_pool import Drawn, LakePool
 
 _SHOWN_CHARACTERS = 8  # of a stream's name
+_MOST_CURVES = 16  # of streams; more are no picture, and take time with every batch
 
 
 class Curves(Protocol):
@@ -77,6 +78,8 @@ class Mixture:
         """Rows of the Lakes alone."""
         drawn = self.pool.draw(self._rng, n)
         curves.record_mean(f"{prefix}/age_lakes", float(drawn.ages.mean()))
+        if len(self.pool.streams) > _MOST_CURVES:
+            return self._samples(drawn, device)
         counts = np.bincount(drawn.batch.streams, minlength=len(self.pool.streams))
         for stream, count in zip(self.pool.streams, counts.tolist(), strict=True):
             curves.record_mean(f"{prefix}/share_{stream[:_SHOWN_CHARACTERS]}", count / n)
