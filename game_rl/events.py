@@ -184,6 +184,55 @@ class DiskForecast(_Event):
     full_at_timesteps: _Count
 
 
+class ExplorationRestarted(_Event):
+    """More actions are random again, from this rollout on."""
+
+    event: Literal["exploration_restarted"] = "exploration_restarted"
+    at: _Count
+    """The timestep that the config says."""
+    start: _Share
+    """The share of random actions there."""
+    over: _Count
+    """Timesteps after which the share is what it would have been."""
+    share: _Share
+    """Of this rollout's first timestep."""
+
+
+class TeacherReady(_Event):
+    """A policy was found that the agent is drawn towards."""
+
+    event: Literal["teacher_ready"] = "teacher_ready"
+    run: str
+    """Its run's id; empty: that run has none."""
+    path: str
+    """Where its run was when this one began."""
+    policy_timesteps: _Count
+    """At which it was learned."""
+    sha256: str
+    """Of its checkpoint's manifest."""
+    temperature: float
+    """Of the softmax."""
+    success_rate: _Share | None = None
+    """In the games of this run's evaluations."""
+    mean_reward: float
+
+
+class Validated(_Event):
+    """Student and teacher played episodes that decided nothing before."""
+
+    event: Literal["validated"] = "validated"
+    episodes: _Count
+    """Of each."""
+    student_timesteps: _Count
+    """At which the student's best policy was learned."""
+    student_mean_reward: float
+    student_success_rate: _Share | None = None
+    teacher_mean_reward: float
+    teacher_success_rate: _Share | None = None
+    best: Literal["student", "teacher"]
+    """The run's best policy from now on."""
+
+
 class Recorded(_Event):
     """A clip was written."""
 
@@ -213,6 +262,9 @@ Event = (
     | Warned
     | WorkerRestarted
     | DiskForecast
+    | ExplorationRestarted
+    | TeacherReady
+    | Validated
     | Recorded
     | Ended
 )

@@ -126,6 +126,16 @@ class RunDir:
         return self.root / "damaged"
 
     @property
+    def teacher(self) -> Path:
+        """The policy that the run is drawn towards; see `checkpoints.teacher`."""
+        return self.root / "teacher"
+
+    @property
+    def validation(self) -> Path:
+        """Whether the best policy is the run's own or its teacher's."""
+        return self.root / "validation.json"
+
+    @property
     def videos(self) -> Path:
         return self.root / "videos"
 

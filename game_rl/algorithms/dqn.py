@@ -20,6 +20,7 @@ from game_rl.algorithms.exploration import Exploration
 from game_rl.algorithms.mixture import Mixture
 from game_rl.algorithms.q_networks import DQNPolicy
 from game_rl.algorithms.surroundings import Surroundings, order_channels_last
+from game_rl.algorithms.teacher import Teacher, divergence
 from game_rl.algorithms.vec_steps import Decision, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.replay import PackedReplayBuffer
@@ -39,6 +40,7 @@ class LeanDQN(DQN):
         double_q: the target network judges the action that the network chooses (van Hasselt 2016).
         exploration: of the actions.
         mixture: draws batches that are partly others' experience; None: the replay's alone.
+        teacher: that the network is drawn towards; None: there is none.
     """
 
     policy: DQNPolicy
@@ -55,6 +57,7 @@ class LeanDQN(DQN):
         self.double_q = double_q
         self.exploration = exploration
         self.mixture: Mixture | None = None
+        self.teacher: Teacher | None = None
         self._threads = Threads()
         self.exploration_schedule = lambda _: exploration.epsilon.at(self.num_timesteps)
 
@@ -146,7 +149,12 @@ class LeanDQN(DQN):
             return
         losses = self._learned(lambda: self._sample(batch_size), gradient_steps)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-        self.logger.record("train/loss", np.mean(losses))
+        self.logger.record("train/loss", np.mean([loss for loss, _ in losses]))
+        if self.teacher is not None:
+            weight = self._teacher_weight()
+            self.logger.record("train/teacher_weight", weight)
+            if weight:
+                self.logger.record("train/teacher_kl", np.mean([kl for _, kl in losses]))
         if self.mixture is not None:
             assert isinstance(self.train_freq, TrainFreq)
             timesteps = self.train_freq.frequency * self.n_envs
@@ -172,8 +180,10 @@ class LeanDQN(DQN):
                 ),
                 n,
             )
-            for loss in losses:
+            for loss, kl in losses:
                 self.logger.record_mean("offline/loss", loss)
+                if self.teacher is not None:
+                    self.logger.record_mean("offline/teacher_kl", kl)
             left -= n
             if self._n_updates % sync_every == 0:
                 self.sync_target(self.tau)
@@ -184,14 +194,17 @@ class LeanDQN(DQN):
 
     def _learned(
         self, sample: Callable[[], ReplayBufferSamples], gradient_steps: int
-    ) -> list[float]:
-        """Take gradient steps; the loss before each."""
+    ) -> list[tuple[float, float]]:
+        """Take gradient steps; the losses before each, as `_gradient_step` says."""
         # the target network keeps its weights as they are multiplied, and they may have changed
         self.q_net_target.set_training_mode(False)
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
+        weight = self._teacher_weight()
         with data_parallel(self.q_net.parameters(), self.device, self._threads) as parallel:
-            losses = [self._gradient_step(parallel, sample()) for _ in range(gradient_steps)]
+            losses = [
+                self._gradient_step(parallel, sample(), weight) for _ in range(gradient_steps)
+            ]
         self._n_updates += gradient_steps
         return losses
 
@@ -202,35 +215,57 @@ class LeanDQN(DQN):
             self.replay_buffer, batch_size, timestep=self.num_timesteps, curves=self.logger
         )
 
-    def _gradient_step(self, parallel: DataParallel, samples: ReplayBufferSamples) -> float:
-        """The loss before it."""
+    def _teacher_weight(self) -> float:
+        return 0.0 if self.teacher is None else self.teacher.weight_at(self.num_timesteps)
+
+    def _gradient_step(
+        self, parallel: DataParallel, samples: ReplayBufferSamples, weight: float = 0.0
+    ) -> tuple[float, float]:
+        """The losses before it: the whole, and the divergence from the teacher."""
         n_samples = len(samples.actions)
 
-        def loss_of(part: slice) -> tuple[torch.Tensor, float]:
+        def loss_of(part: slice) -> tuple[torch.Tensor, tuple[float, float]]:
             of_part = (tensor if tensor is None else tensor[part] for tensor in samples)
-            loss = self._loss(ReplayBufferSamples(*of_part)) / n_samples  # type: ignore[arg-type]  # discounts
-            return loss, loss.item()
+            loss, kl = self._losses(ReplayBufferSamples(*of_part), weight)  # type: ignore[arg-type]  # discounts
+            loss = loss / n_samples
+            return loss, (loss.item(), float(kl) / n_samples)
 
         losses = parallel.gradient(loss_of, n_samples=n_samples, micro_batch_size=n_samples)
         torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
         self.policy.optimizer.step()
-        return sum(losses)
+        return sum(loss for loss, _ in losses), sum(kl for _, kl in losses)
 
-    def _loss(self, samples: ReplayBufferSamples) -> torch.Tensor:
-        """Summed over the samples."""
+    def _losses(
+        self, samples: ReplayBufferSamples, weight: float = 0.0
+    ) -> tuple[torch.Tensor, torch.Tensor | float]:
+        """The whole, and of it the divergence from the teacher; both summed over the samples."""
+        targets, taught = self._targets(samples), None
+        if weight and self.teacher is not None:  # before the student's activations take memory
+            taught = self.teacher.values(samples.observations)
+        values = self.q_net(samples.observations)
+        chosen = values.gather(1, samples.actions.long())
+        loss = functional.smooth_l1_loss(chosen, targets, reduction="sum")
+        if taught is None or self.teacher is None:
+            return loss, 0.0
+        kl = divergence(values, taught, temperature=self.teacher.temperature)
+        return loss + weight * kl, kl.detach()
+
+    def _targets(self, samples: ReplayBufferSamples) -> torch.Tensor:
+        """float32 [batch, 1]."""
         discounts = self.gamma if samples.discounts is None else samples.discounts
         with torch.no_grad():
             next_values = self.q_net_target(samples.next_observations)
             judge = self.q_net(samples.next_observations) if self.double_q else next_values
             best = next_values.gather(1, judge.argmax(dim=1, keepdim=True))
-            targets = samples.rewards + (1 - samples.dones) * discounts * best
-        values = self.q_net(samples.observations).gather(1, samples.actions.long())
-        return functional.smooth_l1_loss(values, targets, reduction="sum")
+            targets: torch.Tensor = samples.rewards + (1 - samples.dones) * discounts * best
+        return targets
 
     def state(self) -> dict[str, Any]:
         """What goes on from here, beside weights, optimiser, counters and replay; JSON holds it."""
         state: dict[str, Any] = {"exploration": self.exploration.state(), "n_calls": self._n_calls}
-        return state if self.mixture is None else state | {"learn_from": self.mixture.state()}
+        if self.mixture is not None:
+            state["learn_from"] = self.mixture.state()
+        return state if self.teacher is None else state | {"teacher": self.teacher.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
@@ -238,6 +273,8 @@ class LeanDQN(DQN):
         self._n_calls = int(state["n_calls"])
         if self.mixture is not None and "learn_from" in state:
             self.mixture.load_state(state["learn_from"])
+        if self.teacher is not None and "teacher" in state:
+            self.teacher.load_state(state["teacher"])
 
     def predict(
         self,

@@ -222,13 +222,14 @@ class LeanPPO(PPO):
 
 
 def make_ppo(config: PPOConfig, surroundings: Surroundings) -> LeanPPO:
+    """`micro_batch_size: auto` is at once here: `make_algorithm` resolves it."""
     schedule, placement = surroundings.schedule, surroundings.placement
     model = LeanPPO(
         LeanCnnPolicy,
         surroundings.vec_env,
         n_steps=config.n_steps,
         batch_size=config.batch_size,
-        micro_batch_size=config.micro_batch_size,
+        micro_batch_size=None if config.micro_batch_size == "auto" else config.micro_batch_size,
         n_epochs=config.n_epochs,
         learning_rate=schedule(config.learning_rate),
         clip_range=schedule(config.clip_range),

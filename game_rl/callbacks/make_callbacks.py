@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.exploration import exploration_schedule
+from game_rl.algorithms.teacher import Teacher
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.cores import CoresCallback
 from game_rl.callbacks.evaluate import EvaluationGames, Values
 from game_rl.callbacks.evaluation import EvaluationCallback
+from game_rl.callbacks.exploration_restarts import ExplorationRestartsCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.lake_growth import LakeGrowthCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
@@ -19,7 +22,7 @@ from game_rl.callbacks.stop import StopCallback, StopRequest
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
 from game_rl.checkpoints.checkpoint import CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
-from game_rl.config.algorithms import DQNConfig
+from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS, EventLog
 from game_rl.lake.feed import LakeFeed
@@ -42,6 +45,7 @@ class RunParts:
         feed: the Lake that the run writes, if it does.
         pool: the Lakes that it learns from, if it does.
         values: what its policy expects, where evaluations compare that with what it gets.
+        teacher: that evaluations are compared with, if there is one.
         cores_trials_s: see CoresCallback.
     """
 
@@ -53,6 +57,7 @@ class RunParts:
     feed: LakeFeed | None
     pool: LakePool | None = None
     values: Values | None = None
+    teacher: Teacher | None = None
     cores_trials_s: float = TRIALS_S
 
     @property
@@ -96,6 +101,7 @@ def make_callbacks(
         # first: what is broken is not even evaluated
         NonFiniteCallback(every_timesteps=parts.rhythm),
         cores,
+        *_exploration_restarts(parts, fixed),
         GameMetricsCallback(),
         *growth,
         _resource_monitor(parts, checkpoints),  # before the checkpoint, as it may ask for one
@@ -132,6 +138,7 @@ def _evaluation(
         parts.run_dir,
         parts.events,
         every_timesteps=parts.config.evaluation.every_timesteps,
+        on_evaluated=None if parts.teacher is None else parts.teacher.note_evaluation,
     )
 
 
@@ -146,6 +153,16 @@ def make_games(parts: RunParts, vec_env: VecEnv) -> EvaluationGames:
         stop=parts.stop,
         values=parts.values,
     )
+
+
+def _exploration_restarts(
+    parts: RunParts, fixed: CheckpointState
+) -> list[ExplorationRestartsCallback]:
+    algorithm = parts.config.algorithm
+    if isinstance(algorithm, PPOConfig) or not algorithm.exploration.restarts:
+        return []
+    epsilon = exploration_schedule(algorithm.exploration, timesteps=fixed.schedule_timesteps)
+    return [ExplorationRestartsCallback(epsilon, parts.events, parts.run_dir)]
 
 
 def _resource_monitor(parts: RunParts, checkpoints: CheckpointCallback) -> ResourceMonitorCallback:

@@ -95,7 +95,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
     run = open_trained_run(arguments.run, arguments.checkpoint)
     export_sb3(run, arguments.output)
-    print(f"{arguments.output}  (the policy at timestep {run.state.num_timesteps:,})")
+    print(f"{arguments.output}  (the policy: {run.name})")
     which = "its likeliest actions" if run.deterministic else "actions drawn by their probabilities"
     print(f"it plays with {which}: model.predict(observation, deterministic={run.deterministic})")
     return 0

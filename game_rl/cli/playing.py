@@ -93,7 +93,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from game_rl.playback.policy import open_trained_run
 
     run = open_trained_run(arguments.run, arguments.checkpoint)
-    title = f"{arguments.run}, timestep {run.state.num_timesteps:,}"
+    title = f"{arguments.run}, {run.name}"
     play = functools.partial(evaluate_run, run, episodes=arguments.episodes, seed=arguments.seed)
     if arguments.start_states is None:
         evaluation = play()

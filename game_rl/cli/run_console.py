@@ -88,6 +88,12 @@ class RunConsole:
                 self._line(event, _evaluation_line(event))
             case events.CheckpointSaved():
                 self._line(event, _checkpoint_line(event), style="dim")
+            case events.ExplorationRestarted():
+                self._line(event, _restart_line(event))
+            case events.TeacherReady():
+                self._line(event, _teacher_line(event))
+            case events.Validated():
+                self._line(event, _validation_line(event))
             case events.Warned() | events.WorkerRestarted() | events.DiskForecast():
                 self._print("[yellow]warning:[/]", event.text)
             case events.Ended():
@@ -160,7 +166,7 @@ def _status(event: events.Progress | events.RolloutEnded) -> str:
 
 
 def _evaluation_line(event: events.Evaluated) -> str:
-    success = "" if event.success_rate is None else f", success {event.success_rate:.0%}"
+    success = _success(event.success_rate)
     best = ", the best so far" if event.is_best else ""
     drawn = "" if event.deterministic else ", actions drawn"
     return (
@@ -168,6 +174,34 @@ def _evaluation_line(event: events.Evaluated) -> str:
         f"reward {event.mean_reward:.2f} ± {event.std_reward:.2f}{success}, "
         f"length {event.mean_length:.0f}{best}"
     )
+
+
+def _restart_line(event: events.ExplorationRestarted) -> str:
+    return (
+        f"exploration begins again: {event.share:.1%} of the actions are random, falling until "
+        f"timestep {event.at + event.over:,}"
+    )
+
+
+def _teacher_line(event: events.TeacherReady) -> str:
+    return (
+        f"teacher: {event.path} at timestep {event.policy_timesteps:,}, temperature "
+        f"{event.temperature:.3g}, reward {event.mean_reward:.2f}{_success(event.success_rate)} "
+        "in the games of the evaluations"
+    )
+
+
+def _validation_line(event: events.Validated) -> str:
+    student = f"reward {event.student_mean_reward:.2f}{_success(event.student_success_rate)}"
+    teacher = f"reward {event.teacher_mean_reward:.2f}{_success(event.teacher_success_rate)}"
+    return (
+        f"{event.episodes} new episodes: student (timestep {event.student_timesteps:,}) {student}; "
+        f"teacher {teacher}; the best is the {event.best}"
+    )
+
+
+def _success(rate: float | None) -> str:
+    return "" if rate is None else f", success {rate:.0%}"
 
 
 def _checkpoint_line(event: events.CheckpointSaved) -> str:

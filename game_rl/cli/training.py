@@ -98,7 +98,7 @@ def _print_result(result: "TrainingResult", console: "Console") -> None:
             markup=False,
         )
         return
-    title = f"best policy, timestep {result.best_timesteps:,}"
+    title = f"best policy, {result.best_name}"
     console.print(evaluation_table(result.evaluation, title))
     console.print(f"footprint    {footprint_line(result.footprint)}", soft_wrap=True, markup=False)
     if result.video is not None:

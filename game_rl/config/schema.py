@@ -15,6 +15,7 @@ from game_rl.config.image_size import image_fault
 from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.lake import LakeConfig
 from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.teacher import LEAST_VALIDATION_EPISODES
 from game_rl.config.values import Count, Name, Processes, Timesteps, named_folder
 
 _FULL_HEIGHT, _FULL_WIDTH = 144, 160  # a Game Boy's screen in pixels
@@ -140,6 +141,14 @@ class RunConfig(StrictModel):
         if isinstance(chosen, bool):
             return (chosen,)
         return (True, False) if isinstance(self.algorithm, PPOConfig) else (True,)
+
+    @property
+    def validation_episodes(self) -> int:
+        """That student and teacher each play at the end; 0 where they do not."""
+        teacher = self.algorithm.teacher if isinstance(self.algorithm, DQNConfig) else None
+        if teacher is None or not teacher.keep_if_better:
+            return 0
+        return max(LEAST_VALIDATION_EPISODES, self.evaluation.final_episodes)
 
     def problems(self) -> Iterator[Problem]:
         yield from self.algorithm.problems_in_run(

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 
+from game_rl.algorithms.automatic import resolved
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.checkpoints.checkpoint import CheckpointState, save_checkpoint
 from game_rl.checkpoints.tensors import (
@@ -81,6 +82,7 @@ def import_sb3(path: Path, config: RunConfig) -> RunDir:
     if run_dir.exists():
         raise UsageError(f"{run_dir.root} already holds a run; choose another --set run_dir=...")
     game = load_game(config.game)
+    config = resolved(config, game)
     vec_env = plain_model(config, spaces_env(config, game)).get_env()
     assert vec_env is not None
     packing = make_frame_format(config.env.observation, game).packing

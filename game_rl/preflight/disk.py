@@ -27,6 +27,7 @@ def disk_footprint(
     parts = (
         Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", kept * checkpoint),
         Part("TensorBoard, events and tables", logs + calibration.RUN_FILES_BYTES),
+        *_teacher(config, facts),
         Part("clip", _clip_bytes(config, facts)),
         *_offline_checkpoints(config, facts, training),
     )
@@ -63,6 +64,14 @@ def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
 def kept_checkpoints(config: RunConfig, training: TrainingArithmetic, updates: int) -> int:
     """The most that there are after so many updates."""
     return _retention(config, training).after(updates)
+
+
+def _teacher(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
+    """Its weights, counted as if its run were on another disk; on the same one they are links."""
+    algorithm = config.algorithm
+    if not isinstance(algorithm, DQNConfig) or algorithm.teacher is None:
+        return ()
+    return (Part("teacher", network_of(config, facts).policy_bytes),)
 
 
 def _retention(config: RunConfig, training: TrainingArithmetic) -> KeptCheckpoints:

@@ -11,6 +11,7 @@ from game_rl.lake.agreement import LakeRows, check_agreement
 from game_rl.lake.make_feed import lake_schema
 from game_rl.preflight.learning import learn_from_of
 from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
+from game_rl.system.caches import USUAL_CACHE_BYTES
 from game_rl.system.machine import Machine
 from game_rl.system.placement import find_placement
 
@@ -29,6 +30,7 @@ class RunFacts:
         n_game_curves: variables and reward terms, which TensorBoard gets after every update.
         uses_gpu: the network is on the GPU.
         uses_bf16: its convolutions are computed in bfloat16.
+        cache_bytes: a CPU's share of the cache of which it has most.
         episode_timesteps: usual length of an episode, measured or assumed.
         learned_lakes: rows of others' Lakes that the run learns from.
         lake_bytes_per_timestep: that a Lake takes on disk; None: nobody measured.
@@ -45,6 +47,7 @@ class RunFacts:
     episode_timesteps: int
     lake_bytes_per_timestep: float | None = None
     learned_lakes: LakeRows = field(default_factory=LakeRows)
+    cache_bytes: int = USUAL_CACHE_BYTES
 
 
 def run_facts(
@@ -80,6 +83,7 @@ def run_facts(
         uses_gpu=placement.is_on_gpu,
         uses_bf16=placement.precision == "bf16",
         episode_timesteps=usual,
+        cache_bytes=machine.cache_bytes,
         lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
         learned_lakes=_learned_lakes(config, game),
     )

@@ -180,6 +180,5 @@ def _margin_note(result: verdict.Verdict) -> str:
 def _same_learning_note(fix: Fix | None) -> str:
     if fix is None or fix.key != "algorithm.micro_batch_size":
         return ""
-    return (
-        f"; batches in parts of {fix.value} learn the same: the gradient is that of the whole batch"
-    )
+    parts = "" if fix.value == "auto" else f" of {fix.value}"
+    return f"; batches in parts{parts} learn the same: the gradient is that of the whole batch"

@@ -31,4 +31,5 @@ def most_lake_rows(config: RunConfig) -> int:
 
 def has_teacher(config: RunConfig) -> bool:
     """Something else than its targets holds the network to what a good player does."""
-    return getattr(config.algorithm, "teacher", None) is not None
+    algorithm = config.algorithm
+    return isinstance(algorithm, DQNConfig) and algorithm.teacher is not None

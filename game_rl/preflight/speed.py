@@ -81,6 +81,8 @@ def forecast_speed(
     played += _vec_steps_of(evaluation, evaluation.final_episodes)
     saved = training.checkpoints + training.offline_checkpoints
     saved += training.evaluations + training.offline_evaluations
+    if config.validation_episodes:  # by student and teacher
+        played += 2 * _vec_steps_of(evaluation, config.validation_episodes)
     return SpeedForecast(
         timesteps=training.final_timesteps,
         seconds={

@@ -22,6 +22,7 @@ _SEEN = "the agent has learned the game as it sees and plays it; start a new run
 _ENVS = "its emulators go on from where they were; start a new run for other ones"
 _NETWORK = "the weights and the rollout are made for it; start a new run for another"
 _OFFLINE = "the phase before the first timestep has begun; start a new run for another one"
+_TEACHER = "the agent has one teacher from its beginning on; weight and until may change"
 # The longest key that a changed key begins with decides; "" is allowed.
 _CONFIG_REASONS = {
     "game": "",  # a path; what the file says is compared
@@ -33,6 +34,10 @@ _CONFIG_REASONS = {
     "algorithm.name": _NETWORK,
     "algorithm.layer_norm": _NETWORK,
     "algorithm.learn_from.offline.gradient_steps": _OFFLINE,
+    "algorithm.teacher": _TEACHER,
+    "algorithm.teacher.weight": "",
+    "algorithm.teacher.until": "",
+    "algorithm.teacher.keep_if_better": "",
 }
 _GAME_REASONS = {"actions": "each output of the network stands for one of them; start a new run"}
 

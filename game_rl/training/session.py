@@ -9,6 +9,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.automatic import resolved
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.callbacks.evaluate import Evaluation, EvaluationGames, Values, better_of
@@ -33,6 +34,7 @@ from game_rl.training.learning_sources import begin_to_draw, open_lakes
 from game_rl.training.offline import OfflinePhase, is_offline, make_offline_phase
 from game_rl.training.resuming import usable_best
 from game_rl.training.run_lake import open_feed, refill
+from game_rl.training.teacher import Classroom, make_teacher
 from game_rl.vec_env.absent_vec_env import AbsentVecEnv
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 from game_rl.vec_env.worker_cores import TRIALS_S
@@ -83,7 +85,7 @@ class TrainingSession:
         more: Sequence[BaseCallback] = (),
         cores_trials_s: float = TRIALS_S,
     ) -> None:
-        self._config, self._game, self._run_dir = config, game, run_dir
+        self._config, self._game, self._run_dir = resolved(config, game), game, run_dir
         self._events = events or EventLog()
         self._stop = stop or StopRequest()
         self._stop.deadline_s = config.checkpoints.deadline_s
@@ -198,6 +200,7 @@ class TrainingSession:
         stack.enter_context(closing_log(self.model.logger))
         tell = self._events.warn
         self._pool = open_lakes(config, game, self._run_dir, self.model, packing, tell)
+        self._call_teacher(checkpoint)
         if is_offline:
             return None
         feed = open_feed(
@@ -228,6 +231,26 @@ class TrainingSession:
         )
         return training_env or AbsentVecEnv(self.evaluation_env, n_envs=config.env.n_envs)
 
+    def _call_teacher(self, checkpoint: Checkpoint | None) -> None:
+        config = self._config
+        classroom = Classroom(
+            root=self._run_dir.root,
+            vec_env=self.evaluation_env,
+            episodes=config.evaluation.episodes,
+            seed=config.seed,
+            stop=self._stop,
+        )
+        if isinstance(self.model, LeanDQN):
+            self.model.teacher = make_teacher(
+                config,
+                self._game,
+                self._run_dir,
+                self.model,
+                classroom,
+                events=self._events,
+                timesteps=0 if checkpoint is None else checkpoint.state.num_timesteps,
+            )
+
     def _make_callbacks(
         self,
         checkpoint: Checkpoint | None,
@@ -243,6 +266,7 @@ class TrainingSession:
             feed=feed,
             pool=self._pool,
             values=self._values(),
+            teacher=self.model.teacher if isinstance(self.model, LeanDQN) else None,
             cores_trials_s=self._cores_trials_s,
         )
         fixed = CheckpointState(

@@ -6,11 +6,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from game_rl.algorithms.automatic import resolved
 from game_rl.callbacks.evaluate import Evaluation
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.log import cut_log
+from game_rl.checkpoints.teacher import forget_teacher
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import DoesNotFitError, TrainingError, UsageError
@@ -24,6 +26,7 @@ from game_rl.system.machine import detect_machine
 from game_rl.system.process_memory import PssSampler
 from game_rl.training.ending import told_how_it_ends
 from game_rl.training.final_evaluation import evaluate_best
+from game_rl.training.find_teacher import check_teacher
 from game_rl.training.resuming import begun, changes, find_checkpoint, go_back_to, resumed
 from game_rl.training.session import TrainingSession, disk_fault
 from game_rl.training.training_process import training_process
@@ -36,13 +39,14 @@ class TrainingResult:
     Attributes:
         timesteps: that were learned from so far.
         evaluation: of the best policy; None where the run has not come to its end, as for the rest.
+        best_name: which that is, for people.
     """
 
     run_dir: RunDir
     timesteps: int
     footprint: FootprintComparison
     evaluation: Evaluation | None = None
-    best_timesteps: int | None = None
+    best_name: str | None = None
     video: Path | None = None
 
 
@@ -76,13 +80,16 @@ def train(config: RunConfig, command: Command) -> TrainingResult:
     run_dir = RunDir(config.run_dir)
     _refuse_existing_run(run_dir)
     game = load_game(config.game)
+    check_teacher(config, game)
     report = _check_fit(config, game, command)
+    config = resolved(config, game)
     run_dir.root.mkdir(parents=True, exist_ok=True)
     with run_dir.locked():
         _refuse_existing_run(run_dir)  # it may have come meanwhile
         run_dir.remove_leftovers()
         cut_log(run_dir.tensorboard, None)
         restore_evaluations(run_dir, "", b"")
+        forget_teacher(run_dir)
         write_atomic(run_dir.config, dump_config(config))
         return _Run(config, game, run_dir, command, report).bring_to_its_end()
 
@@ -112,6 +119,7 @@ def resume(root: Path, command: Command, *, overrides: Sequence[str] = ()) -> Tr
         if checkpoint is not None:
             checkpoint.check_game(game)
             changed = changes(checkpoint.state, config, game)
+        config = resolved(config, game)
         report = _check_fit(config, game, command)
         warnings += go_back_to(checkpoint, run_dir)
         write_atomic(run_dir.config, dump_config(config))
@@ -189,13 +197,13 @@ class _Run:
             timesteps = self._learn(events, memory)
             if self._until < self.config.total_timesteps:
                 return TrainingResult(self.run_dir, timesteps, footprint)
-            final = evaluate_best(self.run_dir, events, self.command.stop)
+            final = evaluate_best(self.run_dir, self.config, events, self.command.stop)
         return TrainingResult(
             self.run_dir,
             timesteps,
             footprint,
             final.evaluation,
-            final.policy_timesteps,
+            final.policy_name,
             final.video,
         )
 

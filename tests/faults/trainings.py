@@ -59,8 +59,10 @@ ALGORITHMS = {  # each can be saved every 32 timesteps
     "dqn-lake": _DQN.format(replay="{capacity: 256}"),
     "dqn-mixed": _learning_dqn("null"),
     "dqn-offline": _learning_dqn(_OFFLINE),
+    "dqn-teacher": _DQN.format(replay="{capacity: 256}")[:-1]
+    + ", teacher: {run: TEACHER, keep_if_better: false}}",
 }
-_WITH_REPLAY = ("dqn", "dqn-mixed", "dqn-offline")
+_WITH_REPLAY = ("dqn", "dqn-teacher", "dqn-mixed", "dqn-offline")
 _WITH_LAKE = ("ppo-lake", "pqn", "dqn-lake")
 COMPARED = (
     "policy.safetensors",
@@ -183,6 +185,8 @@ class Bench:
         self._lock = threading.Lock()
         if algorithm in ("dqn-mixed", "dqn-offline"):
             self._undisturbed(self.new_run(_OTHERS, algorithm="pqn"))
+        if algorithm == "dqn-teacher":
+            self._train_teacher()
         self.whole = self.new_run("whole", keep_last=1000)
         began = time.monotonic()
         training = self._undisturbed(self.whole)
@@ -198,16 +202,20 @@ class Bench:
             raise SystemExit(f"the undisturbed training failed:\n{training.output}")
         return training
 
+    def _train_teacher(self) -> None:
+        """A run of pqn, as long as the others."""
+        self._undisturbed(self.new_run("teacher", algorithm="pqn"))
+
     def new_run(
         self, name: str, *, keep_last: int | None = None, algorithm: str | None = None
     ) -> Path:
         run_dir = self.folder / name
         algorithm = algorithm or self._algorithm
-        others = str(self.folder / _OTHERS / "lake")
+        others, teacher = str(self.folder / _OTHERS / "lake"), str(self.folder / "teacher")
         text = CONFIG.format(
             run_dir=run_dir,
             total=self.final,
-            algorithm=ALGORITHMS[algorithm].replace("LAKE", others),
+            algorithm=ALGORITHMS[algorithm].replace("LAKE", others).replace("TEACHER", teacher),
             lake="{}" if algorithm in _WITH_LAKE else "null",
             deterministic=str(not algorithm.startswith("ppo")).lower(),
             has_replay=str(algorithm in _WITH_REPLAY).lower(),
