@@ -109,6 +109,17 @@ class Progress(_Event):
     success_rate: _Share | None = None
 
 
+class OfflineProgress(_Event):
+    """A run learns from Lakes alone, before its first timestep; about five times a second."""
+
+    is_kept = False
+
+    event: Literal["offline_progress"] = "offline_progress"
+    gradient_steps: _Count
+    total: _Count
+    gradient_steps_per_s: float
+
+
 class RolloutEnded(_Event):
     """A rollout was played; of DQN, the first after each thousand timesteps.
 
@@ -130,6 +141,8 @@ class Evaluating(_Event):
     policy_timesteps: _Count
     episodes: _Count
     is_final: bool = False
+    offline_gradient_steps: _Count | None = None
+    """As in `Evaluated`."""
 
 
 class Evaluated(_Event):
@@ -149,6 +162,8 @@ class Evaluated(_Event):
     is_best: bool = False
     is_final: bool = False
     """Of the best policy, after the training, on episodes that selected nothing."""
+    offline_gradient_steps: _Count | None = None
+    """After so many, where the run learns from Lakes alone before its first timestep."""
 
 
 class CheckpointSaved(_Event):
@@ -164,6 +179,8 @@ class CheckpointSaved(_Event):
     compression_saved: _Share | None = None
     """Part of the bytes that a replay of whole stacks would have taken; None: it has no replay."""
     is_best: bool = False
+    offline_gradient_steps: _Count | None = None
+    """As in `Evaluated`."""
 
 
 class Warned(_Event):
@@ -191,6 +208,55 @@ class DiskForecast(_Event):
     full_at_timesteps: _Count
 
 
+class ExplorationRestarted(_Event):
+    """More actions are random again, from this rollout on."""
+
+    event: Literal["exploration_restarted"] = "exploration_restarted"
+    at: _Count
+    """The timestep that the config says."""
+    start: _Share
+    """The share of random actions there."""
+    over: _Count
+    """Timesteps after which the share is what it would have been."""
+    share: _Share
+    """Of this rollout's first timestep."""
+
+
+class TeacherReady(_Event):
+    """A policy was found that the agent is drawn towards."""
+
+    event: Literal["teacher_ready"] = "teacher_ready"
+    run: str
+    """Its run's id; empty: that run has none."""
+    path: str
+    """Where its run was when this one began."""
+    policy_timesteps: _Count
+    """At which it was learned."""
+    sha256: str
+    """Of its checkpoint's manifest."""
+    temperature: float
+    """Of the softmax."""
+    success_rate: _Share | None = None
+    """In the games of this run's evaluations."""
+    mean_reward: float
+
+
+class Validated(_Event):
+    """Student and teacher played episodes that decided nothing before."""
+
+    event: Literal["validated"] = "validated"
+    episodes: _Count
+    """Of each."""
+    student_timesteps: _Count
+    """At which the student's best policy was learned."""
+    student_mean_reward: float
+    student_success_rate: _Share | None = None
+    teacher_mean_reward: float
+    teacher_success_rate: _Share | None = None
+    best: Literal["student", "teacher"]
+    """The run's best policy from now on."""
+
+
 class Recorded(_Event):
     """A clip was written."""
 
@@ -213,6 +279,7 @@ Event = (
     | Resumed
     | Forked
     | Progress
+    | OfflineProgress
     | RolloutEnded
     | Evaluating
     | Evaluated
@@ -220,6 +287,9 @@ Event = (
     | Warned
     | WorkerRestarted
     | DiskForecast
+    | ExplorationRestarted
+    | TeacherReady
+    | Validated
     | Recorded
     | Ended
 )

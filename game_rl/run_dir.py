@@ -131,6 +131,16 @@ class RunDir:
         return self.root / "damaged"
 
     @property
+    def teacher(self) -> Path:
+        """The policy that the run is drawn towards; see `checkpoints.teacher`."""
+        return self.root / "teacher"
+
+    @property
+    def validation(self) -> Path:
+        """Whether the best policy is the run's own or its teacher's."""
+        return self.root / "validation.json"
+
+    @property
     def set_aside(self) -> Path:
         """Checkpoints after the one that the run was taken back to."""
         return self.root / "set_aside"
@@ -138,6 +148,15 @@ class RunDir:
     @property
     def videos(self) -> Path:
         return self.root / "videos"
+
+    def has_checkpoints(self) -> bool:
+        """Of timesteps, or from before the first one."""
+        return bool(self.checkpoints_newest_first() or self.offline.checkpoints_newest_first())
+
+    @property
+    def offline(self) -> "RunDir":
+        """The same run with the checkpoints before its first timestep, named by gradient steps."""
+        return _OfflineRunDir(self.root)
 
     def checkpoint(self, timesteps: int) -> Path:
         return self.checkpoints / f"{timesteps:012d}"
@@ -180,6 +199,12 @@ class RunDir:
         """Sum of the sizes of all files of the run, without its Lake."""
         files = (p for p in self.root.rglob("*") if not p.is_relative_to(self.lake))
         return sum(p.stat().st_size for p in files if p.is_file())
+
+
+class _OfflineRunDir(RunDir):
+    @property
+    def checkpoints(self) -> Path:
+        return self.root / "offline"
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:

@@ -107,7 +107,8 @@ class CheckpointCallback(BoundaryCallback):
         One that was saved before its evaluation was played is replaced.
         """
         played_since = self._saved_as_due and not self.evaluation_due
-        if self.boundary_timesteps in (0, self._saved_at) and not played_since:
+        is_saved = self.boundary_timesteps == self._saved_at and not played_since
+        if self.boundary_timesteps == 0 or is_saved:
             return
         check_finite(self.model.policy, self.boundary_timesteps)  # DQN's are not all looked at
         started = time.monotonic()

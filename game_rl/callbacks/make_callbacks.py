@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.exploration import exploration_schedule
+from game_rl.algorithms.teacher import Teacher
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.cores import CoresCallback
-from game_rl.callbacks.evaluate import EvaluationGames
+from game_rl.callbacks.evaluate import EvaluationGames, Values
 from game_rl.callbacks.evaluation import EvaluationCallback
+from game_rl.callbacks.exploration_restarts import ExplorationRestartsCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.lake_growth import LakeGrowthCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
@@ -19,10 +22,11 @@ from game_rl.callbacks.stop import StopCallback, StopRequest
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
 from game_rl.checkpoints.checkpoint import CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
-from game_rl.config.algorithms import DQNConfig
+from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS, EventLog
 from game_rl.lake.feed import LakeFeed
+from game_rl.lake.lake_pool import LakePool
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.machine import effective_cpus, is_same_disk
@@ -39,6 +43,9 @@ class RunParts:
         stop: may be asked to end the run.
         events: gets what happens.
         feed: the Lake that the run writes, if it does.
+        pool: the Lakes that it learns from, if it does.
+        values: what its policy expects, where evaluations compare that with what it gets.
+        teacher: that evaluations are compared with, if there is one.
         cores_trials_s: see CoresCallback.
     """
 
@@ -48,6 +55,9 @@ class RunParts:
     stop: StopRequest
     events: EventLog
     feed: LakeFeed | None
+    pool: LakePool | None = None
+    values: Values | None = None
+    teacher: Teacher | None = None
     cores_trials_s: float = TRIALS_S
 
     @property
@@ -91,6 +101,7 @@ def make_callbacks(
         # first: what is broken is not even evaluated
         NonFiniteCallback(every_timesteps=parts.rhythm),
         cores,
+        *_exploration_restarts(parts, fixed),
         GameMetricsCallback(),
         *growth,
         _resource_monitor(parts, checkpoints),  # before the checkpoint, as it may ask for one
@@ -111,6 +122,7 @@ def _checkpoints(parts: RunParts, fixed: CheckpointState) -> CheckpointCallback:
         keep_every_timesteps=settings.keep_every_timesteps,
         with_replay=settings.save_replay_buffer,
         feed=parts.feed,
+        pool=parts.pool,
     )
     return CheckpointCallback(
         store, parts.stop, parts.events, every_timesteps=settings.every_timesteps, fixed=fixed
@@ -120,21 +132,37 @@ def _checkpoints(parts: RunParts, fixed: CheckpointState) -> CheckpointCallback:
 def _evaluation(
     parts: RunParts, vec_env: VecEnv, checkpoints: CheckpointCallback
 ) -> EvaluationCallback:
+    return EvaluationCallback(
+        make_games(parts, vec_env),
+        checkpoints,
+        parts.run_dir,
+        parts.events,
+        every_timesteps=parts.config.evaluation.every_timesteps,
+        on_evaluated=None if parts.teacher is None else parts.teacher.note_evaluation,
+    )
+
+
+def make_games(parts: RunParts, vec_env: VecEnv) -> EvaluationGames:
+    """Those that all evaluations of the run play."""
     config = parts.config
-    games = EvaluationGames(
+    return EvaluationGames(
         vec_env=vec_env,
         episodes=config.evaluation.episodes,
         ways=config.evaluation_ways,
         seed=evaluation_seed(config),
         stop=parts.stop,
+        values=parts.values,
     )
-    return EvaluationCallback(
-        games,
-        checkpoints,
-        parts.run_dir,
-        parts.events,
-        every_timesteps=config.evaluation.every_timesteps,
-    )
+
+
+def _exploration_restarts(
+    parts: RunParts, fixed: CheckpointState
+) -> list[ExplorationRestartsCallback]:
+    algorithm = parts.config.algorithm
+    if isinstance(algorithm, PPOConfig) or not algorithm.exploration.restarts:
+        return []
+    epsilon = exploration_schedule(algorithm.exploration, timesteps=fixed.schedule_timesteps)
+    return [ExplorationRestartsCallback(epsilon, parts.events, parts.run_dir)]
 
 
 def evaluation_seed(config: RunConfig) -> int:

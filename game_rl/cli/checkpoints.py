@@ -98,12 +98,10 @@ def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
 def _export(arguments: argparse.Namespace) -> int:
     from game_rl.interchange.sb3_files import export_sb3
     from game_rl.playback.policy import open_trained_run
-    from game_rl.system.units import with_frames
 
     run = open_trained_run(run_of(arguments.run), arguments.checkpoint)
     export_sb3(run, arguments.output)
-    learned = with_frames(run.state.num_timesteps, run.config.env.frame_skip)
-    print(f"{arguments.output}  (the policy at timestep {learned})")
+    print(f"{arguments.output}  (the policy: {run.name})")
     which = "its likeliest actions" if run.deterministic else "actions drawn by their probabilities"
     print(f"it plays with {which}: model.predict(observation, deterministic={run.deterministic})")
     return 0

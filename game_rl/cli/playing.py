@@ -92,11 +92,10 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from game_rl.envs.episode_starts import chosen_start_states
     from game_rl.playback.evaluate import evaluate_run
     from game_rl.playback.policy import open_trained_run
-    from game_rl.system.units import with_frames
 
     run = open_trained_run(run_of(arguments.run), arguments.checkpoint)
     timesteps, frame_skip = run.state.num_timesteps, run.config.env.frame_skip
-    title = f"{arguments.run}, timestep {with_frames(timesteps, frame_skip)}"
+    title = f"{arguments.run}, {run.name}"
     learned = {"policy_timesteps": timesteps, "policy_frames": timesteps * frame_skip}
     play = functools.partial(evaluate_run, run, episodes=arguments.episodes, seed=arguments.seed)
     if arguments.start_states is None:

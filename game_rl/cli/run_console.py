@@ -52,7 +52,7 @@ class RunConsole:
         self._console = console
         self._total = 0
         self._frame_skip = 1
-        self._next_line_at = 0
+        self._next_line_at = self._next_offline_at = 0
         self._bar = Progress(
             TextColumn("[bold]{task.completed:>11,.0f}[/] / {task.total:,.0f} timesteps"),
             BarColumn(),
@@ -83,12 +83,20 @@ class RunConsole:
                 self._show_fork(event)
             case events.Progress() | events.RolloutEnded():
                 self._show_progress(event)
+            case events.OfflineProgress():
+                self._show_offline(event)
             case events.Evaluating():
                 self._show_evaluating(event)
             case events.Evaluated(is_final=False):
                 self._line(event, _evaluation_line(event))
             case events.CheckpointSaved():
                 self._line(event, _checkpoint_line(event), style="dim")
+            case events.ExplorationRestarted():
+                self._line(event, _restart_line(event))
+            case events.TeacherReady():
+                self._line(event, _teacher_line(event))
+            case events.Validated():
+                self._line(event, _validation_line(event))
             case events.Warned() | events.WorkerRestarted() | events.DiskForecast():
                 self._print("[yellow]warning:[/]", event.text)
             case events.Ended():
@@ -126,6 +134,18 @@ class RunConsole:
             self._next_line_at = event.timesteps + -(-self._total // _LINES_A_RUN)
             self._print(f"{event.timesteps:>11,} / {self._total:,} timesteps  {status}")
 
+    def _show_offline(self, event: events.OfflineProgress) -> None:
+        text = f"offline {event.gradient_steps:,}/{event.total:,} gradient steps"
+        status = f"{text}  {event.gradient_steps_per_s:,.0f}/s"
+        if self._console.is_terminal:
+            if self._task is None:
+                self._task = self._bar.add_task("", total=self._total, status="")
+                self._bar.start()
+            self._bar.update(self._task, completed=0, status=status)
+        elif event.gradient_steps >= self._next_offline_at:
+            self._next_offline_at = event.gradient_steps + -(-event.total // _LINES_A_RUN)
+            self._print(status)
+
     def _show_evaluating(self, event: events.Evaluating) -> None:
         if event.is_final:
             self.close()
@@ -140,7 +160,9 @@ class RunConsole:
         return with_frames(timesteps, self._frame_skip)
 
     def _line(self, event: Event, text: str, *, style: str = "") -> None:
-        line = f"{event.timesteps:>11,}   {text}"
+        steps = getattr(event, "offline_gradient_steps", None)
+        when = f"{event.timesteps:>11,}" if steps is None else f"offline {steps:,}"
+        line = f"{when}   {text}"
         self._console.print(line, style=style, highlight=not style, soft_wrap=True)
 
     def _print(self, first: str, *more: str) -> None:
@@ -158,7 +180,7 @@ def _status(event: events.Progress | events.RolloutEnded) -> str:
 
 
 def _evaluation_line(event: events.Evaluated) -> str:
-    success = "" if event.success_rate is None else f", success {event.success_rate:.0%}"
+    success = _success(event.success_rate)
     best = ", the best so far" if event.is_best else ""
     drawn = "" if event.deterministic else ", actions drawn"
     return (
@@ -166,6 +188,34 @@ def _evaluation_line(event: events.Evaluated) -> str:
         f"reward {event.mean_reward:.2f} ± {event.std_reward:.2f}{success}, "
         f"length {event.mean_length:.0f}{best}"
     )
+
+
+def _restart_line(event: events.ExplorationRestarted) -> str:
+    return (
+        f"exploration begins again: {event.share:.1%} of the actions are random, falling until "
+        f"timestep {event.at + event.over:,}"
+    )
+
+
+def _teacher_line(event: events.TeacherReady) -> str:
+    return (
+        f"teacher: {event.path} at timestep {event.policy_timesteps:,}, temperature "
+        f"{event.temperature:.3g}, reward {event.mean_reward:.2f}{_success(event.success_rate)} "
+        "in the games of the evaluations"
+    )
+
+
+def _validation_line(event: events.Validated) -> str:
+    student = f"reward {event.student_mean_reward:.2f}{_success(event.student_success_rate)}"
+    teacher = f"reward {event.teacher_mean_reward:.2f}{_success(event.teacher_success_rate)}"
+    return (
+        f"{event.episodes} new episodes: student (timestep {event.student_timesteps:,}) {student}; "
+        f"teacher {teacher}; the best is the {event.best}"
+    )
+
+
+def _success(rate: float | None) -> str:
+    return "" if rate is None else f", success {rate:.0%}"
 
 
 def _checkpoint_line(event: events.CheckpointSaved) -> str:

@@ -33,9 +33,10 @@ def add_train(commands: "Commands") -> None:
     _add_beginnings(parser)
     parser.add_argument(
         "--until",
-        type=positive,
+        type=not_negative,
         metavar="T",
-        help="train up to the first update at or beyond timestep T, save, and leave",
+        help="train up to the first update at or beyond timestep T, save, and leave; "
+        "0: after algorithm.learn_from.offline",
     )
     parser.add_argument("--force", action="store_true", help="start even if it does not fit")
     parser.add_argument(
@@ -136,8 +137,8 @@ def _check_combination(arguments: argparse.Namespace) -> None:
 
 def _fork_config(arguments: argparse.Namespace) -> "RunConfig":
     """Of `--config`, or else the parent's, with a section `fork`."""
-    from game_rl.config.fork import run_at
     from game_rl.config.loader import load_config
+    from game_rl.config.run_at import run_at
     from game_rl.run_dir import RunDir
 
     parent = RunDir(run_at(arguments.fork)[0])
@@ -167,8 +168,7 @@ def _print_result(result: "TrainingResult", console: "Console") -> None:
             markup=False,
         )
         return
-    best = with_frames(result.best_timesteps or 0, result.frame_skip)
-    title = f"best policy, timestep {best} of {with_frames(result.timesteps, result.frame_skip)}"
+    title = f"best policy, {result.best_name}"
     console.print(evaluation_table(result.evaluation, title))
     console.print(f"footprint    {footprint_line(result.footprint)}", soft_wrap=True, markup=False)
     if result.video is not None:

@@ -5,7 +5,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from game_rl.config.exploration import ExplorationConfig
+from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.teacher import TeacherConfig
 from game_rl.config.values import (
     Count,
     NotNegative,
@@ -100,17 +103,6 @@ class PPOConfig(StrictModel):
         )
 
 
-class ExplorationConfig(StrictModel):
-    """How often an action is drawn at random instead of the one that is thought best."""
-
-    start: UnitInterval = 1.0
-    """The share of random actions at timestep 0."""
-    end: UnitInterval = 0.05
-    """The share after `fraction` of the run, from then on the same."""
-    fraction: Annotated[float, Field(gt=0, le=1)] = 0.1
-    """The part of total_timesteps in which it goes from start to end, in a straight line."""
-
-
 class ReplayConfig(StrictModel):
     """The ring of past timesteps that DQN learns from: each frame once, packed."""
 
@@ -145,8 +137,12 @@ class DQNConfig(StrictModel):
     """How far the target network then follows: 1 is a copy."""
     exploration: ExplorationConfig = ExplorationConfig()
     """How often an action is drawn at random."""
+    teacher: TeacherConfig | None = None
+    """A policy that the agent is drawn towards until it plays as well; null: none."""
     layer_norm: LayerNorm = "none"
     """What is normalised before each ReLU: each place over its channels, the picture, nothing."""
+    learn_from: LearnFromConfig | None = None
+    """Lakes of other runs that DQN learns from too; null: none."""
     batch_size: Count = 32
     """Timesteps in one gradient step."""
     gamma: UnitInterval = 0.99
@@ -192,6 +188,9 @@ class DQNConfig(StrictModel):
                 f"so nothing would be learned; use at most {total_timesteps:,}",
                 (("total_timesteps",),),
             )
+        yield from self.exploration.problems_in_run(
+            total_timesteps=total_timesteps, key=_at("exploration")
+        )
         yield from _diverging(self, "learning_rate")
 
 
@@ -232,9 +231,12 @@ class PQNConfig(StrictModel):
         """Vec steps between two updates."""
         return self.n_steps
 
-    def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:  # noqa: ARG002
+    def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:
         """What does not agree in this section and with the rest of the run, from its top."""
         yield from _batch_problems(self.batch_size, n_steps=self.n_steps, n_envs=n_envs)
+        yield from self.exploration.problems_in_run(
+            total_timesteps=total_timesteps, key=_at("exploration")
+        )
         yield from _diverging(self, "learning_rate")
 
 

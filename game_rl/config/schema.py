@@ -16,6 +16,7 @@ from game_rl.config.image_size import image_fault
 from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.lake import LakeConfig
 from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.teacher import LEAST_VALIDATION_EPISODES
 from game_rl.config.values import Count, Name, Processes, Timesteps, named_folder
 
 _FULL_HEIGHT, _FULL_WIDTH = 144, 160  # a Game Boy's screen in pixels
@@ -148,12 +149,21 @@ class RunConfig(StrictModel):
             return (chosen,)
         return (True, False) if isinstance(self.algorithm, PPOConfig) else (True,)
 
+    @property
+    def validation_episodes(self) -> int:
+        """That student and teacher each play at the end; 0 where they do not."""
+        teacher = self.algorithm.teacher if isinstance(self.algorithm, DQNConfig) else None
+        if teacher is None or not teacher.keep_if_better:
+            return 0
+        return max(LEAST_VALIDATION_EPISODES, self.evaluation.final_episodes)
+
     def problems(self) -> Iterator[Problem]:
         yield from self.algorithm.problems_in_run(
             n_envs=self.env.n_envs, total_timesteps=self.total_timesteps
         )
         yield from self._algorithm_problems()
         yield from self._lake_problems()
+        yield from self._learn_from_problems()
         yield from self._rhythm_problems()
         yield from self._env_problems()
 
@@ -204,6 +214,11 @@ class RunConfig(StrictModel):
                 "smaller algorithm.replay.capacity",
                 reads,
             )
+
+    def _learn_from_problems(self) -> Iterator[Problem]:
+        if isinstance(self.algorithm, DQNConfig) and self.algorithm.learn_from is not None:
+            own = None if self.lake is None else self.lake.path or self.run_dir.absolute() / "lake"
+            yield from self.algorithm.learn_from.problems_in_run(own)
 
     def _rhythm_problems(self) -> Iterator[Problem]:
         """Whatever happens between updates cannot happen more often than they do."""

@@ -71,9 +71,10 @@ class LakeFeed:
         self,
         *,
         observations: NDArray[np.uint8],
+        frames: NDArray[np.uint8],
         actions: NDArray[np.int64],
         rewards: NDArray[np.float32],
-        next_observations: NDArray[np.uint8],
+        next_frames: NDArray[np.uint8],
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
     ) -> None:
@@ -85,13 +86,15 @@ class LakeFeed:
         if self._writer is None or self.is_held:
             return
         try:
-            self._begin(self._writer, np.flatnonzero(~self._is_underway), observations)
+            if not self._is_underway.all():
+                envs = np.flatnonzero(~self._is_underway)
+                self._begin(self._writer, envs, observations, frames)
             self._writer.append(
                 actions=actions,
                 rewards=rewards,
                 terminated=terminated,
                 truncated=truncated,
-                next_frames=self._stacks(next_observations)[:, -1],
+                next_frames=next_frames,
                 version=self.version,
             )
         except LakeError as error:
@@ -185,19 +188,19 @@ class LakeFeed:
         )
 
     def _begin(
-        self, writer: LakeWriter, envs: NDArray[np.int64], observations: NDArray[np.uint8]
+        self,
+        writer: LakeWriter,
+        envs: NDArray[np.int64],
+        observations: NDArray[np.uint8],
+        newest: NDArray[np.uint8],
     ) -> None:
         """Most often at an episode's beginning, which has no frames before it."""
-        stacks = self._stacks(observations)
-        has_history = stacks[envs, :-1].any(axis=(1, 2, 3, 4))
+        channels = self.lake.schema.packing.shape[0]
+        has_history = observations[envs, :-channels].any(axis=(1, 2, 3))
         if len(late := envs[has_history]):
             writer.go_on(observations[late], late.tolist())
         if len(fresh := envs[~has_history]):
-            writer.begin(stacks[fresh, -1], fresh.tolist())
-
-    def _stacks(self, observations: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        schema = self.lake.schema
-        return observations.reshape(len(observations), schema.frame_stack, *schema.packing.shape)
+            writer.begin(newest[fresh], fresh.tolist())
 
     def _seal(self) -> None:
         try:

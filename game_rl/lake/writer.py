@@ -89,11 +89,13 @@ class LakeWriter:
     def begin(self, frames: Frames, envs: Sequence[int] | None = None) -> None:
         """The first frames of episodes, uint8 [len(envs), C, H, W]; of all envs if None.
 
+        They may be packed already, uint8 [len(envs), packing.nbytes].
+
         Raises:
             ValueError: a frame has a pixel that the Lake's packing cannot hold.
         """
         self._check()
-        packed = self._schema.packing.pack(frames)
+        packed = self._packed(frames)
         for env, frame in zip(self._envs(envs), packed, strict=True):
             if self._builders[env].is_underway:
                 raise ValueError(f"the episode of env {env} has not ended")
@@ -142,7 +144,8 @@ class LakeWriter:
 
         Args:
             actions: [n_envs, *action_shape].
-            next_frames: uint8 [n_envs, C, H, W], the true last observation where it ended.
+            next_frames: uint8 [n_envs, C, H, W], the true last observation where it ended; or
+                packed already, uint8 [n_envs, packing.nbytes].
             version: of the policy that acted, counted in updates.
 
         Raises:
@@ -153,7 +156,7 @@ class LakeWriter:
         idle = [env for env, builder in enumerate(self._builders) if not builder.is_underway]
         if idle:
             raise ValueError(f"envs {idle} have no first frame; call begin when an episode ended")
-        packed = self._schema.packing.pack(next_frames)
+        packed = self._packed(next_frames)
         steps = zip(self._builders, actions, rewards, terminated, truncated, packed, strict=True)
         for builder, action, reward, is_terminated, is_truncated, frame in steps:
             self._put(
@@ -264,6 +267,9 @@ class LakeWriter:
             f"the Lake's writer {self._stream} did not finish in {self._close_timeout_s:g} s: the "
             "disk hangs; what was not sealed is recovered at the next start"
         )
+
+    def _packed(self, frames: Frames) -> Frames:
+        return frames if frames.ndim == 2 else self._schema.packing.pack(frames)
 
     def _envs(self, envs: Sequence[int] | None) -> Sequence[int]:
         return range(len(self._builders)) if envs is None else envs

@@ -8,6 +8,7 @@ from game_rl.preflight.advice import (
     n_steps_is_no_episode_length,
     replay_is_never_full,
 )
+from game_rl.preflight.exploration import restart_without_effect
 from game_rl.preflight.findings import (
     Finding,
     Severity,
@@ -19,6 +20,7 @@ from game_rl.preflight.findings import (
     replay_vram_short,
     vram_short,
 )
+from game_rl.preflight.learning_findings import few_own_rows
 from game_rl.preflight.situation import Situation
 
 CHECKS: tuple[Callable[[Situation], Finding | None], ...] = (
@@ -29,10 +31,12 @@ CHECKS: tuple[Callable[[Situation], Finding | None], ...] = (
     replay_vram_short,
     disk_short,
     lake_outgrows_disk,
+    few_own_rows,
     n_steps_is_no_episode_length,
     colour_of_four_shades,
     replay_is_never_full,
     machine_under_used,
+    restart_without_effect,
 )
 
 

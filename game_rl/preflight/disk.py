@@ -27,8 +27,10 @@ def disk_footprint(
     parts = (
         Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", kept * checkpoint),
         Part("TensorBoard, events and tables", logs + calibration.RUN_FILES_BYTES),
+        *_teacher(config, facts),
         Part("clip", _clip_bytes(config, facts)),
         *_parent_parts(facts),
+        *_offline_checkpoints(config, facts, training),
     )
     return DiskFootprint(
         parts=parts,
@@ -49,6 +51,16 @@ def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:
     )
 
 
+def _offline_checkpoints(
+    config: RunConfig, facts: RunFacts, training: TrainingArithmetic
+) -> tuple[Part, ...]:
+    """What learning before the first timestep leaves: its best, and the one that it ends with."""
+    if not training.offline_gradient_steps:
+        return ()
+    each = checkpoint_bytes(config, facts) - saved_replay_bytes(config, facts)
+    return (Part("checkpoints before the first timestep", 2 * each),)
+
+
 def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
     """Weights, the optimiser's two moments, every env and, if wanted, the replay."""
     network = network_of(config, facts)
@@ -64,6 +76,14 @@ def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
 def kept_checkpoints(config: RunConfig, training: TrainingArithmetic, updates: int) -> int:
     """The most that there are after so many updates."""
     return _retention(config, training).after(updates)
+
+
+def _teacher(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
+    """Its weights, counted as if its run were on another disk; on the same one they are links."""
+    algorithm = config.algorithm
+    if not isinstance(algorithm, DQNConfig) or algorithm.teacher is None:
+        return ()
+    return (Part("teacher", network_of(config, facts).policy_bytes),)
 
 
 def _retention(config: RunConfig, training: TrainingArithmetic) -> KeptCheckpoints:

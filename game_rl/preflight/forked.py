@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from game_rl.config.fork import run_at
+from game_rl.config.run_at import run_at
 from game_rl.config.schema import RunConfig
 from game_rl.errors import UsageError
 from game_rl.lake.mark import Mark

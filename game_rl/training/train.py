@@ -12,6 +12,7 @@ from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.log import cut_log
+from game_rl.checkpoints.teacher import forget_teacher
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import DoesNotFitError, TrainingError, UsageError
@@ -25,6 +26,7 @@ from game_rl.system.machine import detect_machine
 from game_rl.system.process_memory import PssSampler
 from game_rl.training.ending import told_how_it_ends
 from game_rl.training.final_evaluation import evaluate_best
+from game_rl.training.find_teacher import check_teacher
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.resuming import (
     begin_again,
@@ -46,6 +48,7 @@ class TrainingResult:
         timesteps: that were learned from so far.
         frame_skip: emulator frames in each.
         evaluation: of the best policy; None where the run has not come to its end, as for the rest.
+        best_name: which that is, for people.
     """
 
     run_dir: RunDir
@@ -53,7 +56,7 @@ class TrainingResult:
     frame_skip: int
     footprint: FootprintComparison
     evaluation: Evaluation | None = None
-    best_timesteps: int | None = None
+    best_name: str | None = None
     video: Path | None = None
 
 
@@ -91,6 +94,7 @@ def train(config: RunConfig, command: Command) -> TrainingResult:
     run_dir = RunDir(config.run_dir)
     _refuse_existing_run(run_dir)
     game = load_game(config.game)
+    check_teacher(config, game)
     report = _check_fit(config, game, command)
     config = resolved(config, game)
     run_dir.root.mkdir(parents=True, exist_ok=True)
@@ -99,6 +103,7 @@ def train(config: RunConfig, command: Command) -> TrainingResult:
         run_dir.remove_leftovers()
         cut_log(run_dir.tensorboard, None)
         restore_evaluations(run_dir, "", b"")
+        forget_teacher(run_dir)
         write_atomic(run_dir.config, dump_config(config))
         return _Run(config, game, run_dir, command, report).bring_to_its_end()
 
@@ -126,8 +131,6 @@ def resume(
     A run that was ended before its first checkpoint begins again, with the same random numbers.
 
     Args:
-        root: the run's directory.
-        command: how.
         overrides: `key=value`, for keys that may change while a run goes on.
         at: the timestep of the checkpoint to go back to; later ones are set aside.
         report: a preflight's that was shown already.
@@ -168,10 +171,11 @@ def _saved_config(run_dir: RunDir, overrides: Sequence[str]) -> RunConfig:
 
 def _refuse_existing_run(run_dir: RunDir) -> None:
     """What was learned is never overwritten; a run that ended before its first update may be."""
-    checkpoints = run_dir.checkpoints_newest_first()
-    if checkpoints:
+    if run_dir.has_checkpoints():
+        checkpoints = run_dir.checkpoints_newest_first()
+        timesteps = int(checkpoints[0].name) if checkpoints else 0
         raise UsageError(
-            f"{run_dir.root} already holds a run at timestep {int(checkpoints[0].name):,}; "
+            f"{run_dir.root} already holds a run at timestep {timesteps:,}; "
             f"continue it with --resume {run_dir.root}, choose another place with "
             "--set run_dir=..., or delete it"
         )
@@ -210,7 +214,8 @@ class _Run:
     @property
     def _until(self) -> int:
         total = self.config.total_timesteps
-        return min(self.command.until or total, total)
+        until = self.command.until
+        return total if until is None else min(until, total)
 
     def bring_to_its_end(self) -> TrainingResult:
         """Or as far as the command says."""
@@ -238,14 +243,14 @@ class _Run:
             is_at_end = self._until >= self.config.total_timesteps
             if not (is_at_end and self.command.evaluates_at_end):
                 return TrainingResult(self.run_dir, timesteps, frame_skip, footprint)
-            final = evaluate_best(self.run_dir, events, self.command.stop)
+            final = evaluate_best(self.run_dir, self.config, events, self.command.stop)
         return TrainingResult(
             self.run_dir,
             timesteps,
             frame_skip,
             footprint,
             final.evaluation,
-            final.policy_timesteps,
+            final.policy_name,
             final.video,
         )
 

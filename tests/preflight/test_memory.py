@@ -322,9 +322,10 @@ def test_a_pond_that_is_not_full_has_written_as_many_slots_as_the_forecast_count
     for timestep in range(60):
         pond.append(
             observations=stacks,
+            frames=packing.pack(stacks[:, -channels:]),
             actions=np.zeros(2, np.int64),
             rewards=np.zeros(2, np.float32),
-            next_observations=stacks,
+            next_frames=packing.pack(stacks[:, -channels:]),
             terminated=np.full(2, (timestep + 1) % episode_length == 0),
             truncated=np.zeros(2, np.bool_),
         )
