@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from game_rl.events import EventFile
+from game_rl.event_log import EventFile
 from game_rl.experiments.fitness import Fitness
 
 _Count = Annotated[int, Field(ge=0)]
