@@ -167,6 +167,45 @@ class DiskForecast(_Event):
     full_at_timesteps: _Count
 
 
+class UploadQueued(_Event):
+    """A checkpoint waits to be uploaded."""
+
+    event: Literal["upload_queued"] = "upload_queued"
+    checkpoint: str
+    """The name of its folder."""
+    n_bytes: _Count
+    """Of all its files, what is there already included."""
+    to: str
+
+
+class UploadProgress(_Event):
+    """How much has to be sent yet."""
+
+    is_kept = False
+
+    event: Literal["upload_progress"] = "upload_progress"
+    sending: tuple[int, ...] = ()
+    """Timesteps of the checkpoints that are read just now."""
+    waiting_checkpoints: _Count
+    waiting_bytes: _Count
+    is_ending: bool = False
+    """The training is over, and waits for it."""
+    is_trying: bool = True
+    """False: the last attempt failed, and the next one comes after a pause."""
+
+
+class Uploaded(_Event):
+    """A checkpoint can be fetched."""
+
+    event: Literal["uploaded"] = "uploaded"
+    checkpoint: str
+    """The name of its folder."""
+    sent_bytes: _Count
+    """Without what was there already."""
+    seconds: float
+    to: str
+
+
 class Recorded(_Event):
     """A clip was written."""
 
@@ -195,6 +234,9 @@ Event = (
     | Warned
     | WorkerRestarted
     | DiskForecast
+    | UploadQueued
+    | UploadProgress
+    | Uploaded
     | Recorded
     | Ended
 )
@@ -215,8 +257,13 @@ class EventLog:
     def __init__(self, file: "EventFile | None" = None, listeners: Sequence[Listener] = ()) -> None:
         self.timesteps = 0
         self._file = file
-        self._listeners = listeners
+        self._listeners = list(listeners)
         self._lock = threading.RLock()
+
+    def add_listener(self, listener: Listener) -> None:
+        """Of the events from now on."""
+        with self._lock:
+            self._listeners.append(listener)
 
     def emit(self, event: Event) -> None:
         """Raise OSError if the file cannot be written; the listeners have heard of it then."""
@@ -306,12 +353,13 @@ def _located_events(path: Path) -> Iterator[tuple[int, Event]]:
     offset = 0
     with path.open("rb") as file:
         for line in file:
-            if (event := _parsed(line)) is not None:
+            if (event := parse_event(line)) is not None:
                 yield offset, event
             offset += len(line)
 
 
-def _parsed(line: bytes) -> Event | None:
+def parse_event(line: bytes | str) -> Event | None:
+    """One line of the file; None if this version does not know it, or it is torn."""
     try:
         return _ANY_EVENT.validate_python(json.loads(line))
     except (ValidationError, ValueError):

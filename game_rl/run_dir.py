@@ -129,6 +129,11 @@ class RunDir:
     def videos(self) -> Path:
         return self.root / "videos"
 
+    @property
+    def upload_journal(self) -> Path:
+        """What of the run is in object storage, one JSON object a line."""
+        return self.root / "upload.jsonl"
+
     def checkpoint(self, timesteps: int) -> Path:
         return self.checkpoints / f"{timesteps:012d}"
 

@@ -1,7 +1,7 @@
 """The checkpoints of a run: which there are, which is the newest good one, which are deleted."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +73,9 @@ class CheckpointStore:
     Kept are the best, the newest `keep_last` beside it, and the first after each multiple of
     `keep_every_timesteps`. Something is deleted only after a new one was read back. What a
     checkpoint needs of the run's Lake, if there is one, stays there as long as the checkpoint.
+
+    Args:
+        held: timesteps of checkpoints that somebody is reading; they stay until the next one.
     """
 
     def __init__(
@@ -83,7 +86,9 @@ class CheckpointStore:
         keep_every_timesteps: int | None,
         with_replay: bool = False,
         feed: LakeFeed | None = None,
+        held: Callable[[], set[int]] = set,
     ) -> None:
+        self._held = held
         self._run_dir = run_dir
         self._keep_last = keep_last
         self._keep_every = keep_every_timesteps
@@ -142,7 +147,7 @@ class CheckpointStore:
         kept = kept_checkpoints(
             existing, best=best, keep_last=self._keep_last, keep_every=self._keep_every
         )
-        for timesteps in set(existing) - kept:
+        for timesteps in set(existing) - kept - self._held():
             path = self._run_dir.checkpoint(timesteps)
             remove_directory(path)
             self._forget_lake(path.name)

@@ -25,6 +25,7 @@ from game_rl.games.definition import Game
 from game_rl.lake.feed import LakeFeed
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
+from game_rl.storage.background import BackgroundUpload
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.threads import torch_threads
 from game_rl.training.resuming import usable_best
@@ -49,6 +50,7 @@ class TrainingSession:
         events: gets what happens.
         stop: ends a stretch at its next boundary when it is asked to.
         memory: samples what the run takes.
+        upload: sends its checkpoints elsewhere.
         more: callbacks of SB3's that look on before the run's own.
         cores_trials_s: seconds in which the workers' cores are found; see CoresCallback.
 
@@ -75,9 +77,11 @@ class TrainingSession:
         events: EventLog | None = None,
         stop: StopRequest | None = None,
         memory: PssSampler | None = None,
+        upload: BackgroundUpload | None = None,
         more: Sequence[BaseCallback] = (),
         cores_trials_s: float = TRIALS_S,
     ) -> None:
+        self._upload = upload
         self._config, self._game, self._run_dir = config, game, run_dir
         self._events = events or EventLog()
         self._stop = stop or StopRequest()
@@ -210,6 +214,7 @@ class TrainingSession:
             stop=self._stop,
             events=self._events,
             feed=feed,
+            upload=self._upload,
             cores_trials_s=cores_trials_s,
         )
         fixed = CheckpointState(
