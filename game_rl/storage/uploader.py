@@ -60,6 +60,7 @@ class _Sending:
     checkpoints: tuple[int, ...] = ()
     sent_bytes: int = 0
     left_bytes: int = 0
+    n_blobs: int = 0
     confirmed: set[str] = field(default_factory=set)
     """Blobs that this process knows to be there."""
 
@@ -90,6 +91,11 @@ class Uploader:
         writer = journal.state.writer or secrets.token_hex(8)
         journal.write(Opened(to=settings.upload.to, writer=writer))
         self._claim = Claim(settings.run, writer, take_over=settings.take_over)
+
+    @property
+    def n_steps(self) -> int:
+        """Blobs that storage has taken so far."""
+        return self._sending.n_blobs
 
     @property
     def state(self) -> UploadState:
@@ -265,6 +271,7 @@ class Uploader:
                 raise StoreFault("busy", self._settings.upload.to)  # it will be sent again
         self._journal.write(BlobVerified(sha256=piece.sha256))
         self._sending.confirmed.add(piece.sha256)
+        self._sending.n_blobs += 1
 
     def _put(self, store: ObjectStore, name: str, source: Source) -> None:
         chunks = self._limit.slowed(source.chunks())

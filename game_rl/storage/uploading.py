@@ -48,6 +48,9 @@ class Bell:
 @dataclass
 class _Outage:
     failures: int = 0
+    """In a row, without a step between them."""
+    steps: int = 0
+    """That were done when the last one came."""
     is_told: bool = False
     patience_s: float = _FIRST_PATIENCE_S
 
@@ -61,7 +64,7 @@ class Uploading:
     """Sends what there is, tries again, and says how it goes.
 
     Args:
-        most_failures: in a row, after which it gives up; None: never.
+        most_failures: in a row, without a blob between them, after which it gives up; None: never.
     """
 
     def __init__(
@@ -126,7 +129,9 @@ class Uploading:
 
     def _fail(self, fault: StorageError) -> None:
         outage = self._outage
-        outage.failures += 1
+        steps = self._uploader.n_steps
+        outage.failures = 1 if steps > outage.steps else outage.failures + 1
+        outage.steps = steps
         self._store = None  # credentials may have been renewed
         if isinstance(fault, StoreFault) and fault.kind == "slow":
             outage.patience_s = min(2 * outage.patience_s, _MOST_PATIENCE_S)
@@ -144,7 +149,7 @@ class Uploading:
     def _succeed(self) -> None:
         if self._outage.is_told:
             self._emit(Warned(text=f"{self._settings.upload.to}: uploads go on again"))
-        self._outage = _Outage(patience_s=self._outage.patience_s)
+        self._outage = _Outage(steps=self._uploader.n_steps, patience_s=self._outage.patience_s)
 
 
 @contextmanager
