@@ -81,7 +81,13 @@ def _fetch(arguments: argparse.Namespace) -> int:
     In a process of its own: what has used obstore must not fork.
     """
     from game_rl.cli.remote import missing_rom
+    from game_rl.config.upload import checked_address
     from game_rl.run_dir import RunDir
+
+    try:
+        checked_address(arguments.resume)  # what has a secret in it is never another's argument
+    except ValueError as error:
+        raise UsageError(f"--resume: {error}") from None
 
     places = [text.partition("=")[2] for text in arguments.set if text.startswith("run_dir=")]
     if not places:

@@ -1,8 +1,6 @@
 """Where a run's checkpoints go while it trains, so that they outlive the machine."""
 
-import re
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
@@ -19,19 +17,21 @@ def checked_address(address: str) -> str:
     Raises:
         ValueError: it is none, or has a secret in it, which the message does not repeat.
     """
+    scheme, _, rest = printable(address).partition("://")
+    bucket, _, folder = rest.partition("/")
     # before anything else: no other message may repeat a secret
-    if re.match(r"[^/]*//[^/]*@", address) or "?" in address or "#" in address:
+    has_user = scheme != "file" and ("@" in address or ":" in bucket)
+    if has_user or "?" in address or "#" in address:
         raise ValueError(
             "an address has no user, password, key or signature in it: write only "
             f"{_EXAMPLES}, and give credentials in the environment, as the provider's own tools "
             "take them"
         )
-    parts = urlsplit(printable(address))
-    if parts.scheme not in _SCHEMES:
+    if scheme not in _SCHEMES:
         raise ValueError(f"is no address of a place to upload to; write one such as {_EXAMPLES}")
-    if parts.scheme == "file" and (parts.netloc or len(parts.path.strip("/")) == 0):
+    if scheme == "file" and (bucket or not folder.strip("/")):
         raise ValueError("a folder's address has three slashes, as in file:///mnt/disk/runs")
-    if parts.scheme != "file" and not parts.netloc:
+    if scheme != "file" and not bucket:
         raise ValueError(f"names no bucket; write one such as {_EXAMPLES}")
     return address.rstrip("/")
 
