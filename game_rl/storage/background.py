@@ -56,10 +56,7 @@ class BackgroundUpload:
         self._events = events
         self._progress = UploadProgress(waiting_checkpoints=0, waiting_bytes=0)
         self._is_over_backlog = False
-        self._process = _start()
-        self._tell(settings.model_dump_json())
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._process, self._reader = self._started()
 
     @property
     def waiting_bytes(self) -> int:
@@ -73,14 +70,16 @@ class BackgroundUpload:
     def on_event(self, event: Event) -> None:
         """A Listener of the training's events."""
         if isinstance(event, CheckpointSaved):
+            self._revive()
             self._tell("look")
 
     def held(self) -> set[int]:
         """Timesteps of checkpoints that are read just now and must not be deleted.
 
         None where they take more than `upload.backlog_gb`: then their upload is given up.
+        It may have begun a moment later: what is deleted then is dropped by who reads it.
         """
-        sending = set(self._progress.sending)
+        sending = set(self._progress.sending) if self._process.poll() is None else set()
         limit = self._settings.upload.backlog_gb * _GB
         if sending and self._held_bytes(sending) > limit:
             if not self._is_over_backlog:
@@ -100,6 +99,7 @@ class BackgroundUpload:
             is_given_up: whether somebody wants the run to end now; a KeyboardInterrupt does, too.
         """
         deadline_s = time.monotonic() + wait_s
+        self._revive()
         self._tell(f"finish {wait_s}")
         try:
             while self._process.poll() is None and time.monotonic() < deadline_s:
@@ -129,15 +129,26 @@ class BackgroundUpload:
         self._process.wait()
         self._reader.join(_LEAVES_WITHIN_S)
 
-    def _tell(self, line: str) -> None:
-        with suppress(OSError, ValueError):  # it has ended, and said why
-            assert self._process.stdin is not None
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()
+    def _started(self) -> tuple[subprocess.Popen[str], threading.Thread]:
+        process = _start()
+        reader = threading.Thread(target=self._read, args=(process,), daemon=True)
+        reader.start()
+        _write(process, self._settings.model_dump_json())
+        return process, reader
 
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as output:
+    def _revive(self) -> None:
+        """A process that was killed, for want of memory perhaps, is replaced."""
+        if (self._process.poll() or 0) < 0:
+            self._events.warn("the upload's process was killed; another one goes on")
+            self.close()
+            self._process, self._reader = self._started()
+
+    def _tell(self, line: str) -> None:
+        _write(self._process, line)
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        with process.stdout as output:
             for line in output:
                 self._hear(parse_event(line))
 
@@ -156,6 +167,13 @@ class BackgroundUpload:
         folders = sum(checkpoint_bytes(run_dir.checkpoint(t)) for t in sending)
         shelved = [] if lake is None else list(lake.glob("*.shelved"))
         return folders + sum(_size(path) for path in shelved)
+
+
+def _write(process: subprocess.Popen[str], line: str) -> None:
+    with suppress(OSError, ValueError):  # it has ended, and said why
+        assert process.stdin is not None
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
 
 
 def _size(path: Path) -> int:
