@@ -34,8 +34,8 @@ from game_rl.run_dir import sync_directory
 from game_rl.storage.faults import FaultKind, StoreFault
 
 CHUNK_BYTES = 1 << 20
-PART_BYTES = 5 << 20  # the least that S3 takes; four at once are 20 MB of memory
-_MOST_PARTS_AT_ONCE = 4
+PART_BYTES = 5 << 20  # the least that S3 takes
+_MOST_PARTS_AT_ONCE = 2  # with one that is filled they are 16 MB of the uploader's 56; four: 66
 _CONNECT_S = 5.0
 _STATUS = re.compile(r"status(?: code)?: (\d{3})")
 _SYSTEM_ERRORS: dict[FaultKind, tuple[int, ...]] = {

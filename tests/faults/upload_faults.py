@@ -19,6 +19,7 @@ import argparse
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -211,8 +212,10 @@ def training_trials(storage: Storage, folder: Path, *, runs: int, kills: int) ->
         until = Training(run_dir, bench.cpus[0])
         until.begun.wait(HANG_S)
         _wait(until, bench.uniform(0.5 * bench.train_s))
-        os.kill(until.process.pid, 15)  # it saves, uploads, and leaves
+        os.kill(until.process.pid, signal.SIGTERM)  # it saves, uploads as far as it can, and leaves
         until.wait()
+        push = [sys.executable, "-m", "game_rl", "remote", "push", str(run_dir)]
+        subprocess.run(push, stdout=subprocess.DEVNULL, check=True, timeout=HANG_S)
         _fetch_and_finish(bench, run_dir, address, tally, f"run {number}")
     return tally
 

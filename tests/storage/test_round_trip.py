@@ -1,17 +1,26 @@
 """A run that trains, is uploaded, is fetched elsewhere and goes on."""
 
 import hashlib
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
+import psutil
 import pytest
 
 from game_rl.events import read_events
 from game_rl.run_dir import RunDir
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.remote import stored_runs
+from tests.faults.proxy import FaultProxy, Plan
+from tests.storage.runs import ROM, add_checkpoint, make_run
+from tests.storage.server import KEY, SECRET
+
+GAMES = Path(__file__).parents[2] / "game_rl" / "games"
 
 CONFIG = """\
 game: duel
@@ -85,3 +94,80 @@ def test_a_run_that_is_fetched_elsewhere_goes_on_as_the_one_that_stayed(
     assert any(event.event == "uploaded" for event in read_events(RunDir(elsewhere)))
     assert 256 in stored_runs(ObjectStore(address))[run]
     assert "every byte is as it was written" in game_rl("remote", "verify", address)
+
+
+@pytest.mark.slow  # trains, in a process of its own
+@pytest.mark.parametrize("ending", ["completed", "refused", "crashed"])
+def test_no_secret_is_in_anything_that_a_run_leaves_or_says(
+    tmp_path: Path,
+    s3_address: str,
+    s3_endpoint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    ending: str,
+) -> None:
+    run_dir = tmp_path / "run"
+    config = write_config(run_dir, upload=f"{{to: '{s3_address}', wait_s: 5}}")
+    if ending == "crashed":  # of a run that cannot write its journal
+        (run_dir / "upload.jsonl").mkdir(parents=True)
+    plan: Plan = (lambda *_: "403") if ending == "refused" else (lambda *_: None)
+    with FaultProxy(s3_endpoint, plan) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.address)
+        training = subprocess.Popen(
+            [sys.executable, "-m", "game_rl", "train", "--config", config, "--until", "64"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert training.stdout is not None
+        printed, arguments = "", set()
+        for line in training.stdout:
+            printed += line
+            arguments |= _arguments_of(training.pid)
+        assert training.wait() == 0, printed
+    found = {
+        "completed": "uploaded in",
+        "refused": "refuses access (HTTP 403)",
+        "crashed": "upload.jsonl: Is a directory",
+    }
+    assert found[ending] in printed
+    assert any("game_rl.storage.process" in text for text in arguments)
+    left = [path.read_bytes() for path in run_dir.rglob("*") if path.is_file()]
+    everything = b"\n".join([*left, printed.encode(), *(text.encode() for text in arguments)])
+    for secret in (KEY, SECRET, quote(SECRET, safe="")):
+        assert secret.encode() not in everything
+
+
+def _arguments_of(pid: int) -> set[str]:
+    """Of a process and of all that it has started."""
+    try:
+        family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+        return {" ".join(process.cmdline()) for process in family}
+    except psutil.Error:
+        return set()
+
+
+def test_a_run_of_another_game_says_which_rom_it_needs_and_where(
+    tmp_path: Path, disk_address: str
+) -> None:
+    folder = tmp_path / "my_game"
+    shutil.copytree(GAMES / "duel", folder, ignore=shutil.ignore_patterns("src"))
+    rom = next(folder.glob("*.gb"))
+    run_dir = make_run(tmp_path / "run")
+    text = run_dir.config.read_text().replace("game: duel", f"game: {folder}/game.yaml")
+    run_dir.config.write_text(text)
+    add_checkpoint(run_dir, 100, best=100)
+    game_rl("remote", "push", str(run_dir.root), "--to", disk_address)
+
+    stored = tmp_path / "mounted disk"
+    content = rom.read_bytes()
+    assert not [p for p in stored.rglob("*") if p.is_file() and p.read_bytes() == content]
+    printed = game_rl("remote", "fetch", disk_address, str(tmp_path / "fetched"))
+    place = tmp_path / "fetched" / "game" / rom.name
+    assert f"put the one with sha256 {ROM} at {place}" in printed
+    assert (tmp_path / "fetched" / "game" / "game.yaml").read_text() == (
+        folder / "game.yaml"
+    ).read_text()
+    shutil.copy(rom, place)
+    run = run_dir.identity().id
+    again = game_rl("status", str(tmp_path / "fetched"), "--json")
+    assert json.loads(again)["run"] == run
