@@ -1,20 +1,22 @@
-"""Replay stores side by side: bytes, speed, memory and what a checkpoint writes.
+"""Replay stores side by side: bytes, speed, memory, and what a checkpoint writes.
 
-    python -m benchmarks.replay [--transitions 10000] [--sizes full half] [--only sb3 ...]
-                                [--run RUN] [--folder DIR] [--claims]
+    python -m benchmarks.replay [--transitions 4000] [--sizes full half] [--only sb3 ...]
+                                [--folder DIR] [--growth]
 
-One play is recorded (random, or that of a run's policy), stacks of four, and given to each store in
-a fresh process with one thread. What a store gives back is compared bit for bit with the play;
-`equal` below 100 % means that it gives back something else (SB3's optimize_memory_usage has another
-episode's frame after an episode's end).
+Random play of `duel`, stacks of four, given to each store in a fresh process with one thread. What
+a store gives back is compared bit for bit with the play; `equal` below 100 % means that it gives
+back something else (SB3's optimize_memory_usage has another episode's frame after an episode's
+end).
 
 * bytes: of a transition, in RAM or on disk, whichever the store lives in.
-* sample: a batch with next observations, ms; `cold` with the page cache dropped.
+* batch: 32 transitions with next observations, ms.
+* x SB3: time of SB3's ReplayBuffer for the same batch, in the same process and in turns, divided by
+  the store's: the median of seven turns, with the smallest and the largest.
 * extra: peak of the resident memory while saving, over what was there before.
-* 2nd: bytes that a checkpoint writes after 2 % more transitions.
+* again: bytes that a checkpoint writes after 2 % more transitions.
 
-`--claims`: the Pond's samples and SB3's in turns, and what grows with a Lake: memory and bytes of a
-checkpoint, refill of a Pond, opening many segments.
+`--growth`: what a checkpoint costs and how long opening takes as a Lake grows to ten millions.
+Those Lakes are the play's segments, linked under other names, so reads come from the page cache.
 """
 
 import argparse
@@ -23,91 +25,238 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from benchmarks.replay_claims import print_claims
-from benchmarks.replay_stores import CONTENDERS
-from benchmarks.replay_trace import Trace, record
-from benchmarks.vec_env import warn_if_busy
+import numpy as np
+import torch
 
+from benchmarks.replay_stores import (
+    CONTENDERS,
+    LakeStore,
+    Play,
+    Sb3Store,
+    Store,
+    VecStep,
+    fingerprint,
+)
+from benchmarks.vec_env import warn_if_busy
+from game_rl.lake.lake import Lake
+from game_rl.lake.sampler import Sampler
+from game_rl.lake.segment import SEALED
+from game_rl.lake.segment_names import SegmentName
+from game_rl.system.process_memory import resident_bytes
+
+_BATCH = 32
+_TURNS = 7
+_CHECKED = 2048
+_AFTER = 0.02  # part of the play that comes between the first checkpoint and the second
+_SIZES = (10_000, 1_000_000, 10_000_000)  # of grown Lakes
 _HEADER = (
-    f"{'':<24} {'bytes':>9} {'fill/s':>8} {'p99 ms':>7} | {'b. 32':>7} {'b. 256':>7} "
-    f"{'cold 32':>8} | {'save s':>7} {'extra MB':>8} {'load s':>7} {'2nd MB':>8} | equal"
+    f"{'':<22} {'bytes':>9} {'batch ms':>9} {'x SB3 (from - to)':>22} "
+    f"{'save s':>8} {'extra MB':>9} {'again MB':>9}  equal"
 )
 
 
-def measured(name: str, trace: Path, folder: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.replay_measures", name, str(trace), str(folder)]
+# ---------------------------------------------------------------------- one store
+
+
+def measure(name: str, play: Play, folder: Path) -> dict[str, Any]:
+    """Of one store, in this process."""
+    store, sb3 = CONTENDERS[name](play, folder), Sb3Store(play, folder)
+    steps = play.vec_steps()
+    n_after = max(1, int(play.n_vec_steps * _AFTER))
+    known = fill([store, sb3], islice(steps, play.n_vec_steps - n_after))
+    ratios, batch_ms = in_turns(store, sb3)
+    del sb3
+    saved = folder / "saved"
+    saved.mkdir()
+    save_s, extra = with_peak(lambda: store.save(saved))
+    before = stamps(folder)
+    known |= fill([store], steps)
+    store.save(saved)
+    again = [stamp for path, stamp in stamps(folder).items() if before.get(path) != stamp]
+    return {
+        "bytes": store.nbytes() / (play.n_vec_steps * play.n_envs),  # it is just full
+        "batch_ms": batch_ms,
+        "ratios": ratios,
+        "save_s": save_s,
+        "extra_bytes": extra,
+        "again_bytes": sum(stamp[0] for stamp in again),
+        "equal": share_equal(store, known),
+    }
+
+
+def fill(stores: list[Store], steps: Iterator[VecStep]) -> set[int]:
+    """Give all steps to all stores; their fingerprints."""
+    known: set[int] = set()
+    for step in steps:
+        known.update(step.fingerprints())
+        for store in stores:
+            store.add(step)
+    return known
+
+
+def in_turns(store: Store, sb3: Store) -> tuple[list[float], float]:
+    """SB3's time for a batch to the store's, of each turn; the store's median in ms."""
+    pairs = [(_batch_s(store), _batch_s(sb3)) for _ in range(_TURNS)]
+    return [theirs / own for own, theirs in pairs], 1e3 * median(own for own, _ in pairs)
+
+
+def _batch_s(store: Store, n: int = 20) -> float:
+    began = time.perf_counter()
+    for _ in range(n):
+        store.sample(_BATCH)
+    return (time.perf_counter() - began) / n
+
+
+def share_equal(store: Store, known: set[int]) -> float:
+    """Of the transitions that it gives, those that were played, bit for bit."""
+    good = total = 0
+    while total < _CHECKED:
+        rows = [np.asarray(column) for column in store.sample(64)]
+        rows[2:] = [column.reshape(-1) for column in rows[2:]]
+        good += sum(fingerprint(*row) in known for row in zip(*rows, strict=True))
+        total += 64
+    return good / total
+
+
+def with_peak(act: Callable[[], None]) -> tuple[float, int]:
+    """Seconds, and by how much the resident memory rose at its peak (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark becomes what there is now
+    before = resident_bytes(os.getpid())[0]
+    began = time.perf_counter()
+    act()
+    seconds = time.perf_counter() - began
+    return seconds, max(0, resident_bytes(os.getpid())[1] - before)
+
+
+def stamps(folder: Path) -> dict[Path, tuple[int, int, int]]:
+    """Size, inode and time of change of every file."""
+    status = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
+    return {path: (s.st_size, s.st_ino, s.st_mtime_ns) for path, s in status.items()}
+
+
+# ---------------------------------------------------------------------- the table
+
+
+def print_row(name: str, play: Play, folder: Path) -> None:
+    """Measured in a process of its own."""
+    arguments = ["--store", name, "--sizes", play.size, "--transitions", str(play.n_transitions)]
     done = subprocess.run(
-        command,
+        [sys.executable, "-m", "benchmarks.replay", *arguments, "--folder", str(folder)],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     if done.returncode:
-        return {"missing": f"failed: {done.stderr.strip().splitlines()[-1]}"}
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def line(name: str, found: dict[str, Any]) -> str:
-    if "missing" in found:
-        return f"{name:<24} {found['missing']}"
-    cold = f"{found['cold_32_ms']:8.2f}" if "cold_32_ms" in found else f"{'':8}"
-    return (
-        f"{name:<24} {found['bytes']:>9,.0f} {found['fill_per_s']:>8,.0f} "
-        f"{found['stall_p99_ms']:>7.2f} | "
-        f"{found['sample_32_ms']:>7.2f} {found['sample_256_ms']:>7.2f} {cold} | "
-        f"{found['save_s']:>7.2f} {found['save_extra_bytes'] / 1e6:>8.1f} {found['load_s']:>7.2f} "
-        f"{found['second_save_bytes'] / 1e6:>8.2f} | {found['equal']:.1%}"
+        print(f"{name:<22} failed: {done.stderr.strip().splitlines()[-1]}")
+        return
+    found = json.loads(done.stdout.splitlines()[-1])
+    ratios = found["ratios"]
+    spread = f"{median(ratios):.2f} ({min(ratios):.2f} - {max(ratios):.2f})"
+    print(
+        f"{name:<22} {found['bytes']:>9,.0f} {found['batch_ms']:>9.2f} {spread:>22} "
+        f"{found['save_s']:>8.2f} {found['extra_bytes'] / 1e6:>9.1f} "
+        f"{found['again_bytes'] / 1e6:>9.2f}  {found['equal']:.1%}",
+        flush=True,
     )
 
 
-def compare(names: Sequence[str], trace: Path, folder: Path) -> None:
-    print(_HEADER)
-    for number, name in enumerate(names):
-        print(line(name, measured(name, trace, folder / f"store-{number}")), flush=True)
+# ---------------------------------------------------------------------- a Lake that grows
+
+
+def print_growth(play: Play, folder: Path) -> None:
+    base = LakeStore(play, folder)
+    fill([base], play.vec_steps())
+    print(f"{base.nbytes() / len(base.lake.view()):,.0f} bytes a transition")
+    base.writer.close()
+    for n in _SIZES:
+        lake = linked(base.lake, folder / f"{n}" / "lake", n)
+        extra, written = checkpoint_cost(lake, play)
+        opened_s, memory = opening_cost(lake)
+        print(
+            f"{n:>10,} transitions: a checkpoint takes {extra / 2**20:.1f} MiB of memory and "
+            f"writes {written / 2**20:.2f} MiB beside what is new; opened in {opened_s:.2f} s, "
+            f"3,200 samples take {memory / 2**20:.0f} MiB"
+        )
+
+
+def linked(base: Lake, path: Path, n_transitions: int) -> Lake:
+    """A Lake with the base's segments under new stream names until it has so many."""
+    lake = Lake.create(path, base.schema)
+    view = base.view()
+    for copy in range(max(1, round(n_transitions / len(view)))):
+        for segment in view.segments:
+            name = SegmentName.of(segment.path)
+            new = SegmentName(f"copy{copy}", name.first, name.last).new(SEALED)
+            os.link(segment.path, path / new)
+    return lake
+
+
+def checkpoint_cost(lake: Lake, play: Play) -> tuple[int, int]:
+    """Extra memory, and bytes written beside 2,000 new transitions."""
+    store = LakeStore(play, lake.path.parent)
+    store.save(lake.path)
+    before = stamps(lake.path)
+    fill([store], islice(play.vec_steps(), 2000 // play.n_envs))
+    extra = with_peak(lambda: store.save(lake.path))[1]
+    new = {p: s[0] for p, s in stamps(lake.path).items() if before.get(p) != s}
+    store.writer.close()
+    return extra, sum(size for path, size in new.items() if path.suffix != SEALED)
+
+
+def opening_cost(lake: Lake) -> tuple[float, int]:
+    """Seconds, and memory after 100 batches."""
+    before = resident_bytes(os.getpid())[0]
+    began = time.perf_counter()
+    sampler = Sampler(Lake.open(lake.path).view())
+    seconds = time.perf_counter() - began
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        sampler.sample(rng, _BATCH)
+    return seconds, max(0, resident_bytes(os.getpid())[0] - before)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--transitions", type=int, default=10_000)
-    parser.add_argument("--scale", type=float, default=1.0, help="of the transitions, for a look")
-    parser.add_argument("--game", default="duel")
+    parser.add_argument("--transitions", type=int, default=4_000)
     parser.add_argument("--sizes", nargs="+", choices=("full", "half"), default=("full", "half"))
-    parser.add_argument("--run", type=Path, help="whose policy plays; its observations")
-    parser.add_argument("--envs", type=int, default=8)
     parser.add_argument("--only", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--folder", type=Path, help="on the disk to measure; default: /tmp")
-    parser.add_argument("--claims", action="store_true", help="instead of the table")
+    parser.add_argument("--growth", action="store_true", help="instead of the table")
+    parser.add_argument("--store", choices=CONTENDERS, help=argparse.SUPPRESS)  # one row, as JSON
     options = parser.parse_args()
-    warn_if_busy()
-    n_transitions = int(options.transitions * options.scale)
-    for size in options.sizes[:1] if options.run else options.sizes:
+    if options.store is None:
+        warn_if_busy()
+    for size in options.sizes:
+        play = Play(size, options.transitions)
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-            trace = record(
-                Path(folder) / "trace",
-                game=options.game,
-                size=size,
-                n_transitions=n_transitions,
-                n_envs=options.envs,
-                run=options.run,
-            )
-            played = f"the policy of {options.run}" if options.run else f"{options.game}, random"
-            print(f"\n{played}, {trace.packing.shape}, {len(trace):,} transitions")
-            show(trace, options, Path(folder))
+            show(play, options, Path(folder))
 
 
-def show(trace: Trace, options: argparse.Namespace, folder: Path) -> None:
-    if options.claims:
-        print_claims(trace, folder)
-    else:
-        compare(options.only, folder / "trace", folder)
+def show(play: Play, options: argparse.Namespace, folder: Path) -> None:
+    if options.store:
+        torch.set_num_threads(1)
+        try:
+            print(json.dumps(measure(options.store, play, folder)))
+        except ImportError as error:
+            sys.exit(f"not installed ({error})")
+        return
+    print(f"\n{play.size}, {play.n_transitions:,} transitions of random play of duel")
+    if options.growth:
+        print_growth(play, folder)
+        return
+    print(_HEADER)
+    for name in options.only:
+        print_row(name, play, folder)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The replay stores that `benchmarks.replay` compares, behind one protocol.
+"""The replay stores that `benchmarks.replay` compares, and the play that they are filled with.
 
 Imports are within the stores, so that a peer that is not installed costs its own row alone.
 """
@@ -6,18 +6,108 @@ Imports are within the stores, so that a peer that is not installed costs its ow
 import gzip
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+from zlib import crc32
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
-from benchmarks.replay_trace import Trace, VecStep
+from game_rl.config.schema import EnvConfig, ObservationConfig
+from game_rl.envs.make_env import make_frame_format
+from game_rl.envs.packing import FramePacking
+from game_rl.games.definition import load_game
+from game_rl.vec_env.make_vec_env import make_vec_env
 
-_SEGMENT_BYTES = 32 << 20
-
+Array = NDArray[Any]
 Rows = tuple[Any, Any, Any, Any, Any]
+
+
+@dataclass(frozen=True)
+class VecStep:
+    """As SB3's OffPolicyAlgorithm hands timesteps to its replay buffer; row i is env i."""
+
+    observations: Array
+    next_observations: Array
+    actions: Array
+    rewards: Array
+    terminated: Array
+    truncated: Array
+
+    def fingerprints(self) -> Iterator[int]:
+        """Of each transition."""
+        columns = (self.observations, self.next_observations, self.actions, self.rewards)
+        for row in zip(*columns, self.terminated, strict=True):
+            yield fingerprint(*row)
+
+
+def fingerprint(
+    observation: Array, next_observation: Array, action: Any, reward: Any, terminated: Any
+) -> int:
+    """Of a transition's every byte; two are alike by chance in one of 2^64."""
+    small = np.array([float(action), float(reward), float(terminated)], np.float32)
+    first = crc32(np.ascontiguousarray(observation))
+    return first << 32 | crc32(np.ascontiguousarray(next_observation), crc32(small.tobytes()))
+
+
+@dataclass(frozen=True)
+class Play:
+    """Random play of `duel` in stacks of four; always the same for the same arguments."""
+
+    size: str
+    n_transitions: int
+    n_envs: int = 8
+
+    @property
+    def config(self) -> EnvConfig:
+        return EnvConfig(observation=ObservationConfig(size=self.size))  # type: ignore[arg-type]
+
+    @property
+    def n_vec_steps(self) -> int:
+        return max(2, self.n_transitions // self.n_envs)
+
+    @property
+    def packing(self) -> FramePacking:
+        return make_frame_format(self.config.observation, load_game("duel")).packing
+
+    @property
+    def stack_shape(self) -> tuple[int, int, int]:
+        channels, height, width = self.packing.shape
+        return self.config.frame_stack * channels, height, width
+
+    @property
+    def n_actions(self) -> int:
+        return len(load_game("duel").action_names)
+
+    def sb3_arguments(self) -> dict[str, Any]:
+        return {
+            "buffer_size": self.n_vec_steps * self.n_envs,
+            "observation_space": spaces.Box(0, 255, self.stack_shape, np.uint8),
+            "action_space": spaces.Discrete(self.n_actions),
+            "device": "cpu",
+            "n_envs": self.n_envs,
+        }
+
+    def vec_steps(self) -> Iterator[VecStep]:
+        vec_env = make_vec_env(self.config, load_game("duel"), n_envs=self.n_envs, seed=0)
+        rng = np.random.default_rng(0)
+        try:
+            before = np.array(vec_env.reset())
+            for _ in range(self.n_vec_steps):
+                actions = rng.integers(self.n_actions, size=self.n_envs)
+                found, rewards, dones, infos = vec_env.step(actions)
+                after = np.array(found)
+                ends = after.copy()
+                for env in np.flatnonzero(dones):
+                    ends[env] = infos[env]["terminal_observation"]
+                cut = np.array([bool(info.get("TimeLimit.truncated")) for info in infos]) & dones
+                yield VecStep(before, ends, actions, rewards.copy(), dones & ~cut, cut)
+                before = after
+        finally:
+            vec_env.close()
 
 
 class Store(Protocol):
@@ -25,41 +115,34 @@ class Store(Protocol):
 
     def add(self, step: VecStep) -> None: ...
     def sample(self, batch_size: int) -> Rows: ...
-    def nbytes(self) -> int: ...
-    def save(self, folder: Path) -> None: ...
-    def load(self, folder: Path) -> None:
-        """As a new process would; it is empty before."""
+    def nbytes(self) -> int:
+        """In RAM or on disk, wherever it lives."""
 
-    def files(self) -> list[Path]:
-        """That samples are read from."""
+    def save(self, folder: Path) -> None: ...
 
 
 class Sb3Store:
     """A ReplayBuffer, saved as SB3 saves it."""
 
-    def __init__(self, trace: Trace, folder: Path, **more: Any) -> None:  # noqa: ARG002
-        self.buffer = self.make(trace, **more)
+    def __init__(self, play: Play, folder: Path) -> None:  # noqa: ARG002
+        self.buffer = self.make(play)
 
-    def make(self, trace: Trace, **more: Any) -> Any:
+    def make(self, play: Play, **more: Any) -> Any:
         from stable_baselines3.common.buffers import ReplayBuffer
 
-        return ReplayBuffer(len(trace), **sb3_arguments(trace), **more)
+        return ReplayBuffer(**play.sb3_arguments(), **more)
 
     def add(self, step: VecStep) -> None:
         done = step.terminated | step.truncated
+        infos = [{"TimeLimit.truncated": bool(is_cut)} for is_cut in step.truncated]
         self.buffer.add(
-            step.observations, step.next_observations, step.actions, step.rewards, done, step.infos
+            step.observations, step.next_observations, step.actions, step.rewards, done, infos
         )
 
     def sample(self, batch_size: int) -> Rows:
         found = self.buffer.sample(batch_size)
-        return (
-            found.observations,
-            found.next_observations,
-            found.actions,
-            found.rewards,
-            found.dones,
-        )
+        before, after = found.observations, found.next_observations
+        return before, after, found.actions, found.rewards, found.dones
 
     def nbytes(self) -> int:
         arrays = (value for value in vars(self.buffer).values() if isinstance(value, np.ndarray))
@@ -70,21 +153,12 @@ class Sb3Store:
 
         save_to_pkl(folder / "buffer.pkl", self.buffer)
 
-    def load(self, folder: Path) -> None:
-        from stable_baselines3.common.save_util import load_from_pkl
-
-        self.buffer = None
-        self.buffer = load_from_pkl(folder / "buffer.pkl")
-
-    def files(self) -> list[Path]:
-        return []
-
 
 class _Sb3Optimized(Sb3Store):
     """The next observation is the one of the next slot; wrong at the end of an episode."""
 
-    def make(self, trace: Trace, **_: Any) -> Any:
-        return super().make(trace, optimize_memory_usage=True, handle_timeout_termination=False)
+    def make(self, play: Play, **_: Any) -> Any:
+        return super().make(play, optimize_memory_usage=True, handle_timeout_termination=False)
 
 
 class _Sb3Gzip(Sb3Store):
@@ -94,30 +168,21 @@ class _Sb3Gzip(Sb3Store):
         with gzip.open(folder / "buffer.pkl.gz", "wb") as file:
             pickle.dump(self.buffer, file)
 
-    def load(self, folder: Path) -> None:
-        self.buffer = None
-        with gzip.open(folder / "buffer.pkl.gz", "rb") as file:
-            self.buffer = pickle.load(file)  # noqa: S301 - written above
-
 
 class _ExtraBuffers(Sb3Store):
     """sb3-extra-buffers, with the codec that its documentation recommends for pictures."""
 
-    codec = "zstd"
     level = 3
 
-    def make(self, trace: Trace, **_: Any) -> Any:
+    def make(self, play: Play, **_: Any) -> Any:
         from sb3_extra_buffers.compressed import CompressedReplayBuffer
         from sb3_extra_buffers.compressed.compression_methods import COMPRESSION_METHOD_MAP
 
-        if self.codec not in COMPRESSION_METHOD_MAP:
-            raise ImportError(
-                f"sb3-extra-buffers has no {self.codec}: pip install 'game_rl[bench]'"
-            )
+        if "zstd" not in COMPRESSION_METHOD_MAP:
+            raise ImportError("sb3-extra-buffers has no zstd: pip install 'game_rl[bench]'")
         return CompressedReplayBuffer(
-            len(trace),
-            **sb3_arguments(trace),
-            compression_method=self.codec,
+            **play.sb3_arguments(),
+            compression_method="zstd",
             compression_kwargs={"compresslevel": self.level},
         )
 
@@ -126,26 +191,15 @@ class _ExtraBuffersLevel5(_ExtraBuffers):
     level = 5
 
 
-class PondStore:
+class PondStore(Sb3Store):
     """Ours in RAM; a checkpoint is what `checkpoints.save_replay_buffer` writes."""
 
-    def __init__(self, trace: Trace, folder: Path) -> None:  # noqa: ARG002
-        self.trace = trace
-        self.buffer = self.make()
-
-    def make(self) -> Any:
+    def make(self, play: Play, **_: Any) -> Any:
         from game_rl.buffers.replay import PackedReplayBuffer
 
-        trace = self.trace
         return PackedReplayBuffer(
-            len(trace),
-            **sb3_arguments(trace),
-            packing=trace.packing,
-            frame_stack=trace.frame_stack,
+            **play.sb3_arguments(), packing=play.packing, frame_stack=play.config.frame_stack
         )
-
-    add = Sb3Store.add
-    sample = Sb3Store.sample
 
     def nbytes(self) -> int:
         n: int = self.buffer.pond.nbytes
@@ -158,46 +212,33 @@ class PondStore:
         with synced_file(folder / "replay.safetensors") as file:
             file.writelines(dump_arrays(self.buffer.pond.state_dict()))
 
-    def load(self, folder: Path) -> None:
-        from game_rl.buffers.array_file import read_arrays
-
-        self.buffer = self.make()
-        with (folder / "replay.safetensors").open("rb") as file:
-            self.buffer.pond.load_state_dict(read_arrays(file))
-
-    def files(self) -> list[Path]:
-        return []
-
 
 class LakeStore:
     """Ours on disk; a checkpoint seals the writer and pins a mark."""
 
-    def __init__(self, trace: Trace, folder: Path) -> None:
+    def __init__(self, play: Play, folder: Path) -> None:
         from game_rl.lake.lake import Lake
         from game_rl.lake.schema import LakeSchema
         from game_rl.lake.writer import LakeWriter
 
-        self.path = folder / "lake"
-        self.path.mkdir()
-        self.channels = trace.packing.shape[0]
-        self.lake = Lake.create(self.path, LakeSchema(trace.packing, frame_stack=trace.frame_stack))
-        self.writer = LakeWriter(
-            self.lake, "bench", n_envs=trace.n_envs, segment_bytes=_SEGMENT_BYTES
-        )
+        schema = LakeSchema(play.packing, frame_stack=play.config.frame_stack)
+        self.lake = Lake.create(folder / "lake", schema)  # or the one that is there
+        self.writer = LakeWriter(self.lake, "bench", n_envs=play.n_envs)
+        self.idle = list(range(play.n_envs))
         self.rng = np.random.default_rng(0)
-        self.idle = list(range(trace.n_envs))
         self.n_saved = 0
         self.sampler: Any = None
 
     def add(self, step: VecStep) -> None:
+        channels = self.lake.schema.packing.shape[0]
         if self.idle:
-            self.writer.begin(step.observations[self.idle, -self.channels :], self.idle)
+            self.writer.begin(step.observations[self.idle, -channels:], self.idle)
         self.writer.append(
             actions=step.actions,
             rewards=step.rewards,
             terminated=step.terminated,
             truncated=step.truncated,
-            next_frames=step.next_observations[:, -self.channels :],
+            next_frames=step.next_observations[:, -channels:],
         )
         self.idle = np.flatnonzero(step.terminated | step.truncated).tolist()
         self.sampler = None
@@ -221,46 +262,35 @@ class LakeStore:
         self.n_saved += 1
         self.lake.pin(f"{self.n_saved}")
 
-    def load(self, folder: Path) -> None:  # noqa: ARG002
-        from game_rl.lake.lake import Lake
-        from game_rl.lake.sampler import Sampler
-
-        self.sampler = Sampler(Lake.open(self.path).view(), gamma=1.0)
-
-    def files(self) -> list[Path]:
-        return sorted(self.path.glob("*.segment"))
-
 
 class _TorchRl(ABC):
     """A ReplayBuffer of TorchRL on one of its storages."""
 
-    def __init__(self, trace: Trace, folder: Path) -> None:
+    def __init__(self, play: Play, folder: Path) -> None:
         from torchrl.data import ReplayBuffer
 
         self.folder = folder / "storage"
-        self.capacity = len(trace)
-        self.rng_state = 0
-        self.buffer = ReplayBuffer(storage=self.storage())
+        self.buffer = ReplayBuffer(storage=self.storage(play.n_vec_steps * play.n_envs))
 
     @abstractmethod
-    def storage(self) -> Any: ...
+    def storage(self, capacity: int) -> Any: ...
+
+    @abstractmethod
+    def nbytes(self) -> int: ...
 
     def add(self, step: VecStep) -> None:
         import torch
         from tensordict import TensorDict
 
-        self.buffer.extend(
-            TensorDict(
-                {
-                    "observation": torch.from_numpy(step.observations),
-                    "next": torch.from_numpy(step.next_observations),
-                    "action": torch.from_numpy(step.actions),
-                    "reward": torch.from_numpy(step.rewards),
-                    "terminated": torch.from_numpy(step.terminated),
-                },
-                batch_size=[len(step.actions)],
-            )
-        )
+        columns = {
+            "observation": step.observations,
+            "next": step.next_observations,
+            "action": step.actions,
+            "reward": step.rewards,
+            "terminated": step.terminated,
+        }
+        tensors = {name: torch.from_numpy(values) for name, values in columns.items()}
+        self.buffer.extend(TensorDict(tensors, batch_size=[len(step.actions)]))
 
     def sample(self, batch_size: int) -> Rows:
         found = self.buffer.sample(batch_size)
@@ -268,42 +298,33 @@ class _TorchRl(ABC):
             found[name] for name in ("observation", "next", "action", "reward", "terminated")
         )
 
-    def nbytes(self) -> int:
-        return sum(path.stat().st_blocks * 512 for path in self.files())
-
     def save(self, folder: Path) -> None:
         self.buffer.dumps(folder / "torchrl")
 
-    def load(self, folder: Path) -> None:
-        from torchrl.data import ReplayBuffer
-
-        self.folder = self.folder.with_name("loaded")
-        self.buffer = ReplayBuffer(storage=self.storage())
-        self.buffer.loads(folder / "torchrl")
-
-    def files(self) -> list[Path]:
-        return [path for path in sorted(self.folder.rglob("*")) if path.is_file()]
-
 
 class _TorchRlMemmap(_TorchRl):
-    def storage(self) -> Any:
+    def storage(self, capacity: int) -> Any:
         from torchrl.data import LazyMemmapStorage
 
-        return LazyMemmapStorage(self.capacity, scratch_dir=str(self.folder))
+        return LazyMemmapStorage(capacity, scratch_dir=str(self.folder))
+
+    def nbytes(self) -> int:
+        files = (path for path in self.folder.rglob("*") if path.is_file())
+        return sum(path.stat().st_blocks * 512 for path in files)
 
 
 class _TorchRlCompressed(_TorchRl):
-    def storage(self) -> Any:
+    def storage(self, capacity: int) -> Any:
         from torchrl.data import CompressedListStorage
 
-        return CompressedListStorage(self.capacity)
+        return CompressedListStorage(capacity)
 
     def nbytes(self) -> int:
         items = self.buffer._storage._storage
         return sum(_tensor_bytes(item) for item in items if item is not None)
 
 
-CONTENDERS: dict[str, Callable[[Trace, Path], Store]] = {
+CONTENDERS: dict[str, Callable[[Play, Path], Store]] = {
     "ours: Pond": PondStore,
     "ours: Lake": LakeStore,
     "sb3": Sb3Store,
@@ -314,15 +335,6 @@ CONTENDERS: dict[str, Callable[[Trace, Path], Store]] = {
     "torchrl memmap": _TorchRlMemmap,
     "torchrl compressed": _TorchRlCompressed,
 }
-
-
-def sb3_arguments(trace: Trace) -> dict[str, Any]:
-    return {
-        "observation_space": spaces.Box(0, 255, trace.stack_shape, np.uint8),
-        "action_space": spaces.Discrete(trace.n_actions),
-        "device": "cpu",
-        "n_envs": trace.n_envs,
-    }
 
 
 def _object_bytes(array: Any) -> int:

@@ -1,6 +1,7 @@
 """`game-rl evaluate` and `game-rl record`: a trained agent plays."""
 
 import argparse
+import functools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,13 @@ def add_evaluate(commands: "Commands") -> None:
         metavar="N",
         help="chooses the episodes (default: those of the run's final evaluation)",
     )
+    parser.add_argument(
+        "--start-states",
+        nargs="+",
+        metavar="NAME",
+        help="play N episodes from each of these instead of from where the training begins; they "
+        "may be ones that the training never saw",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -50,31 +58,55 @@ def add_record(commands: "Commands") -> None:
 
 def evaluation_table(evaluation: "Evaluation", title: str) -> Table:
     table = Table(title=Text(title), title_justify="left")
-    success = evaluation.success_rate
-    cells = {
-        "episodes": f"{evaluation.episodes}",
-        "actions": "likeliest" if evaluation.deterministic else "drawn",
-        "success": "not defined" if success is None else f"{success:.0%}",
-        "mean reward": f"{evaluation.mean_reward:.2f} ± {evaluation.std_reward:.2f}",
-        "mean length": f"{evaluation.mean_length:.0f} timesteps",
-    }
+    cells = _evaluation_cells(evaluation)
     for name in cells:
         table.add_column(name, justify="right")
     table.add_row(*cells.values())
     return table
 
 
+def _evaluation_cells(evaluation: "Evaluation") -> dict[str, str]:
+    success = evaluation.success_rate
+    return {
+        "episodes": f"{evaluation.episodes}",
+        "actions": "likeliest" if evaluation.deterministic else "drawn",
+        "success": "not defined" if success is None else f"{success:.0%}",
+        "mean reward": f"{evaluation.mean_reward:.2f} ± {evaluation.std_reward:.2f}",
+        "mean length": f"{evaluation.mean_length:.0f} timesteps",
+    }
+
+
+def _start_states_table(evaluations: "dict[str, Evaluation]", title: str) -> Table:
+    table = Table(title=Text(title), title_justify="left")
+    rows = {name: _evaluation_cells(evaluation) for name, evaluation in evaluations.items()}
+    table.add_column("start state")
+    for name in next(iter(rows.values())):
+        table.add_column(name, justify="right")
+    for name, cells in rows.items():
+        table.add_row(Text(name), *cells.values())
+    return table
+
+
 def _evaluate(arguments: argparse.Namespace) -> int:
+    from game_rl.envs.episode_starts import chosen_start_states
     from game_rl.playback.evaluate import evaluate_run
     from game_rl.playback.policy import open_trained_run
 
     run = open_trained_run(arguments.run, arguments.checkpoint)
-    evaluation = evaluate_run(run, episodes=arguments.episodes, seed=arguments.seed)
-    if arguments.json:
-        print(json.dumps(evaluation.to_json(), indent=2))
+    title = f"{arguments.run}, timestep {run.state.num_timesteps:,}"
+    play = functools.partial(evaluate_run, run, episodes=arguments.episodes, seed=arguments.seed)
+    if arguments.start_states is None:
+        evaluation = play()
+        table, report = evaluation_table(evaluation, title), evaluation.to_json()
     else:
-        title = f"{arguments.run}, timestep {run.state.num_timesteps:,}"
-        Console().print(evaluation_table(evaluation, title))
+        chosen_start_states(arguments.start_states, run.game)
+        evaluations = {name: play(start_state=name) for name in arguments.start_states}
+        table = _start_states_table(evaluations, title)
+        report = {name: evaluation.to_json() for name, evaluation in evaluations.items()}
+    if arguments.json:
+        print(json.dumps(report, indent=2))
+    else:
+        Console().print(table)
     return 0
 
 

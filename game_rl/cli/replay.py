@@ -85,7 +85,7 @@ def _add_import(commands: "Commands") -> None:
         "--frame-stack",
         type=positive,
         metavar="N",
-        help="frames in an observation (default: found by comparing observations)",
+        help="pictures in an observation (default: found by comparing observations)",
     )
 
 
@@ -127,8 +127,7 @@ def _import(arguments: argparse.Namespace) -> int:
             arguments.file, arguments.output, frame_stack=arguments.frame_stack, progress=bar
         )
     print(
-        f"{found.n_transitions:,} transitions, stacks of {found.frame_stack} frames, "
-        f"{found.bits} bits a pixel\n"
+        f"{found.n_transitions:,} transitions, {found.observations}\n"
         f"{arguments.file}: {format_bytes(found.file_bytes)}; as SB3 holds them: "
         f"{format_bytes(found.raw_bytes)}\n"
         f"{arguments.output}: {format_bytes(found.lake_bytes)}, "
@@ -193,9 +192,9 @@ def _info(arguments: argparse.Namespace) -> int:
 
 def _print_statistics(found: "LakeStatistics", console: Console) -> None:
     console.print(
-        f"[bold]{found.n_transitions:,} transitions[/], {format_bytes(found.n_bytes)} on disk, "
-        f"{found.n_segments} segments, {found.n_shelved} kept for checkpoints alone, "
-        f"{found.n_open} being written"
+        f"[bold]{found.n_transitions:,} transitions[/], {escape(found.observation)}, "
+        f"{format_bytes(found.n_bytes)} on disk, {found.n_segments} segments, "
+        f"{found.n_shelved} kept for checkpoints alone, {found.n_open} being written"
     )
     if found.ratio and found.bytes_per_transition:
         console.print(

@@ -3,17 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import minari
 import numpy as np
 from gymnasium import spaces
 from minari.data_collector import EpisodeBuffer
 from minari.dataset.minari_storage import MinariStorage
-from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
-from game_rl.interchange.replay_export import action_space, blocks_in_order
+from game_rl.interchange.replay_export import action_bounds, action_space, blocks_in_order
 from game_rl.interchange.replay_files import quiet
 from game_rl.interchange.sb3_replay import Array, Progress
 from game_rl.lake.lake import Lake
@@ -56,6 +54,11 @@ def export_minari(
     """
     if output.exists():
         raise LakeError(f"{output} exists; name a new folder, or delete it")
+    if lake.schema.arrays is not None:
+        raise LakeError(
+            f"{lake.path} has {lake.schema.description}, and pictures alone become a Minari data "
+            "set; --format sb3 writes any Lake"
+        )
     view = lake.view()
     if not len(view):
         raise LakeError(f"{lake.path} has no sealed transitions to export")
@@ -63,7 +66,7 @@ def export_minari(
         storage = MinariStorage.new(
             folder.resolve(),  # Minari joins a relative path with itself
             observation_space=spaces.Box(0, 255, lake.schema.packing.shape, np.uint8),
-            action_space=action_space(lake.schema, *_bounds(view), n_actions),
+            action_space=action_space(lake.schema, *action_bounds(view), n_actions),
             data_format="hdf5",
             jpeg_encoding=False,
         )
@@ -103,15 +106,3 @@ def _episodes(view: LakeView, progress: Progress) -> Iterator[EpisodeBuffer]:
 
 def _action(action: Array) -> Array:
     return np.asarray(action, np.float32 if action.dtype.kind == "f" else np.int64)
-
-
-def _bounds(view: LakeView) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Smallest and largest action, [action_dim]."""
-    low: list[Array] = []
-    high: list[Array] = []
-    for block in range(len(view.heads)):
-        columns = view.columns(block)
-        actions = columns.actions[columns.rows].reshape(len(columns.rows), -1)
-        low.append(actions.min(axis=0))
-        high.append(actions.max(axis=0))
-    return np.min(low, axis=0), np.max(high, axis=0).astype(low[0].dtype)

@@ -1,6 +1,5 @@
 """A Lake as a replay buffer that Stable-Baselines3 loads."""
 
-import pickle
 import tempfile
 from collections.abc import Iterator
 from math import prod
@@ -12,7 +11,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import ReplayBuffer
 
+from game_rl.buffers.layout import ArrayLayout
 from game_rl.errors import LakeError
+from game_rl.interchange.array_export import export_arrays, n_envs_of
+from game_rl.interchange.buffer_file import BufferFile, Call
 from game_rl.interchange.replay_files import quiet
 from game_rl.interchange.sb3_replay import Array, Progress
 from game_rl.lake.lake import Lake
@@ -26,9 +28,10 @@ def export_sb3(
 ) -> int:
     """Write a pickle that SB3's `load_replay_buffer` reads; returns its transitions.
 
-    It is a buffer of one env that is just full. An episode that the Lake does not have to its end
-    counts as truncated, so that the buffer's targets are those of the Lake. The arrays are made in
-    files beside `output`, whose disk must hold them twice for a while; memory does not grow.
+    It is a buffer that is just full. Of pictures, it has one env, and an episode that the Lake does
+    not have to its end counts as truncated, so that the buffer's targets are those of the Lake. Of
+    arrays, it has the envs, the order and every bit of what was imported. Memory does not grow with
+    the Lake.
 
     Args:
         n_actions: of a Discrete action space; the largest action + 1 if None.
@@ -40,27 +43,75 @@ def export_sb3(
     if not len(view):
         raise LakeError(f"{lake.path} has no sealed transitions to export")
     output.parent.mkdir(parents=True, exist_ok=True)
+    n_envs = 1 if lake.schema.arrays is None else n_envs_of(view)
+    space = action_space(lake.schema, *action_bounds(view), n_actions)
+    buffer = _buffer(lake.schema, space, n_rows=len(view) // n_envs, n_envs=n_envs)
+    layouts = _layouts(lake.schema, len(view) // n_envs, n_envs)
+    export = _export_pictures if lake.schema.arrays is None else export_arrays
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".export-") as folder:
-        arrays = _arrays(Path(folder), lake.schema, len(view))
-        done = 0
-        for number, batch in enumerate(blocks_in_order(view)):
-            rows = slice(done, done + len(batch.rewards))
-            _copy_batch(arrays, rows, batch, _ends(view, number))
-            done = rows.stop
-            progress("exporting", done, len(view))
-        buffer = _buffer(lake.schema, arrays, n_actions)
         temporary = Path(folder) / "replay.pkl"
-        with temporary.open("wb") as file:
-            pickle.dump(buffer, file, protocol=5)
+        with BufferFile(temporary, buffer, layouts) as file:
+            export(view, file, progress)
         temporary.replace(output)
     return len(view)
 
 
 def blocks_in_order(view: LakeView) -> Iterator[Batch]:
-    """All transitions, block by block."""
+    """All transitions of pictures, block by block."""
     sampler = Sampler(view, gamma=1, cache_bytes=0)
     for n, end in zip(view.n_transitions.tolist(), view.edges.tolist(), strict=True):
         yield sampler.take(np.arange(end - n, end))
+
+
+def action_bounds(view: LakeView) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Smallest and largest action, [action_dim], of the actions' dtype."""
+    low: list[Array] = []
+    high: list[Array] = []
+    for block in range(len(view.heads)):
+        columns = view.columns(block)
+        if len(columns.rows):
+            actions = columns.actions[columns.rows].reshape(len(columns.rows), -1)
+            low.append(np.fmin.reduce(actions, axis=0))
+            high.append(np.fmax.reduce(actions, axis=0))
+    return np.fmin.reduce(low, axis=0), np.fmax.reduce(high, axis=0)
+
+
+def action_space(
+    schema: LakeSchema, low: Array, high: Array, n_actions: int | None
+) -> spaces.Space[Any]:
+    """The smallest space with actions from `low` to `high`, both [action_dim]."""
+    if low.dtype.kind == "f":
+        low, high = (np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high))
+        return spaces.Box(low.astype(schema.action_dtype), high.astype(schema.action_dtype))
+    if low.min() < 0:
+        return spaces.Box(low, high, dtype=low.dtype.type)
+    if schema.action_shape == ():
+        return spaces.Discrete(n_actions or int(high[0]) + 1)
+    return spaces.MultiDiscrete(high.astype(np.int64) + 1)
+
+
+# ---------------------------------------------------------------------- the buffer
+
+
+def _export_pictures(view: LakeView, file: BufferFile, progress: Progress) -> None:
+    done = 0
+    for number, batch in enumerate(blocks_in_order(view)):
+        _put_batch(file, done, batch, _ends(view, number))
+        done += len(batch.rewards)
+        progress("exporting", done, len(view))
+
+
+def _put_batch(file: BufferFile, place: int, batch: Batch, ends: NDArray[np.bool_]) -> None:
+    columns = {
+        "observations": batch.stacks,
+        "next_observations": batch.next_stacks,
+        "actions": batch.actions,
+        "rewards": batch.rewards,
+        "dones": ends,
+        "timeouts": ends & (batch.discounts != 0),
+    }
+    for name, values in columns.items():
+        file.put(name, values, place=place * (values.size // len(values)))
 
 
 def _ends(view: LakeView, number: int) -> NDArray[np.bool_]:
@@ -72,53 +123,48 @@ def _ends(view: LakeView, number: int) -> NDArray[np.bool_]:
     return ends
 
 
-def _arrays(folder: Path, schema: LakeSchema, n: int) -> dict[str, Array]:
-    """Files for the attributes of a ReplayBuffer of n rows and one env."""
-    action = np.dtype(np.float32 if schema.action_dtype == "float32" else np.int64)
+def _layouts(schema: LakeSchema, n_rows: int, n_envs: int) -> list[ArrayLayout]:
+    """Of the attributes of a ReplayBuffer."""
+    shape, dtype = _observation(schema)
+    is_kept_as_is = schema.arrays is not None or schema.action_dtype == "float32"
     kinds: dict[str, tuple[tuple[int, ...], Any]] = {
-        "observations": (schema.observation_shape, np.uint8),
-        "next_observations": (schema.observation_shape, np.uint8),
-        "actions": ((max(1, prod(schema.action_shape)),), action),
+        "observations": (shape, dtype),
+        "next_observations": (shape, dtype),
+        "actions": (
+            (max(1, prod(schema.action_shape)),),
+            schema.action_dtype if is_kept_as_is else np.int64,
+        ),
         "rewards": ((), np.float32),
         "dones": ((), np.float32),
         "timeouts": ((), np.float32),
     }
-    return {
-        name: np.memmap(folder / name, dtype, "w+", shape=(n, 1, *shape))
-        for name, (shape, dtype) in kinds.items()
-    }
+    return [
+        ArrayLayout(name, (n_rows, n_envs, *shape), dtype) for name, (shape, dtype) in kinds.items()
+    ]
 
 
-def _copy_batch(
-    arrays: dict[str, Array], rows: slice, batch: Batch, ends: NDArray[np.bool_]
-) -> None:
-    terminated = batch.discounts == 0
-    arrays["observations"][rows, 0] = batch.stacks
-    arrays["next_observations"][rows, 0] = batch.next_stacks
-    arrays["actions"][rows, 0] = batch.actions.reshape(len(batch.rewards), -1)
-    arrays["rewards"][rows, 0] = batch.rewards
-    arrays["dones"][rows, 0] = ends
-    arrays["timeouts"][rows, 0] = ends & ~terminated
+def _observation(schema: LakeSchema) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    if schema.arrays is None:
+        return schema.observation_shape, np.dtype(np.uint8)
+    return schema.arrays.shape, np.dtype(schema.arrays.dtype)
 
 
-def _buffer(schema: LakeSchema, arrays: dict[str, Array], n_actions: int | None) -> ReplayBuffer:
-    actions = arrays["actions"][:, 0]
-    observation_space = spaces.Box(0, 255, schema.observation_shape, np.uint8)
-    space = action_space(schema, actions.min(axis=0), actions.max(axis=0), n_actions)
-    buffer = ReplayBuffer(1, observation_space, space, device="cpu")
-    for name, array in arrays.items():
-        setattr(buffer, name, np.asarray(array))
-    buffer.buffer_size = len(actions)
-    buffer.pos, buffer.full = 0, True
+def _buffer(
+    schema: LakeSchema, space: spaces.Space[Any], *, n_rows: int, n_envs: int
+) -> ReplayBuffer:
+    """Just full, and without its arrays."""
+    buffer = ReplayBuffer(n_envs, spaces.Box(0, 1, (1,)), space, device="cpu", n_envs=n_envs)
+    shape, dtype = _observation(schema)
+    low, high = _bounds(dtype)
+    buffer.obs_shape = shape
+    buffer.observation_space = Call(spaces.Box, low, high, shape, dtype.type)  # type: ignore[assignment]
+    buffer.buffer_size, buffer.pos, buffer.full = n_rows, 0, True
     return buffer
 
 
-def action_space(
-    schema: LakeSchema, low: Array, high: Array, n_actions: int | None
-) -> spaces.Space[Any]:
-    """The smallest space with actions from `low` to `high`, both [action_dim]."""
-    if schema.action_dtype == "float32":
-        return spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
-    if schema.action_shape == ():
-        return spaces.Discrete(n_actions or int(high[0]) + 1)
-    return spaces.MultiDiscrete(high + 1)
+def _bounds(dtype: np.dtype[Any]) -> tuple[float, float]:
+    if dtype.kind == "f":
+        return -np.inf, np.inf
+    if dtype.kind == "b":
+        return 0, 1
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)

@@ -9,6 +9,7 @@ import numpy as np
 
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
+from game_rl.interchange.array_import import array_schema, fill_arrays
 from game_rl.interchange.sb3_replay import Array, Progress, SavedReplay, opened_replay
 from game_rl.lake.lake import Lake
 from game_rl.lake.schema import LakeSchema
@@ -26,9 +27,15 @@ def quiet(_what: str, _done: int, _total: int) -> None:
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of a replay file."""
+    """What became of a replay file.
+
+    Attributes:
+        observations: what one is, for people.
+        bits: of a pixel; of a Lake of arrays, of a byte.
+    """
 
     n_transitions: int
+    observations: str
     frame_stack: int
     bits: int
     file_bytes: int
@@ -41,11 +48,11 @@ def import_sb3(
 ) -> Imported:
     """Make a Lake at `output` of a replay buffer; it is there when it is whole.
 
-    Frames are stored once and in as few bits as the file's frames allow; every transition comes
-    back bit for bit. Memory does not grow with the file.
+    Frames are stored once and in as few bits as the file's frames allow, and the rows of windows
+    once; every transition comes back bit for bit. Memory does not grow with the file.
 
     Args:
-        frame_stack: frames in an observation; found by comparing observations if None.
+        frame_stack: frames in an observation of pictures; found by comparing observations if None.
 
     Raises:
         LakeError: the file is no such buffer, damaged or unsafe, or `output` is there.
@@ -54,14 +61,20 @@ def import_sb3(
         raise LakeError(f"{output} exists; name a new folder, or delete it")
     output.parent.mkdir(parents=True, exist_ok=True)
     with opened_replay(path, scratch=output.parent, progress=progress) as replay:
-        schema = _schema(replay, path, frame_stack, progress)
+        schema = (
+            _schema(replay, path, frame_stack, progress)
+            if replay.are_pictures
+            else _array_schema(replay, path, frame_stack)
+        )
+        fill = _fill if replay.are_pictures else fill_arrays
         with new_directory(output) as folder:
             lake = Lake.create(folder, schema)
-            _fill(lake, replay, progress)
+            fill(lake, replay, progress)
             n = len(lake.view())
             lake_bytes = lake.n_bytes()
     return Imported(
         n,
+        schema.description,
         schema.frame_stack,
         schema.packing.bits,
         path.stat().st_size,
@@ -71,6 +84,19 @@ def import_sb3(
 
 
 # ---------------------------------------------------------------------- what the rows look like
+
+
+def _array_schema(replay: SavedReplay, path: Path, frame_stack: int | None) -> LakeSchema:
+    if frame_stack is not None:
+        raise LakeError(
+            f"{path}: its observations are {replay.observations.dtype} "
+            f"{replay.observations.shape[2:]}, not pictures; leave --frame-stack out: windows are "
+            "found by comparing observations"
+        )
+    try:
+        return array_schema(replay)
+    except LakeError as error:
+        raise LakeError(f"{path}: {error}") from None
 
 
 def _schema(

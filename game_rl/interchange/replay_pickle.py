@@ -316,6 +316,8 @@ def _known(name: str) -> _Global:
             "numeric._frombuffer",
         ):
             return _Global(name.removeprefix(prefix))
+    if name.endswith(".DictReplayBuffer"):
+        raise _Refused("it is a DictReplayBuffer, and a Lake has one array an observation")
     if not _INERT.fullmatch(name):
         raise _Refused(f"it asks for {name}, which a replay buffer does not need")
     return _Global(name)

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -14,6 +15,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
+from game_rl.interchange.file_array import FileArray
 from game_rl.interchange.replay_pickle import PickledArray, Record, read_pickle
 from game_rl.system.machine import disk_free_bytes
 from game_rl.system.units import format_bytes
@@ -35,19 +37,32 @@ class SavedReplay:
 
     Attributes:
         rows: of the transitions, from the oldest to the newest.
-        observations: uint8 [size, n_envs, C, H, W].
+        is_full: the ring went round, so older transitions were lost.
+        are_pictures: observations are uint8 [size, n_envs, C, H, W], not any arrays.
+        observations: [size, n_envs, ...]; a FileArray where they are no pictures.
         next_observations: as these, or None where they are the observations of the next row.
         actions: [size, n_envs, action_dim].
-        rewards, terminated, truncated: [size, n_envs].
+        rewards: [size, n_envs].
+        dones, timeouts: the same; SB3 keeps timeouts that were not done too.
     """
 
     rows: NDArray[np.int64]
-    observations: Array
-    next_observations: Array | None
+    is_full: bool
+    are_pictures: bool
+    observations: Any
+    next_observations: Any
     actions: Array
     rewards: Array
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
+    dones: NDArray[np.bool_]
+    timeouts: NDArray[np.bool_]
+
+    @cached_property
+    def terminated(self) -> NDArray[np.bool_]:
+        return self.dones & ~self.timeouts
+
+    @cached_property
+    def truncated(self) -> NDArray[np.bool_]:
+        return self.dones & self.timeouts
 
     def knows_next_of(self, row: int, env: int) -> bool:
         """The observation after it is the episode's own."""
@@ -143,20 +158,31 @@ def _replay(file: Path, path: Path) -> SavedReplay:
             raise LakeError(f"{path}: its {name} are no array; a Dict observation is not read")
         return value.load(file)
 
-    observations = _channels_first(array("observations"), path)
-    dones = array("dones") > 0
-    timeouts = array("timeouts") > 0 if "timeouts" in values else np.zeros_like(dones)
+    observations = array("observations")
+    are_pictures = observations.dtype == np.uint8 and observations.ndim == 5
+    order = _channels_first if are_pictures else FileArray
+
+    def flags(name: str) -> NDArray[np.bool_]:
+        found = array(name)
+        if not (are_pictures or np.isin(found, (0, 1)).all()):
+            raise LakeError(f"{path}: its {name} are not all 0 or 1")
+        return found > 0
+
+    dones = flags("dones")
+    timeouts = flags("timeouts") if "timeouts" in values else np.zeros_like(dones)
     lean = bool(values.get("optimize_memory_usage"))
     replay = SavedReplay(
         _rows(int(values["pos"]), is_full=bool(values["full"]), size=len(dones), lean=lean),
-        observations,
-        None if lean else _channels_first(array("next_observations"), path),
+        bool(values["full"]),
+        are_pictures,
+        order(observations),
+        None if lean else order(array("next_observations")),
         array("actions"),
         array("rewards"),
-        dones & ~timeouts,
-        dones & timeouts,
+        dones,
+        timeouts,
     )
-    for name in ("observations", "next_observations", "actions", "rewards", "truncated"):
+    for name in ("observations", "next_observations", "actions", "rewards", "timeouts"):
         value = getattr(replay, name)
         if value is not None and value.shape[:2] != dones.shape:
             raise LakeError(f"{path}: {name} are {value.shape}, but dones are {dones.shape}")
@@ -172,12 +198,7 @@ def _rows(pos: int, *, is_full: bool, size: int, lean: bool) -> NDArray[np.int64
     return (np.arange(pos + lean, pos + size)) % size
 
 
-def _channels_first(observations: Array, path: Path) -> Array:
+def _channels_first(observations: Array) -> Array:
     """A view [size, n_envs, C, H, W]."""
-    if observations.dtype != np.uint8 or observations.ndim != 5:
-        raise LakeError(
-            f"{path}: its observations are {observations.dtype} {observations.shape[2:]}, but a "
-            "Lake holds frames, uint8 [C, H, W]"
-        )
     is_last = observations.shape[-1] < min(observations.shape[2:4])
     return np.moveaxis(observations, -1, 2) if is_last else observations

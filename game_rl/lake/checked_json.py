@@ -12,6 +12,16 @@ def to_document(kind: str, values: dict[str, Any]) -> str:
     return json.dumps({"kind": kind, "crc32": _crc(kind, values), **values})
 
 
+def kind_of(text: str) -> str | None:
+    """What the document says that it describes; not checked."""
+    try:
+        values = json.loads(text)
+    except ValueError:
+        return None
+    kind = values.get("kind") if isinstance(values, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
 def from_document(text: str, kind: str, *, source: object) -> dict[str, Any]:
     """The values that `to_document` was given.
 

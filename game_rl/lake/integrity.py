@@ -8,6 +8,7 @@ from game_rl.errors import LakeError
 from game_rl.lake.horizon import Horizon
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
+from game_rl.lake.row_reader import missing_rows
 from game_rl.lake.segment import (
     OPEN,
     SEALED,
@@ -54,6 +55,8 @@ def verify(path: Path, progress: Callable[[int, int], None] = lambda *_: None) -
             _verify_segment(lake, file, report)
         except LakeError as error:
             report.damaged[file.name] = str(error)
+    if lake.schema.arrays is not None and not report.damaged:
+        report.damaged.update(missing_rows(lake.view()))
     for file in lake.files(OPEN):
         report.open_files[file.name] = _torn_bytes(file)
     try:

@@ -71,6 +71,11 @@ class Lake:
             left.unlink(missing_ok=True)
         lake = cls.open(path, capacity=capacity)
         if lake.schema != schema:
+            if lake.schema.arrays is not None:
+                raise LakeError(
+                    f"{path} has {lake.schema.description}, not {schema.description}: it was "
+                    "imported from a replay buffer; name another folder"
+                )
             raise LakeError(
                 f"{path} has rows of {lake.schema}, not of {schema}; name another folder, or give "
                 "the run the observation that the Lake was made with"
@@ -341,11 +346,11 @@ def _is_of(stream: str | None, path: Path) -> bool:
 
 
 def _seen(segments: Sequence[SealedSegment], horizon: Mapping[str, int]) -> list[SealedSegment]:
-    """Those with a row that is not hidden."""
+    """Those with a row that is not hidden; of a Lake of arrays, some have no transition."""
     return [
         segment
         for segment in segments
-        if any(end > horizon.get(name, 0) for name, end in segment.ends.items())
+        if any(end > horizon.get(name, -1) for name, end in segment.ends.items())
     ]
 
 

@@ -65,6 +65,11 @@ class Sampler:
         shares: Mapping[str, float] | None = None,
         cache_bytes: int = 64 << 20,
     ) -> None:
+        if view.schema.arrays is not None:
+            raise LakeError(
+                f"the Lake has {view.schema.description}, and samples are drawn from Lakes of "
+                "pictures alone; `game-rl replay export` makes a replay buffer of it"
+            )
         if not len(view):
             raise LakeError("the Lake has no sealed transitions yet; let the writers seal first")
         self._view = view

@@ -1,12 +1,35 @@
-"""What every row of a Lake looks like; fixed when the Lake is created."""
+"""What every row of a Lake looks like; fixed when the Lake is created.
+
+A Lake of pictures has frames in its rows. A Lake of arrays has rows of any numbers, as bytes, and
+an observation is the newest `frame_stack` of them: a window that moves on by one row, or, with a
+stack of one, a whole array.
+"""
 
 from dataclasses import asdict, dataclass
-from typing import Literal
+from math import prod
+
+import numpy as np
 
 from game_rl.envs.packing import FramePacking
-from game_rl.lake.checked_json import from_document, to_document
+from game_rl.lake.checked_json import from_document, kind_of, to_document
 
 _KIND = "lake of format 1"
+_KIND_OF_ARRAYS = "lake of format 2"
+_BLOCK_BYTES = 256 << 10  # of a Lake of arrays, before compression
+_MOST_BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class ArrayKind:
+    """What an observation of a Lake of arrays is.
+
+    Attributes:
+        dtype: as NumPy writes it, such as "<f4".
+        shape: of a whole observation.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -14,24 +37,44 @@ class LakeSchema:
     """The rows of a Lake.
 
     Attributes:
-        packing: of one frame.
-        frame_stack: frames in an observation; a block repeats as many of its neighbours' frames.
-        action_dtype: uint8 for up to 256 discrete actions.
+        packing: of one frame; of a Lake of arrays, one row's bytes.
+        frame_stack: frames in an observation; a block repeats as many of its neighbours' frames,
+            but not in a Lake of arrays.
+        action_dtype: uint8 for up to 256 discrete actions, or int64, or float32; in a Lake of
+            arrays the one that the actions had.
         action_shape: of one timestep's action.
         block_frames: the most frames that are compressed together.
         level: zstd's. On frames of `duel`, 9 takes 5 % less than 1 and still compresses 40,000 of
             them a second on one core; above 9 it takes ten times as long.
+        arrays: None in a Lake of pictures.
     """
 
     packing: FramePacking
     frame_stack: int = 4
-    action_dtype: Literal["uint8", "int64", "float32"] = "uint8"
+    action_dtype: str = "uint8"
     action_shape: tuple[int, ...] = ()
     block_frames: int = 64
     level: int = 9
+    arrays: ArrayKind | None = None
+
+    @classmethod
+    def of_arrays(
+        cls, kind: ArrayKind, *, rows: int, action_dtype: str, action_shape: tuple[int, ...]
+    ) -> "LakeSchema":
+        """Observations are windows of `rows` rows along the first axis; of 1, they are whole."""
+        row_bytes = prod(kind.shape) * np.dtype(kind.dtype).itemsize // rows
+        return cls(
+            FramePacking((1, 1, row_bytes)),
+            frame_stack=rows,
+            action_dtype=action_dtype,
+            action_shape=action_shape,
+            block_frames=max(1, min(_BLOCK_BYTES // row_bytes, _MOST_BLOCK_ROWS)),
+            level=3,  # numbers compress little, and level 9 needs megabytes of memory
+            arrays=kind,
+        )
 
     def __post_init__(self) -> None:
-        if self.block_frames < self.frame_stack + 2:
+        if self.arrays is None and self.block_frames < self.frame_stack + 2:
             raise ValueError(
                 f"block_frames is {self.block_frames}; a stack of {self.frame_stack} needs at "
                 f"least {self.frame_stack + 2}"
@@ -42,8 +85,21 @@ class LakeSchema:
         channels, height, width = self.packing.shape
         return (self.frame_stack * channels, height, width)
 
+    @property
+    def description(self) -> str:
+        """What an observation is, for people."""
+        if self.arrays is None:
+            return f"stacks of {self.frame_stack} frames, {self.packing.bits} bits a pixel"
+        what = f"{np.dtype(self.arrays.dtype).name} {self.arrays.shape}"
+        is_window = self.frame_stack > 1
+        return f"windows of {self.frame_stack} rows, {what}" if is_window else f"arrays of {what}"
+
     def to_json(self) -> str:
-        return to_document(_KIND, asdict(self))
+        values = asdict(self)
+        if self.arrays is None:
+            del values["arrays"]
+            return to_document(_KIND, values)
+        return to_document(_KIND_OF_ARRAYS, values)
 
     @classmethod
     def from_json(cls, text: str, *, source: object) -> "LakeSchema":
@@ -52,7 +108,12 @@ class LakeSchema:
         Raises:
             LakeError: `source`, which the text is from, is of another format or damaged.
         """
-        values = from_document(text, _KIND, source=source)
+        is_of_arrays = kind_of(text) == _KIND_OF_ARRAYS
+        kind = _KIND_OF_ARRAYS if is_of_arrays else _KIND
+        values = from_document(text, kind, source=source)
+        if is_of_arrays:
+            arrays = values["arrays"]
+            values["arrays"] = ArrayKind(arrays["dtype"], tuple(arrays["shape"]))
         packing = values.pop("packing")
         packing["shape"] = tuple(packing["shape"])
         values["action_shape"] = tuple(values["action_shape"])

@@ -30,12 +30,14 @@ class LakeStatistics:
     """Of a Lake.
 
     Attributes:
+        observation: what one is, for people.
         n_bytes: of everything on disk.
         bytes_per_transition: of the sealed segments; None if they are empty.
         ratio: raw_bytes_per_transition to bytes_per_transition.
         raw_bytes_per_transition: in SB3's ReplayBuffer, with stacks and next stacks.
     """
 
+    observation: str
     n_transitions: int
     n_bytes: int
     bytes_per_transition: float | None
@@ -51,7 +53,8 @@ class LakeStatistics:
 def raw_bytes(schema: LakeSchema) -> int:
     """Of a transition in SB3's ReplayBuffer: two stacks, an action, reward, done and timeout."""
     action = max(1, prod(schema.action_shape))
-    kind = np.dtype(np.float32 if schema.action_dtype == "float32" else np.int64)
+    is_kept_as_is = schema.arrays is not None or schema.action_dtype == "float32"
+    kind = np.dtype(schema.action_dtype if is_kept_as_is else np.int64)
     return 2 * prod(schema.observation_shape) + action * kind.itemsize + 3 * 4
 
 
@@ -66,6 +69,7 @@ def statistics(lake: Lake) -> LakeStatistics:
     each = sealed / len(view) if len(view) else None
     raw = raw_bytes(lake.schema)
     return LakeStatistics(
+        observation=lake.schema.description,
         n_transitions=len(view),
         n_bytes=lake.n_bytes(),
         bytes_per_transition=each,

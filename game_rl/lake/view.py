@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +62,11 @@ class LakeView:
         ranks = [rank[stream_of(segment)] for segment in self.segments]
         streams = np.repeat(np.array(ranks, np.int64), [len(part) for part in heads[1:]])
         sequences = (streams << 32) + joined["env"].astype(np.int64)
-        order = np.lexsort((joined["first"], sequences))
+        order = np.lexsort((joined["first"], sequences))  # stable: some have no transition
         ends = joined["first"].astype(np.int64) + joined["n_transitions"]
-        return joined, sequences, order[(ends > self._firsts(sequences))[order]]
+        seen_from = self._firsts(sequences)
+        is_seen = (ends > seen_from) | (joined["n_transitions"] == 0) & (ends == seen_from)
+        return joined, sequences, order[is_seen[order]]
 
     def _firsts(self, sequences: Indices) -> Indices:
         """Of blocks of these sequences, the number of the first transition that is seen."""
@@ -128,6 +131,11 @@ class LakeView:
         last = np.searchsorted(self.block_sequences >> 32, np.arange(len(self.streams)), "right")
         return self.edges[last - 1]
 
+    def path_of(self, number: int) -> Path:
+        """The file that a block is in."""
+        owner = int(self._places[0][number])
+        return self.segments[owner].path
+
     def places(self, ranks: Indices) -> tuple[Indices, Indices]:
         """Of transitions, the numbers of their blocks and their places among the block's own."""
         numbers = np.searchsorted(self.edges, ranks, side="right")
@@ -143,15 +151,14 @@ class LakeView:
         Raises:
             EvictedError: its segment is gone.
         """
-        owners, offsets = self._places
-        path = self.segments[owners[number]].path
+        path, offset = self.path_of(number), int(self._places[1][number])
         try:
             file = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
             raise EvictedError(f"{path} was evicted; take a new view of the Lake") from None
         try:
             length = blocks.total_bytes(self.heads[number]) if n_bytes is None else n_bytes
-            return os.pread(file, length, int(offsets[number]))
+            return os.pread(file, length, offset)
         finally:
             os.close(file)
 
@@ -191,9 +198,8 @@ class LakeView:
             raise DamagedBlockError("its head is changed")
 
     def _damaged(self, number: int, error: DamagedBlockError) -> LakeError:
-        owners, offsets = self._places
-        path = self.segments[owners[number]].path
-        return damaged(path, f"the block at byte {offsets[number]:,}: {error}")
+        offset = self._places[1][number]
+        return damaged(self.path_of(number), f"the block at byte {offset:,}: {error}")
 
 
 def ends_of(segments: Iterable[SealedSegment]) -> dict[str, int]:

@@ -52,6 +52,11 @@ class LakeWriter:
         tell: Callable[[str], None] = lambda _: None,
         close_timeout_s: float = 60,
     ) -> None:
+        if lake.schema.arrays is not None:
+            raise LakeError(
+                f"{lake.path} has {lake.schema.description}, to which no frames can be appended; "
+                "name another folder"
+            )
         self._schema = lake.schema
         self._stream = stream
         self._seal_every_transitions = seal_every_transitions or 2**62

@@ -4,29 +4,40 @@ from contextlib import closing
 
 from game_rl.callbacks.evaluate import Evaluation, evaluate
 from game_rl.callbacks.stop import StopRequest
+from game_rl.config.changed_values import with_changed
 from game_rl.playback.policy import TrainedRun
 from game_rl.seeds import seed_for
 from game_rl.vec_env.make_vec_env import make_vec_env
 
 
 def evaluate_run(
-    run: TrainedRun, *, episodes: int, seed: int | None = None, stop: StopRequest | None = None
+    run: TrainedRun,
+    *,
+    episodes: int,
+    seed: int | None = None,
+    start_state: str | None = None,
+    stop: StopRequest | None = None,
 ) -> Evaluation:
     """Play episodes with a run's checkpoint.
 
     Args:
         seed: chooses the episodes; None: those of the run's final evaluation, which selected
             nothing.
+        start_state: where all of them begin, trained on or not; None: where the config says.
         stop: breaks the evaluation off when it is asked for.
 
     Raises:
         EvaluationInterrupted: it was.
+        UsageError: the game has no such start state.
     """
     config = run.config
+    env_config = config.env
+    if start_state is not None:
+        env_config = with_changed(env_config, {("start_states",): (start_state,)})
     if seed is None:
         seed = seed_for(config.seed, "final_evaluation")
     n_envs = config.evaluation.envs_for(episodes)
-    with closing(make_vec_env(config.env, run.game, n_envs=n_envs, seed=seed)) as vec_env:
+    with closing(make_vec_env(env_config, run.game, n_envs=n_envs, seed=seed)) as vec_env:
         policy = run.policy(vec_env.observation_space, vec_env.action_space)
         return evaluate(
             policy,

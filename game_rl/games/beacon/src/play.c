@@ -7,7 +7,7 @@
 #include "input.h"
 #include "player.h"
 #include "room.h"
-#include "sound.h"
+#include "effects.h"
 #include "video.h"
 
 #define MOST_LIVES 5

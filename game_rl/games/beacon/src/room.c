@@ -5,7 +5,7 @@
 #include "creatures.h"
 #include "hardware.h"
 #include "random.h"
-#include "sound.h"
+#include "effects.h"
 #include "video.h"
 
 #define COLUMNS_OF_CELLS 10

@@ -2,7 +2,7 @@
 #include "fighter.h"
 
 #include "input.h"
-#include "sound.h"
+#include "effects.h"
 
 //                             start act rec reach low high dmg chip stun guard push
 const struct move punch_move = {6, 4, 11, 33, 0, 34, 8, 1, 14, 7, 6};

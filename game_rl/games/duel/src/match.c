@@ -6,7 +6,7 @@
 #include "input.h"
 #include "opponent.h"
 #include "screen.h"
-#include "sound.h"
+#include "effects.h"
 #include "sprites.h"
 
 #define ROUNDS_TO_WIN 2

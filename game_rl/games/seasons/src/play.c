@@ -7,7 +7,7 @@
 #include "input.h"
 #include "level.h"
 #include "runner.h"
-#include "sound.h"
+#include "effects.h"
 #include "video.h"
 
 #define MOST_LIVES 3

@@ -3,7 +3,7 @@
 
 #include "input.h"
 #include "level.h"
-#include "sound.h"
+#include "effects.h"
 
 #define JUMP_SPEED (-62)
 #define GRAVITY 6

@@ -1,6 +1,5 @@
 #pragma once
 
-void sound_init(void);
 void sound_key(void);
 void sound_heart(void);
 void sound_door(void);

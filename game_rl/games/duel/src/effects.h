@@ -1,6 +1,5 @@
 #pragma once
 
-void sound_init(void);
 void sound_swing(void);
 void sound_hit(void);
 void sound_guard(void);

@@ -1,6 +1,5 @@
 #pragma once
 
-void sound_init(void);
 void sound_jump(void);
 void sound_apple(void);
 void sound_stomp(void);

@@ -9,23 +9,17 @@ void sound_init(void) {
     NR50 = 0x55;
 }
 
-static void noise(uint8_t envelope, uint8_t pitch) {
+void noise(uint8_t envelope, uint8_t pitch) {
     NR41 = 0x00;
     NR42 = envelope;
     NR43 = pitch;
     NR44 = 0x80;
 }
 
-static void tone(uint8_t sweep, uint8_t envelope, uint8_t low, uint8_t high) {
+void tone(uint8_t sweep, uint8_t envelope, uint8_t low, uint8_t high) {
     NR10 = sweep;
     NR11 = 0x80;
     NR12 = envelope;
     NR13 = low;
     NR14 = 0x80 | high;
 }
-
-void sound_jump(void) { tone(0x15, 0x82, 0x00, 0x05); }
-void sound_apple(void) { tone(0x00, 0xA1, 0xC0, 0x07); }
-void sound_stomp(void) { noise(0xA1, 0x45); }
-void sound_hurt(void) { tone(0x2D, 0xF3, 0x80, 0x06); }
-void sound_finish(void) { tone(0x27, 0xF7, 0x00, 0x06); }

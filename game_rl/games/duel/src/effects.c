@@ -1,0 +1,9 @@
+#include "effects.h"
+
+#include "sound.h"
+
+void sound_swing(void) { noise(0x41, 0x22); }
+void sound_hit(void) { noise(0xF2, 0x53); }
+void sound_guard(void) { tone(0x00, 0xA1, 0xC0, 0x06); }
+void sound_knock_out(void) { tone(0x2D, 0xF5, 0x00, 0x06); }
+void sound_bell(void) { tone(0x00, 0xC4, 0x80, 0x07); }
