@@ -229,6 +229,10 @@ class ObjectStore:
             raise _fault(error, self.address) from None
         except OSError as error:
             raise StoreFault(_system_kind(error), self.address) from None
+        except BaseException as error:
+            if type(error).__name__ == "PanicException":  # of obstore; it is no Exception
+                raise StoreFault("unable", self.address) from None
+            raise
 
     def _sync(self, name: str) -> None:
         """What was written to a disk is there after a power failure: obstore syncs nothing."""

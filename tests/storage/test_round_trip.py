@@ -112,18 +112,7 @@ def test_no_secret_is_in_anything_that_a_run_leaves_or_says(
     plan: Plan = (lambda *_: "403") if ending == "refused" else (lambda *_: None)
     with FaultProxy(s3_endpoint, plan) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.address)
-        training = subprocess.Popen(
-            [sys.executable, "-m", "game_rl", "train", "--config", config, "--until", "64"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert training.stdout is not None
-        printed, arguments = "", set()
-        for line in training.stdout:
-            printed += line
-            arguments |= _arguments_of(training.pid)
-        assert training.wait() == 0, printed
+        printed, arguments = _watched("train", "--config", config, "--until", "64")
     found = {
         "completed": "uploaded in",
         "refused": "refuses access (HTTP 403)",
@@ -135,6 +124,23 @@ def test_no_secret_is_in_anything_that_a_run_leaves_or_says(
     everything = b"\n".join([*left, printed.encode(), *(text.encode() for text in arguments)])
     for secret in (KEY, SECRET, quote(SECRET, safe="")):
         assert secret.encode() not in everything
+
+
+def _watched(*command: str) -> tuple[str, set[str]]:
+    """What it prints, and the arguments of all its processes."""
+    printed, arguments = "", set()
+    with subprocess.Popen(
+        [sys.executable, "-m", "game_rl", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as training:
+        assert training.stdout is not None
+        for line in training.stdout:
+            printed += line
+            arguments |= _arguments_of(training.pid)
+    assert training.returncode == 0, printed
+    return printed, arguments
 
 
 def _arguments_of(pid: int) -> set[str]:
