@@ -39,6 +39,19 @@ def add_remote(commands: "Commands") -> None:
     )
     listing.add_argument("url", metavar="URL", help=_URL)
     listing.add_argument("--json", action="store_true", help="print one JSON list")
+    _add_fetch(remote)
+    verifying = add_command(
+        remote,
+        "verify",
+        _verify,
+        summary="read every byte of the stored checkpoints, and compare",
+        example="game-rl remote verify s3://bucket/folder",
+    )
+    verifying.add_argument("url", metavar="URL[@T]", help=_URL)
+    _add_push(remote)
+
+
+def _add_fetch(remote: "Commands") -> None:
     fetching = add_command(
         remote,
         "fetch",
@@ -53,14 +66,9 @@ def add_remote(commands: "Commands") -> None:
     claims = fetching.add_mutually_exclusive_group()
     claims.add_argument("--refuse-active", action="store_true", help=argparse.SUPPRESS)
     claims.add_argument("--take-over", action="store_true", help=argparse.SUPPRESS)
-    verifying = add_command(
-        remote,
-        "verify",
-        _verify,
-        summary="read every byte of the stored checkpoints, and compare",
-        example="game-rl remote verify s3://bucket/folder",
-    )
-    verifying.add_argument("url", metavar="URL[@T]", help=_URL)
+
+
+def _add_push(remote: "Commands") -> None:
     pushing = add_command(
         remote,
         "push",

@@ -141,6 +141,10 @@ class BackgroundUpload:
         if (self._process.poll() or 0) < 0:
             self._events.warn("the upload's process was killed; another one goes on")
             self.close()
+            newest = RunDir(self._settings.run_dir).checkpoints_newest_first()
+            if newest:  # what is stored up to here is of this training
+                begins_at = int(newest[0].name)
+                self._settings = self._settings.model_copy(update={"begins_at": begins_at})
             self._process, self._reader = self._started()
 
     def _tell(self, line: str) -> None:

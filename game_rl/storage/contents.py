@@ -47,7 +47,7 @@ class Source:
                     digest.update(chunk)
                     left -= len(chunk)
                     if not chunk or (not left and digest.hexdigest() != self.piece.sha256):
-                        raise LostFileError(f"{self.path} is damaged, and is not uploaded")
+                        raise LostFileError(f"{self.path} is damaged", is_damaged=True)
                     yield chunk
         except OSError as error:
             raise LostFileError(f"{self.path} cannot be read: {error.strerror}") from None
@@ -96,7 +96,8 @@ def checkpoint_contents(
     try:
         return _checkpoint_contents(settings, run_dir, timesteps, hashes)
     except (CheckpointError, LakeError) as error:
-        raise LostFileError(str(error)) from None
+        is_here = run_dir.checkpoint(timesteps).is_dir()
+        raise LostFileError(str(error), is_damaged=is_here) from None
     except OSError as error:
         raise LostFileError(f"{error.filename}: {error.strerror}") from None
 
@@ -183,7 +184,7 @@ def _hashed_segment(path: Path, marked: MarkedSegment) -> tuple[str, int]:
         end = file.read(_TRAILER_BYTES + 1)
     digest.update(end)
     if left or own != marked.sha256 or len(end) != _TRAILER_BYTES:
-        raise LostFileError(f"{path} is damaged, and is not uploaded")
+        raise LostFileError(f"{path} is damaged", is_damaged=True)
     return digest.hexdigest(), marked.n_bytes
 
 

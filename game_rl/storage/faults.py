@@ -49,4 +49,12 @@ class SecondWriterError(StorageError):
 
 
 class LostFileError(StorageError):
-    """What was to be sent is gone here, or damaged."""
+    """What was to be sent is gone here, or damaged.
+
+    Attributes:
+        is_damaged: it is here, and not what was written.
+    """
+
+    def __init__(self, message: str, *, is_damaged: bool = False) -> None:
+        super().__init__(message)
+        self.is_damaged = is_damaged

@@ -44,7 +44,11 @@ def _upload(settings: UploadSettings, bell: Bell) -> None:
     try:
         with Journal(RunDir(settings.run_dir).upload_journal) as journal:
             uploader = Uploader(settings, journal, _emit)
-            Uploading(uploader, settings, _emit).run(bell)
+            advice = (
+                "The training goes on, and the upload is tried again; what is left at the end, "
+                f"`game-rl remote push {settings.run_dir}` sends"
+            )
+            Uploading(uploader, settings, _emit, advice=advice).run(bell)
     except GameRLError as error:
         _emit(Warned(text=f"{error}. Nothing is uploaded any more; the training goes on"))
     except OSError as error:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from game_rl.events import Event, Uploaded, UploadProgress, UploadQueued
+from game_rl.events import Event, Uploaded, UploadProgress, UploadQueued, Warned
 from game_rl.run_dir import RunDir
 from game_rl.storage.claim import Claim
 from game_rl.storage.contents import (
@@ -142,6 +142,8 @@ class Uploader:
             self._commit(store, manifest)
         except LostFileError as error:
             self._journal.write(Dropped(timesteps=timesteps, reason=str(error)))
+            if error.is_damaged:
+                self._emit(Warned(text=f"checkpoint {timesteps:,} is not uploaded: {error}"))
             return
         finally:
             self._sending.checkpoints = ()
@@ -212,7 +214,7 @@ class Uploader:
             timesteps = timesteps_of(stored.name)
             if timesteps is None:
                 continue
-            if timesteps > self._settings.begins_at and timesteps not in self.state.committed:
+            if timesteps > self._settings.begins_at:
                 self._supersede(store, timesteps)
             else:
                 kept.append(stored.name)

@@ -64,6 +64,7 @@ class Uploading:
     """Sends what there is, tries again, and says how it goes.
 
     Args:
+        advice: what a warning about storage ends with.
         most_failures: in a row, without a blob between them, after which it gives up; None: never.
     """
 
@@ -73,8 +74,10 @@ class Uploading:
         settings: UploadSettings,
         emit: Callable[[Event], None],
         *,
+        advice: str = "it is tried again",
         most_failures: int | None = None,
     ) -> None:
+        self._advice = advice
         self._uploader = uploader
         self._settings = settings
         self._emit = emit
@@ -139,12 +142,7 @@ class Uploading:
             raise fault
         if not outage.is_told:
             outage.is_told = True
-            self._emit(
-                Warned(
-                    text=f"{fault}. The training goes on, and the upload is tried again; what is "
-                    f"left at the end, `game-rl remote push {self._settings.run_dir}` sends"
-                )
-            )
+            self._emit(Warned(text=f"{fault}. {self._advice}"))
 
     def _succeed(self) -> None:
         if self._outage.is_told:

@@ -133,6 +133,7 @@ def test_a_warning_is_heard_and_the_upload_goes_on_without_the_training_noticing
     texts = [event.text for event in heard.events if isinstance(event, Warned)]
     assert len(texts) == 2
     assert "mount the disk" in texts[0]
+    assert "remote push" in texts[0]
     assert "go on again" in texts[1]
 
 

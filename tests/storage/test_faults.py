@@ -109,7 +109,6 @@ def test_an_outage_is_told_once_with_the_way_out(
     assert len(warnings) == 2
     assert "credentials" in warnings[0]
     assert "clock" in warnings[0]
-    assert "remote push" in warnings[0]
     assert "go on again" in warnings[1]
 
 

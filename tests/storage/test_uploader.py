@@ -1,5 +1,6 @@
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,7 @@ def test_a_file_that_is_damaged_here_is_never_stored_under_its_name(
     told = send(settings_of(run_dir, address))
     store = ObjectStore(address)
     assert not [event for event in told if isinstance(event, Uploaded)]
+    assert [event for event in told if isinstance(event, Warned) and "damaged" in event.text]
     assert stored_runs(store) == {}
     files = json.loads((run_dir.checkpoint(100) / "manifest.json").read_bytes())["files"]
     assert store.find(blob_name(files["policy.safetensors"]["sha256"])) is None
@@ -159,6 +161,20 @@ def test_a_future_that_is_trained_again_is_set_aside(tmp_path: Path, address: st
     assert [s.name for s in store.list(f"runs/{run}/superseded")] == [
         f"runs/{run}/superseded/000000000200.1.json"
     ]
+
+
+def test_a_checkpoint_that_was_damaged_here_and_trained_again_replaces_the_stored_one(
+    tmp_path: Path, address: str
+) -> None:
+    run_dir = make_run(tmp_path / "run", 100, 200)
+    send(settings_of(run_dir, address))
+    shutil.rmtree(run_dir.checkpoint(200))
+    add_checkpoint(run_dir, 200, weights_bytes=30_000)
+    told = send(settings_of(run_dir, address, begins_at=100))
+    assert [event.timesteps for event in told if isinstance(event, Uploaded)] == [200]
+    stored = ObjectStore(address).get(manifest_name(run_dir.identity().id, 200))
+    files = {f.path: f.n_bytes for f in parse_manifest(stored or b"", "").files}
+    assert files["checkpoints/000000000200/policy.safetensors"] == 30_000
 
 
 def test_old_checkpoints_leave_and_shared_blobs_stay(tmp_path: Path, address: str) -> None:
