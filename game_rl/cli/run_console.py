@@ -81,7 +81,7 @@ class RunConsole:
         with suppress(OSError):
             if self._task is not None:
                 self._bar.stop()
-            if self._uploads is not None:
+            if self._uploads is not None and self._console.is_terminal:
                 self._uploads.stop()
 
     def _show(self, event: Event) -> None:

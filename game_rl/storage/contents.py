@@ -25,12 +25,18 @@ _TRAILER_BYTES = 40  # of a segment: its own sha256, of all before, and a magic 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a piece is here."""
+    """Where a piece is here.
+
+    Attributes:
+        segment: the file of the Lake that it is.
+        was_read: it was compared with its sha256 a moment ago, and is not again.
+    """
 
     path: Path
     offset: int
     piece: Piece
     segment: str | None = None
+    was_read: bool = False
 
     def chunks(self) -> Iterator[bytes]:
         """Its bytes; the last of them only if all are as they should be.
@@ -38,15 +44,17 @@ class Source:
         Raises:
             LostFileError: they are not, or the file is gone.
         """
-        digest, left = hashlib.sha256(), self.piece.n_bytes
+        digest, left, is_wrong = hashlib.sha256(), self.piece.n_bytes, False
         try:
             with self.path.open("rb") as file:
                 file.seek(self.offset)
                 while left:
                     chunk = file.read(min(left, _CHUNK_BYTES))
-                    digest.update(chunk)
                     left -= len(chunk)
-                    if not chunk or (not left and digest.hexdigest() != self.piece.sha256):
+                    if not self.was_read:
+                        digest.update(chunk)
+                        is_wrong = not left and digest.hexdigest() != self.piece.sha256
+                    if not chunk or is_wrong:
                         raise LostFileError(f"{self.path} is damaged", is_damaged=True)
                     yield chunk
         except OSError as error:
@@ -166,11 +174,12 @@ def _add_lake(contents: Contents, lake: Path, mark: Mark, hashes: SegmentHashes)
         path = lake / marked.name
         if not path.exists():
             path = path.with_suffix(_SHELVED)
-        if marked.name not in hashes:
+        is_new = marked.name not in hashes
+        if is_new:
             hashes[marked.name] = _hashed_segment(path, marked)
         sha256, n_bytes = hashes[marked.name]
         piece = Piece(sha256=sha256, n_bytes=n_bytes)
-        contents.add(f"lake/{marked.name}", Source(path, 0, piece, marked.name))
+        contents.add(f"lake/{marked.name}", Source(path, 0, piece, marked.name, was_read=is_new))
 
 
 def _hashed_segment(path: Path, marked: MarkedSegment) -> tuple[str, int]:
