@@ -5,7 +5,8 @@
 Peak PSS (proportional set size: a page that n processes share counts 1/n in each) of each
 training's whole process tree, watched from outside, so that no peer needs a line of code for it.
 Ours is the whole `game-rl train`, with its evaluation emulator, TensorBoard and checkpoint; the
-peer does not have them. `ours-micro` goes through each batch in parts (`micro_batch_size`).
+peer does not have them. `ours` has the defaults: it goes through a large batch in parts, and in
+bfloat16 where the processor has it. `ours-float32` does so in float32, `ours-whole` also at once.
 
 The one cut: a training makes one update of one epoch. Memory peaks in a rollout's first `get`,
 which copies it, and in its first gradient steps, and a second update does the same again. Pages
@@ -37,9 +38,14 @@ WORKS = {
     "8-envs": _HALF,
     "64-envs": replace(_HALF, n_envs=64),
 }
-PEERS = ("plain", "ours", "ours-micro")
+PEERS = ("plain", "ours", "ours-float32", "ours-whole")
+_OVERRIDES = {
+    "ours": (),
+    "ours-float32": ("algorithm.precision=float32",),
+    "ours-whole": ("algorithm.precision=float32", "algorithm.micro_batch_size=null"),
+}
 _HEADER = (
-    f"{'':<15} {'':<10} | {'peak PSS':>11} {'plain / it':>10} | "
+    f"{'':<15} {'':<12} | {'peak PSS':>11} {'plain / it':>10} | "
     f"{'workers':>7} {'most PSS':>9} {'most RSS':>9} | minutes"
 )
 
@@ -121,11 +127,10 @@ def our_command(work: Work, overrides: Sequence[str], run_dir: Path) -> list[str
     return [*train, *set_words(words)]
 
 
-def command_of(peer: str, work: Work, *, micro_batch_size: int, run_dir: Path) -> list[str]:
+def command_of(peer: str, work: Work, run_dir: Path) -> list[str]:
     if peer == "plain":
         return plain_command(work)
-    micro = [f"algorithm.micro_batch_size={micro_batch_size}"] if peer == "ours-micro" else []
-    return our_command(work, micro, run_dir)
+    return our_command(work, _OVERRIDES[peer], run_dir)
 
 
 def scaled(work: Work, scale: float) -> Work:
@@ -137,7 +142,7 @@ def scaled(work: Work, scale: float) -> Work:
 def line(name: str, peer: str, found: Memory, plain: Memory | None) -> str:
     ratio = "" if plain is None else f"{plain.peak_bytes / found.peak_bytes:.1f}"
     return (
-        f"{name:<15} {peer:<10} | {found.peak_bytes / 1e6:>8,.0f} MB {ratio:>10} | "
+        f"{name:<15} {peer:<12} | {found.peak_bytes / 1e6:>8,.0f} MB {ratio:>10} | "
         f"{found.workers:>7} {found.worker_pss_bytes / 1e6:>6,.0f} MB "
         f"{found.worker_rss_bytes / 1e6:>6,.0f} MB | {found.minutes:>7.1f}"
     )
@@ -149,7 +154,6 @@ def main() -> None:
     )
     parser.add_argument("--only", nargs="+", choices=WORKS, default=list(WORKS))
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
-    parser.add_argument("--micro-batch-size", type=int, default=64, help="of ours-micro")
     parser.add_argument("--scale", type=float, default=1.0, help="of the rollouts, for a look")
     options = parser.parse_args()
     print(_HEADER)
@@ -158,9 +162,7 @@ def main() -> None:
         plain = None
         for peer in (peer for peer in PEERS if peer in options.peers):
             with tempfile.TemporaryDirectory() as folder:
-                micro = min(options.micro_batch_size, work.batch_size)
-                run_dir = Path(folder) / "run"
-                found = measure(command_of(peer, work, micro_batch_size=micro, run_dir=run_dir))
+                found = measure(command_of(peer, work, Path(folder) / "run"))
             plain = found if peer == "plain" else plain
             print(line(name, peer, found, plain), flush=True)
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 _CONFIG = Path(__file__).parents[1] / "configs" / "duel_ppo.yaml"
 _GRADIENT_STEPS = 12  # the heap has its size by then
@@ -44,7 +44,7 @@ class Case:
     batch: int
     epochs: int
     precision: str = "float32"
-    micro_batch: int | None = None
+    micro_batch: int | Literal["auto"] | None = None
 
     def overrides(self, run_dir: Path) -> list[str]:
         rollout = self.n_envs * self.n_steps
@@ -62,13 +62,12 @@ class Case:
             "algorithm.batch_size": self.batch,
             "algorithm.n_epochs": self.epochs,
             "algorithm.precision": self.precision,
+            "algorithm.micro_batch_size": self.micro_batch or "null",
             "evaluation.every_timesteps": updates * rollout,
             "evaluation.episodes": 4,
             "evaluation.final_episodes": 4,
             "checkpoints.every_timesteps": rollout,
         }
-        if self.micro_batch is not None:
-            values["algorithm.micro_batch_size"] = self.micro_batch
         return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
 
 

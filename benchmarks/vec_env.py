@@ -8,6 +8,9 @@ env around it. To load the state from which an episode begins takes PyBoy as lon
 that is not on the clock of `raw`, but on that of all other rows. `envs` is our envs, with pictures
 and rewards, a process a core, each by itself. In `lockstep` these wait for each other after every
 vec step, awake: what a vec env that costs nothing would reach, if its envs keep to their processes.
+`stored` are ours in halves, with every vec step in the rollout buffer: a rollout without a network.
+What a vec step takes beyond one of `lockstep` is the training process's part, and waking workers;
+its own CPU is printed too, which a busy machine disturbs less.
 
 The contenders are all there from the beginning and measure in turns, so that a slow moment of the
 machine hits all; a ratio is taken within a round. `busy` is a game that never halts the processor.
@@ -27,7 +30,8 @@ from statistics import mean, median
 
 from game_rl.system.machine import cpu_percent, effective_cpus
 
-_CONTENDERS = ("raw", "raw+loads", "envs", "lockstep", "ours", "sb3", "gymnasium")
+_CONTENDERS = ("raw", "raw+loads", "envs", "lockstep", "ours", "stored", "sb3", "gymnasium")
+_OURS = ("ours", "stored")
 _PROGRAM = "from benchmarks.vec_env_contenders import main; main()"
 _IDLE_PERCENT = 5.0
 _MB = 1e6
@@ -46,13 +50,17 @@ class Row:
     worker_pss_mb: float
     worker_rss_mb: float
     speeds: list[float] = field(default_factory=list)
+    own_us: list[float] = field(default_factory=list)
+    """Of CPU for a vec step, in the process that the workers answer."""
 
     def measure(self, seconds: float) -> None:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(f"{seconds}\n")
         self.process.stdin.flush()
-        self.speeds.append(float(self.process.stdout.readline()))
+        speed, own_us = map(float, self.process.stdout.readline().split())
+        self.speeds.append(speed)
+        self.own_us.append(own_us)
 
     def ratios(self, other: "Row") -> list[float]:
         return [a / b for a, b in zip(self.speeds, other.speeds, strict=True)]
@@ -106,6 +114,18 @@ def print_table(rows: dict[str, Row]) -> None:
         print(" | ".join(cells), flush=True)
 
 
+def print_own_parts(rows: dict[str, Row], n_envs: int) -> None:
+    """What a vec step of ours takes of the training process, and beyond one of `lockstep`."""
+    for name in (name for name in _OURS if name in rows):
+        row = rows[name]
+        text = f"{name}: the training process's own CPU {_span(row.own_us, ',.0f', ',.0f')} us"
+        if "lockstep" in rows:
+            pairs = zip(row.speeds, rows["lockstep"].speeds, strict=True)
+            parts = [1e6 * n_envs * (1 / ours - 1 / lockstep) for ours, lockstep in pairs]
+            text += f", {_span(parts, ',.0f', ',.0f')} us beyond lockstep"
+        print(f"{text}, of a vec step")
+
+
 def _span(values: Sequence[float], median_format: str, format_: str) -> str:
     low, high = format(min(values), format_), format(max(values), format_)
     return f"{median(values):{median_format}} ({low} - {high})"
@@ -147,6 +167,7 @@ def main() -> None:
                 seconds=arguments.seconds,
             )
             print_table(rows)
+            print_own_parts(rows, n_envs)
             if "ours" in rows:
                 weights[n_envs] = rows["ours"]
     print()

@@ -3,7 +3,8 @@
     python -c "from benchmarks.vec_env_contenders import main; main()" ours duel 8
 
 For each line on stdin, a number of seconds, it plays random actions for so long and writes its
-timesteps per second; it starts with a line that says what its workers weigh. (Not `python -m`:
+timesteps per second, and the microseconds of CPU that its own process, without workers, takes for a
+vec step; it starts with a line that says what its workers weigh. (Not `python -m`:
 worker processes would import this module again, and torch with it.)
 """
 
@@ -29,7 +30,7 @@ import numpy as np
 from game_rl.config.schema import EnvConfig
 from game_rl.emulator.emulator import Button
 from game_rl.emulator.saved_state import unpack_state
-from game_rl.envs.make_env import make_emulator, make_env
+from game_rl.envs.make_env import make_emulator, make_env, make_frame_format
 from game_rl.games.definition import Game, load_game
 from game_rl.games.start_states import make_start_state
 from game_rl.system.machine import effective_cpus
@@ -37,6 +38,7 @@ from game_rl.system.process_memory import process_tree_pss_bytes, resident_bytes
 from tests.emulator.roms import make_rom
 
 _CONFIG = EnvConfig()
+_ROLLOUT_VEC_STEPS = 32
 _ACTIONS = 10_000  # drawn beforehand, then played again and again
 _RAW_EPISODE_TIMESTEPS = 250  # about as long as a fight with random buttons
 
@@ -80,6 +82,53 @@ def ours(game: Game, n_envs: int) -> Contender:
     assert isinstance(vec_env.unwrapped, SharedMemoryVecEnv)
     workers = tuple(process.pid or 0 for process in vec_env.unwrapped.processes)
     return Contender(_player(vec_env.step, vec_env.action_space, n_envs), vec_env.close, workers)
+
+
+def stored(game: Game, n_envs: int) -> Contender:
+    """Ours as a rollout has it, without a network: in halves, each vec step in the buffer."""
+    import torch
+
+    from game_rl.algorithms.vec_steps import Decision, vec_steps
+    from game_rl.buffers.rollout import PackedRolloutBuffer
+    from game_rl.vec_env.halved_vec_env import HalvedVecEnv
+    from game_rl.vec_env.make_vec_env import make_training_env
+
+    config = _CONFIG.model_copy(update={"n_envs": n_envs})
+    vec_env = make_training_env(config, game, seed=0)
+    assert isinstance(vec_env, HalvedVecEnv)
+    packing = make_frame_format(config.observation, game).packing
+    buffer = PackedRolloutBuffer(
+        _ROLLOUT_VEC_STEPS,
+        vec_env.observation_space,
+        vec_env.action_space,
+        "cpu",
+        n_envs=n_envs,
+        packing=packing,
+        frame_stack=config.frame_stack,
+    )
+    rng, n_actions = np.random.default_rng(0), len(game.definition.actions)
+    seen = [vec_env.reset()]
+    zeros = np.zeros(n_envs, np.float32)
+
+    def decide(observations: np.ndarray) -> Decision:
+        n = len(observations)
+        return Decision(rng.integers(n_actions, size=n), torch.zeros(n), torch.zeros(n))
+
+    def play(seconds: float) -> float:
+        started, vec_steps_made = time.perf_counter(), 0
+        while (elapsed := time.perf_counter() - started) < seconds:
+            buffer.reset()
+            steps = vec_steps(vec_env, seen[0], decide, _ROLLOUT_VEC_STEPS, packing=packing)
+            for step in steps:
+                actions, values, log_probs = step.decision
+                row = (seen[0], actions, zeros, zeros, values, log_probs)
+                buffer.add(*row, frames=step.frames)
+                seen[0] = step.outcome[0]
+            vec_steps_made += _ROLLOUT_VEC_STEPS
+        return vec_steps_made * n_envs / elapsed
+
+    workers = tuple(process.pid or 0 for process in vec_env.processes)
+    return Contender(play, vec_env.close, workers)
 
 
 def sb3(game: Game, n_envs: int) -> Contender:
@@ -156,6 +205,7 @@ CONTENDERS: dict[str, Callable[[Game, int], Contender]] = {
     "envs": bare_envs,
     "lockstep": lockstep,
     "ours": ours,
+    "stored": stored,
     "sb3": sb3,
     "gymnasium": gymnasium,
 }
@@ -291,4 +341,7 @@ def main() -> None:
         memory = [(process_tree_pss_bytes(p), resident_bytes(p)[0]) for p in contender.workers]
         print(json.dumps(memory), flush=True)
         for line in sys.stdin:
-            print(contender.play(float(line)), flush=True)
+            began_s, began_cpu_s = time.perf_counter(), time.process_time()
+            speed = contender.play(float(line))
+            vec_steps = speed / int(n_envs) * (time.perf_counter() - began_s)
+            print(speed, (time.process_time() - began_cpu_s) / vec_steps * 1e6, flush=True)

@@ -50,6 +50,8 @@ class Begun(_Event):
     """Its id."""
     algorithm: str
     total_timesteps: _Count
+    frame_skip: _Count | None = None
+    """Emulator frames in a timestep; the last release did not say."""
     device: str
     precision: str
 
@@ -62,6 +64,8 @@ class Resumed(_Event):
     checkpoint: str
     """The name of its folder."""
     total_timesteps: _Count
+    frame_skip: _Count | None = None
+    """Emulator frames in a timestep; the last release did not say."""
     device: str
     precision: str
     superseded_from_bytes: _Count
@@ -72,6 +76,26 @@ class Resumed(_Event):
     """What begins anew, or computes in another way, each with the reason."""
     changes: tuple[str, ...] = ()
     """Of the config and the game file since then, as `key: old -> new`."""
+    set_aside: tuple[str, ...] = ()
+    """Where later checkpoints are now, of a run that was taken back on purpose."""
+
+
+class Forked(_Event):
+    """A run begins from another run's checkpoint; what stands before it is that run's account."""
+
+    event: Literal["forked"] = "forked"
+    run: str
+    """Its id."""
+    parent: str
+    """The other run's id."""
+    parent_path: str
+    """Where that run was then."""
+    parent_timesteps: _Count
+    """Of the checkpoint."""
+    not_taken_over: tuple[str, ...] = ()
+    """What begins anew, each with the reason."""
+    changes: tuple[str, ...] = ()
+    """Of the config and the game file, as `key: old -> new`."""
 
 
 class Progress(_Event):
@@ -206,6 +230,55 @@ class Uploaded(_Event):
     to: str
 
 
+class ExplorationRestarted(_Event):
+    """More actions are random again, from this rollout on."""
+
+    event: Literal["exploration_restarted"] = "exploration_restarted"
+    at: _Count
+    """The timestep that the config says."""
+    start: _Share
+    """The share of random actions there."""
+    over: _Count
+    """Timesteps after which the share is what it would have been."""
+    share: _Share
+    """Of this rollout's first timestep."""
+
+
+class TeacherReady(_Event):
+    """A policy was found that the agent is drawn towards."""
+
+    event: Literal["teacher_ready"] = "teacher_ready"
+    run: str
+    """Its run's id; empty: that run has none."""
+    path: str
+    """Where its run was when this one began."""
+    policy_timesteps: _Count
+    """At which it was learned."""
+    sha256: str
+    """Of its checkpoint's manifest."""
+    temperature: float
+    """Of the softmax."""
+    success_rate: _Share | None = None
+    """In the games of this run's evaluations."""
+    mean_reward: float
+
+
+class Validated(_Event):
+    """Student and teacher played episodes that decided nothing before."""
+
+    event: Literal["validated"] = "validated"
+    episodes: _Count
+    """Of each."""
+    student_timesteps: _Count
+    """At which the student's best policy was learned."""
+    student_mean_reward: float
+    student_success_rate: _Share | None = None
+    teacher_mean_reward: float
+    teacher_success_rate: _Share | None = None
+    best: Literal["student", "teacher"]
+    """The run's best policy from now on."""
+
+
 class Recorded(_Event):
     """A clip was written."""
 
@@ -226,6 +299,7 @@ class Ended(_Event):
 Event = (
     Begun
     | Resumed
+    | Forked
     | Progress
     | RolloutEnded
     | Evaluating
@@ -237,6 +311,9 @@ Event = (
     | UploadQueued
     | UploadProgress
     | Uploaded
+    | ExplorationRestarted
+    | TeacherReady
+    | Validated
     | Recorded
     | Ended
 )

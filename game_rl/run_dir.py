@@ -90,6 +90,11 @@ class RunDir:
         return self.root / "events.jsonl"
 
     @property
+    def lineage(self) -> Path:
+        """What the run has learned from; see `game_rl.lineage`."""
+        return self.root / "lineage.json"
+
+    @property
     def preflight(self) -> Path:
         return self.root / "preflight.json"
 
@@ -126,6 +131,21 @@ class RunDir:
         return self.root / "damaged"
 
     @property
+    def teacher(self) -> Path:
+        """The policy that the run is drawn towards; see `checkpoints.teacher`."""
+        return self.root / "teacher"
+
+    @property
+    def validation(self) -> Path:
+        """Whether the best policy is the run's own or its teacher's."""
+        return self.root / "validation.json"
+
+    @property
+    def set_aside(self) -> Path:
+        """Checkpoints after the one that the run was taken back to."""
+        return self.root / "set_aside"
+
+    @property
     def videos(self) -> Path:
         return self.root / "videos"
 
@@ -142,6 +162,9 @@ class RunDir:
             return []
         found = [p for p in self.checkpoints.iterdir() if p.is_dir() and p.name.isdecimal()]
         return sorted(found, key=lambda p: int(p.name), reverse=True)
+
+    def set_aside_checkpoints(self) -> list[Path]:
+        return sorted(self.set_aside.iterdir()) if self.set_aside.is_dir() else []
 
     def exists(self) -> bool:
         return self.config.is_file()
@@ -222,6 +245,17 @@ def new_directory(path: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     sync_directory(path.parent)
+
+
+def link_file(source: Path, target: Path) -> None:
+    """Another name for a file that never changes; on another file system, a synced copy."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        with source.open("rb") as whole, synced_file(target) as copy:
+            shutil.copyfileobj(whole, copy)
 
 
 def remove_directory(path: Path) -> None:

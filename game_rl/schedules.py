@@ -1,6 +1,7 @@
 """Numbers that change over training."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 
 Schedule = Callable[[float], float]
 """Of SB3's `progress_remaining`, which falls from 1 to 0."""
@@ -34,36 +35,53 @@ def constant(value: float) -> Schedule:
     return linear(value, value)
 
 
+@dataclass(frozen=True)
 class Ramp:
-    """A straight line from `start` to `end` over so many timesteps, then `end`.
+    """A straight line from `start` to `end` over so many timesteps, then `end`."""
 
-    It counts the timesteps of a training, so that it goes on over a break as if there had been
-    none; `restart` begins it anew at any of them.
-    """
-
-    def __init__(self, start: float, end: float, *, timesteps: int) -> None:
-        self._start, self._end, self._timesteps = start, end, timesteps
-        self._began_at = 0
+    start: float
+    end: float
+    timesteps: int
 
     def at(self, timestep: int) -> float:
-        """Start + (end - start) min(1, t / timesteps), with t counted from the last restart."""
-        share = min(1.0, (timestep - self._began_at) / self._timesteps)
-        return self._start + (self._end - self._start) * share
+        """Start + (end - start) min(1, t / timesteps)."""
+        share = min(1.0, timestep / self.timesteps)
+        return self.start + (self.end - self.start) * share
 
-    def restart(self, *, at: int, start: float | None = None) -> None:
-        """Begin anew at timestep `at`, from `start` or from where it began the last time."""
-        self._began_at = at
-        self._start = self._start if start is None else start
 
-    def state(self) -> dict[str, float]:
-        """What `load_state` of another Ramp takes to become this one; JSON can hold it."""
-        return {
-            "start": self._start,
-            "end": self._end,
-            "timesteps": self._timesteps,
-            "began_at": self._began_at,
-        }
+@dataclass(frozen=True)
+class Restart:
+    """From timestep `at` on a straight line that begins at `start`, over so many timesteps."""
 
-    def load_state(self, state: Mapping[str, float]) -> None:
-        self._start, self._end = state["start"], state["end"]
-        self._timesteps, self._began_at = int(state["timesteps"]), int(state["began_at"])
+    at: int
+    start: float
+    over: int
+
+
+@dataclass(frozen=True)
+class RestartingRamp:
+    """A ramp that begins again from higher up, now and then, and comes back to itself.
+
+    A function of the timestep alone, so a break in the training, or a fork, changes nothing.
+
+    Attributes:
+        main: the ramp.
+        restarts: no two of which overlap.
+    """
+
+    main: Ramp
+    restarts: tuple[Restart, ...] = ()
+
+    def at(self, timestep: int) -> float:
+        """max(main(t), start + (main(at + over) - start) (t - at) / over) in a restart.
+
+        Elsewhere main(t). A restart holds for at <= t < at + over.
+        """
+        usual = self.main.at(timestep)
+        for restart in self.restarts:
+            passed = timestep - restart.at
+            if 0 <= passed < restart.over:
+                goal = self.main.at(restart.at + restart.over)
+                line = restart.start + (goal - restart.start) * passed / restart.over
+                return max(usual, line)
+        return usual

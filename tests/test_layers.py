@@ -19,7 +19,7 @@ PACKAGE = ROOT / "game_rl"
 LAYERS = (
     {"errors", "seeds", "returns", "schedules"},
     {"run_dir"},
-    {"events"},
+    {"events", "lineage"},
     {"system"},
     {"config"},
     {"emulator"},

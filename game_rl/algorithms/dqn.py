@@ -17,8 +17,10 @@ from torch.nn import functional
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
 from game_rl.algorithms.exploration import Exploration
+from game_rl.algorithms.feeding import feed_vec_step
 from game_rl.algorithms.q_networks import DQNPolicy
 from game_rl.algorithms.surroundings import Surroundings, order_channels_last
+from game_rl.algorithms.teacher import Teacher, divergence
 from game_rl.algorithms.vec_steps import Decision, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.replay import PackedReplayBuffer
@@ -37,6 +39,7 @@ class LeanDQN(DQN):
     Attributes:
         double_q: the target network judges the action that the network chooses (van Hasselt 2016).
         exploration: of the actions.
+        teacher: that the network is drawn towards; None: there is none.
     """
 
     policy: DQNPolicy
@@ -52,6 +55,7 @@ class LeanDQN(DQN):
         super().__init__(*arguments, **keywords)
         self.double_q = double_q
         self.exploration = exploration
+        self.teacher: Teacher | None = None
         self._threads = Threads()
         self.exploration_schedule = lambda _: exploration.epsilon.at(self.num_timesteps)
 
@@ -87,15 +91,18 @@ class LeanDQN(DQN):
             return Decision(self._explored(observations, learning_starts), *_NOTHING)
 
         assert isinstance(self._last_obs, np.ndarray)
-        steps = vec_steps(env, self._last_obs, decide, train_freq.frequency)
-        for (actions, *_), (new_obs, rewards, dones, infos) in steps:
+        assert isinstance(replay_buffer, PackedReplayBuffer)
+        packing, n_steps = replay_buffer.packing, train_freq.frequency
+        for step in vec_steps(env, self._last_obs, decide, n_steps, packing=packing):
+            new_obs, rewards, dones, infos = step.outcome
             self.num_timesteps += env.num_envs
             num_collected_steps += 1
             callback.update_locals(locals())
             if not callback.on_step():
                 return collected(continue_training=False)
             self._update_info_buffer(infos, dones)
-            self._store_transition(replay_buffer, actions, new_obs, rewards, dones, infos)
+            feed_vec_step(replay_buffer.takers, self._last_obs, step)
+            self._last_obs = new_obs
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
             self._on_step()
             num_collected_episodes += self._count_episodes(dones, log_interval)
@@ -138,48 +145,76 @@ class LeanDQN(DQN):
         self.q_net_target.set_training_mode(False)
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
+        weight = self._teacher_weight()
         with data_parallel(self.q_net.parameters(), self.device, self._threads) as parallel:
             losses = [
-                self._gradient_step(parallel, self.replay_buffer.sample(batch_size))
+                self._gradient_step(parallel, self.replay_buffer.sample(batch_size), weight)
                 for _ in range(gradient_steps)
             ]
         self._n_updates += gradient_steps
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-        self.logger.record("train/loss", np.mean(losses))
+        self.logger.record("train/loss", np.mean([loss for loss, _ in losses]))
+        if self.teacher is not None:
+            self.logger.record("train/teacher_weight", weight)
+            if weight:
+                self.logger.record("train/teacher_kl", np.mean([kl for _, kl in losses]))
 
-    def _gradient_step(self, parallel: DataParallel, samples: ReplayBufferSamples) -> float:
-        """The loss before it."""
+    def _teacher_weight(self) -> float:
+        return 0.0 if self.teacher is None else self.teacher.weight_at(self.num_timesteps)
+
+    def _gradient_step(
+        self, parallel: DataParallel, samples: ReplayBufferSamples, weight: float = 0.0
+    ) -> tuple[float, float]:
+        """The losses before it: the whole, and the divergence from the teacher."""
         n_samples = len(samples.actions)
 
-        def loss_of(part: slice) -> tuple[torch.Tensor, float]:
+        def loss_of(part: slice) -> tuple[torch.Tensor, tuple[float, float]]:
             of_part = (tensor if tensor is None else tensor[part] for tensor in samples)
-            loss = self._loss(ReplayBufferSamples(*of_part)) / n_samples  # type: ignore[arg-type]  # discounts
-            return loss, loss.item()
+            loss, kl = self._losses(ReplayBufferSamples(*of_part), weight)  # type: ignore[arg-type]  # discounts
+            loss = loss / n_samples
+            return loss, (loss.item(), float(kl) / n_samples)
 
         losses = parallel.gradient(loss_of, n_samples=n_samples, micro_batch_size=n_samples)
         torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
         self.policy.optimizer.step()
-        return sum(losses)
+        return sum(loss for loss, _ in losses), sum(kl for _, kl in losses)
 
-    def _loss(self, samples: ReplayBufferSamples) -> torch.Tensor:
-        """Summed over the samples."""
+    def _losses(
+        self, samples: ReplayBufferSamples, weight: float = 0.0
+    ) -> tuple[torch.Tensor, torch.Tensor | float]:
+        """The whole, and of it the divergence from the teacher; both summed over the samples."""
+        targets, taught = self._targets(samples), None
+        if weight and self.teacher is not None:  # before the student's activations take memory
+            taught = self.teacher.values(samples.observations)
+        values = self.q_net(samples.observations)
+        chosen = values.gather(1, samples.actions.long())
+        loss = functional.smooth_l1_loss(chosen, targets, reduction="sum")
+        if taught is None or self.teacher is None:
+            return loss, 0.0
+        kl = divergence(values, taught, temperature=self.teacher.temperature)
+        return loss + weight * kl, kl.detach()
+
+    def _targets(self, samples: ReplayBufferSamples) -> torch.Tensor:
+        """float32 [batch, 1]."""
         discounts = self.gamma if samples.discounts is None else samples.discounts
         with torch.no_grad():
             next_values = self.q_net_target(samples.next_observations)
             judge = self.q_net(samples.next_observations) if self.double_q else next_values
             best = next_values.gather(1, judge.argmax(dim=1, keepdim=True))
-            targets = samples.rewards + (1 - samples.dones) * discounts * best
-        values = self.q_net(samples.observations).gather(1, samples.actions.long())
-        return functional.smooth_l1_loss(values, targets, reduction="sum")
+            targets: torch.Tensor = samples.rewards + (1 - samples.dones) * discounts * best
+        return targets
 
     def state(self) -> dict[str, Any]:
         """What goes on from here, beside weights, optimiser, counters and replay; JSON holds it."""
-        return {"exploration": self.exploration.state(), "n_calls": self._n_calls}
+        state = {"exploration": self.exploration.state(), "n_calls": self._n_calls}
+        return state if self.teacher is None else state | {"teacher": self.teacher.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
         self.exploration.load_state(state["exploration"])
         self._n_calls = int(state["n_calls"])
+        if self.teacher is not None and "teacher" in state:
+            self.teacher.load_state(state["teacher"])
 
     def predict(
         self,

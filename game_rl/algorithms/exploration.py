@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.config.algorithms import ExplorationConfig
-from game_rl.schedules import Ramp
+from game_rl.config.exploration import ExplorationConfig
+from game_rl.schedules import Ramp, Restart, RestartingRamp
 
 
 class Exploration:
-    """Replaces actions by random ones, each env by itself, ever less often.
+    """Replaces actions by random ones, each env by itself, by a share that a schedule says.
 
     Args:
         epsilon: the share of random actions, by the timesteps of all envs together.
@@ -20,7 +20,9 @@ class Exploration:
         rng: decides.
     """
 
-    def __init__(self, epsilon: Ramp, *, n_actions: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self, epsilon: RestartingRamp, *, n_actions: int, rng: np.random.Generator
+    ) -> None:
         self.epsilon = epsilon
         self._n_actions, self._rng = n_actions, rng
 
@@ -31,10 +33,9 @@ class Exploration:
 
     def state(self) -> dict[str, Any]:
         """What `load_state` takes to go on from here; JSON can hold it."""
-        return {"epsilon": self.epsilon.state(), "rng": json.dumps(self._rng.bit_generator.state)}
+        return {"rng": json.dumps(self._rng.bit_generator.state)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        self.epsilon.load_state(state["epsilon"])
         self._rng.bit_generator.state = json.loads(state["rng"])
 
 
@@ -42,6 +43,12 @@ def make_exploration(
     config: ExplorationConfig, *, timesteps: int, n_actions: int, seed: int
 ) -> Exploration:
     """The exploration of a run of so many timesteps."""
+    epsilon = exploration_schedule(config, timesteps=timesteps)
+    return Exploration(epsilon, n_actions=n_actions, rng=np.random.default_rng(seed))
+
+
+def exploration_schedule(config: ExplorationConfig, *, timesteps: int) -> RestartingRamp:
+    """The share of random actions in a run of so many timesteps."""
     share = max(1, round(config.fraction * timesteps))
-    ramp = Ramp(config.start, config.end, timesteps=share)
-    return Exploration(ramp, n_actions=n_actions, rng=np.random.default_rng(seed))
+    restarts = (Restart(at=each.at, start=each.start, over=each.over) for each in config.restarts)
+    return RestartingRamp(Ramp(config.start, config.end, share), tuple(restarts))

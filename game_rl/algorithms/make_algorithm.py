@@ -5,6 +5,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.automatic import resolved_on
 from game_rl.algorithms.dqn import make_dqn
 from game_rl.algorithms.networks import this_hardware
 from game_rl.algorithms.ppo import make_ppo
@@ -39,6 +40,9 @@ def make_algorithm(
     Raises:
         ConfigError: `device` names a GPU that is not there.
     """
+    shape = vec_env.observation_space.shape
+    assert shape is not None  # pictures have one
+    config = resolved_on(config, shape, this_hardware())
     keep_freed_memory()  # each gradient step takes again what the one before has freed
     schedule_timesteps = schedule_timesteps or config.total_timesteps
     surroundings = Surroundings(

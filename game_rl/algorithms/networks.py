@@ -11,7 +11,8 @@ from torch import nn
 from torch.nn import functional
 
 from game_rl.algorithms.optimizers import Adam
-from game_rl.system.machine import cpu_has_bf16
+from game_rl.system.caches import cache_bytes_per_cpu
+from game_rl.system.machine import cpu_has_bf16, effective_cpus
 from game_rl.system.placement import Hardware, Precision
 
 _Weights = list[tuple[torch.Tensor, torch.Tensor]]
@@ -188,4 +189,9 @@ def policy_arguments(precision: Precision) -> dict[str, Any]:
 
 def this_hardware() -> Hardware:
     """What torch can use here."""
-    return Hardware(has_gpu=torch.cuda.device_count() > 0, cpu_has_bf16=cpu_has_bf16())
+    return Hardware(
+        has_gpu=torch.cuda.device_count() > 0,
+        cpu_has_bf16=cpu_has_bf16(),
+        cpus=effective_cpus(),
+        cache_bytes=cache_bytes_per_cpu(),
+    )

@@ -88,17 +88,22 @@ class LeanPPO(PPO):
         last_obs, last_dones = self._last_obs, self._last_episode_starts
         assert isinstance(last_obs, np.ndarray)
         assert last_dones is not None
-        for decision, outcome in vec_steps(env, last_obs, self._decide, n_rollout_steps):
-            new_obs, rewards, dones, infos = outcome
+        assert isinstance(rollout_buffer, PackedRolloutBuffer)
+        packing = rollout_buffer.packing
+        steps = vec_steps(env, last_obs, self._decide, n_rollout_steps, packing=packing)
+        for step in steps:
+            new_obs, rewards, dones, infos = step.outcome
             self.num_timesteps += env.num_envs
             callback.update_locals(locals())
             if not callback.on_step():
                 return False
             self._update_info_buffer(infos, dones)
-            feed_vec_step(self.feeds, last_obs, decision.actions, outcome)
+            feed_vec_step(self.feeds, last_obs, step)
             self._bootstrap(rewards, dones, infos)
-            actions, values, log_probs = decision
-            rollout_buffer.add(last_obs, actions, rewards, last_dones, values, log_probs)
+            actions, values, log_probs = step.decision
+            rollout_buffer.add(
+                last_obs, actions, rewards, last_dones, values, log_probs, frames=step.frames
+            )
             self._last_obs, self._last_episode_starts = last_obs, last_dones = new_obs, dones
         rollout_buffer.compute_returns_and_advantage(self._values(last_obs), last_dones)
         callback.update_locals(locals())
@@ -222,13 +227,14 @@ class LeanPPO(PPO):
 
 
 def make_ppo(config: PPOConfig, surroundings: Surroundings) -> LeanPPO:
+    """`micro_batch_size: auto` is at once here: `make_algorithm` resolves it."""
     schedule, placement = surroundings.schedule, surroundings.placement
     model = LeanPPO(
         LeanCnnPolicy,
         surroundings.vec_env,
         n_steps=config.n_steps,
         batch_size=config.batch_size,
-        micro_batch_size=config.micro_batch_size,
+        micro_batch_size=None if config.micro_batch_size == "auto" else config.micro_batch_size,
         n_epochs=config.n_epochs,
         learning_rate=schedule(config.learning_rate),
         clip_range=schedule(config.clip_range),

@@ -103,18 +103,22 @@ class PQN(OnPolicyAlgorithm):
         assert last_dones is not None
         ends = _EpisodeEnds(n_rollout_steps, env.num_envs)
         epsilon = self.exploration.epsilon.at(self.num_timesteps)
-        steps = vec_steps(env, last_obs, partial(self._decide, epsilon), n_rollout_steps)
-        for step, (decision, outcome) in enumerate(steps):
-            new_obs, rewards, dones, infos = outcome
+        assert isinstance(rollout_buffer, PackedRolloutBuffer)
+        decide, packing = partial(self._decide, epsilon), rollout_buffer.packing
+        steps = vec_steps(env, last_obs, decide, n_rollout_steps, packing=packing)
+        for n_steps, step in enumerate(steps):
+            new_obs, rewards, dones, infos = step.outcome
             self.num_timesteps += env.num_envs
             callback.update_locals(locals())
             if not callback.on_step():
                 return False
             self._update_info_buffer(infos, dones)
-            ends.note(step, dones, infos, self._best)
-            actions, values, log_probs = decision
-            rollout_buffer.add(last_obs, actions, rewards, last_dones, values, log_probs)
-            feed_vec_step(self.feeds, last_obs, actions, outcome)
+            ends.note(n_steps, dones, infos, self._best)
+            actions, values, log_probs = step.decision
+            rollout_buffer.add(
+                last_obs, actions, rewards, last_dones, values, log_probs, frames=step.frames
+            )
+            feed_vec_step(self.feeds, last_obs, step)
             self._last_obs, self._last_episode_starts = last_obs, last_dones = new_obs, dones
         self._set_targets(rollout_buffer, ends, self._best(last_obs))
         self.logger.record("rollout/exploration_rate", epsilon)

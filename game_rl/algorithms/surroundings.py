@@ -10,7 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from game_rl import schedules
 from game_rl.algorithms.exploration import Exploration, make_exploration
 from game_rl.algorithms.make_schedule import make_schedule
-from game_rl.config.algorithms import ExplorationConfig
+from game_rl.config.exploration import ExplorationConfig
 from game_rl.config.values import Schedule
 from game_rl.envs.packing import FramePacking
 from game_rl.system.placement import Placement

@@ -8,7 +8,9 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.halved_vec_env import HalfVecEnv, HalvedVecEnv, Outcome
+from game_rl.vec_env.packed_frames import Packed, PackedFrames, packed_frames
 
 
 class Decision(NamedTuple):
@@ -22,19 +24,71 @@ class Decision(NamedTuple):
 Decide = Callable[[NDArray[Any]], Decision]
 
 
+class VecStep(NamedTuple):
+    """One vec step of all envs.
+
+    Attributes:
+        frames: the newest ones of the observations that were decided on, uint8 [n_envs, nbytes].
+        next_frames: those that followed, with the true last one where an episode ended.
+    """
+
+    decision: Decision
+    outcome: Outcome
+    frames: Packed
+    next_frames: Packed
+
+
 def vec_steps(
-    env: VecEnv, observations: NDArray[Any], decide: Decide, n_steps: int
-) -> Iterator[tuple[Decision, Outcome]]:
-    """Each of `n_steps` vec steps with what was decided in it.
+    env: VecEnv,
+    observations: NDArray[Any],
+    decide: Decide,
+    n_steps: int,
+    *,
+    packing: FramePacking,
+) -> Iterator[VecStep]:
+    """Each of `n_steps` vec steps: what was decided in it, and its frames as `packing` has them.
 
     On a HalvedVecEnv each half is answered as soon as it has played and plays on at once, whether
     the other has played or not, and while the caller looks at what both did. Every action is the
     answer to the half's newest observation, and at the end both have played `n_steps`. `decide` is
     asked for the first half and then for the second; on any other vec env for all.
+
+    The workers of a HalvedVecEnv have packed its frames; those of others are packed here.
+
+    Raises:
+        ValueError: a frame has a pixel that the packing cannot hold.
     """
     if isinstance(env, HalvedVecEnv):
-        yield from _overlapped(env, observations, decide, n_steps)
-        return
+        steps = _overlapped(env, observations, decide, n_steps)
+    else:
+        steps = _one_by_one(env, observations, decide, n_steps)
+    source = env if isinstance(env, HalvedVecEnv) and env.packing == packing else None
+    before = source.packed_frames(observations) if source else None
+    frames = _newest(observations, packing) if before is None else before.shown
+    for decision, outcome in steps:
+        packed = source.packed_frames(outcome[0]) if source else None
+        if packed is None:
+            packed = _packed(outcome, packing)
+        yield VecStep(decision, outcome, frames, packed.reached)
+        frames = packed.shown
+
+
+def _packed(outcome: Outcome, packing: FramePacking) -> PackedFrames:
+    observations, _, dones, infos = outcome
+    last_frames = {
+        number: _newest(infos[number]["terminal_observation"][None], packing)[0]
+        for number in np.flatnonzero(dones).tolist()
+    }
+    return packed_frames(_newest(observations, packing), last_frames)
+
+
+def _newest(stacks: NDArray[np.uint8], packing: FramePacking) -> Packed:
+    return packing.pack(stacks[:, -packing.shape[0] :])
+
+
+def _one_by_one(
+    env: VecEnv, observations: NDArray[Any], decide: Decide, n_steps: int
+) -> Iterator[tuple[Decision, Outcome]]:
     for _ in range(n_steps):
         decision = decide(observations)
         observations, rewards, dones, infos = env.step(decision.actions)  # type: ignore[assignment]  # no dict

@@ -3,12 +3,12 @@
 from itertools import pairwise
 
 # Samples. Torch needs about as long to begin the operations of a step as to do them for so many.
-_SMALLEST_PART = 32
+SMALLEST_PART = 32
 
 
 def n_parts(n_samples: int, n_threads: int) -> int:
     """One for each thread, or fewer if these would be too small."""
-    return max(1, min(n_threads, n_samples // _SMALLEST_PART))
+    return max(1, min(n_threads, n_samples // SMALLEST_PART))
 
 
 def parts(start: int, stop: int, n_threads: int) -> list[slice]:

@@ -13,9 +13,10 @@ class Feed(Protocol):
         self,
         *,
         observations: NDArray[np.uint8],
+        frames: NDArray[np.uint8],
         actions: NDArray[np.int64],
         rewards: NDArray[np.float32],
-        next_observations: NDArray[np.uint8],
+        next_frames: NDArray[np.uint8],
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
     ) -> None:
@@ -23,9 +24,10 @@ class Feed(Protocol):
 
         Args:
             observations: stacks, uint8 [n_envs, frame_stack * C, H, W] as VecFrameStack makes them.
+            frames: the newest frame of each, packed, uint8 [n_envs, nbytes of the packing].
             actions: int64 [n_envs], taken on seeing them.
             rewards: float32 [n_envs], as the env gave them.
-            next_observations: as `observations`, with the true last stack where an episode ended.
+            next_frames: as `frames`, of what followed: the true last one where an episode ended.
             terminated: bool [n_envs]; the game is over.
             truncated: bool [n_envs]; a limit was hit. Never both.
         """

@@ -95,9 +95,10 @@ class Pond:
         self,
         *,
         observations: NDArray[np.uint8],
+        frames: NDArray[np.uint8],
         actions: NDArray[np.int64],
         rewards: NDArray[np.float32],
-        next_observations: NDArray[np.uint8],
+        next_frames: NDArray[np.uint8],
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
     ) -> None:
@@ -106,18 +107,18 @@ class Pond:
         Raises:
             ValueError: a frame has a pixel that the packing cannot hold.
         """
-        envs, stacks = self._envs, self._unstacked(observations)
+        envs = self._envs
         if self._was_loaded:
-            self._cut_where_it_does_not_go_on(stacks)
+            self._cut_where_it_does_not_go_on(frames)
         if not self._is_open.all():
-            self._open(np.flatnonzero(~self._is_open), stacks)
+            self._open(np.flatnonzero(~self._is_open), observations, frames)
         self._put("actions", envs, actions)
         self._put("rewards", envs, rewards)
         endings = np.where(terminated, TERMINATED, np.where(truncated, TRUNCATED, GOES_ON))
         self._put("endings", envs, endings)
         ages = np.minimum(self._at("ages", envs, self._heads) + 1, self._frame_stack - 1)
         self._heads += 1
-        self._put_frames(envs, self._unstacked(next_observations)[:, -1], ages)
+        self._put_frames(envs, next_frames, ages)
         self._close(np.flatnonzero(endings))
         self.n_appended += len(envs)
 
@@ -350,16 +351,19 @@ class Pond:
         channels, height, width = self._packing.shape
         return pixels.view(len(envs), n_frames * channels, height, width)
 
-    def _open(self, envs: _Numbers, stacks: NDArray[np.uint8]) -> None:
+    def _open(
+        self, envs: _Numbers, observations: NDArray[np.uint8], newest: NDArray[np.uint8]
+    ) -> None:
         """Begin to write episodes of `envs`, most often at their beginning."""
+        stacks = observations.reshape(len(self._envs), self._frame_stack, *self._packing.shape)
         has_history = stacks[envs, :-1].reshape(len(envs), -1).any(axis=1)
         for env in envs[has_history]:
-            for frame in stacks[env, :-1]:
+            for frame in self._packing.pack(stacks[env, :-1]):
                 self._put_frames(np.array([env]), frame[None], 0)
                 self._put("endings", np.array([env]), LAST_FRAME)
                 self._heads[env] += 1
         ages = np.where(has_history, self._frame_stack - 1, 0)
-        self._put_frames(envs, stacks[envs, -1], ages)
+        self._put_frames(envs, newest[envs], ages)
         self._is_open[envs] = True
 
     def _close(self, envs: _Numbers) -> None:
@@ -368,18 +372,14 @@ class Pond:
         self._heads[envs] += 1
         self._is_open[envs] = False
 
-    def _cut_where_it_does_not_go_on(self, stacks: NDArray[np.uint8]) -> None:
+    def _cut_where_it_does_not_go_on(self, newest: NDArray[np.uint8]) -> None:
         self._was_loaded = False
-        newest = self._packing.pack(stacks[:, -1])
         ours = self._frames[self._heads % self._n_slots, self._envs].cpu().numpy()
         cut = np.flatnonzero(self._is_open & (newest != ours).any(axis=1))
         before = self._at("endings", cut, self._heads[cut] - 1)
         slots = (self._heads[cut] - 1) % self._n_slots
         self._small["endings"][slots, cut] = np.where(before == GOES_ON, TRUNCATED, before)
         self._close(cut)
-
-    def _unstacked(self, observations: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        return observations.reshape(len(self._envs), self._frame_stack, *self._packing.shape)
 
     def _at(self, name: str, envs: Any, numbers: Any) -> NDArray[Any]:  # noqa: ANN401
         rows = numbers % self._n_slots * len(self._envs) + envs
@@ -389,8 +389,8 @@ class Pond:
         self._small[name][self._heads[envs] % self._n_slots, envs] = values
 
     def _put_frames(self, envs: _Numbers, frames: NDArray[np.uint8], ages: Any) -> None:  # noqa: ANN401
-        """Write the frames at the heads of these streams."""
-        packed = torch.from_numpy(self._packing.pack(frames)).to(self._device)
+        """Write packed frames at the heads of these streams."""
+        packed = torch.from_numpy(frames).to(self._device)
         rows = self._heads[envs] % self._n_slots, envs
         self._frames[tuple(torch.from_numpy(row).to(self._device) for row in rows)] = packed
         self._put("ages", envs, ages)

@@ -62,6 +62,7 @@ class PackedReplayBuffer(ReplayBuffer):
         )
         self.n_step, self.gamma = n_step, gamma
         self.feeds: Sequence[Feed] = ()
+        self.packing = packing
         self.pond = Pond(
             capacity=buffer_size,
             n_envs=n_envs,
@@ -72,6 +73,11 @@ class PackedReplayBuffer(ReplayBuffer):
             rng=np.random.default_rng(sampling_seed),
         )
 
+    @property
+    def takers(self) -> Sequence[Feed]:
+        """Who gets every timestep: the Pond and the feeds."""
+        return (self.pond, *self.feeds)
+
     def add(
         self,
         obs: NDArray[Any],
@@ -81,15 +87,23 @@ class PackedReplayBuffer(ReplayBuffer):
         done: NDArray[Any],
         infos: list[dict[str, Any]],
     ) -> None:
-        """One vec step, as ReplayBuffer's."""
+        """One vec step, as ReplayBuffer's.
+
+        Raises:
+            ValueError: a frame has a pixel that the packing cannot hold.
+        """
         over = np.asarray(done, np.bool_)
         truncated = np.array([bool(info.get("TimeLimit.truncated")) for info in infos]) & over
-        for feed in (self.pond, *self.feeds):
+        frames, next_frames = (
+            self.packing.pack(stacks[:, -self.packing.shape[0] :]) for stacks in (obs, next_obs)
+        )
+        for feed in self.takers:
             feed.append(
                 observations=obs,
+                frames=frames,
                 actions=action.reshape(self.n_envs),
                 rewards=reward,
-                next_observations=next_obs,
+                next_frames=next_frames,
                 terminated=over & ~truncated,
                 truncated=truncated,
             )

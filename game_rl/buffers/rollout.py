@@ -49,7 +49,7 @@ class PackedRolloutBuffer(RolloutBuffer):
         stack_shape = (frame_stack * channels, height, width)
         if observation_space.shape != stack_shape:
             raise ValueError(f"stacks are {observation_space.shape}, not {stack_shape}")
-        self._packing = packing
+        self.packing = packing
         self._frame_stack = frame_stack
         self._layout = rollout_buffer_layout(
             n_steps=buffer_size,
@@ -78,17 +78,23 @@ class PackedRolloutBuffer(RolloutBuffer):
         episode_start: NDArray[Any],
         value: torch.Tensor,
         log_prob: torch.Tensor,
+        *,
+        frames: NDArray[np.uint8] | None = None,
     ) -> None:
         """One vec step, as RolloutBuffer's.
+
+        Args:
+            frames: the newest ones of `obs`, packed, uint8 [n_envs, packing.nbytes]; None: they are
+                packed here.
 
         Raises:
             ValueError: a frame has a pixel that the packing cannot hold.
         """
-        stacks = obs.reshape(self.n_envs, self._frame_stack, *self._packing.shape)
+        stacks = obs.reshape(self.n_envs, self._frame_stack, *self.packing.shape)
         row = self._frame_stack - 1 + self.pos
-        self.frames[row] = self._packing.pack(stacks[:, -1])
+        self.frames[row] = self.packing.pack(stacks[:, -1]) if frames is None else frames
         if self.pos == 0:
-            self.frames[:row] = self._packing.pack(stacks[:, :-1]).swapaxes(0, 1)
+            self.frames[:row] = self.packing.pack(stacks[:, :-1]).swapaxes(0, 1)
         self.actions[self.pos] = action.reshape(self.n_envs, self.action_dim)
         self.rewards[self.pos] = reward
         self.episode_starts[self.pos] = episode_start
@@ -134,10 +140,10 @@ class PackedRolloutBuffer(RolloutBuffer):
         back = np.arange(self._frame_stack - 1, -1, -1)  # of a stack's frames, the oldest first
         rows = (self._frame_stack - 1 + steps[:, None] - back) * self.n_envs + envs[:, None]
         stacks = unpack_rows(
-            torch.from_numpy(self.frames).view(-1, self._packing.nbytes),
+            torch.from_numpy(self.frames).view(-1, self.packing.nbytes),
             rows.ravel(),
             blank=np.flatnonzero(back > self._ages[steps, envs][:, None]),
-            packing=self._packing,
+            packing=self.packing,
             device=self.device,
         )
         return stacks.view(len(indices), *self.obs_shape)

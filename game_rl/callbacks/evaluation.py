@@ -1,6 +1,6 @@
 """Evaluation while training: SB3's EvalCallback by timesteps, with a history that survives."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         callback_on_new_best: SB3's; acts after the best was saved. If it or the next one returns
             False, the training ends at this boundary.
         callback_after_eval: SB3's.
+        on_evaluated: gets each evaluation's success rate before anything is saved.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         every_timesteps: int,
         callback_on_new_best: BaseCallback | None = None,
         callback_after_eval: BaseCallback | None = None,
+        on_evaluated: Callable[[float | None], None] | None = None,
     ) -> None:
         super().__init__(
             games.vec_env,
@@ -67,6 +69,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         self._checkpoints = checkpoints
         self._run_dir = run_dir
         self._events = events
+        self._on_evaluated = on_evaluated
         self._interval = Interval(every_timesteps)
         self._evaluated_at: int | None = None
         self._goes_on = True
@@ -126,6 +129,8 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         best, better = self._checkpoints.best, better_of(played)
         is_best = best is None or better.mean_reward > best.mean_reward
         self._fill_attributes(better)
+        if self._on_evaluated is not None:
+            self._on_evaluated(better.success_rate)
         self._log(better, played)
         for evaluation in played:
             is_it = is_best and evaluation is better

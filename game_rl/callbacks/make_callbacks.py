@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.exploration import exploration_schedule
+from game_rl.algorithms.teacher import Teacher
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.cores import CoresCallback
 from game_rl.callbacks.evaluate import EvaluationGames
 from game_rl.callbacks.evaluation import EvaluationCallback
+from game_rl.callbacks.exploration_restarts import ExplorationRestartsCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.lake_growth import LakeGrowthCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
@@ -20,7 +23,7 @@ from game_rl.callbacks.upload import UploadCallback
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
 from game_rl.checkpoints.checkpoint import CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
-from game_rl.config.algorithms import DQNConfig
+from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS, EventLog
 from game_rl.lake.feed import LakeFeed
@@ -42,6 +45,7 @@ class RunParts:
         events: gets what happens.
         feed: the Lake that the run writes, if it does.
         upload: what sends its checkpoints elsewhere, if they are to be.
+        teacher: that evaluations are compared with, if there is one.
         cores_trials_s: see CoresCallback.
     """
 
@@ -52,6 +56,7 @@ class RunParts:
     events: EventLog
     feed: LakeFeed | None
     upload: BackgroundUpload | None = None
+    teacher: Teacher | None = None
     cores_trials_s: float = TRIALS_S
 
     @property
@@ -96,6 +101,7 @@ def make_callbacks(
         # first: what is broken is not even evaluated
         NonFiniteCallback(every_timesteps=parts.rhythm),
         cores,
+        *_exploration_restarts(parts, fixed),
         GameMetricsCallback(),
         *growth,
         *uploads,
@@ -141,7 +147,18 @@ def _evaluation(
         parts.run_dir,
         parts.events,
         every_timesteps=config.evaluation.every_timesteps,
+        on_evaluated=None if parts.teacher is None else parts.teacher.note_evaluation,
     )
+
+
+def _exploration_restarts(
+    parts: RunParts, fixed: CheckpointState
+) -> list[ExplorationRestartsCallback]:
+    algorithm = parts.config.algorithm
+    if isinstance(algorithm, PPOConfig) or not algorithm.exploration.restarts:
+        return []
+    epsilon = exploration_schedule(algorithm.exploration, timesteps=fixed.schedule_timesteps)
+    return [ExplorationRestartsCallback(epsilon, parts.events, parts.run_dir)]
 
 
 def _resource_monitor(parts: RunParts, checkpoints: CheckpointCallback) -> ResourceMonitorCallback:

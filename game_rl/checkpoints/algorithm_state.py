@@ -15,7 +15,7 @@ from game_rl.errors import CheckpointError
 @runtime_checkable
 class _KeepsState(Protocol):
     def state(self) -> dict[str, Any]:
-        """Plain data, which JSON gives back as it was."""
+        """Plain data, which JSON gives back as it was; a generator's state is called `rng`."""
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
@@ -25,14 +25,34 @@ def save_own_state(model: BaseAlgorithm) -> dict[str, JsonValue]:
     return model.state() if isinstance(model, _KeepsState) else {}
 
 
-def restore_own_state(model: BaseAlgorithm, state: Mapping[str, JsonValue], name: str) -> None:
-    """Raise CheckpointError if the state in the file `name` is of another algorithm."""
-    if not isinstance(model, _KeepsState):
+def restore_own_state(
+    model: BaseAlgorithm, state: Mapping[str, JsonValue], name: str, *, draws_anew: bool
+) -> None:
+    """What is empty begins anew.
+
+    Args:
+        draws_anew: the model's generators stay as they are.
+
+    Raises:
+        CheckpointError: the state in the file `name` is of another algorithm.
+    """
+    if not isinstance(model, _KeepsState) or not state:
         return
     try:
-        model.load_state(state)
+        model.load_state(_with_generators(state, model.state()) if draws_anew else state)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{name} has no state of this algorithm: {error!r}") from None
+
+
+def _with_generators(state: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, Any]:
+    """`state` with the generators of `present`."""
+    mixed = dict(state)
+    for key, value in state.items():
+        if key == "rng":
+            mixed[key] = present[key]
+        elif isinstance(value, Mapping):
+            mixed[key] = _with_generators(value, present[key])
+    return mixed
 
 
 def dump_replay(model: BaseAlgorithm) -> Iterator[bytes] | None:
@@ -58,12 +78,17 @@ def unpacked_replay_bytes(model: BaseAlgorithm) -> int:
     return len(replay.pond) * (two_stacks + action + the_rest)
 
 
-def restore_replay(model: BaseAlgorithm, file: BinaryIO, name: str) -> None:
-    """Raise CheckpointError if the file `name` holds no replay, or one of another shape."""
+def restore_replay(model: BaseAlgorithm, file: BinaryIO, name: str, *, draws_anew: bool) -> None:
+    """Raise CheckpointError if the file `name` holds no replay, or one of another shape.
+
+    Args:
+        draws_anew: its generator stays as it is.
+    """
     replay = getattr(model, "replay_buffer", None)
     if not isinstance(replay, PackedReplayBuffer):
         return
+    own = {"rng": replay.pond.state_dict()["rng"]} if draws_anew else {}
     try:
-        replay.pond.load_state_dict(read_arrays(file))
+        replay.pond.load_state_dict({**read_arrays(file), **own})
     except (KeyError, ValueError, TypeError) as error:
         raise CheckpointError(f"{name} holds no replay: {error!r}") from None

@@ -1,7 +1,7 @@
 """Everything that a training is between an update and the next rollout."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -24,6 +24,7 @@ from game_rl.checkpoints.evaluation_files import (
     with_ways,
 )
 from game_rl.checkpoints.files import (
+    FileEntry,
     FileName,
     Manifest,
     opened_verified,
@@ -111,20 +112,22 @@ class Episode(Saved):
 class TrainingState(Saved):
     """The state of everything around the network."""
 
-    random: RandomNumbers
+    random: RandomNumbers | None
+    """None: in a fork with another seed, all generators begin anew."""
     log: LogState
     n_episodes: _Count
     episodes: tuple[Episode, ...]
     successes: tuple[float, ...]
     envs: tuple[EnvState, ...] | None
-    """None: a worker had died just then, or the envs are not ours; new episodes begin."""
+    """None: a worker had died just then, the envs are not ours, or a fork has others; new episodes
+    begin."""
     seeds: tuple[int | None, ...]
     evaluations: str
     """The run's table of evaluations so far."""
     evaluation_episodes: Blob = b""
     """Its file of their episodes."""
     algorithm: dict[str, JsonValue]
-    """What it alone keeps, such as how much DQN explores."""
+    """What it alone keeps, such as how much DQN explores; empty: nothing, or it begins anew."""
 
 
 _WORDS: dict[FileName, str] = {
@@ -248,7 +251,20 @@ class Checkpoint:
     @property
     def has_envs(self) -> bool:
         """Whether running episodes go on; see `TrainingState.envs`."""
-        return self._model(TrainingState, "play.json").envs is not None
+        return self.play().envs is not None
+
+    @property
+    def draws_anew(self) -> bool:
+        """Whether generators begin anew; see `TrainingState.random`."""
+        return self.play().random is None
+
+    @property
+    def files(self) -> Mapping[FileName, FileEntry]:
+        return self._manifest.files
+
+    def play(self) -> TrainingState:
+        """Everything around the network but its arrays."""
+        return self._model(TrainingState, "play.json")
 
     def verify(self) -> None:
         """Read every file."""
@@ -285,7 +301,8 @@ class Checkpoint:
 
         A replay is there too if it was saved; `refill_replay` is for one that a Lake has.
         """
-        play, arrays = self._model(TrainingState, "play.json"), self._arrays()
+        play, arrays = self.play(), self._arrays()
+        draws_anew = play.random is None
         self._load_policy(model)
         file = self.path / "optimizer.safetensors"
         load_optimizer_tensors(model.policy.optimizer, self.optimizer(), str(file))
@@ -294,19 +311,21 @@ class Checkpoint:
         model._episode_num = play.n_episodes
         _restore_episodes(model, play)
         restore_log(model.logger, play.log)
-        restore_own_state(model, play.algorithm, str(self.path / "play.json"))
-        name: FileName = "replay.safetensors"
+        name: FileName = "play.json"
+        restore_own_state(model, play.algorithm, str(self.path / name), draws_anew=draws_anew)
+        name = "replay.safetensors"
         if name in self._manifest.files:
             with opened_verified(self.path, self._manifest, name) as opened:
-                restore_replay(model, opened, str(self.path / name))
+                restore_replay(model, opened, str(self.path / name), draws_anew=draws_anew)
         if play.envs is not None:
             self._restore_envs(model, play, arrays)
-        restore_random_numbers(play.random)  # last: to build and restore may have drawn some
+        # last: to build and restore may have drawn some
+        restore_random_numbers(play.random, otherwise=model.seed)
         return play.envs is not None
 
     def restore_reports(self, run_dir: RunDir) -> None:
         """Give the curves and the evaluations back as they were; no log is open yet."""
-        play = self._model(TrainingState, "play.json")
+        play = self.play()
         cut_log(run_dir.tensorboard, play.log)
         table = with_ways(play.evaluations, deterministic=was_deterministic(self.state.config))
         restore_evaluations(run_dir, table, play.evaluation_episodes)

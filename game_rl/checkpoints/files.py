@@ -7,7 +7,7 @@ before a file is read, hashes before it is parsed.
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from game_rl.config.saved import Saved
 from game_rl.errors import CheckpointError
-from game_rl.run_dir import new_directory, synced_file, write_synced
+from game_rl.run_dir import link_file, new_directory, synced_file, write_synced
 
 MANIFEST = "manifest.json"
 _MANIFEST_LIMIT_BYTES = 64 * 1024
@@ -47,15 +47,27 @@ class Manifest(Saved):
     files: dict[FileName, FileEntry]
 
 
-def write_files(path: Path, files: Iterable[tuple[FileName, Iterable[bytes]]]) -> None:
+def write_files(
+    path: Path,
+    files: Iterable[tuple[FileName, Iterable[bytes]]],
+    *,
+    linked: Mapping[FileName, FileEntry] | None = None,
+    linked_from: Path | None = None,
+) -> None:
     """Make the directory `path`, which must not exist, of these files, given in pieces.
 
+    Args:
+        linked: files of the checkpoint `linked_from` that are this one's too.
+
     Raises:
-        FileExistsError: it does.
+        FileExistsError: `path` exists.
         OSError: the disk is full, or worse; nothing is left then.
     """
-    entries: dict[FileName, FileEntry] = {}
+    entries: dict[FileName, FileEntry] = dict(linked or {})
     with new_directory(path) as directory:
+        for name in entries:
+            assert linked_from is not None
+            link_file(linked_from / name, directory / name)
         for name, pieces in files:
             digest, n_bytes = hashlib.sha256(), 0
             with synced_file(directory / name) as file:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 import torch
 from pydantic import Field
+from stable_baselines3.common.utils import set_random_seed
 
 from game_rl.config.saved import Blob, Saved
 
@@ -60,8 +61,15 @@ def save_random_numbers() -> RandomNumbers:
     )
 
 
-def restore_random_numbers(saved: RandomNumbers) -> None:
-    """Go on drawing where `saved` was taken; of the GPUs, those that both machines have."""
+def restore_random_numbers(saved: RandomNumbers | None, *, otherwise: int | None = None) -> None:
+    """Go on drawing where `saved` was taken; of the GPUs, those that both machines have.
+
+    Args:
+        otherwise: the seed to begin with, where nothing was saved.
+    """
+    if saved is None:
+        set_random_seed(otherwise or 0, using_cuda=torch.cuda.is_available())
+        return
     python, numpy = saved.python, saved.numpy
     random.setstate((python.version, python.words, python.gauss_next))
     words = np.array(numpy.words, np.uint32)

@@ -39,16 +39,16 @@ def newest_valid_checkpoint(run_dir: RunDir) -> tuple[Checkpoint, list[Checkpoin
     )
 
 
-def set_aside_newer(run_dir: RunDir, timesteps: int) -> list[Path]:
-    """Move checkpoints after `timesteps` out of the way of those that will be written again."""
+def set_aside_newer(run_dir: RunDir, timesteps: int, place: Path) -> list[Path]:
+    """Move checkpoints after `timesteps` to the folder `place`: others will be written there."""
     moved = []
     for path in run_dir.checkpoints_newest_first():
         if int(path.name) > timesteps:
-            run_dir.damaged.mkdir(exist_ok=True)
+            place.mkdir(exist_ok=True)
             names = (f"{path.name}{f'_{n}' if n else ''}" for n in itertools.count())
-            place = next(p for name in names if not (p := run_dir.damaged / name).exists())
-            path.rename(place)
-            moved.append(place)
+            free = next(p for name in names if not (p := place / name).exists())
+            path.rename(free)
+            moved.append(free)
     return moved
 
 

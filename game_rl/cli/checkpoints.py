@@ -58,22 +58,23 @@ def _checkpoints(arguments: argparse.Namespace) -> int:
     from game_rl.checkpoints.survey import survey
     from game_rl.playback.policy import open_run
 
-    run_dir, _ = open_run(arguments.run)
-    found = survey(run_dir)
+    run_dir, config = open_run(arguments.run)
+    found, frame_skip = survey(run_dir), config.env.frame_skip
     if arguments.json:
-        print(json.dumps([finding.to_json() for finding in found], indent=2))
+        rows = [{**f.to_json(), "frames": f.timesteps * frame_skip} for f in found]
+        print(json.dumps(rows, indent=2))
     elif not found:
         print(f"{arguments.run} has no checkpoint yet")
     else:
-        Console().print(_table(found))
+        Console().print(_table(found, frame_skip))
     return 1 if any(finding.damage for finding in found) else 0
 
 
-def _table(found: "list[CheckpointFinding]") -> Table:
+def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
     from game_rl.system.units import format_bytes
 
     table = Table(box=None, pad_edge=False)
-    for name in ("timestep", "size", "written"):
+    for name in ("timestep", "frames", "size", "written"):
         table.add_column(name, justify="right")
     table.add_column("")
     for finding in found:
@@ -84,7 +85,11 @@ def _table(found: "list[CheckpointFinding]") -> Table:
         notes += finding.differences
         written = datetime.fromtimestamp(finding.written_s).strftime("%Y-%m-%d %H:%M:%S")
         table.add_row(
-            f"{finding.timesteps:,}", format_bytes(finding.nbytes), written, Text("; ".join(notes))
+            f"{finding.timesteps:,}",
+            f"{finding.timesteps * frame_skip:,}",
+            format_bytes(finding.nbytes),
+            written,
+            Text("; ".join(notes)),
         )
     return table
 
@@ -95,7 +100,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
     run = open_trained_run(arguments.run, arguments.checkpoint)
     export_sb3(run, arguments.output)
-    print(f"{arguments.output}  (the policy at timestep {run.state.num_timesteps:,})")
+    print(f"{arguments.output}  (the policy: {run.name})")
     which = "its likeliest actions" if run.deterministic else "actions drawn by their probabilities"
     print(f"it plays with {which}: model.predict(observation, deterministic={run.deterministic})")
     return 0

@@ -13,6 +13,7 @@ from importlib import metadata
 from game_rl.cli import (
     checkpoints,
     games,
+    lineage,
     planning,
     playing,
     remote,
@@ -82,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     checkpoints.add_checkpoints(commands)
     checkpoints.add_export(commands)
     checkpoints.add_import(commands)
+    lineage.add_lineage(commands)
     games.add_check_game(commands)
     games.add_new_game(commands)
     replay.add_replay(commands)

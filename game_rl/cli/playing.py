@@ -93,16 +93,18 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from game_rl.playback.policy import open_trained_run
 
     run = open_trained_run(arguments.run, arguments.checkpoint)
-    title = f"{arguments.run}, timestep {run.state.num_timesteps:,}"
+    timesteps, frame_skip = run.state.num_timesteps, run.config.env.frame_skip
+    title = f"{arguments.run}, {run.name}"
+    learned = {"policy_timesteps": timesteps, "policy_frames": timesteps * frame_skip}
     play = functools.partial(evaluate_run, run, episodes=arguments.episodes, seed=arguments.seed)
     if arguments.start_states is None:
         evaluation = play()
-        table, report = evaluation_table(evaluation, title), evaluation.to_json()
+        table, report = evaluation_table(evaluation, title), evaluation.to_json() | learned
     else:
         chosen_start_states(arguments.start_states, run.game)
         evaluations = {name: play(start_state=name) for name in arguments.start_states}
         table = _start_states_table(evaluations, title)
-        report = {name: evaluation.to_json() for name, evaluation in evaluations.items()}
+        report = {name: evaluation.to_json() | learned for name, evaluation in evaluations.items()}
     if arguments.json:
         print(json.dumps(report, indent=2))
     else:

@@ -18,7 +18,7 @@ from rich.progress import (
 
 from game_rl import events
 from game_rl.events import Event
-from game_rl.system.units import format_bytes, format_duration
+from game_rl.system.units import format_bytes, format_duration, with_frames
 
 _LINES_A_RUN = 20  # where there is no terminal to draw a bar on
 
@@ -58,6 +58,7 @@ class RunConsole:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._total = 0
+        self._frame_skip = 1
         self._next_line_at = 0
         self._bar = Progress(
             TextColumn("[bold]{task.completed:>11,.0f}[/] / {task.total:,.0f} timesteps"),
@@ -88,6 +89,8 @@ class RunConsole:
         match event:
             case events.Begun() | events.Resumed():
                 self._begin(event)
+            case events.Forked():
+                self._show_fork(event)
             case events.Progress() | events.RolloutEnded():
                 self._show_progress(event)
             case events.Evaluating():
@@ -106,6 +109,12 @@ class RunConsole:
                 self._line(event, text, style="dim")
             case events.UploadProgress(is_ending=True):
                 self._show_last_uploads(event)
+            case events.ExplorationRestarted():
+                self._line(event, _restart_line(event))
+            case events.TeacherReady():
+                self._line(event, _teacher_line(event))
+            case events.Validated():
+                self._line(event, _validation_line(event))
             case events.Warned() | events.WorkerRestarted() | events.DiskForecast():
                 self._print("[yellow]warning:[/]", event.text)
             case events.Ended():
@@ -113,16 +122,24 @@ class RunConsole:
 
     def _begin(self, event: events.Begun | events.Resumed) -> None:
         self._total = event.total_timesteps
+        self._frame_skip = event.frame_skip or 1
         if isinstance(event, events.Resumed):
             for change in event.changes:
                 self._print("[yellow]changed:[/]", change)
             self._print(
-                f"resuming from timestep {event.timesteps:,} (checkpoint {event.checkpoint}): "
-                + ", ".join(event.restored)
+                f"resuming from timestep {self._frames(event.timesteps)}, "
+                f"checkpoint {event.checkpoint}: " + ", ".join(event.restored)
             )
             for reason in event.not_restored:
                 self._print("[yellow]not bit for bit as without the break:[/]", reason)
         self._print(f"the network multiplies in {event.precision}, on {event.device}")
+
+    def _show_fork(self, event: events.Forked) -> None:
+        self._print(f"a fork of {escape(event.parent_path)}, timestep {event.parent_timesteps:,}")
+        for change in event.changes:
+            self._print("[yellow]changed:[/]", change)
+        for part in event.not_taken_over:
+            self._print("[yellow]begins anew:[/]", part)
 
     def _show_progress(self, event: events.Progress | events.RolloutEnded) -> None:
         status = _status(event)
@@ -139,7 +156,7 @@ class RunConsole:
         if event.is_final:
             self.close()
             self._print(
-                f"evaluating the best policy (timestep {event.policy_timesteps:,}) "
+                f"evaluating the best policy, timestep {self._frames(event.policy_timesteps)}, "
                 f"over {event.episodes} episodes"
             )
         elif self._task is not None:
@@ -163,6 +180,9 @@ class RunConsole:
         done = max(0, (task.total or 0) - event.waiting_bytes)
         self._uploads.update(task.id, completed=done)
 
+    def _frames(self, timesteps: int) -> str:
+        return with_frames(timesteps, self._frame_skip)
+
     def _line(self, event: Event, text: str, *, style: str = "") -> None:
         line = f"{event.timesteps:>11,}   {text}"
         self._console.print(line, style=style, highlight=not style, soft_wrap=True)
@@ -182,7 +202,7 @@ def _status(event: events.Progress | events.RolloutEnded) -> str:
 
 
 def _evaluation_line(event: events.Evaluated) -> str:
-    success = "" if event.success_rate is None else f", success {event.success_rate:.0%}"
+    success = _success(event.success_rate)
     best = ", the best so far" if event.is_best else ""
     drawn = "" if event.deterministic else ", actions drawn"
     return (
@@ -190,6 +210,34 @@ def _evaluation_line(event: events.Evaluated) -> str:
         f"reward {event.mean_reward:.2f} ± {event.std_reward:.2f}{success}, "
         f"length {event.mean_length:.0f}{best}"
     )
+
+
+def _restart_line(event: events.ExplorationRestarted) -> str:
+    return (
+        f"exploration begins again: {event.share:.1%} of the actions are random, falling until "
+        f"timestep {event.at + event.over:,}"
+    )
+
+
+def _teacher_line(event: events.TeacherReady) -> str:
+    return (
+        f"teacher: {event.path} at timestep {event.policy_timesteps:,}, temperature "
+        f"{event.temperature:.3g}, reward {event.mean_reward:.2f}{_success(event.success_rate)} "
+        "in the games of the evaluations"
+    )
+
+
+def _validation_line(event: events.Validated) -> str:
+    student = f"reward {event.student_mean_reward:.2f}{_success(event.student_success_rate)}"
+    teacher = f"reward {event.teacher_mean_reward:.2f}{_success(event.teacher_success_rate)}"
+    return (
+        f"{event.episodes} new episodes: student (timestep {event.student_timesteps:,}) {student}; "
+        f"teacher {teacher}; the best is the {event.best}"
+    )
+
+
+def _success(rate: float | None) -> str:
+    return "" if rate is None else f", success {rate:.0%}"
 
 
 def _checkpoint_line(event: events.CheckpointSaved) -> str:

@@ -1,13 +1,14 @@
 """`game-rl train`."""
 
 import argparse
+import json
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from game_rl.cli.arguments import add_command, add_config_arguments, positive
+from game_rl.cli.arguments import add_command, add_config_arguments, not_negative, positive
 from game_rl.cli.playing import evaluation_table
 from game_rl.errors import UsageError
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from game_rl.cli.arguments import Commands
     from game_rl.cli.run_console import RunConsole
+    from game_rl.config.schema import RunConfig
     from game_rl.training.train import TrainingResult
 
 
@@ -28,16 +30,19 @@ def add_train(commands: "Commands") -> None:
         example="game-rl train --config configs/duel_ppo.yaml --set seed=1",
     )
     add_config_arguments(parser, required=False)
+    _add_resume(parser)
     parser.add_argument(
-        "--resume",
-        metavar="RUN",
-        help="continue the run in RUN; of an address in object storage it is fetched first, to the "
-        "folder of --set run_dir=...",
+        "--at",
+        type=not_negative,
+        metavar="T",
+        help="with --resume: go back to the kept checkpoint of timestep T; later ones are set "
+        "aside, in set_aside/ of the run directory",
     )
     parser.add_argument(
-        "--take-over",
-        action="store_true",
-        help="upload the run even if another machine does, whose uploads are refused then",
+        "--fork",
+        metavar="RUN[@T]",
+        help="begin a new run from a kept checkpoint of RUN (the newest without @T), with its "
+        "config and what --set changes; needs --set run_dir=...",
     )
     parser.add_argument(
         "--until",
@@ -54,14 +59,22 @@ def add_train(commands: "Commands") -> None:
     )
 
 
+def _add_resume(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--resume",
+        metavar="RUN",
+        help="continue the run in RUN; of an address in object storage it is fetched first, to the "
+        "folder of --set run_dir=...",
+    )
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="upload the run even if another machine does, whose uploads are refused then",
+    )
+
+
 def _train(arguments: argparse.Namespace) -> int:
-    if arguments.resume is None and arguments.config is None:
-        raise UsageError("train needs --config FILE, or --resume RUN to continue a run")
-    if arguments.resume is not None and arguments.config is not None:
-        raise UsageError(
-            "--resume continues a run with its own config: leave --config out; "
-            "some keys may be changed with --set, such as total_timesteps"
-        )
+    _check_combination(arguments)
     if arguments.resume is not None and "://" in arguments.resume:
         code = _fetch(arguments)
         if code != 0:
@@ -120,7 +133,11 @@ def _trained(
     from game_rl.config.loader import load_config
 
     # a mistake in the config is reported before torch is loaded
-    config = None if arguments.config is None else load_config(arguments.config, arguments.set)
+    config = None
+    if arguments.fork is not None:
+        config = _fork_config(arguments)
+    elif arguments.config is not None:
+        config = load_config(arguments.config, arguments.set)
     from game_rl.callbacks.stop import StopRequest
     from game_rl.cli.run_console import print_json
     from game_rl.cli.signals import stopping_on_signals
@@ -139,21 +156,62 @@ def _trained(
     with stopping_on_signals(stop):
         if config is not None:
             return train(config, command)
-        return resume(Path(arguments.resume), command, overrides=arguments.set)
+        return resume(Path(arguments.resume), command, overrides=arguments.set, at=arguments.at)
+
+
+def _check_combination(arguments: argparse.Namespace) -> None:
+    is_new = arguments.config is not None or arguments.fork is not None
+    if arguments.resume is None and not is_new:
+        raise UsageError(
+            "train needs --config FILE, --resume RUN to continue a run, or --fork RUN to begin "
+            "from one"
+        )
+    if arguments.resume is not None and is_new:
+        raise UsageError(
+            "--resume continues a run with its own config: leave --config and --fork out; "
+            "some keys may be changed with --set, such as total_timesteps"
+        )
+    if arguments.at is not None and arguments.resume is None:
+        raise UsageError(
+            "--at goes back to a checkpoint of the run that --resume names; to begin a new run "
+            "there, use --fork RUN@T"
+        )
+
+
+def _fork_config(arguments: argparse.Namespace) -> "RunConfig":
+    """Of `--config`, or else the parent's, with a section `fork`."""
+    from game_rl.config.loader import load_config
+    from game_rl.config.run_at import run_at
+    from game_rl.run_dir import RunDir
+
+    parent = RunDir(run_at(arguments.fork)[0])
+    overrides = [f"fork={{run: {json.dumps(arguments.fork)}}}", *arguments.set]
+    if arguments.config is not None:
+        return load_config(arguments.config, overrides)
+    if not parent.exists():
+        raise UsageError(
+            f"{parent.root} is not a run directory: it has no {parent.config.name}; name the "
+            "run_dir of a training, such as runs/duel_ppo@200000"
+        )
+    if not any(override.replace(" ", "").startswith("run_dir=") for override in arguments.set):
+        raise UsageError("a fork is a new run: name its folder with --set run_dir=...")
+    return load_config(parent.config, overrides, is_saved=True)
 
 
 def _print_result(result: "TrainingResult", console: "Console") -> None:
     from game_rl.preflight.report import footprint_line
+    from game_rl.system.units import with_frames
 
     root = result.run_dir.root
     if result.evaluation is None:
         console.print(
-            f"trained up to timestep {result.timesteps:,} and saved; continue with --resume {root}",
+            f"trained up to timestep {with_frames(result.timesteps, result.frame_skip)} and saved; "
+            f"continue with --resume {root}",
             soft_wrap=True,
             markup=False,
         )
         return
-    title = f"best policy, timestep {result.best_timesteps:,}"
+    title = f"best policy, {result.best_name}"
     console.print(evaluation_table(result.evaluation, title))
     console.print(f"footprint    {footprint_line(result.footprint)}", soft_wrap=True, markup=False)
     if result.video is not None:

@@ -5,7 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from game_rl.config.exploration import ExplorationConfig
 from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.teacher import TeacherConfig
 from game_rl.config.values import (
     Count,
     NotNegative,
@@ -35,8 +37,10 @@ class PPOConfig(StrictModel):
     """Timesteps that each env plays between two updates; a rollout is n_steps x n_envs."""
     batch_size: Count = 64
     """Timesteps in one gradient step; must divide n_steps x n_envs."""
-    micro_batch_size: Count | None = None
-    """Computes each gradient step's batch in parts of this size, in less memory; null: at once."""
+    micro_batch_size: Count | Literal["auto"] | None = "auto"
+    """Computes each gradient step's batch in parts of this size, in less memory, with the same
+    gradient; null: at once; auto: by the network's size, the CPUs and their caches, on a GPU at
+    once. A run keeps the number that it began with."""
     n_epochs: Annotated[int, Field(ge=1, le=1_000)] = 10
     """How often an update goes through the whole rollout."""
     learning_rate: Schedule = 3e-4
@@ -59,8 +63,9 @@ class PPOConfig(StrictModel):
     """Gradients longer than this are shortened to it."""
     target_kl: Positive | None = None
     """An update stops early when the policy has moved 1.5 times this far; null: never."""
-    precision: _Precision = "float32"
-    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there."""
+    precision: _Precision = "auto"
+    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there, and a run
+    keeps what it began with."""
     stats_window_size: Count = 100
     """Over how many episodes the logged means of reward and length go."""
 
@@ -69,16 +74,11 @@ class PPOConfig(StrictModel):
         """Vec steps between two updates."""
         return self.n_steps
 
-    @property
-    def timesteps_together(self) -> int:
-        """Timesteps that go through the network at once."""
-        return min(self.batch_size, self.micro_batch_size or self.batch_size)
-
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:  # noqa: ARG002
         """What does not agree in this section and with the rest of the run, from its top."""
         yield from self._batch_problems(n_envs)
         micro, batch = self.micro_batch_size, self.batch_size
-        if micro is not None and micro > batch:
+        if isinstance(micro, int) and micro > batch:
             yield Problem(
                 _at("micro_batch_size"),
                 f"{micro:,} is more than batch_size, {batch:,}, which it is a part of; "
@@ -100,17 +100,6 @@ class PPOConfig(StrictModel):
             "use at least 2, or normalize_advantage: false",
             (*reads, key, _at("normalize_advantage")),
         )
-
-
-class ExplorationConfig(StrictModel):
-    """How often an action is drawn at random instead of the one that is thought best."""
-
-    start: UnitInterval = 1.0
-    """The share of random actions at timestep 0."""
-    end: UnitInterval = 0.05
-    """The share after `fraction` of the run, from then on the same."""
-    fraction: Annotated[float, Field(gt=0, le=1)] = 0.1
-    """The part of total_timesteps in which it goes from start to end, in a straight line."""
 
 
 class ReplayConfig(StrictModel):
@@ -147,6 +136,8 @@ class DQNConfig(StrictModel):
     """How far the target network then follows: 1 is a copy."""
     exploration: ExplorationConfig = ExplorationConfig()
     """How often an action is drawn at random."""
+    teacher: TeacherConfig | None = None
+    """A policy that the agent is drawn towards until it plays as well; null: none."""
     layer_norm: LayerNorm = "none"
     """What is normalised before each ReLU: each place over its channels, the picture, nothing."""
     batch_size: Count = 32
@@ -157,8 +148,9 @@ class DQNConfig(StrictModel):
     """Adam's step size: a number, or {start, end} for a straight line over the run."""
     max_grad_norm: Positive = 10.0
     """Gradients longer than this are shortened to it."""
-    precision: _Precision = "float32"
-    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there."""
+    precision: _Precision = "auto"
+    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there, and a run
+    keeps what it began with."""
     stats_window_size: Count = 100
     """Over how many episodes the logged means of reward and length go."""
 
@@ -166,11 +158,6 @@ class DQNConfig(StrictModel):
     def vec_steps_per_update(self) -> int:
         """Vec steps between two updates."""
         return self.train_freq
-
-    @property
-    def timesteps_together(self) -> int:
-        """Timesteps that go through the network at once."""
-        return self.batch_size
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:
         """What does not agree in this section and with the rest of the run, from its top."""
@@ -198,6 +185,9 @@ class DQNConfig(StrictModel):
                 f"so nothing would be learned; use at most {total_timesteps:,}",
                 (("total_timesteps",),),
             )
+        yield from self.exploration.problems_in_run(
+            total_timesteps=total_timesteps, key=_at("exploration")
+        )
         yield from _diverging(self, "learning_rate")
 
 
@@ -227,8 +217,9 @@ class PQNConfig(StrictModel):
     """What is normalised before each ReLU: each place over its channels, the picture, nothing."""
     max_grad_norm: Positive = 10.0
     """Gradients longer than this are shortened to it."""
-    precision: _Precision = "float32"
-    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there."""
+    precision: _Precision = "auto"
+    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there, and a run
+    keeps what it began with."""
     stats_window_size: Count = 100
     """Over how many episodes the logged means of reward and length go."""
 
@@ -237,14 +228,12 @@ class PQNConfig(StrictModel):
         """Vec steps between two updates."""
         return self.n_steps
 
-    @property
-    def timesteps_together(self) -> int:
-        """Timesteps that go through the network at once."""
-        return self.batch_size
-
-    def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:  # noqa: ARG002
+    def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:
         """What does not agree in this section and with the rest of the run, from its top."""
         yield from _batch_problems(self.batch_size, n_steps=self.n_steps, n_envs=n_envs)
+        yield from self.exploration.problems_in_run(
+            total_timesteps=total_timesteps, key=_at("exploration")
+        )
         yield from _diverging(self, "learning_rate")
 
 

@@ -23,13 +23,28 @@ _GONE = (
 
 
 def up_to_date(root: Node) -> Node:
-    """A saved config with a section `lake` for `feed` of PQN and `replay.lake` of DQN."""
+    """A saved config with a section `lake` for `feed` of PQN and `replay.lake` of DQN.
+
+    A run saves every key. One that is not there is newer than the run, and means what the run did.
+    """
     section = _lake_section(root.plain())
     for key in _GONE:
         root = root.without(key)
-    if section is None:
-        return root
-    return root.with_value(("lake",), _tree(section, root.place))
+    if section is not None:
+        root = root.with_value(("lake",), _tree(section, root.place))
+    return _with_what_was_done(root)
+
+
+def _with_what_was_done(root: Node) -> Node:
+    """Keys of `algorithm` whose default is another today, as they were before they had a name."""
+    algorithm = _section(root.plain(), "algorithm")
+    is_ppo = algorithm.get("name", "ppo") == "ppo"
+    was = {"precision": "float32", **({"micro_batch_size": None} if is_ppo else {})}
+    for name, value in was.items():
+        if name not in algorithm:
+            (node, _) = parse_document(json.dumps(value), root.place)
+            root = root.with_value(("algorithm", name), node)
+    return root
 
 
 def saved_config(document: Mapping[str, Any], *, source: object) -> dict[str, Any]:

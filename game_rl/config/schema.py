@@ -11,10 +11,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PPOConfig
+from game_rl.config.fork import ForkConfig
 from game_rl.config.image_size import image_fault
 from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.lake import LakeConfig
 from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.teacher import LEAST_VALIDATION_EPISODES
 from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Name, Processes, Timesteps, named_folder
 
@@ -116,6 +118,8 @@ class RunConfig(StrictModel):
         str, Field(pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$", examples=["auto", "cpu", "cuda:0"])
     ] = "auto"
     """Where the network is; auto: the GPU if there is one."""
+    fork: ForkConfig | None = None
+    """The checkpoint of another run that this one begins from; null: it begins by itself."""
     env: EnvConfig = EnvConfig()
     """The emulators and how an episode is played on them."""
     algorithm: AlgorithmConfig = PPOConfig()
@@ -143,6 +147,14 @@ class RunConfig(StrictModel):
         if isinstance(chosen, bool):
             return (chosen,)
         return (True, False) if isinstance(self.algorithm, PPOConfig) else (True,)
+
+    @property
+    def validation_episodes(self) -> int:
+        """That student and teacher each play at the end; 0 where they do not."""
+        teacher = self.algorithm.teacher if isinstance(self.algorithm, DQNConfig) else None
+        if teacher is None or not teacher.keep_if_better:
+            return 0
+        return max(LEAST_VALIDATION_EPISODES, self.evaluation.final_episodes)
 
     def problems(self) -> Iterator[Problem]:
         yield from self.algorithm.problems_in_run(

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 
+from game_rl.algorithms.automatic import resolved
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.checkpoints.checkpoint import CheckpointState, save_checkpoint
 from game_rl.checkpoints.tensors import (
@@ -31,9 +32,9 @@ from game_rl.envs.make_env import make_frame_format
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.interchange.sb3_models import plain_model, shrunk
-from game_rl.interchange.spaces_env import spaces_env
 from game_rl.playback.policy import TrainedRun
 from game_rl.run_dir import RunDir, write_atomic
+from game_rl.vec_env.spaces_env import spaces_env
 
 _OVERHEAD_BYTES = 16 * 2**20  # names, system info, SB3's data
 
@@ -81,6 +82,7 @@ def import_sb3(path: Path, config: RunConfig) -> RunDir:
     if run_dir.exists():
         raise UsageError(f"{run_dir.root} already holds a run; choose another --set run_dir=...")
     game = load_game(config.game)
+    config = resolved(config, game)
     vec_env = plain_model(config, spaces_env(config, game)).get_env()
     assert vec_env is not None
     packing = make_frame_format(config.env.observation, game).packing
@@ -93,6 +95,7 @@ def import_sb3(path: Path, config: RunConfig) -> RunDir:
         save_checkpoint(place, model, _state(zipped, config, game, model), None, run_dir)
     finally:
         model.logger.close()
+    run_dir.identity()  # so that it can be forked
     write_atomic(run_dir.config, dump_config(config))  # last: it makes the directory a run
     return run_dir
 

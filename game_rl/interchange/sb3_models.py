@@ -8,7 +8,7 @@ from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig, ReplayCon
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import Schedule
 from game_rl.errors import UsageError
-from game_rl.interchange.spaces_env import SpacesEnv
+from game_rl.vec_env.spaces_env import SpacesEnv
 
 
 def exchangeable(config: RunConfig) -> PPOConfig | DQNConfig:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
 from game_rl.lake.lake import Lake
-from game_rl.lake.mark import Mark
+from game_rl.lake.mark import NOTHING, Mark
 from game_rl.lake.segment_sink import OnFull
 from game_rl.lake.writer import LakeWriter
 
@@ -24,10 +24,12 @@ class LakeFeed:
         segment_transitions: after which a file is sealed, if 32 MB are not reached before.
         seal_every_timesteps: after which readers see all that was appended, beside checkpoints.
         tell: is called with a sentence when growth stops and when it goes on, from any thread.
+        before: of the streams that this one goes on from, in a fork.
 
     Attributes:
         version: of the policy that acts, counted in updates.
         is_held: `hold` was called.
+        before: see above; `NOTHING` once nobody needs it any more.
 
     Raises:
         LakeError: the Lake cannot be written to now.
@@ -43,9 +45,11 @@ class LakeFeed:
         segment_transitions: int | None = None,
         seal_every_timesteps: int | None = None,
         tell: Callable[[str], None] = lambda _: None,
+        before: Mark = NOTHING,
     ) -> None:
         self.lake = lake
         self.stream = stream
+        self.before = before
         self.on_full = on_full
         self.version = 0
         self._n_envs = n_envs
@@ -67,9 +71,10 @@ class LakeFeed:
         self,
         *,
         observations: NDArray[np.uint8],
+        frames: NDArray[np.uint8],
         actions: NDArray[np.int64],
         rewards: NDArray[np.float32],
-        next_observations: NDArray[np.uint8],
+        next_frames: NDArray[np.uint8],
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
     ) -> None:
@@ -81,13 +86,15 @@ class LakeFeed:
         if self._writer is None or self.is_held:
             return
         try:
-            self._begin(self._writer, np.flatnonzero(~self._is_underway), observations)
+            if not self._is_underway.all():
+                envs = np.flatnonzero(~self._is_underway)
+                self._begin(self._writer, envs, observations, frames)
             self._writer.append(
                 actions=actions,
                 rewards=rewards,
                 terminated=terminated,
                 truncated=truncated,
-                next_frames=self._stacks(next_observations)[:, -1],
+                next_frames=next_frames,
                 version=self.version,
             )
         except LakeError as error:
@@ -110,10 +117,17 @@ class LakeFeed:
         """
         self._seal()
         try:
-            return self.lake.pin(self._pin(name), self.stream)
+            return self.lake.pin(self._pin(name), self.stream, before=self.before)
         except LakeError as error:
             self._tell(f"{error}; the checkpoint is made without the Lake")
             return None
+
+    def forget_before(self, n_numbers: int) -> None:
+        """Let go of the streams before this one where each env has so many numbers of its own."""
+        begun = self.before.ends()
+        own = [end - begun.get(env, 0) for env, end in enumerate(self.next_transitions)]
+        if own and min(own) >= n_numbers:
+            self.before = NOTHING
 
     def unpin(self, name: str) -> None:
         """If it fails, `keep_pins` does so at the next start."""
@@ -170,22 +184,23 @@ class LakeFeed:
             seal_every_transitions=self._seal_every_timesteps,
             on_full=self.on_full,
             tell=self._tell,
+            firsts=self.before.ends(),
         )
 
     def _begin(
-        self, writer: LakeWriter, envs: NDArray[np.int64], observations: NDArray[np.uint8]
+        self,
+        writer: LakeWriter,
+        envs: NDArray[np.int64],
+        observations: NDArray[np.uint8],
+        newest: NDArray[np.uint8],
     ) -> None:
         """Most often at an episode's beginning, which has no frames before it."""
-        stacks = self._stacks(observations)
-        has_history = stacks[envs, :-1].any(axis=(1, 2, 3, 4))
+        channels = self.lake.schema.packing.shape[0]
+        has_history = observations[envs, :-channels].any(axis=(1, 2, 3))
         if len(late := envs[has_history]):
             writer.go_on(observations[late], late.tolist())
         if len(fresh := envs[~has_history]):
-            writer.begin(stacks[fresh, -1], fresh.tolist())
-
-    def _stacks(self, observations: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        schema = self.lake.schema
-        return observations.reshape(len(observations), schema.frame_stack, *schema.packing.shape)
+            writer.begin(newest[fresh], fresh.tolist())
 
     def _seal(self) -> None:
         try:

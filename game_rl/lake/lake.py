@@ -13,7 +13,7 @@ from pathlib import Path
 from game_rl.errors import LakeError
 from game_rl.lake.horizon import Firsts, Horizon, is_of, raised
 from game_rl.lake.lock import as_writer, in_turns
-from game_rl.lake.mark import Mark, MarkedSegment
+from game_rl.lake.mark import NOTHING, Mark, MarkedSegment
 from game_rl.lake.schema import LakeSchema
 from game_rl.lake.segment import (
     COPY,
@@ -170,8 +170,11 @@ class Lake:
     def _pins(self) -> Path:
         return self.path / "pins"
 
-    def pin(self, name: str, stream: str | None = None) -> Mark:
+    def pin(self, name: str, stream: str | None = None, *, before: Mark = NOTHING) -> Mark:
         """Mark the Lake or one stream, and keep what the mark names until `unpin(name)`.
+
+        Args:
+            before: of streams that have ended and that this one goes on from; already kept.
 
         Raises:
             LakeError: the Lake is being compacted, or damaged.
@@ -180,10 +183,16 @@ class Lake:
         with as_writer(self.path):
             while True:
                 mark = self.mark(stream)
-                write_atomic(self._pins / f"{name}.json", mark.to_json())
+                whole = before.joined(mark)
+                write_atomic(self._pins / f"{name}.json", whole.to_json())
                 # A process that has not seen the pin may still delete what went meanwhile.
                 if all((self.path / segment.name).exists() for segment in mark.segments):
-                    return mark
+                    return whole
+
+    def keep(self, name: str, mark: Mark) -> None:
+        """Keep what this mark names until `unpin(name)`; it must be there."""
+        self._pins.mkdir(exist_ok=True)
+        write_atomic(self._pins / f"{name}.json", mark.to_json())
 
     def unpin(self, name: str) -> None:
         (self._pins / f"{name}.json").unlink(missing_ok=True)
@@ -214,7 +223,8 @@ class Lake:
     def resume(self, mark: Mark, stream: str | None = None) -> None:
         """Make the Lake, or one stream, what it was at `mark`; nobody may be writing that.
 
-        What was written later is deleted, or shelved if another kept mark has it.
+        What was written later is deleted, or shelved if another kept mark has it. What the mark has
+        of other streams must be there, and is left alone.
 
         Raises:
             LakeError: a segment of the mark is missing or another, or the Lake is being compacted;
@@ -234,10 +244,11 @@ class Lake:
                 self._shelve(path)
         for name in names:
             shelved = (self.path / name).with_suffix(SHELVED)
-            if shelved.exists():
+            if _is_of(stream, shelved) and shelved.exists():
                 shelved.rename(self.path / name)
         sync_directory(self.path)
-        self._horizon.set_back(stream, mark.horizon)
+        firsts = {name: first for name, first in mark.horizon.items() if is_of(stream, name)}
+        self._horizon.set_back(stream, firsts)
 
     def delete_stream(self, stream: str) -> None:
         """Let all rows of this stream go, with its pins; nobody may be writing it.
@@ -284,6 +295,10 @@ class Lake:
         while self.capacity.n_bytes is not None and self.n_bytes() > self.capacity.n_bytes:
             if not self.evict_oldest():
                 break
+
+    def hide_before(self, horizon: Mapping[str, int]) -> None:
+        """Hide the rows before these numbers of sequences."""
+        self._horizon.raise_to(horizon)
 
     def evict_oldest(self) -> bool:
         """Delete the oldest segment that no kept mark has; False if there is none."""

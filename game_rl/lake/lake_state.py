@@ -1,14 +1,17 @@
 """What a checkpoint keeps of the Lake that a run writes: a mark of its stream, and no data."""
 
+import json
 from typing import Annotated
 
+import numpy as np
 from pydantic import Field
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.buffers.replay import PackedReplayBuffer
 from game_rl.config.saved import Saved
 from game_rl.lake.feed import LakeFeed
-from game_rl.lake.mark import Mark
+from game_rl.lake.make_feed import SavedStream
+from game_rl.lake.mark import NOTHING, Mark
 from game_rl.lake.pond_refill import refill_pond
 
 _Count = Annotated[int, Field(ge=0)]
@@ -36,10 +39,35 @@ class LakeState(Saved):
     """Of each env, the number of the timestep that came next; empty if the Lake did not grow."""
     replay: ReplayPosition | None
     """Of an algorithm that has a replay."""
+    ancestors: tuple[str, ...] = ()
+    """Of a fork: the streams of the runs that it comes from, whose rows its replay has. The mark
+    has them, and the numbers of the fork's own rows follow on theirs."""
 
     def parsed_mark(self, source: object) -> Mark:
         """Raise LakeError if the mark was changed."""
         return Mark.from_json(self.mark, source=source)
+
+    def saved_stream(self, source: object) -> SavedStream:
+        """Raise LakeError if the mark was changed."""
+        return SavedStream(self.stream, self.parsed_mark(source), self.ancestors)
+
+    def forked(self, stream: str, *, replay_seed: int | None) -> "LakeState":
+        """Of a fork that writes this stream, and takes the replay along.
+
+        Args:
+            replay_seed: of a new generator that draws from it; None: it goes on as it was.
+        """
+        replay = self.replay
+        if replay is not None and replay_seed is not None:
+            rng = json.dumps(np.random.default_rng(replay_seed).bit_generator.state)
+            replay = replay.model_copy(update={"rng": rng})
+        return self.model_copy(
+            update={
+                "stream": stream,
+                "ancestors": (*self.ancestors, self.stream),
+                "replay": replay,
+            }
+        )
 
 
 def save_lake(model: BaseAlgorithm, feed: LakeFeed, name: str) -> LakeState | None:
@@ -48,10 +76,12 @@ def save_lake(model: BaseAlgorithm, feed: LakeFeed, name: str) -> LakeState | No
     Raises:
         OSError: the mark could not be written.
     """
+    replay = _replay(model)
+    if replay is not None:
+        feed.forget_before(2 * replay.pond.n_slots)  # gaps in the numbers have no rows
     mark = feed.pin(name)
     if mark is None:
         return None
-    replay = _replay(model)
     return LakeState(
         stream=feed.stream,
         mark=mark.to_json(),
@@ -59,7 +89,13 @@ def save_lake(model: BaseAlgorithm, feed: LakeFeed, name: str) -> LakeState | No
         replay=None
         if replay is None
         else ReplayPosition.model_validate(replay.pond.position(), strict=False),
+        ancestors=feed.before.streams,
     )
+
+
+def new_stream(stream: str) -> LakeState:
+    """Of a stream that has not begun."""
+    return LakeState(stream=stream, mark=NOTHING.to_json(), next_transitions=(), replay=None)
 
 
 def refill_replay(model: BaseAlgorithm, feed: LakeFeed, state: LakeState) -> int:

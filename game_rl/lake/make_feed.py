@@ -1,6 +1,7 @@
 """From a config to the Lake that a run writes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.config.lake import LakeConfig
@@ -9,12 +10,26 @@ from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake import Capacity, Lake
-from game_rl.lake.mark import Mark
+from game_rl.lake.mark import NOTHING, Mark
 from game_rl.lake.schema import LakeSchema
 from game_rl.run_dir import RunDir
 
 _FILES_IN_CAPACITY = 8  # whole files go
 _GB = 10**9
+_SET_ASIDE = "set-aside-"  # begins the names of their pins
+
+
+@dataclass(frozen=True)
+class SavedStream:
+    """A run's stream at a checkpoint.
+
+    Attributes:
+        ancestors: streams that this one goes on from; the mark has them too.
+    """
+
+    stream: str
+    mark: Mark
+    ancestors: tuple[str, ...] = ()
 
 
 def make_lake_feed(
@@ -24,14 +39,16 @@ def make_lake_feed(
     packing: FramePacking,
     n_actions: int,
     goes_on: bool,
-    saved: tuple[str, Mark] | None,
+    saved: SavedStream | None,
+    set_aside: Mapping[str, Mark] | None = None,
     tell: Callable[[str], None],
 ) -> LakeFeed | None:
     """The feed of a run that writes a Lake; None if it writes none.
 
     Args:
         goes_on: from a checkpoint; else what the run itself wrote before is deleted.
-        saved: the stream and the mark of that checkpoint, which the stream goes back to.
+        saved: what that checkpoint has, which the stream goes back to.
+        set_aside: of checkpoints that the run was taken back from, which stay, by name.
 
     Raises:
         LakeError: there is a Lake with other rows, or it lacks what the checkpoint needs.
@@ -41,16 +58,26 @@ def make_lake_feed(
         return None
     schema = lake_schema(packing, frame_stack=config.env.frame_stack, n_actions=n_actions)
     lake = _open(lake_path(settings, run_dir), schema, settings)
-    stream = run_dir.identity().id if saved is None else saved[0]
+    stream = run_dir.identity().id if saved is None else saved.stream
+    before = NOTHING
+    aside = _kept_aside(lake, stream, set_aside or {})
     if saved is not None:
-        _go_back(lake, saved[1], stream)
+        _go_back(lake, saved.mark, stream)
+        before = saved.mark.of(saved.ancestors)
     elif not goes_on:
         lake.delete_stream(stream)
-    feed = _feed(lake, stream, settings, n_envs=config.env.n_envs, tell=tell)
+    feed = _feed(lake, stream, settings, n_envs=config.env.n_envs, tell=tell, before=before)
     if saved is None and any(feed.next_transitions):
         feed.leave_gap()  # the checkpoint does not say where in the stream it was
-    feed.keep_pins(path.name for path in run_dir.checkpoints_newest_first())
+    feed.keep_pins([*aside, *(path.name for path in run_dir.checkpoints_newest_first())])
     return feed
+
+
+def _kept_aside(lake: Lake, stream: str, marks: Mapping[str, Mark]) -> list[str]:
+    """Keep what checkpoints that were set aside need; the names of their pins."""
+    for name, mark in marks.items():
+        lake.keep(f"{stream}.{_SET_ASIDE}{name}", mark)
+    return [f"{_SET_ASIDE}{name}" for name in marks]
 
 
 def lake_path(settings: LakeConfig, run_dir: RunDir) -> Path:
@@ -98,7 +125,13 @@ def _go_back(lake: Lake, mark: Mark, stream: str) -> None:
 
 
 def _feed(
-    lake: Lake, stream: str, settings: LakeConfig, *, n_envs: int, tell: Callable[[str], None]
+    lake: Lake,
+    stream: str,
+    settings: LakeConfig,
+    *,
+    n_envs: int,
+    tell: Callable[[str], None],
+    before: Mark,
 ) -> LakeFeed:
     limit = settings.capacity_transitions
     return LakeFeed(
@@ -109,4 +142,5 @@ def _feed(
         segment_transitions=None if limit is None else _file_transitions(limit),
         seal_every_timesteps=settings.seal_every_timesteps,
         tell=tell,
+        before=before,
     )

@@ -1,5 +1,6 @@
 """A mark: which data a Lake had at a moment, in a few kilobytes for a checkpoint."""
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 
 from game_rl.lake.checked_json import from_document, to_document
@@ -44,6 +45,42 @@ class Mark:
         segments = tuple(MarkedSegment(**segment) for segment in values["segments"])
         return cls(segments, values["lanes"], values.get("horizon", {}))
 
+    def of(self, streams: Collection[str]) -> "Mark":
+        """What it has of these streams alone."""
+
+        def is_theirs(sequence: str) -> bool:
+            return sequence.rpartition("/")[0] in streams
+
+        return Mark(
+            tuple(s for s in self.segments if s.name.partition(".")[0] in streams),
+            {name: end for name, end in self.sequences.items() if is_theirs(name)},
+            {name: first for name, first in self.horizon.items() if is_theirs(name)},
+        )
+
+    def joined(self, other: "Mark") -> "Mark":
+        """Of streams of both; they have none in common."""
+        return Mark(
+            (*self.segments, *other.segments),
+            self.sequences | other.sequences,
+            self.horizon | other.horizon,
+        )
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(sorted({name.rpartition("/")[0] for name in self.sequences}))
+
+    def ends(self) -> dict[int, int]:
+        """Of each env the number of the next transition, in whichever stream it is highest."""
+        ends: dict[int, int] = {}
+        for name, end in self.sequences.items():
+            env = int(name.rpartition("/")[2])
+            ends[env] = max(end, ends.get(env, 0))
+        return ends
+
     @property
     def n_transitions(self) -> int:
         return sum(segment.n_transitions for segment in self.segments)
+
+
+NOTHING = Mark((), {})
+"""Of a stream that has not begun."""

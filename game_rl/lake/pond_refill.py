@@ -17,7 +17,7 @@ def refill_pond(pond: Pond, view: LakeView, *, next_transitions: Sequence[int]) 
     What the Lake has not, because it had stopped growing, cannot be drawn.
 
     Args:
-        view: of one stream, at the moment of that position.
+        view: of one stream, and those that it goes on from, at the moment of that position.
         next_transitions: of each env, the number of the timestep that came next then; empty if the
             Lake was not growing.
 
@@ -27,6 +27,7 @@ def refill_pond(pond: Pond, view: LakeView, *, next_transitions: Sequence[int]) 
     envs = view.block_sequences & 0xFFFFFFFF
     for env in np.unique(envs).tolist():
         numbers = np.flatnonzero(envs == env)
+        numbers = numbers[np.argsort(view.heads["first"][numbers], kind="stable")]
         counts = np.cumsum(view.n_transitions[numbers][::-1])
         newest = numbers[::-1][: int(np.searchsorted(counts, pond.n_slots)) + 1][::-1]
         stretch = _Stretch(map(view.block, newest.tolist()), pond.frame_stack)

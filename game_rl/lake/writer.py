@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -33,6 +33,7 @@ class LakeWriter:
         tell: is called from the thread with a sentence when the disk is full and when it no longer
             is.
         close_timeout_s: after which `close` gives the thread up.
+        firsts: numbers with which the envs of a new stream begin; 0 for those that are not there.
 
     Raises:
         LakeError: from any method, what went wrong in the thread; what was sealed is safe.
@@ -51,6 +52,7 @@ class LakeWriter:
         waiting_blocks: int | None = None,
         tell: Callable[[str], None] = lambda _: None,
         close_timeout_s: float = 60,
+        firsts: Mapping[int, int] | None = None,
     ) -> None:
         if lake.schema.arrays is not None:
             raise LakeError(
@@ -72,7 +74,7 @@ class LakeWriter:
                 on_full=on_full,
                 tell=tell,
             )
-            self._builders = _new_builders(lake, stream, n_envs)
+            self._builders = _new_builders(lake, stream, n_envs, firsts or {})
         except BaseException:
             self._lock.release()
             raise
@@ -87,11 +89,13 @@ class LakeWriter:
     def begin(self, frames: Frames, envs: Sequence[int] | None = None) -> None:
         """The first frames of episodes, uint8 [len(envs), C, H, W]; of all envs if None.
 
+        They may be packed already, uint8 [len(envs), packing.nbytes].
+
         Raises:
             ValueError: a frame has a pixel that the Lake's packing cannot hold.
         """
         self._check()
-        packed = self._schema.packing.pack(frames)
+        packed = self._packed(frames)
         for env, frame in zip(self._envs(envs), packed, strict=True):
             if self._builders[env].is_underway:
                 raise ValueError(f"the episode of env {env} has not ended")
@@ -140,7 +144,8 @@ class LakeWriter:
 
         Args:
             actions: [n_envs, *action_shape].
-            next_frames: uint8 [n_envs, C, H, W], the true last observation where it ended.
+            next_frames: uint8 [n_envs, C, H, W], the true last observation where it ended; or
+                packed already, uint8 [n_envs, packing.nbytes].
             version: of the policy that acted, counted in updates.
 
         Raises:
@@ -151,7 +156,7 @@ class LakeWriter:
         idle = [env for env, builder in enumerate(self._builders) if not builder.is_underway]
         if idle:
             raise ValueError(f"envs {idle} have no first frame; call begin when an episode ended")
-        packed = self._schema.packing.pack(next_frames)
+        packed = self._packed(next_frames)
         steps = zip(self._builders, actions, rewards, terminated, truncated, packed, strict=True)
         for builder, action, reward, is_terminated, is_truncated, frame in steps:
             self._put(
@@ -263,6 +268,9 @@ class LakeWriter:
             "disk hangs; what was not sealed is recovered at the next start"
         )
 
+    def _packed(self, frames: Frames) -> Frames:
+        return frames if frames.ndim == 2 else self._schema.packing.pack(frames)
+
     def _envs(self, envs: Sequence[int] | None) -> Sequence[int]:
         return range(len(self._builders)) if envs is None else envs
 
@@ -280,11 +288,13 @@ class LakeWriter:
             raise self._error
 
 
-def _new_builders(lake: Lake, stream: str, n_envs: int) -> list[BlockBuilder]:
+def _new_builders(
+    lake: Lake, stream: str, n_envs: int, firsts: Mapping[int, int]
+) -> list[BlockBuilder]:
     """They go on after what the stream has."""
     ends = lake.view().sequences
     return [
-        BlockBuilder(lake.schema, env=env, first=ends.get(f"{stream}/{env}", 0))
+        BlockBuilder(lake.schema, env=env, first=ends.get(f"{stream}/{env}", firsts.get(env, 0)))
         for env in range(n_envs)
     ]
 

@@ -1,5 +1,6 @@
 """A trained policy out of a run directory, ready to play."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +11,15 @@ from game_rl.algorithms.make_policy import make_policy
 from game_rl.checkpoints.best import best_of
 from game_rl.checkpoints.checkpoint import Best, Checkpoint, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.checkpoints.teacher import read_teacher, read_validation
 from game_rl.checkpoints.tensors import load_module_tensors
 from game_rl.config.loader import load_config
+from game_rl.config.older import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.run_dir import RunDir
+from game_rl.system.units import with_frames
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class TrainedRun:
 
     Attributes:
         deterministic: whether it takes its likeliest actions, or draws them.
+        is_teacher: the policy is that of the run's teacher.
     """
 
     run_dir: RunDir
@@ -31,6 +36,14 @@ class TrainedRun:
     game: Game
     checkpoint: Checkpoint
     deterministic: bool
+    is_teacher: bool = False
+
+    @property
+    def name(self) -> str:
+        """Which policy it is, for people."""
+        learned = with_frames(self.state.num_timesteps, self.config.env.frame_skip)
+        timestep = f"timestep {learned}"
+        return f"its teacher, {timestep}" if self.is_teacher else timestep
 
     @property
     def state(self) -> CheckpointState:
@@ -66,14 +79,49 @@ def open_trained_run(root: Path, checkpoint: str) -> TrainedRun:
     """The checkpoint `best`, `latest` or a number of timesteps of the run at `root`.
 
     The best acts as in the evaluation that chose it, another one as the config says; `auto` says
-    as the best, and the likeliest actions where there is none yet.
+    as the best, and the likeliest actions where there is none yet. The best is the run's teacher
+    where a validation has found that to be better.
     """
+    if checkpoint == "best" and _is_teacher_best(find_run(root)):
+        return open_teacher(root)
+    return open_own_run(root, checkpoint)
+
+
+def open_own_run(root: Path, checkpoint: str) -> TrainedRun:
+    """As `open_trained_run`, with what the run has learned itself as its best."""
     run_dir, config = open_run(root)
     game = load_game(config.game)
     found, best = _find_checkpoint(run_dir, checkpoint)
     found.check_game(game)
     deterministic = _acts_deterministically(config, best, found.state.num_timesteps)
     return TrainedRun(run_dir, config, game, found, deterministic)
+
+
+def open_teacher(root: Path) -> TrainedRun:
+    """The teacher of the run at `root`, to play the games of that run."""
+    run_dir, config = open_run(root)
+    _, checkpoint = read_teacher(run_dir)
+    game = load_game(config.game)
+    checkpoint.check_game(game)
+    config = config.model_copy(update={"algorithm": config_of(checkpoint).algorithm})
+    return TrainedRun(run_dir, config, game, checkpoint, deterministic=True, is_teacher=True)
+
+
+def config_of(checkpoint: Checkpoint) -> RunConfig:
+    """The config of its run, as it was then."""
+    saved = saved_config(checkpoint.state.config, source=checkpoint.path)
+    return RunConfig.model_validate_json(json.dumps(saved))
+
+
+def _is_teacher_best(run_dir: RunDir) -> bool:
+    if not run_dir.validation.exists():
+        return False
+    newest, _ = newest_valid_checkpoint(run_dir)
+    best, now = best_of(run_dir, newest), newest.state.num_timesteps
+    if best is None:
+        return False
+    found = read_validation(run_dir, at_timesteps=now, best=best.timesteps)
+    return found is not None and found.teacher_is_best
 
 
 def _acts_deterministically(config: RunConfig, best: Best | None, timesteps: int) -> bool:

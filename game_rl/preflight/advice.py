@@ -77,13 +77,15 @@ def colour_of_four_shades(situation: Situation) -> Finding | None:
     if not has_needless_colour(situation) or grey is None:
         return None
     step, grey_step = (gradient_step_bytes(changed, facts) for changed in (config, grey))
+    memory = f"{format_bytes(step)} where grey takes {format_bytes(grey_step)}, and "
+    if grey_step > step:  # in larger parts
+        memory = ""
     return Finding(
         "warning",
         "colour_of_four_shades",
         "env.observation.colour",
         "the game has four shades of grey, so red, green and blue are one picture that the network "
-        f"reads three times: a gradient step takes {format_bytes(step)} where grey takes "
-        f"{format_bytes(grey_step)}, and longer",
+        f"reads three times: a gradient step takes {memory}longer",
         GREY,
     )
 

@@ -8,7 +8,7 @@ from game_rl.config.schema import RunConfig
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingArithmetic:
-    """Numbers of a run that starts at timestep 0 and is not cut short.
+    """Numbers of a run that is not cut short; it starts at timestep 0, or is a fork.
 
     SB3 collects whole rollouts until `total_timesteps` is reached, so the last one may overshoot.
     Between an update and the next rollout, at timestep n, something that is due every k timesteps
@@ -18,6 +18,8 @@ class TrainingArithmetic:
         timesteps_per_update: of all envs together, one rollout; for DQN what train_freq says.
         updates: rollouts, each followed by an update of the network.
         final_timesteps: where the run ends, at least the config's total_timesteps.
+        began_at: where it starts.
+        frames: of the emulators, that it plays.
         minibatches_per_epoch: None for DQN, which draws its batches.
         gradient_steps_per_update: at most; `target_kl` may end an update sooner.
         gradient_steps: of the whole run; DQN has none before learning_starts.
@@ -28,27 +30,36 @@ class TrainingArithmetic:
     timesteps_per_update: int
     updates: int
     final_timesteps: int
+    began_at: int
+    frames: int
     minibatches_per_epoch: int | None
     gradient_steps_per_update: int
     gradient_steps: int
     checkpoints: int
     evaluations: int
 
+    @property
+    def played_timesteps(self) -> int:
+        """Without what a fork's parent has played."""
+        return self.final_timesteps - self.began_at
 
-def training_arithmetic(config: RunConfig) -> TrainingArithmetic:
+
+def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArithmetic:
+    """Of a fork, from the timestep at which it begins."""
     rollout = config.rollout_timesteps
-    updates = _divide_up(config.total_timesteps, rollout)
-    final = updates * rollout
+    updates = max(1, _divide_up(config.total_timesteps - began_at, rollout))
+    final = began_at + updates * rollout
     algorithm = config.algorithm
     if isinstance(algorithm, DQNConfig):
         minibatches, per_update = None, algorithm.gradient_steps
-        learning = max(updates - algorithm.learning_starts // rollout, 0)
+        waiting = max(0, algorithm.learning_starts - began_at) // rollout
+        learning = max(updates - waiting, 0)
     else:
         minibatches, learning = _divide_up(rollout, algorithm.batch_size), updates
         per_update = algorithm.n_epochs * minibatches
 
     def times_due(every: int) -> int:
-        periodic = min(updates, final // every)  # at most once after each update
+        periodic = min(updates, final // every - began_at // every)  # once after each update
         final_is_periodic = final // every > (final - rollout) // every
         return periodic + (not final_is_periodic)
 
@@ -56,6 +67,8 @@ def training_arithmetic(config: RunConfig) -> TrainingArithmetic:
         timesteps_per_update=rollout,
         updates=updates,
         final_timesteps=final,
+        began_at=began_at,
+        frames=updates * rollout * config.env.frame_skip,
         minibatches_per_epoch=minibatches,
         gradient_steps_per_update=per_update,
         gradient_steps=learning * per_update,

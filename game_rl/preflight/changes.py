@@ -69,11 +69,11 @@ def smaller_batch_sizes(config: RunConfig) -> Sequence[int]:
     return [size for size in below if rollout % size == 0]
 
 
-def smaller_micro_batch_sizes(config: RunConfig) -> Sequence[int]:
-    """Powers of two below what now goes through the network together, the largest first."""
+def smaller_micro_batch_sizes(config: RunConfig, together: int) -> Sequence[int]:
+    """Powers of two below the timesteps that now go through the network together; largest first."""
     if not isinstance(config.algorithm, PPOConfig):
         return ()
-    return _powers_of_two(below=config.algorithm.timesteps_together, least=_SMALLEST_MICRO_BATCH)
+    return _powers_of_two(below=together, least=_SMALLEST_MICRO_BATCH)
 
 
 def smaller_capacities(config: RunConfig) -> Sequence[int]:

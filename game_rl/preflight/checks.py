@@ -8,6 +8,7 @@ from game_rl.preflight.advice import (
     n_steps_is_no_episode_length,
     replay_is_never_full,
 )
+from game_rl.preflight.exploration import restart_without_effect
 from game_rl.preflight.findings import (
     Finding,
     Severity,
@@ -33,6 +34,7 @@ CHECKS: tuple[Callable[[Situation], Finding | None], ...] = (
     colour_of_four_shades,
     replay_is_never_full,
     machine_under_used,
+    restart_without_effect,
 )
 
 

@@ -27,7 +27,9 @@ def disk_footprint(
     parts = (
         Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", kept * checkpoint),
         Part("TensorBoard, events and tables", logs + calibration.RUN_FILES_BYTES),
+        *_teacher(config, facts),
         Part("clip", _clip_bytes(config, facts)),
+        *_parent_parts(facts),
     )
     return DiskFootprint(
         parts=parts,
@@ -43,6 +45,17 @@ def _held_bytes(config: RunConfig, checkpoint: int) -> int:
     if config.upload is None:
         return 0
     return min(2 * checkpoint, round(config.upload.backlog_gb * 1e9))
+
+
+def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:
+    """What a fork has of its parent from its first moment."""
+    if facts.fork is None:
+        return ()
+    kind = "linked" if facts.fork.is_linked else "copied"
+    return (
+        Part("the parent's curves and tables", facts.fork.copied_bytes),
+        Part(f"the parent's checkpoint and Lake, {kind}", facts.fork.new_shared_bytes),
+    )
 
 
 def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
@@ -62,6 +75,14 @@ def kept_checkpoints(config: RunConfig, training: TrainingArithmetic, updates: i
     return _retention(config, training).after(updates)
 
 
+def _teacher(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
+    """Its weights, counted as if its run were on another disk; on the same one they are links."""
+    algorithm = config.algorithm
+    if not isinstance(algorithm, DQNConfig) or algorithm.teacher is None:
+        return ()
+    return (Part("teacher", network_of(config, facts).policy_bytes),)
+
+
 def _retention(config: RunConfig, training: TrainingArithmetic) -> KeptCheckpoints:
     return KeptCheckpoints(
         every_timesteps=config.checkpoints.every_timesteps,
@@ -77,7 +98,7 @@ def _tensorboard_bytes(config: RunConfig, facts: RunFacts, training: TrainingAri
     by_update = calibration.TENSORBOARD_UPDATE_NUMBERS + facts.n_game_curves
     times = training.updates
     if isinstance(config.algorithm, DQNConfig):
-        times = training.final_timesteps // (facts.episode_timesteps * _EPISODES_IN_A_LOG)
+        times = training.played_timesteps // (facts.episode_timesteps * _EPISODES_IN_A_LOG)
     ways = len(config.evaluation_ways)
     of_evaluation = calibration.TENSORBOARD_EVALUATION_NUMBERS + (ways if ways > 1 else 0)
     numbers = times * by_update + training.evaluations * of_evaluation
@@ -97,7 +118,7 @@ def _event_bytes(config: RunConfig, training: TrainingArithmetic) -> int:
     """Of events.jsonl; each evaluation may be the best so far, and so be saved."""
     rollouts = training.updates
     if isinstance(config.algorithm, DQNConfig):
-        rollouts = min(rollouts, training.final_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
+        rollouts = min(rollouts, training.played_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
     saved = training.checkpoints + training.evaluations
     return (
         rollouts * calibration.EVENT_ROLLOUT_BYTES
@@ -123,7 +144,7 @@ def timestep_of_full_disk(config: RunConfig, footprint: Footprint, free_bytes: i
     updates = range(1, training.updates + 1)
     first = bisect_left(updates, True, key=lambda update: needed(update) > free_bytes)
     if first < len(updates):
-        return updates[first] * rollout
+        return training.began_at + updates[first] * rollout
     if disk.bytes + disk.momentary_bytes > free_bytes:
         return training.final_timesteps  # the last checkpoint or the clip
     return None

@@ -11,7 +11,7 @@ from game_rl.preflight.vram import replay_vram_footprint, vram_footprint
 
 def estimate(config: RunConfig, facts: RunFacts) -> Footprint:
     """Memory by phase, disk at the end, and the arithmetic of the training."""
-    training = training_arithmetic(config)
+    training = training_arithmetic(config, began_at=facts.began_at)
     return Footprint(
         ram=ram_footprint(config, facts),
         vram=vram_footprint(config, facts),

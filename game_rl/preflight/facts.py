@@ -7,7 +7,9 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.frames import Crop, frame_shape
 from game_rl.envs.make_env import check_env_config
 from game_rl.games.definition import Game
+from game_rl.preflight.forked import ForkFacts, fork_facts
 from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
+from game_rl.system.caches import USUAL_CACHE_BYTES
 from game_rl.system.machine import Machine
 from game_rl.system.placement import find_placement
 
@@ -26,8 +28,10 @@ class RunFacts:
         n_game_curves: variables and reward terms, which TensorBoard gets after every update.
         uses_gpu: the network is on the GPU.
         uses_bf16: its convolutions are computed in bfloat16.
+        cache_bytes: a CPU's share of the cache of which it has most.
         episode_timesteps: usual length of an episode, measured or assumed.
         lake_bytes_per_timestep: that a Lake takes on disk; None: nobody measured.
+        fork: what a fork has of its parent; None: the run begins by itself.
     """
 
     crop: Crop
@@ -40,6 +44,13 @@ class RunFacts:
     uses_bf16: bool
     episode_timesteps: int
     lake_bytes_per_timestep: float | None = None
+    cache_bytes: int = USUAL_CACHE_BYTES
+    fork: ForkFacts | None = None
+
+    @property
+    def began_at(self) -> int:
+        """The timestep at which the run begins."""
+        return 0 if self.fork is None else self.fork.began_at
 
 
 def run_facts(
@@ -53,7 +64,7 @@ def run_facts(
 
     Raises:
         ConfigError: the network cannot take pictures of this size, or the game's crop no halves.
-        UsageError: the game has no such start state.
+        UsageError: the game has no such start state, or the fork's parent no such checkpoint.
     """
     check_env_config(config.env, game)
     crop = Crop(**game.definition.observation.crop.model_dump())
@@ -74,7 +85,9 @@ def run_facts(
         uses_gpu=placement.is_on_gpu,
         uses_bf16=placement.precision == "bf16",
         episode_timesteps=usual,
+        cache_bytes=machine.cache_bytes,
         lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
+        fork=fork_facts(config),
     )
 
 

@@ -133,7 +133,7 @@ def lake_outgrows_disk(situation: Situation) -> Finding | None:
     lake = config.lake
     if lake is None:
         return None
-    total = situation.footprint.training.final_timesteps
+    total = situation.footprint.training.played_timesteps
     size = lake_bytes(config, situation.facts, total)
     needed = disk.bytes + disk.momentary_bytes + calibration.DISK_MARGIN_BYTES
     left = situation.machine.disk_free_bytes - needed
@@ -150,7 +150,7 @@ def lake_outgrows_disk(situation: Situation) -> Finding | None:
         key,
         f"the Lake takes {format_bytes(size)} over the run, but beside checkpoints and logs "
         f"{format_bytes(max(0, left))} are free; from timestep "
-        f"{round(max(0, left) / per_timestep):,} on {then}",
+        f"{situation.facts.began_at + round(max(0, left) / per_timestep):,} on {then}",
         Fix(key, room_gb) if room_gb else None,
     )
 
@@ -180,6 +180,5 @@ def _margin_note(result: verdict.Verdict) -> str:
 def _same_learning_note(fix: Fix | None) -> str:
     if fix is None or fix.key != "algorithm.micro_batch_size":
         return ""
-    return (
-        f"; batches in parts of {fix.value} learn the same: the gradient is that of the whole batch"
-    )
+    parts = "" if fix.value == "auto" else f" of {fix.value}"
+    return f"; batches in parts{parts} learn the same: the gradient is that of the whole batch"

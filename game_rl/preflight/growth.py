@@ -61,10 +61,11 @@ def lake_bytes(config: RunConfig, facts: RunFacts, timesteps: int) -> int | None
 def _row(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic, updates: int
 ) -> GrowthRow:
-    timesteps = updates * training.timesteps_per_update
+    played = updates * training.timesteps_per_update
+    timesteps = training.began_at + played
     packing, frame_stack = frame_format_of(config, facts).packing, config.env.frame_stack
     schema = lake_schema(packing, frame_stack=frame_stack, n_actions=facts.n_actions)
-    kept, on_disk = _kept(config, timesteps), lake_bytes(config, facts, timesteps)
+    kept, on_disk = _kept(config, timesteps), lake_bytes(config, facts, played)
     if on_disk and facts.lake_bytes_per_timestep:
         kept = min(kept, round(on_disk / facts.lake_bytes_per_timestep))
     return GrowthRow(

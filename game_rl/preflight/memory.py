@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from math import prod
 
+from game_rl.algorithms.micro_batches import timesteps_together
+from game_rl.algorithms.network_size import NatureCnn
 from game_rl.buffers.batch_parts import n_parts
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
 from game_rl.config.algorithms import DQNConfig, PPOConfig
@@ -15,7 +17,7 @@ from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import MemoryFootprint, Part, Phase
 from game_rl.preflight.gpus import replay_gpu
-from game_rl.preflight.network import NatureCnn
+from game_rl.vec_env.shared_arrays import shared_bytes
 from game_rl.vec_env.worker_count import evaluation_workers, training_workers
 
 
@@ -132,12 +134,24 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     )
 
 
-def frames_in_a_step(config: RunConfig) -> int:
+def together(config: RunConfig, facts: RunFacts) -> int:
+    """Timesteps that go through the network together."""
+    return timesteps_together(
+        config.algorithm,
+        network_of(config, facts),
+        bf16=facts.uses_bf16,
+        on_gpu=facts.uses_gpu,
+        cpus=facts.cpus,
+        cache_bytes=facts.cache_bytes,
+    )
+
+
+def frames_in_a_step(config: RunConfig, facts: RunFacts) -> int:
     """That are unpacked together: DQN's stacks after a timestep share theirs with those before."""
     algorithm, frames = config.algorithm, config.env.frame_stack
     if isinstance(algorithm, DQNConfig):
         frames = frames + 1 if algorithm.n_step == 1 else 2 * frames
-    return frames * algorithm.timesteps_together
+    return frames * together(config, facts)
 
 
 def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
@@ -166,13 +180,40 @@ def _workers_bytes(facts: RunFacts, *, workers: int, emulators: int) -> int:
 def _network_on_cpu(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     if facts.uses_gpu:
         return ()
-    return (Part("network and optimiser", network_of(config, facts).training_bytes),)
+    return (
+        Part("network and optimiser", network_of(config, facts).training_bytes),
+        *teacher_network(config, facts),
+    )
+
+
+def teacher_network(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
+    """Its weights, and as they are multiplied, if there is one; as large as the student's.
+
+    What its forward pass takes is free again before the student's begins, which takes more.
+    """
+    algorithm = config.algorithm
+    if not isinstance(algorithm, DQNConfig) or algorithm.teacher is None:
+        return ()
+    network = network_of(config, facts)
+    kept = network.kept_weights_bytes(bf16=facts.uses_bf16)
+    return (Part("teacher", network.weights_bytes + kept),)
 
 
 def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:
-    """A vec step's stacks: the last, the next, in halves, and as the network's numbers."""
-    stacks = config.env.n_envs * network_of(config, facts).observation
-    return Part("frames in flight", (3 + 4) * stacks)
+    """A vec step's stacks: the last, the next, and as the network's numbers.
+
+    Frames of the last and the next one are packed too, and the workers share theirs.
+    """
+    n_envs, frame_format = config.env.n_envs, frame_format_of(config, facts)
+    packed_bytes = frame_format.packing.nbytes
+    shared = shared_bytes(
+        n_envs=n_envs,
+        frame_stack=config.env.frame_stack,
+        frame_shape=frame_format.shape,
+        packed_bytes=packed_bytes,
+    )
+    stacks = n_envs * network_of(config, facts).observation
+    return Part("frames in flight", (2 + 4) * stacks + 2 * n_envs * packed_bytes + shared)
 
 
 def _lake_writer(config: RunConfig, facts: RunFacts) -> Part:
@@ -198,7 +239,7 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
     """
     algorithm, network = config.algorithm, network_of(config, facts)
     n = _n_parts(config, facts)
-    size = -(-algorithm.timesteps_together // n)
+    size = -(-together(config, facts) // n)
     gradients = [network.weights_bytes] * (n - 1)
     if isinstance(algorithm, DQNConfig):
         target = network.kept_weights_bytes(bf16=facts.uses_bf16)
@@ -216,7 +257,7 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
 
 def _n_parts(config: RunConfig, facts: RunFacts) -> int:
     """Of a minibatch, that are in the network at the same time."""
-    return 1 if facts.uses_gpu else n_parts(config.algorithm.timesteps_together, facts.cpus)
+    return 1 if facts.uses_gpu else n_parts(together(config, facts), facts.cpus)
 
 
 def gradient_step_bytes(config: RunConfig, facts: RunFacts) -> int:
@@ -225,11 +266,11 @@ def gradient_step_bytes(config: RunConfig, facts: RunFacts) -> int:
 
 
 def packed_minibatch_bytes(config: RunConfig, facts: RunFacts) -> int:
-    return frames_in_a_step(config) * frame_format_of(config, facts).packing.nbytes
+    return frames_in_a_step(config, facts) * frame_format_of(config, facts).packing.nbytes
 
 
 def _unpacked_minibatch(config: RunConfig, facts: RunFacts) -> int:
-    return frames_in_a_step(config) * prod(frame_format_of(config, facts).shape)
+    return frames_in_a_step(config, facts) * prod(frame_format_of(config, facts).shape)
 
 
 def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
@@ -247,7 +288,7 @@ def _holes(config: RunConfig, facts: RunFacts, small: int) -> int:
     algorithm, number = config.algorithm, "bf16" if facts.uses_bf16 else "float32"
     gradient = 0 if facts.uses_gpu else _small([network_of(config, facts).weights_bytes])
     gradients = calibration.HOLES_OF_GRADIENTS
-    if algorithm.timesteps_together < algorithm.batch_size:
+    if together(config, facts) < algorithm.batch_size:
         gradients += calibration.HOLES_OF_MICRO_BATCHES
     return round(calibration.HEAP_HOLES[number] * small + gradients * gradient)
 

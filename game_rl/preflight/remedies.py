@@ -8,6 +8,7 @@ from game_rl.preflight import changes, verdict
 from game_rl.preflight.changes import Fix
 from game_rl.preflight.footprint import Footprint
 from game_rl.preflight.gpus import network_gpu, replay_gpu
+from game_rl.preflight.memory import together
 from game_rl.preflight.situation import Situation
 from game_rl.system.machine import Machine
 
@@ -36,9 +37,17 @@ def cheapest_fix(situation: Situation, judge: Judge, candidates: list[Change]) -
     return None
 
 
-def _micro_batch_change(config: RunConfig) -> Change:
-    """First of all: it changes nothing about what is learned."""
-    return ("algorithm.micro_batch_size", changes.smaller_micro_batch_sizes(config))
+def _micro_batch_change(situation: Situation) -> Change:
+    """First of all: it changes nothing about what is learned.
+
+    `auto` where that is less than the config says, then what is less than `auto`.
+    """
+    key, config, facts = "algorithm.micro_batch_size", situation.config, situation.facts
+    now = together(config, facts)
+    automatic = changes.apply_fix(config, Fix(key, "auto"))
+    least = now if automatic is None else min(now, together(automatic, facts))
+    sizes = changes.smaller_micro_batch_sizes(config, least)
+    return (key, ["auto", *sizes] if least < now else sizes)
 
 
 def storage_key(config: RunConfig) -> str:
@@ -77,7 +86,7 @@ def ram_changes(situation: Situation) -> list[Change]:
     rollout = _storage_change(config)
     is_update = situation.footprint.ram.peak.name == "update"
     return [
-        *([_micro_batch_change(config)] if is_update else []),
+        *([_micro_batch_change(situation)] if is_update else []),
         *_colour_change(situation),
         *([batch, rollout] if is_update else [rollout, batch]),
         ("env.n_envs", changes.smaller_n_envs(config)),
@@ -91,7 +100,7 @@ def vram_changes(situation: Situation) -> list[Change]:
     batch: Change = ("algorithm.batch_size", changes.smaller_batch_sizes(config))
     is_shared = replay_gpu(config) == network_gpu(config, situation.facts)
     return [
-        _micro_batch_change(config),
+        _micro_batch_change(situation),
         *_colour_change(situation),
         *(replay_vram_changes(situation) if is_shared else []),
         batch,

@@ -56,6 +56,8 @@ class Report:
                 "gradient_steps_per_update": training.gradient_steps_per_update,
                 "checkpoints": training.checkpoints,
                 "evaluations": training.evaluations,
+                "timesteps": training.played_timesteps,
+                "frames": training.frames,
             },
             "speed": _speed_json(self.speed) if self.speed else None,
             "growth": [asdict(row) for row in self.growth],

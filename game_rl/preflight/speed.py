@@ -74,13 +74,15 @@ def forecast_speed(
     Args:
         episode_timesteps: mean length of an evaluation's episode.
     """
-    vec_steps = training.final_timesteps // config.env.n_envs
+    vec_steps = training.played_timesteps // config.env.n_envs
     evaluation = config.evaluation
     times = training.evaluations * len(config.evaluation_ways)
     played = times * _vec_steps_of(evaluation, evaluation.episodes)
     played += _vec_steps_of(evaluation, evaluation.final_episodes)
+    if config.validation_episodes:  # by student and teacher
+        played += 2 * _vec_steps_of(evaluation, config.validation_episodes)
     return SpeedForecast(
-        timesteps=training.final_timesteps,
+        timesteps=training.played_timesteps,
         seconds={
             "inference": vec_steps * measured.inference_s,
             "emulation": vec_steps * measured.emulation_s,

@@ -107,7 +107,8 @@ def _training(footprint: Footprint) -> Text:
         f"training  {t.updates:,} updates of {t.timesteps_per_update:,} timesteps; "
         f"{t.gradient_steps_per_update:,} gradient steps in each "
         f"({note}); "
-        f"{t.checkpoints:,} checkpoints, {t.evaluations:,} evaluations"
+        f"{t.checkpoints:,} checkpoints, {t.evaluations:,} evaluations; "
+        f"{t.played_timesteps:,} timesteps ({t.frames:,} frames)"
     )
 
 

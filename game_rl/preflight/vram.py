@@ -10,6 +10,7 @@ from game_rl.preflight.memory import (
     network_of,
     packed_minibatch_bytes,
     storage,
+    teacher_network,
 )
 
 
@@ -28,6 +29,7 @@ def vram_footprint(config: RunConfig, facts: RunFacts) -> GpuFootprint | None:
     parts = (
         Part("CUDA context", calibration.CUDA_CONTEXT_BYTES),
         Part("network and optimiser", weights),
+        *teacher_network(config, facts),
         *([storage(config, facts)] if replay_gpu(config) == gpu else []),
         Part("gradient step", step),
         Part(

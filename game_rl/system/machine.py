@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 
 from game_rl.errors import UsageError
+from game_rl.system.caches import USUAL_CACHE_BYTES, cache_bytes_per_cpu
 from game_rl.system.placement import Hardware
 from game_rl.system.proc_files import read_number, read_table, read_text
 from game_rl.system.units import KIB, MIB, parse_bytes
@@ -41,6 +42,7 @@ class Machine:
     gpus: those that torch can use, by its numbers: `cuda:1` is `gpus[1]`.
     disk_free_bytes: free on the file system that will hold the run directory.
     cpu_has_bf16: the CPU multiplies matrices of bfloat16 faster than those of float32.
+    cache_bytes: a CPU's share of the cache of which it has most.
     """
 
     ram_bytes: int
@@ -49,6 +51,7 @@ class Machine:
     disk_free_bytes: int
     cpus: int
     cpu_has_bf16: bool
+    cache_bytes: int = USUAL_CACHE_BYTES
 
     @property
     def vram_bytes(self) -> int | None:
@@ -62,7 +65,12 @@ class Machine:
     @property
     def hardware(self) -> Hardware:
         """What decides where the network is computed."""
-        return Hardware(has_gpu=self.vram_bytes is not None, cpu_has_bf16=self.cpu_has_bf16)
+        return Hardware(
+            has_gpu=self.vram_bytes is not None,
+            cpu_has_bf16=self.cpu_has_bf16,
+            cpus=self.cpus,
+            cache_bytes=self.cache_bytes,
+        )
 
 
 def detect_machine(run_dir: Path) -> Machine:
@@ -75,6 +83,7 @@ def detect_machine(run_dir: Path) -> Machine:
         disk_free_bytes=disk_free_bytes(run_dir),
         cpus=effective_cpus(),
         cpu_has_bf16=cpu_has_bf16(),
+        cache_bytes=cache_bytes_per_cpu(),
     )
 
 
@@ -98,6 +107,7 @@ def parse_machine(text: str, *, here: Machine | None = None) -> Machine:
         disk_free_bytes=given.get("disk", base.disk_free_bytes),
         cpus=given.get("cpus", base.cpus),
         cpu_has_bf16=base.cpu_has_bf16,
+        cache_bytes=base.cache_bytes,
     )
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from game_rl.system.caches import USUAL_CACHE_BYTES
+
 Precision = Literal["float32", "bf16"]
 
 
@@ -12,10 +14,14 @@ class Hardware:
 
     has_gpu: there is one that torch can use.
     cpu_has_bf16: the CPU multiplies matrices of bfloat16 faster than those of float32.
+    cpus: that a process may use.
+    cache_bytes: a CPU's share of the cache of which it has most.
     """
 
     has_gpu: bool
     cpu_has_bf16: bool
+    cpus: int = 1
+    cache_bytes: int = USUAL_CACHE_BYTES
 
 
 @dataclass(frozen=True)

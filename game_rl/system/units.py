@@ -34,6 +34,11 @@ def format_bytes(size: int) -> str:
     return f"{size} B"
 
 
+def with_frames(timesteps: int, frame_skip: int) -> str:
+    """Timesteps with the emulator frames that they took: "200,000 (800,000 frames)"."""
+    return f"{timesteps:,} ({timesteps * frame_skip:,} frames)"
+
+
 def format_duration(seconds: float) -> str:
     """For people, in two units: "5 min 20 s", "3 h 10 min"; "4.2 s" below ten seconds."""
     if seconds < 9.95:

@@ -5,29 +5,39 @@ from pathlib import Path
 
 from game_rl.callbacks.evaluate import Evaluation, EvaluationInterrupted, evaluated_event
 from game_rl.callbacks.stop import StopRequest
+from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted
 from game_rl.events import Evaluating, EventLog, Recorded
 from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import TrainedRun, open_trained_run
 from game_rl.playback.record import record_run
 from game_rl.run_dir import RunDir
+from game_rl.training.validation import validate
 
 
 @dataclass(frozen=True)
 class FinalEvaluation:
-    """`policy_timesteps` are those at which the policy was learned."""
+    """Of the policy with this name, which is for people."""
 
     evaluation: Evaluation
-    policy_timesteps: int
+    policy_name: str
     video: Path | None
 
 
-def evaluate_best(run_dir: RunDir, events: EventLog, stop: StopRequest) -> FinalEvaluation:
+def evaluate_best(
+    run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopRequest
+) -> FinalEvaluation:
     """Play the best policy on episodes that selected nothing, and record it.
+
+    Before that, the best is chosen between student and teacher, where there is one.
 
     Raises:
         Interrupted: `stop` was asked for; everything is saved.
     """
+    try:
+        validate(run_dir, config, events, stop)
+    except EvaluationInterrupted:
+        raise _stopped(run_dir, stop) from None
     best = open_trained_run(run_dir.root, "best")
     timesteps, episodes = best.state.num_timesteps, best.config.evaluation.final_episodes
     events.emit(
@@ -53,7 +63,7 @@ def evaluate_best(run_dir: RunDir, events: EventLog, stop: StopRequest) -> Final
     video = _record(best)
     if video is not None:
         events.emit(Recorded(timesteps=events.timesteps, path=str(video)))
-    return FinalEvaluation(evaluation, timesteps, video)
+    return FinalEvaluation(evaluation, best.name, video)
 
 
 def _stopped(run_dir: RunDir, stop: StopRequest) -> Interrupted:

@@ -1,6 +1,7 @@
 """Going on with a run: with which config, and whether its numbers will be the same."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from game_rl.algorithms.make_algorithm import placement_of
 from game_rl.checkpoints.checkpoint import Best, Checkpoint, CheckpointState
@@ -20,16 +21,22 @@ _STREAM = "its random numbers are already being drawn; start a new run for anoth
 _SEEN = "the agent has learned the game as it sees and plays it; start a new run for another way"
 _ENVS = "its emulators go on from where they were; start a new run for other ones"
 _NETWORK = "the weights and the rollout are made for it; start a new run for another"
+_TEACHER = "the agent has one teacher from its beginning on; weight and until may change"
 # The longest key that a changed key begins with decides; "" is allowed.
 _CONFIG_REASONS = {
     "game": "",  # a path; what the file says is compared
     "seed": _STREAM,
+    "fork": "a run is forked once, at its beginning; fork the other run into a new folder",
     "env": _SEEN,
     "env.n_envs": _ENVS,
     "env.n_workers": "",
     "env.worker_timeout_s": "",
     "algorithm.name": _NETWORK,
     "algorithm.layer_norm": _NETWORK,
+    "algorithm.teacher": _TEACHER,
+    "algorithm.teacher.weight": "",
+    "algorithm.teacher.until": "",
+    "algorithm.teacher.keep_if_better": "",
 }
 _GAME_REASONS = {"actions": "each output of the network stands for one of them; start a new run"}
 
@@ -100,27 +107,56 @@ def usable_best(
     return state.best
 
 
-def find_checkpoint(run_dir: RunDir) -> tuple[Checkpoint | None, list[str]]:
-    """The newest that verifies, None if the run has never saved; and what is wrong with newer ones.
+def kept_checkpoint(run_dir: RunDir, timesteps: int) -> Checkpoint:
+    """The verified one of that timestep.
 
     Raises:
-        CheckpointError: there are some, and none can be used.
+        CheckpointError: there is none, or it is damaged.
     """
+    if not run_dir.checkpoint(timesteps).is_dir():
+        found = [f"{int(path.name):,}" for path in run_dir.checkpoints_newest_first()]
+        raise CheckpointError(
+            f"{run_dir.root} keeps no checkpoint of timestep {timesteps:,}; it has: "
+            + (", ".join(found) or "none")
+        )
+    checkpoint = Checkpoint(run_dir.checkpoint(timesteps))
+    checkpoint.verify()
+    return checkpoint
+
+
+def find_checkpoint(run_dir: RunDir, at: int | None = None) -> tuple[Checkpoint | None, list[str]]:
+    """The newest that verifies, None if the run has never saved; and what is wrong with newer ones.
+
+    Args:
+        at: the timestep of the one that is wanted; None: the newest.
+
+    Raises:
+        CheckpointError: there are some, and none can be used, or not that one.
+    """
+    if at is not None:
+        return kept_checkpoint(run_dir, at), []
     if not run_dir.checkpoints_newest_first():
         return None, []
     checkpoint, damaged = newest_valid_checkpoint(run_dir)
     return checkpoint, [str(error) for error in damaged]
 
 
-def go_back_to(checkpoint: Checkpoint | None, run_dir: RunDir) -> list[str]:
-    """Take back what the run wrote after the checkpoint, or all; what the user should know."""
-    if checkpoint is None:
-        restore_evaluations(run_dir, "", b"")
-        cut_log(run_dir.tensorboard, None)
-        return ["there is no checkpoint yet: the run begins again"]
-    moved = set_aside_newer(run_dir, checkpoint.state.num_timesteps)
+def go_back_to(checkpoint: Checkpoint, run_dir: RunDir, place: Path) -> list[Path]:
+    """Take back what the run wrote after the checkpoint; where later checkpoints are now.
+
+    Args:
+        place: the folder that they are moved to.
+    """
+    moved = set_aside_newer(run_dir, checkpoint.state.num_timesteps, place)
     checkpoint.restore_reports(run_dir)
-    return [f"moved to {path}; delete it if nothing in it is of use" for path in moved]
+    return moved
+
+
+def begin_again(run_dir: RunDir) -> list[str]:
+    """Take back all that the run wrote; what the user should know."""
+    restore_evaluations(run_dir, "", b"")
+    cut_log(run_dir.tensorboard, None)
+    return ["there is no checkpoint yet: the run begins again"]
 
 
 def begun(identity: RunIdentity, config: RunConfig) -> Begun:
@@ -129,13 +165,19 @@ def begun(identity: RunIdentity, config: RunConfig) -> Begun:
         run=identity.id,
         algorithm=config.algorithm.name,
         total_timesteps=config.total_timesteps,
+        frame_skip=config.env.frame_skip,
         device=placement.device,
         precision=placement.precision,
     )
 
 
 def resumed(
-    identity: RunIdentity, config: RunConfig, checkpoint: Checkpoint, *, changed: Sequence[str]
+    identity: RunIdentity,
+    config: RunConfig,
+    checkpoint: Checkpoint,
+    *,
+    changed: Sequence[str],
+    set_aside: Sequence[str] = (),
 ) -> Resumed:
     """What goes on as it was at the checkpoint, and what does not."""
     state, placement = checkpoint.state, placement_of(config)
@@ -144,12 +186,14 @@ def resumed(
         run=identity.id,
         checkpoint=checkpoint.path.name,
         total_timesteps=config.total_timesteps,
+        frame_skip=config.env.frame_skip,
         device=placement.device,
         precision=placement.precision,
         superseded_from_bytes=state.events_bytes,
         restored=checkpoint.contents,
         not_restored=(*_begins_anew(config, checkpoint), *_differences(state, placement.device)),
         changes=tuple(changed),
+        set_aside=tuple(set_aside),
     )
 
 
@@ -163,7 +207,7 @@ def _begins_anew(config: RunConfig, checkpoint: Checkpoint) -> list[str]:
             "or a Lake, keeps it"
         )
     if not checkpoint.has_envs:
-        anew.append("the episodes: the emulators could not be saved just then")
+        anew.append("the episodes: the checkpoint has no emulators")
     return anew
 
 

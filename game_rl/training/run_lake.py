@@ -1,6 +1,7 @@
 """The Lake of a run, from its start or from where a checkpoint was."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
@@ -10,9 +11,11 @@ from game_rl.algorithms.pqn import PQN
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
+from game_rl.errors import CheckpointError, LakeError
 from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake_state import refill_replay
 from game_rl.lake.make_feed import make_lake_feed
+from game_rl.lake.mark import Mark
 from game_rl.run_dir import RunDir
 
 
@@ -37,13 +40,24 @@ def open_feed(
         packing=packing,
         n_actions=int(model.action_space.n),  # type: ignore[attr-defined]  # buttons are discrete
         goes_on=checkpoint is not None,
-        saved=None if state is None else (state.stream, state.parsed_mark(run_dir.checkpoints)),
+        saved=None if state is None else state.saved_stream(run_dir.checkpoints),
+        set_aside=_set_aside_marks(run_dir),
         tell=tell,
     )
     if feed is not None:
         assert isinstance(model, LeanPPO | PQN | LeanDQN)
         model.feeds = (feed,)
     return feed
+
+
+def _set_aside_marks(run_dir: RunDir) -> dict[str, Mark]:
+    """Of the checkpoints after the one that the run was taken back to, if they can be read."""
+    marks = {}
+    for path in run_dir.set_aside_checkpoints():
+        with suppress(CheckpointError, LakeError):
+            if (state := Checkpoint(path).lake()) is not None:
+                marks[path.name] = state.parsed_mark(path)
+    return marks
 
 
 def refill(model: BaseAlgorithm, feed: LakeFeed, checkpoint: Checkpoint) -> int:

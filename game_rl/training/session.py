@@ -9,6 +9,8 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.automatic import resolved
+from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.callbacks.evaluate import Evaluation, EvaluationGames, better_of
 from game_rl.callbacks.make_callbacks import Callbacks, RunParts, make_callbacks
@@ -30,6 +32,7 @@ from game_rl.system.process_memory import PssSampler
 from game_rl.system.threads import torch_threads
 from game_rl.training.resuming import usable_best
 from game_rl.training.run_lake import open_feed, refill
+from game_rl.training.teacher import Classroom, make_teacher
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 from game_rl.vec_env.worker_cores import TRIALS_S
 
@@ -82,7 +85,7 @@ class TrainingSession:
         cores_trials_s: float = TRIALS_S,
     ) -> None:
         self._upload = upload
-        self._config, self._game, self._run_dir = config, game, run_dir
+        self._config, self._game, self._run_dir = resolved(config, game), game, run_dir
         self._events = events or EventLog()
         self._stop = stop or StopRequest()
         self._stop.deadline_s = config.checkpoints.deadline_s
@@ -182,10 +185,11 @@ class TrainingSession:
             vec_env,
             self._run_dir,
             packing=packing,
-            stream="algorithm",
+            stream=_stream(checkpoint),
             schedule_timesteps=_schedule_timesteps(config, checkpoint),
         )
         stack.enter_context(closing_log(self.model.logger))
+        self._call_teacher(checkpoint)
         feed = open_feed(
             config,
             self._run_dir,
@@ -197,6 +201,26 @@ class TrainingSession:
         if feed is not None:
             stack.enter_context(closing(feed))
         return feed
+
+    def _call_teacher(self, checkpoint: Checkpoint | None) -> None:
+        config = self._config
+        classroom = Classroom(
+            root=self._run_dir.root,
+            vec_env=self.evaluation_env,
+            episodes=config.evaluation.episodes,
+            seed=config.seed,
+            stop=self._stop,
+        )
+        if isinstance(self.model, LeanDQN):
+            self.model.teacher = make_teacher(
+                config,
+                self._game,
+                self._run_dir,
+                self.model,
+                classroom,
+                events=self._events,
+                timesteps=0 if checkpoint is None else checkpoint.state.num_timesteps,
+            )
 
     def _make_callbacks(
         self,
@@ -215,6 +239,7 @@ class TrainingSession:
             events=self._events,
             feed=feed,
             upload=self._upload,
+            teacher=self.model.teacher if isinstance(self.model, LeanDQN) else None,
             cores_trials_s=cores_trials_s,
         )
         fixed = CheckpointState(
@@ -275,6 +300,13 @@ class TrainingSession:
 def _schedule_timesteps(config: RunConfig, checkpoint: Checkpoint | None) -> int:
     """What schedules go over: the total that the run began with."""
     return config.total_timesteps if checkpoint is None else checkpoint.state.schedule_timesteps
+
+
+def _stream(checkpoint: Checkpoint | None) -> str:
+    """Under which the algorithm's seed is drawn; a fork that has another seed draws another one."""
+    if checkpoint is None or not checkpoint.draws_anew:
+        return "algorithm"
+    return f"algorithm/{checkpoint.state.num_timesteps}"
 
 
 def disk_fault(error: OSError, run_dir: RunDir) -> str:

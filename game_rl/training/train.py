@@ -3,14 +3,16 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from game_rl.algorithms.automatic import resolved
 from game_rl.callbacks.evaluate import Evaluation
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.log import cut_log
+from game_rl.checkpoints.teacher import forget_teacher
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import DoesNotFitError, TrainingError, UsageError
@@ -26,7 +28,16 @@ from game_rl.system.machine import detect_machine
 from game_rl.system.process_memory import PssSampler
 from game_rl.training.ending import told_how_it_ends
 from game_rl.training.final_evaluation import evaluate_best
-from game_rl.training.resuming import begun, changes, find_checkpoint, go_back_to, resumed
+from game_rl.training.find_teacher import check_teacher
+from game_rl.training.forking import make_fork, plan_fork
+from game_rl.training.resuming import (
+    begin_again,
+    begun,
+    changes,
+    find_checkpoint,
+    go_back_to,
+    resumed,
+)
 from game_rl.training.run_upload import uploading
 from game_rl.training.session import TrainingSession, disk_fault
 from game_rl.training.training_process import training_process
@@ -38,14 +49,17 @@ class TrainingResult:
 
     Attributes:
         timesteps: that were learned from so far.
+        frame_skip: emulator frames in each.
         evaluation: of the best policy; None where the run has not come to its end, as for the rest.
+        best_name: which that is, for people.
     """
 
     run_dir: RunDir
     timesteps: int
+    frame_skip: int
     footprint: FootprintComparison
     evaluation: Evaluation | None = None
-    best_timesteps: int | None = None
+    best_name: str | None = None
     video: Path | None = None
 
 
@@ -71,36 +85,58 @@ class Command:
 
 
 def train(config: RunConfig, command: Command) -> TrainingResult:
-    """Start a new run.
+    """Start a new run, or the fork of another one.
 
     Raises:
         UsageError: the run directory holds a run already, or another training is writing there.
         DoesNotFitError: the preflight says so, and nobody forces it.
         Interrupted: by a signal; everything up to the last checkpoint is saved.
     """
+    if config.fork is not None:
+        return _train_fork(config, command)
     run_dir = RunDir(config.run_dir)
     _refuse_existing_run(run_dir)
     game = load_game(config.game)
+    check_teacher(config, game)
     report = _check_fit(config, game, command)
+    config = resolved(config, game)
     run_dir.root.mkdir(parents=True, exist_ok=True)
     with run_dir.locked():
         _refuse_existing_run(run_dir)  # it may have come meanwhile
         run_dir.remove_leftovers()
         cut_log(run_dir.tensorboard, None)
         restore_evaluations(run_dir, "", b"")
+        forget_teacher(run_dir)
         write_atomic(run_dir.config, dump_config(config))
         return _Run(config, game, run_dir, command, report).bring_to_its_end()
 
 
-def resume(root: Path, command: Command, *, overrides: Sequence[str] = ()) -> TrainingResult:
+def _train_fork(config: RunConfig, command: Command) -> TrainingResult:
+    """Make the run directory, which is whole or not there, and go on with it."""
+    plan = plan_fork(config)
+    report = _check_fit(plan.config, plan.game, command)
+    event = make_fork(plan)
+    for listener in command.listeners:
+        listener(event)
+    return resume(config.run_dir, command, report=report)
+
+
+def resume(
+    root: Path,
+    command: Command,
+    *,
+    overrides: Sequence[str] = (),
+    at: int | None = None,
+    report: Report | None = None,
+) -> TrainingResult:
     """Go on with the run at `root` from its newest checkpoint that verifies.
 
     A run that was ended before its first checkpoint begins again, with the same random numbers.
 
     Args:
-        root: the run's directory.
-        command: how.
         overrides: `key=value`, for keys that may change while a run goes on.
+        at: the timestep of the checkpoint to go back to; later ones are set aside.
+        report: a preflight's that was shown already.
 
     Raises:
         UsageError: there is no run, another training is writing there, or a key must not change.
@@ -109,19 +145,31 @@ def resume(root: Path, command: Command, *, overrides: Sequence[str] = ()) -> Tr
     run_dir = find_run(root)
     with run_dir.locked():
         run_dir.remove_leftovers()
-        checkpoint, warnings = find_checkpoint(run_dir)
-        config = load_config(run_dir.config, overrides, is_saved=True)
-        config = config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
+        checkpoint, warnings = find_checkpoint(run_dir, at)
+        config = _saved_config(run_dir, overrides)
         game = load_game(config.game)
         changed: list[str] = []
         if checkpoint is not None:
             checkpoint.check_game(game)
             changed = changes(checkpoint.state, config, game)
-        report = _check_fit(config, game, command)
-        warnings += go_back_to(checkpoint, run_dir)
+        config = resolved(config, game)
+        report = report or _check_fit(config, game, command)
+        moved: list[Path] = []
+        if checkpoint is None:
+            warnings += begin_again(run_dir)
+        else:
+            place = run_dir.damaged if at is None else run_dir.set_aside
+            moved = go_back_to(checkpoint, run_dir, place)
+            warnings += [f"moved to {p}; delete it if nothing in it is of use" for p in moved]
         write_atomic(run_dir.config, dump_config(config))
         run = _Run(config, game, run_dir, command, report, checkpoint, warnings, changed)
+        run = run if at is None else replace(run, set_aside=moved)
         return run.bring_to_its_end()
+
+
+def _saved_config(run_dir: RunDir, overrides: Sequence[str]) -> RunConfig:
+    config = load_config(run_dir.config, overrides, is_saved=True)
+    return config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
 
 
 def _refuse_existing_run(run_dir: RunDir) -> None:
@@ -152,6 +200,7 @@ class _Run:
     Attributes:
         warnings: what was found before there was anybody to tell.
         changed: of config and game file since the checkpoint.
+        set_aside: where later checkpoints are, of a run that was taken back on purpose.
     """
 
     config: RunConfig
@@ -162,6 +211,7 @@ class _Run:
     checkpoint: Checkpoint | None = None
     warnings: Sequence[str] = ()
     changed: Sequence[str] = ()
+    set_aside: Sequence[Path] = ()
 
     @property
     def _until(self) -> int:
@@ -195,17 +245,19 @@ class _Run:
 
     def _train(self, events: EventLog, upload: BackgroundUpload | None) -> TrainingResult:
         footprint: FootprintComparison = {}
+        frame_skip = self.config.env.frame_skip
         with _measured(self.run_dir, self.report, footprint) as memory:
             timesteps = self._learn(events, memory, upload)
             if self._until < self.config.total_timesteps:
-                return TrainingResult(self.run_dir, timesteps, footprint)
-            final = evaluate_best(self.run_dir, events, self.command.stop)
+                return TrainingResult(self.run_dir, timesteps, frame_skip, footprint)
+            final = evaluate_best(self.run_dir, self.config, events, self.command.stop)
         return TrainingResult(
             self.run_dir,
             timesteps,
+            frame_skip,
             footprint,
             final.evaluation,
-            final.policy_timesteps,
+            final.policy_name,
             final.video,
         )
 
@@ -237,7 +289,10 @@ class _Run:
         if checkpoint is None:
             events.emit(begun(identity, self.config))
         else:
-            events.emit(resumed(identity, self.config, checkpoint, changed=self.changed))
+            places = [str(path.relative_to(self.run_dir.root)) for path in self.set_aside]
+            events.emit(
+                resumed(identity, self.config, checkpoint, changed=self.changed, set_aside=places)
+            )
         for warning in self.warnings:
             events.warn(warning)
         if self.game.reward_source is not None:

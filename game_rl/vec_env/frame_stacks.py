@@ -37,13 +37,19 @@ class FrameStacks:
         """Forget all frames of `env` but the newest."""
         self._ring[self._rows(self._size)[:-1], env] = 0
 
-    def all(self) -> NDArray[Any]:
-        """A new array [n_envs, size * C, H, W]; [n_envs, *frame shape] if `size` is 1."""
+    def all(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """[n_envs, size * C, H, W]; [n_envs, *frame shape] if `size` is 1.
+
+        Args:
+            out: a contiguous array to write and to return; None: a new one.
+        """
         _, n_envs, *frame_shape = self._ring.shape
-        stacks = np.empty((n_envs, self._size, *frame_shape), self._ring.dtype)
+        if out is None:
+            out = np.empty((n_envs, *self._shape), self._ring.dtype)
+        stacks = out.reshape(n_envs, self._size, *frame_shape)
         for place, row in enumerate(self._rows(self._size)):
             stacks[:, place] = self._ring[row]
-        return stacks.reshape(n_envs, *self._shape)
+        return out
 
     def restore(self, stacks: NDArray[Any]) -> None:
         """Go on from what `all` has returned."""

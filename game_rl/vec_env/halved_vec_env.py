@@ -1,5 +1,6 @@
 """Two vec envs that are one to SB3: one can play while actions are chosen for the other."""
 
+import functools
 import heapq
 import itertools
 from collections.abc import Iterable, Sequence
@@ -7,9 +8,11 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecMonitor
 
+from game_rl.vec_env.packed_frames import PackedFrames, joined_frames
 from game_rl.vec_env.vec_env import Indices, Infos, SharedMemoryVecEnv
 from game_rl.vec_env.worker_deaths import WorkerDeath
 
@@ -40,6 +43,7 @@ class HalvedVecEnv(SubprocVecEnv):
     Attributes:
         halves: both, each with episode returns in its infos, as VecMonitor puts them there.
         bounds: where in a batch of all envs each half has its rows.
+        packing: of `packed_frames`; None if the halves do not pack the same way.
     """
 
     def __init__(self, first: SharedMemoryVecEnv, second: SharedMemoryVecEnv) -> None:
@@ -47,6 +51,11 @@ class HalvedVecEnv(SubprocVecEnv):
         self.halves = (HalfVecEnv(first), HalfVecEnv(second))
         self.bounds = (slice(0, first.num_envs), slice(first.num_envs, None))
         n_envs = first.num_envs + second.num_envs
+        self._newest: NDArray[Any] | None = None
+        self.packing = first.packing if first.packing == second.packing else None
+        batches = _Batches(n_envs, first.observation_space)
+        for part, bounds in zip(self._parts, self.bounds, strict=True):
+            part.allocate = functools.partial(batches.rows, bounds)
         # Not SubprocVecEnv's: it would start its own processes.
         VecEnv.__init__(self, n_envs, first.observation_space, first.action_space)
 
@@ -67,6 +76,17 @@ class HalvedVecEnv(SubprocVecEnv):
         """As SharedMemoryVecEnv's, of both halves, oldest first."""
         return tuple(heapq.merge(*(part.worker_deaths for part in self._parts)))
 
+    def packed_frames(self, observations: NDArray[Any]) -> PackedFrames | None:
+        """Of what both halves gave last; new arrays.
+
+        None if they do not pack, or if `observations` is not the array that `reset`, `step_wait` or
+        `joined` returned last.
+        """
+        first, second = (part.packed_frames for part in self._parts)
+        if first is None or second is None or observations is not self._newest:
+            return None
+        return joined_frames(first, second)
+
     def close(self) -> None:
         for part in self._parts:
             part.close()
@@ -79,7 +99,8 @@ class HalvedVecEnv(SubprocVecEnv):
         self.reset_infos = self._joined(part.reset_infos for part in self._parts)
         self._reset_seeds()
         self._reset_options()
-        return np.concatenate(observations)
+        self._newest = _as_one(*observations)
+        return self._newest
 
     def step_async(self, actions: NDArray[Any]) -> None:
         for half, bounds in zip(self.halves, self.bounds, strict=True):
@@ -91,8 +112,9 @@ class HalvedVecEnv(SubprocVecEnv):
     def joined(self, first: Outcome, second: Outcome) -> Outcome:
         """What `step_wait` of both halves gave, as one vec step."""
         self.reset_infos = self._joined(part.reset_infos for part in self._parts)
+        self._newest = _as_one(first[0], second[0])
         return (
-            np.concatenate((first[0], second[0])),
+            self._newest,
             np.concatenate((first[1], second[1])),
             np.concatenate((first[2], second[2])),
             [*first[3], *second[3]],
@@ -136,3 +158,29 @@ class HalvedVecEnv(SubprocVecEnv):
     @staticmethod
     def _joined(lists: Iterable[Iterable[Any]]) -> list[Any]:
         return list(itertools.chain.from_iterable(lists))
+
+
+class _Batches:
+    """Arrays of all envs, of which each half gets its rows, so that nobody has to join them."""
+
+    def __init__(self, n_envs: int, space: spaces.Space[Any]) -> None:
+        assert space.shape is not None
+        self._shape, self._dtype = (n_envs, *space.shape), space.dtype
+        self._batch = np.empty(0)
+        self._given: list[slice] = []
+
+    def rows(self, bounds: slice) -> NDArray[Any]:
+        """Of the batch that another half has begun, or else of a new one."""
+        if len(self._given) != 1 or bounds in self._given:
+            self._batch, self._given = np.empty(self._shape, self._dtype), []
+        self._given.append(bounds)
+        rows: NDArray[Any] = self._batch[bounds]
+        return rows
+
+
+def _as_one(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    """The batch that these are the rows of; a new one if they are of two."""
+    batch, n_envs = first.base, len(first) + len(second)
+    if isinstance(batch, np.ndarray) and batch is second.base and len(batch) == n_envs:
+        return batch
+    return np.concatenate((first, second))

@@ -16,8 +16,11 @@ from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
+import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
+from game_rl.envs.packing import FramePacking
 from game_rl.errors import GameRLError
 
 _LENGTH = struct.Struct("=Q")
@@ -28,7 +31,7 @@ class Command(enum.Enum):
 
     START = "start"  # never sent: what the greeting of a new worker answers
     BUILD = "build"  # (pickled list of env functions) -> Spaces of the worker's first env alone
-    ATTACH = "attach"  # (n_envs, n_rows, Spaces), then the file descriptor -> None
+    ATTACH = "attach"  # (Attachment), then the file descriptor -> None
     RESET = "reset"  # (seed or None by env, options by env) -> reset info
     STEP = "step"  # all envs of the worker -> StepReport, or None if there is nothing to say
     LOAD_STATE = "load_state"  # (what `save_state` returned, by env) -> None
@@ -75,11 +78,25 @@ class Spaces:
 
 
 @dataclass(frozen=True, slots=True)
+class Attachment:
+    """What the SharedArrays are made for; frames are packed if there is a `packing`."""
+
+    n_envs: int
+    n_rows: int
+    spaces: Spaces
+    packing: FramePacking | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StepReport:
-    """`info` has terminal_observation if the episode ended; `reset_info` is None if it did not."""
+    """`info` has terminal_observation if the episode ended; `reset_info` is None if it did not.
+
+    `last_frame` is that observation, packed.
+    """
 
     info: dict[str, Any]
     reset_info: dict[str, Any] | None
+    last_frame: NDArray[np.uint8] | None = None
 
 
 STEP = Request(Command.STEP, ())

@@ -11,6 +11,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import DTypeLike, NDArray
 
+from game_rl.vec_env.messages import Attachment
+
 _ALIGNMENT = 64  # bytes of a cache line
 
 _Field = tuple[tuple[int, ...], DTypeLike]
@@ -21,33 +23,54 @@ class SharedArrays:
 
     Attributes:
         observations: [n_rows, n_envs, *observation shape], as the observation space.
-        row: int64 [1], which row of `observations` the workers are to write.
+        packed: uint8 [2, n_envs, packed_bytes], the newest of them and those before, packed.
+        rows: int64 [2], which row of `observations` and of `packed` the workers are to write.
         actions: [n_envs, *action shape], as the action space.
         rewards: float32 [n_envs].
         terminated, truncated: bool [n_envs].
     """
 
-    def __init__(
-        self,
-        file_descriptor: int,
-        *,
-        n_envs: int,
-        n_rows: int,
-        observation_space: spaces.Space[Any],
-        action_space: spaces.Space[Any],
-    ) -> None:
-        observation_shape, observation_dtype = _shape_and_dtype(observation_space)
-        action_shape, action_dtype = _shape_and_dtype(action_space)
-        fields: list[_Field] = [
-            ((n_rows, n_envs, *observation_shape), observation_dtype),
-            ((n_envs, *action_shape), action_dtype),
-            ((n_envs,), np.float32),
-            ((n_envs,), np.bool_),
-            ((n_envs,), np.bool_),
-            ((1,), np.int64),
-        ]
-        self.observations, self.actions, self.rewards, *flags = _map_arrays(file_descriptor, fields)
-        self.terminated, self.truncated, self.row = flags
+    def __init__(self, file_descriptor: int, attachment: Attachment) -> None:
+        packing = attachment.packing
+        fields = _fields(
+            attachment.n_envs,
+            attachment.n_rows,
+            observation=_shape_and_dtype(attachment.spaces.observation),
+            action=_shape_and_dtype(attachment.spaces.action),
+            packed_bytes=0 if packing is None else packing.nbytes,
+        )
+        arrays = _map_arrays(file_descriptor, fields)
+        self.observations, self.packed, self.actions, self.rewards, *flags = arrays
+        self.terminated, self.truncated, self.rows = flags
+
+
+def shared_bytes(
+    *, n_envs: int, frame_stack: int, frame_shape: tuple[int, int, int], packed_bytes: int
+) -> int:
+    """Of the SharedArrays of a vec env that stacks frames, for a Discrete action."""
+    fields = _fields(
+        n_envs,
+        frame_stack + 1,
+        observation=(frame_shape, np.uint8),
+        action=((), np.int64),
+        packed_bytes=packed_bytes,
+    )
+    return sum(_padded_bytes(shape, dtype) for shape, dtype in fields)
+
+
+def _fields(
+    n_envs: int, n_rows: int, *, observation: _Field, action: _Field, packed_bytes: int
+) -> list[_Field]:
+    (observation_shape, observation_dtype), (action_shape, action_dtype) = observation, action
+    return [
+        ((n_rows, n_envs, *observation_shape), observation_dtype),
+        ((2, n_envs, packed_bytes), np.uint8),
+        ((n_envs, *action_shape), action_dtype),
+        ((n_envs,), np.float32),
+        ((n_envs,), np.bool_),
+        ((n_envs,), np.bool_),
+        ((2,), np.int64),
+    ]
 
 
 def nameless_file() -> int:

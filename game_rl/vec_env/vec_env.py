@@ -1,17 +1,19 @@
 """SB3's SubprocVecEnv with several envs in a worker, shared memory, stacks, errors that arrive."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from multiprocessing.process import BaseProcess
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
+from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
-from game_rl.vec_env.messages import STEP, Command, Request, StepReport
+from game_rl.vec_env.messages import STEP, Attachment, Command, Request, Spaces, StepReport
+from game_rl.vec_env.packed_frames import Packed, PackedFrames, packed_frames
 from game_rl.vec_env.worker_deaths import WorkerDeath
 from game_rl.vec_env.worker_pool import StartMethod
 from game_rl.vec_env.workers import EnvFn, Workers
@@ -44,13 +46,22 @@ class SharedMemoryVecEnv(SubprocVecEnv):
             what they share (a ROM) is sent and held once. Nothing they import may import torch.
         frame_stack: observations are stacks of so many frames, as VecFrameStack(self, frame_stack,
             channels_order="first") would give; more than one only of uint8 pictures [C, H, W].
+        packing: workers pack each frame too, and an env that shows what cannot be packed without
+            loss has raised an error.
         n_workers: processes; each has a contiguous block of envs. None: one for each env.
         timeout_s: how long a worker may take for one command.
         lost_info: for the infos of episodes that end with their worker.
         start_method: forkserver lets workers share the memory of what they import.
 
+    Attributes:
+        packed_frames: what `reset`, `step_wait` or `load_states` has given last; None without
+            `packing`. Memory that the workers share: the next `reset` or the second `step_async`
+            from then on overwrites it.
+        allocate: makes the arrays for observations; None: np.empty.
+
     Raises:
-        ValueError: `frame_stack` is more than 1 and the observations are no pictures.
+        ValueError: `frame_stack` is more than 1 and the observations are no pictures, or the
+            packing is of other frames.
         WorkerError: an env could not be built, or its spaces differ.
         GameRLError: an env's constructor raised one.
     """
@@ -60,12 +71,16 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         env_fns: Sequence[EnvFn],
         *,
         frame_stack: int = 1,
+        packing: FramePacking | None = None,
         n_workers: int | None = None,
         timeout_s: float = 60.0,
         lost_info: Mapping[str, Any] = _NO_INFO,
         start_method: StartMethod = "forkserver",
     ) -> None:
         self.waiting = False
+        self.packing = packing
+        self.packed_frames: PackedFrames | None = None
+        self.allocate: Callable[[], NDArray[Any]] | None = None
         self._lost_info = lost_info
         n_envs = len(env_fns)
         self._workers = Workers(
@@ -77,7 +92,9 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         try:
             spaces = self._workers.build()
             observation_space = stacked_space(spaces.observation, frame_stack)
-            self._arrays = self._workers.attach(spaces, n_rows=frame_stack + 1)
+            _check_packing(packing, spaces)
+            attachment = Attachment(n_envs, frame_stack + 1, spaces, packing)
+            self._arrays = self._workers.attach(attachment)
             self._stacks = FrameStacks(self._arrays.observations)
             # Not SubprocVecEnv's: it would start its own processes.
             VecEnv.__init__(self, n_envs, observation_space, spaces.action)
@@ -113,7 +130,8 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self._reset_seeds()
         self._reset_options()
         self._stacks.begin_episode(slice(None))
-        return self._stacks.all()
+        self._take_packed({})
+        return self._observations()
 
     def step_async(self, actions: NDArray[Any]) -> None:
         actions = np.asarray(actions)
@@ -121,7 +139,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
             raise ValueError(f"actions are {actions.shape}, not {self._arrays.actions.shape}")
         np.copyto(self._arrays.actions, actions, casting="same_kind")
         self._stacks.turn()
-        self._arrays.row[0] = self._stacks.newest
+        self._arrays.rows[:] = self._stacks.newest, 1 - self._arrays.rows[1]
         self._workers.request(self._step_request)
         self.waiting = True
 
@@ -129,19 +147,32 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         answers = self._workers.collect(self._step_request)
         self.waiting = False
         self._workers.deaths.vec_steps += 1
+        last_frames: dict[int, Packed] = {}
+        if any(answers.values()):
+            dones, infos, last_frames = self._take_in_reports(answers)
+        else:  # no episode has ended
+            dones = np.zeros(self.num_envs, np.bool_)
+            infos = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
+        self._take_packed(last_frames)
+        return self._observations(), self._arrays.rewards.copy(), dones, infos
+
+    def _take_in_reports(
+        self, answers: Mapping[int, Any]
+    ) -> tuple[NDArray[np.bool_], Infos, dict[int, Packed]]:
+        """Dones and infos of a vec step, and the last frames of the episodes that ended."""
         for worker in self._workers.lost:
             self._cut_short(self._workers.blocks[worker])
         arrays = self._arrays
         time_limits = (arrays.truncated & ~arrays.terminated).tolist()
         infos: Infos = [{"TimeLimit.truncated": time_limit} for time_limit in time_limits]
+        last_frames: dict[int, Packed] = {}
         for worker, answer in answers.items():
             take_in = self._take_in_loss if worker in self._workers.lost else self._take_in
             for number, report in zip(self._workers.blocks[worker], answer or (), strict=False):
                 if report is not None:
-                    take_in(number, report, infos[number])
+                    last_frames |= take_in(number, report, infos[number])
         self._workers.lost.clear()
-        dones = arrays.terminated | arrays.truncated
-        return self._stacks.all(), arrays.rewards.copy(), dones, infos
+        return arrays.terminated | arrays.truncated, infos, last_frames
 
     @property
     def last_seeds(self) -> Sequence[int | None]:
@@ -177,6 +208,10 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self._workers.exchange(request)
         self._workers.lost.clear()
         self._stacks.restore(observations)
+        if self.packing is not None:
+            frames = self._arrays.observations[self._stacks.newest]
+            self._packed_row()[:] = self.packing.pack(frames)
+        self._take_packed({})
         self._last_seeds = list(seeds)
         self._reset_seeds()
 
@@ -190,7 +225,8 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self._arrays.terminated[block] = False
         self._arrays.truncated[block] = True
 
-    def _take_in(self, number: int, report: StepReport, info: dict[str, Any]) -> None:
+    def _take_in(self, number: int, report: StepReport, info: dict[str, Any]) -> dict[int, Packed]:
+        """The env's last frame, if its episode has ended."""
         for name, value in report.info.items():
             info.setdefault(name, value)
         if report.reset_info is not None:
@@ -198,13 +234,29 @@ class SharedMemoryVecEnv(SubprocVecEnv):
             last_frame = info["terminal_observation"]
             info["terminal_observation"] = self._stacks.ending_with(number, last_frame)
             self._stacks.begin_episode(number)
+        return {} if report.last_frame is None else {number: report.last_frame}
 
-    def _take_in_loss(self, number: int, reset_info: dict[str, Any], info: dict[str, Any]) -> None:
+    def _take_in_loss(
+        self, number: int, reset_info: dict[str, Any], info: dict[str, Any]
+    ) -> dict[int, Packed]:
         info["terminal_observation"] = self._stacks.before(number)
         info["worker_restarted"] = True
         info |= self._lost_info
         self.reset_infos[number] = reset_info
         self._stacks.begin_episode(number)
+        return {number: self._packed_row(before=1)[number].copy()}
+
+    def _observations(self) -> NDArray[Any]:
+        return self._stacks.all(None if self.allocate is None else self.allocate())
+
+    def _take_packed(self, last_frames: dict[int, Packed]) -> None:
+        if self.packing is not None:
+            self.packed_frames = packed_frames(self._packed_row(), last_frames)
+
+    def _packed_row(self, *, before: Literal[0, 1] = 0) -> Packed:
+        """Of the newest frames, or of those before."""
+        packed: Packed = self._arrays.packed[self._arrays.rows[1] ^ before]
+        return packed
 
     def _step_request(self, worker: int) -> Request:
         if worker not in self._workers.lost:
@@ -270,3 +322,9 @@ class SharedMemoryVecEnv(SubprocVecEnv):
             worker: iter(answers[worker] or [None] * len(envs)) for worker, envs in asked.items()
         }
         return [next(by_worker[self._worker_of[number]]) for number in numbers]
+
+
+def _check_packing(packing: FramePacking | None, spaces: Spaces) -> None:
+    shape = spaces.observation.shape
+    if packing is not None and packing.shape != shape:
+        raise ValueError(f"the packing is of frames {packing.shape}, not {shape}")

@@ -11,7 +11,7 @@ import cloudpickle
 import gymnasium as gym
 
 from game_rl.errors import WorkerError
-from game_rl.vec_env.messages import Command, Request, Spaces
+from game_rl.vec_env.messages import Attachment, Command, Request, Spaces
 from game_rl.vec_env.shared_arrays import SharedArrays, nameless_file
 from game_rl.vec_env.worker_deaths import WorkerDeaths
 from game_rl.vec_env.worker_pool import StartMethod, WorkerPool
@@ -53,7 +53,7 @@ class Workers:
         self._empty: set[int] = set()  # new processes, without envs yet
         self._file = nameless_file()
         weakref.finalize(self, os.close, self._file)
-        self._attachment: tuple[int, int, Spaces] | None = None
+        self._attachment: Attachment | None = None
         self._pool = WorkerPool(self.blocks, timeout_s=timeout_s, start_method=start_method)
 
     @property
@@ -78,17 +78,10 @@ class Workers:
                 )
         return spaces[0]
 
-    def attach(self, spaces: Spaces, *, n_rows: int) -> SharedArrays:
+    def attach(self, attachment: Attachment) -> SharedArrays:
         """Make the arrays that all workers will map."""
-        n_envs = len(self._env_fns)
-        self._attachment = (n_envs, n_rows, spaces)
-        arrays = SharedArrays(
-            self._file,
-            n_envs=n_envs,
-            n_rows=n_rows,
-            observation_space=spaces.observation,
-            action_space=spaces.action,
-        )
+        self._attachment = attachment
+        arrays = SharedArrays(self._file, attachment)
         self._attach(range(len(self.blocks)))
         self._pool.fail_if_any_died()
         return arrays
@@ -141,7 +134,7 @@ class Workers:
         return Request(Command.BUILD, envs, (pickled,))
 
     def _attach(self, workers: Sequence[int] | set[int]) -> None:
-        request = Request(Command.ATTACH, (), self._attachment or ())
+        request = Request(Command.ATTACH, (), (self._attachment,))
         living = [worker for worker in workers if worker not in self._pool.deaths]
         self._pool.request(dict.fromkeys(living, request), file_descriptor=self._file)
         self._pool.collect()

@@ -9,9 +9,10 @@ import torch
 from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.callbacks import BaseCallback
 
+from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
-from tests.tiny_env import TinyEnv
+from tests.tiny_env import FRAME, TinyEnv
 
 SIZES = (2, 1)
 
@@ -27,9 +28,16 @@ def _seeded() -> None:
     torch.manual_seed(0)
 
 
-@pytest.fixture(params=[TinyEnv, short_episodes], ids=["ends", "truncated"])
+@pytest.fixture(
+    params=[(TinyEnv, True), (short_episodes, True), (short_episodes, False)],
+    ids=["ends", "truncated", "unpacked"],
+)
 def vec_env(request: pytest.FixtureRequest) -> Iterator[HalvedVecEnv]:
-    halves = (SharedMemoryVecEnv([request.param] * n, n_workers=1, frame_stack=2) for n in SIZES)
+    env_fn, packs = request.param
+    packing = FramePacking(FRAME) if packs else None
+    halves = (
+        SharedMemoryVecEnv([env_fn] * n, n_workers=1, frame_stack=2, packing=packing) for n in SIZES
+    )
     env = HalvedVecEnv(*halves)
     yield env
     env.close()

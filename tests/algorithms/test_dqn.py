@@ -113,7 +113,7 @@ def test_double_q_lets_the_network_choose_and_the_target_judge() -> None:
             error = abs(values[i, action] - target)
             losses.append(0.5 * error**2 if error < 1 else error - 0.5)
     model.policy.set_training_mode(True)
-    assert model._loss(samples).item() == pytest.approx(np.sum(losses), rel=1e-4)
+    assert model._losses(samples)[0].item() == pytest.approx(np.sum(losses), rel=1e-4)
 
 
 class KeptWeights(BaseCallback):

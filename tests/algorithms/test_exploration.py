@@ -3,15 +3,20 @@ import json
 import numpy as np
 import pytest
 
-from game_rl.algorithms.exploration import Exploration, make_exploration
-from game_rl.config.algorithms import ExplorationConfig
-from game_rl.schedules import Ramp
+from game_rl.algorithms.exploration import (
+    Exploration,
+    exploration_schedule,
+    make_exploration,
+)
+from game_rl.config.exploration import ExplorationConfig
+from game_rl.schedules import Ramp, RestartingRamp
 
 GREEDY = np.full(20_000, 3)
 
 
 def make(seed: int = 0) -> Exploration:
-    return Exploration(Ramp(1.0, 0.1, timesteps=10), n_actions=5, rng=np.random.default_rng(seed))
+    epsilon = RestartingRamp(Ramp(1.0, 0.1, timesteps=10))
+    return Exploration(epsilon, n_actions=5, rng=np.random.default_rng(seed))
 
 
 def test_without_epsilon_every_action_stays() -> None:
@@ -30,9 +35,7 @@ def test_epsilon_is_the_share_of_actions_drawn_evenly(epsilon: float) -> None:
 def test_what_was_saved_goes_on_with_the_same_draws() -> None:
     one, other = make(0), make(1)
     one.explored(GREEDY, 0.5)
-    one.epsilon.restart(at=7, start=0.6)
     other.load_state(json.loads(json.dumps(one.state())))
-    assert other.epsilon.at(9) == one.epsilon.at(9)
     np.testing.assert_array_equal(other.explored(GREEDY, 0.5), one.explored(GREEDY, 0.5))
 
 
@@ -41,3 +44,19 @@ def test_the_fraction_is_of_the_whole_run() -> None:
     exploration = make_exploration(config, timesteps=1_000, n_actions=2, seed=0)
     found = [exploration.epsilon.at(t) for t in (0, 100, 200, 1_000)]
     assert found == pytest.approx([0.9, 0.5, 0.1, 0.1])
+
+
+def test_what_the_last_release_saved_goes_on() -> None:
+    one, other = make(0), make(1)
+    ramp = {"start": 1.0, "end": 0.1, "timesteps": 10, "began_at": 0}
+    other.load_state(one.state() | {"epsilon": ramp})
+    np.testing.assert_array_equal(other.explored(GREEDY, 0.5), one.explored(GREEDY, 0.5))
+
+
+def test_restarts_are_at_timesteps_whatever_the_run_is_long() -> None:
+    config = ExplorationConfig.model_validate(
+        {"end": 0.1, "restarts": [{"at": 600, "start": 0.5, "over": 100}]}
+    )
+    for timesteps in (1_000, 2_000):
+        epsilon = exploration_schedule(config, timesteps=timesteps)
+        assert [epsilon.at(t) for t in (599, 600, 650, 700)] == pytest.approx([0.1, 0.5, 0.3, 0.1])

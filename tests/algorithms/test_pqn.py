@@ -67,6 +67,13 @@ class Recorder:
         self.steps: list[dict[str, Any]] = []
 
     def append(self, **step: Any) -> None:
+        """With the stacks that the frames make."""
+        stacks, channels = step["observations"], FRAME[0]
+        pixels = FramePacking(FRAME).unpack
+        np.testing.assert_array_equal(pixels(step["frames"]), stacks[:, -channels:])
+        step["next_observations"] = np.concatenate(
+            (stacks[:, channels:], pixels(step["next_frames"])), axis=1
+        )
         self.steps.append({name: np.array(value) for name, value in step.items()})
 
     def stacked(self, name: str) -> NDArray[Any]:

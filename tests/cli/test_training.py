@@ -58,7 +58,10 @@ def test_a_log_of_json_is_the_account_of_the_run_and_nothing_else(
 def test_until_is_said_with_the_way_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tiny_config(tmp_path)
     assert main(["train", "--config", str(config), "--until", "50"]) == 0
-    assert "trained up to timestep 64 and saved; continue with --resume" in capsys.readouterr().out
+    assert (
+        "trained up to timestep 64 (512 frames) and saved; continue with --resume"
+        in capsys.readouterr().out
+    )
     assert not (tmp_path / "run" / "videos").exists()
     assert main(["train", "--resume", str(tmp_path / "run"), "--until", "192"]) == 0
     assert "best policy, timestep" in capsys.readouterr().out

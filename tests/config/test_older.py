@@ -1,9 +1,11 @@
 """Configs that the last release saved, and what is made of them."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from game_rl.config.algorithms import PPOConfig
 from game_rl.config.lake import LakeConfig
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.older import saved_config
@@ -40,6 +42,35 @@ def test_a_run_of_the_last_release_reads_as_one_of_today(
     assert config.lake == lake
     path.write_text(dump_config(config))
     assert load_config(path, is_saved=True) == load_config(path) == config
+
+
+@pytest.mark.parametrize("name", ["ppo", "dqn", "pqn"])
+def test_a_run_from_before_a_key_goes_on_without_what_the_key_brings(
+    name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(HEAD + f"algorithm: {{name: {name}}}\n")
+    today, saved = load_config(path), load_config(path, is_saved=True)
+    assert today.algorithm.precision == "auto"
+    assert saved.algorithm.precision == "float32"
+    if isinstance(today.algorithm, PPOConfig):
+        assert isinstance(saved.algorithm, PPOConfig)
+        assert today.algorithm.micro_batch_size == "auto"
+        assert saved.algorithm.micro_batch_size is None
+    document = json.loads(today.model_dump_json(exclude={"algorithm"}))
+    was = PPOConfig(precision="float32", micro_batch_size=None)
+    assert saved_config(document, source="it")["algorithm"] == was.model_dump(mode="json")
+
+
+@pytest.mark.parametrize("precision", ["auto", "float32", "bf16"])
+@pytest.mark.parametrize("micro_batch_size", ["null", "auto", "64"])
+def test_what_a_run_saved_of_its_precision_and_its_parts_is_read_as_it_stands(
+    precision: str, micro_batch_size: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "config.yaml"
+    values = f"precision: {precision}, micro_batch_size: {micro_batch_size}"
+    path.write_text(HEAD + f"algorithm: {{{values}}}\n")
+    assert load_config(path, is_saved=True) == load_config(path)
 
 
 @pytest.mark.parametrize("text", [text for text in SAVED if "lake" in text or "feed" in text])

@@ -184,6 +184,53 @@ _ALGORITHMS = (
         ("line 4", "algorithm.learning_starts: 400,001 is more than total_timesteps, 400,000"),
     ),
     WrongConfig(
+        "a teacher of ppo",
+        _with("algorithm:\n  n_steps: 64\n  teacher: {run: runs/duel_pqn}\n"),
+        ("line 6", "algorithm.teacher", "it belongs to `name: dqn`; remove it, or write that"),
+    ),
+    WrongConfig(
+        "a teacher without a run",
+        _with("algorithm:\n  name: dqn\n  teacher: {weight: 2.0}\n"),
+        (
+            "line 6",
+            "algorithm.teacher.run: missing",
+        ),
+    ),
+    WrongConfig(
+        "a weight of a teacher below zero",
+        _with("algorithm:\n  name: dqn\n  teacher: {run: runs/duel_pqn, weight: -1}\n"),
+        (
+            "line 6",
+            "algorithm.teacher.weight: found -1",
+        ),
+    ),
+    WrongConfig(
+        "exploration that begins again after the end",
+        _with(
+            "algorithm:\n  name: pqn\n  exploration:\n    restarts:\n"
+            "      - {at: 400_000, start: 0.3, over: 5}\n"
+        ),
+        ("line 8", "algorithm.exploration.restarts.0.at", "total_timesteps: 400,000", "a smaller"),
+    ),
+    WrongConfig(
+        "restarts of exploration in the wrong order",
+        _with(
+            "algorithm:\n  name: dqn\n  exploration:\n    restarts:\n"
+            "      - {at: 90_000, start: 0.3, over: 5}\n"
+            "      - {at: 80_000, start: 0.3, over: 5}\n"
+        ),
+        ("line 9", "exploration.restarts.1.at: 80,000 is not after", "write the earliest first"),
+    ),
+    WrongConfig(
+        "restarts of exploration that overlap",
+        _with(
+            "algorithm:\n  name: dqn\n  exploration:\n    restarts:\n"
+            "      - {at: 80_000, start: 0.3, over: 10_000}\n"
+            "      - {at: 85_000, start: 0.3, over: 5}\n"
+        ),
+        ("line 9", "exploration.restarts.1.at: 85,000 is within", "at least 90,000", "over: 5_000"),
+    ),
+    WrongConfig(
         "a replay on a GPU beside a network on the CPU",
         _with("device: cpu\nalgorithm: {name: dqn, replay: {device: cuda}}\n"),
         ("line 5", "algorithm.replay.device", "write replay: {device: cpu}, or device: auto"),

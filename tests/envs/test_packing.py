@@ -41,6 +41,28 @@ def test_every_frame_comes_back_bit_for_bit(
     np.testing.assert_array_equal(packing.unpack(packed), frames)
 
 
+@pytest.mark.parametrize("colour", ["grey", "rgb"])
+@pytest.mark.parametrize("four_shades", [True, False])
+def test_many_frames_are_packed_as_each_by_itself(colour: str, four_shades: bool) -> None:
+    frame_format = FrameFormat(size="full", colour=colour, four_shades=four_shades)  # type: ignore[arg-type]
+    pictures = [*screens(0, 1, four_shades=four_shades), *screens(1, 1, four_shades=four_shades)]
+    frames = np.stack([frame_format.observe(picture) for picture in pictures * 7])
+    packing = frame_format.packing
+    one_by_one = [packing.pack(frame) for frame in frames]
+    np.testing.assert_array_equal(packing.pack(frames), one_by_one)
+    stacks = frames.reshape(2, 7, *packing.shape)
+    np.testing.assert_array_equal(packing.pack(stacks[:, 3]), one_by_one[3::7])
+    np.testing.assert_array_equal(packing.pack(stacks).reshape(14, -1), one_by_one)
+
+
+def test_one_pixel_among_many_frames_is_refused() -> None:
+    packing = FramePacking((1, 144, 160), bits=2)
+    frames = np.zeros((40, 1, 144, 160), np.uint8)
+    frames[33, 0, 100, 7] = 98
+    with pytest.raises(ValueError, match="a pixel of 98"):
+        packing.pack(frames)
+
+
 @given(formats, seeds)
 def test_torch_unpacks_as_numpy_does(frame_format: FrameFormat, seed: int) -> None:
     packing = frame_format.packing

@@ -2,7 +2,8 @@
 
     python -m tests.faults.faulty_run OPERATION:COUNT:FAULT RUN_DIR train --resume RUN_DIR
 
-OPERATION is `write`, `fsync`, `mkdir`, `rename`, `unlink` or `rmdir` of something in RUN_DIR; the
+OPERATION is `write`, `fsync`, `mkdir`, `rename`, `link`, `unlink` or `rmdir` of something in
+RUN_DIR, or in the folder that a fork fills before it is called RUN_DIR; the
 COUNT-th of them has the FAULT: `kill-before`, `kill-after` and, of a write, `kill-half` (SIGKILL),
 `ENOSPC`, `EIO` (from then on, every such operation fails). `none:0:none` only counts; the counts
 are printed as JSON when the training ends. Files are written through Python's `open`, so its raw
@@ -31,6 +32,8 @@ class Faults:
         self._operation, count, self._fault = plan.split(":")
         self._at = int(count)
         self._folder = os.path.abspath(folder)
+        parent, name = os.path.split(self._folder)
+        self._begun = os.path.join(parent, f".{name}.fork")
 
     def around(self, operation: str, path: object, act: Callable[[], Any]) -> Any:
         if not self.is_inside(path):
@@ -58,7 +61,10 @@ class Faults:
     def is_inside(self, path: object) -> bool:
         if not isinstance(path, str | bytes | os.PathLike):
             return False
-        return os.path.abspath(os.fsdecode(path)).startswith(self._folder + os.sep)
+        found = os.path.abspath(os.fsdecode(path))
+        return f"{found}{os.sep}".startswith(self._begun + os.sep) or found.startswith(
+            self._folder + os.sep
+        )
 
 
 class FaultyFile(io.FileIO):
@@ -97,7 +103,7 @@ def install(faults: Faults) -> None:
     os.fsync = faulty_fsync  # type: ignore[assignment]
     for name, operation in {
         "mkdir": "mkdir", "rename": "rename", "replace": "rename",
-        "unlink": "unlink", "remove": "unlink", "rmdir": "rmdir",
+        "unlink": "unlink", "remove": "unlink", "rmdir": "rmdir", "link": "link",
     }.items():  # fmt: skip
         setattr(os, name, _wrapped(getattr(os, name), operation, faults))
 
@@ -107,6 +113,8 @@ def _wrapped(real: Callable[..., Any], operation: str, faults: Faults) -> Callab
         place = path
         if keywords.get("dir_fd") is not None:  # how shutil.rmtree names what it deletes
             place = os.path.join(os.readlink(f"/proc/self/fd/{keywords['dir_fd']}"), path)
+        if operation == "link":
+            place = args[0]  # the new name
         return faults.around(operation, place, lambda: real(path, *args, **keywords))
 
     return act

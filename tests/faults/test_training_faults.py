@@ -22,3 +22,12 @@ def test_a_few_faults_of_each_kind_lose_nothing(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["faults", "--quick", "--only", kind])
     assert training_faults.main() == 0, capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["kill", "failpoint"])
+def test_a_few_faults_of_forks_lose_nothing_and_leave_the_parent_alone(
+    kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["faults", "--quick", "--fork", "--only", kind])
+    assert training_faults.main() == 0, capsys.readouterr().out

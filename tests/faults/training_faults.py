@@ -1,6 +1,6 @@
 """What a training loses when it is killed, the disk fails or its files rot: a table.
 
-    python -m tests.faults [--kills 300] [--only kill signal ...] [--algorithm dqn] [--quick]
+    python -m tests.faults [--kills 300] [--only kill ...] [--algorithm dqn] [--fork] [--quick]
 
 Each trial is a real `game-rl train` of the bundled game in a process of its own that meets one
 fault, is resumed, and is compared with a training that met none: weights, optimiser and the states
@@ -11,6 +11,8 @@ of the emulators in every checkpoint, the table of evaluations, the best one. Tr
 * signal: SIGTERM, SIGINT and SIGUSR1 at random moments.
 * disk: from one operation on, every one of its kind fails with ENOSPC or EIO.
 * rot: one bit of one file flips, or its end is cut off, between a kill and the resume.
+
+With --fork the trainings are forks, of a training that met no fault, from half of it.
 
 A trial is good if the run can be resumed, ends as the undisturbed one did, accepted no wrong byte,
 left no temporary file and no process behind, and showed nobody a traceback.
@@ -47,12 +49,14 @@ def kill_trials(bench: Bench, kills: int) -> Tally:
         run_dir = bench.new_run(f"kill-{number}")
         reached = 0
         for kill in range(KILLS_A_RUN):
-            training = Training(run_dir, cpu)
+            training = bench.train(run_dir, cpu)
             if kill:  # anywhere, from the first import on
                 moment = bench.uniform(0.3 * bench.train_s)
+            elif bench.forks:  # while it is made: it is whole then, or not there
+                moment = bench.uniform(1.2 * bench.start_s)
             else:  # not before there is a run directory to resume
                 moment = bench.uniform(0.6 * bench.train_s)
-            if kill % 2 == 0:
+            if kill % 2 == 0 and (kill or not bench.forks):
                 training.begun.wait(HANG_S)
             _sleep_until(training, moment)
             training.process.kill()
@@ -86,7 +90,7 @@ def _sleep_until(training: Training, moment_s: float) -> None:
 def operation_counts(bench: Bench, name: str) -> dict[str, int]:
     """What a training from start to end, a new run called `name`, does to the disk."""
     run_dir = bench.new_run(name)
-    training = Training(run_dir, bench.cpus[0])
+    training = bench.train(run_dir, bench.cpus[0])
     training.wait()
     found = re.search(r"operations (\{.*\})", training.output)
     assert found is not None, training.output
@@ -149,7 +153,7 @@ def _planned_trials(
     def one(number: int, cpu: int) -> None:
         plan = todo[number]
         run_dir = bench.new_run(f"{faults[0]}-{number}")
-        training = Training(run_dir, cpu, plan=plan)
+        training = bench.train(run_dir, cpu, plan=plan)
         code = training.wait()
         tally.trials += 1
         judge(training, code, tally)
@@ -168,7 +172,7 @@ def signal_trials(bench: Bench, count: int) -> Tally:
     def one(number: int, cpu: int) -> None:
         name = _SIGNALS[number % len(_SIGNALS)]
         run_dir = bench.new_run(f"signal-{number}")
-        training = Training(run_dir, cpu)
+        training = bench.train(run_dir, cpu)
         training.begun.wait(HANG_S)
         _sleep_until(training, bench.uniform(0.8 * bench.train_s))
         before = RunDir(run_dir).checkpoints_newest_first()
@@ -205,7 +209,7 @@ def rot_trials(bench: Bench, flips: int) -> Tally:
         name, n = todo[number]
         run_dir = bench.half_run(f"rot-{number}")
         _damage(run_dir / name, bench.uniform, cut=n == flips - 1)
-        training = Training(run_dir, cpu)
+        training = bench.train(run_dir, cpu)
         code = training.wait()
         tally.trials += 1
         label = f"{name}, {n}"
@@ -243,6 +247,7 @@ def main() -> int:
     )
     parser.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--algorithm", choices=ALGORITHMS, default="ppo")
+    parser.add_argument("--fork", action="store_true", help="the trainings are forks; no rot")
     parser.add_argument("--kills", type=int, default=300, help="random SIGKILLs")
     parser.add_argument("--points", type=int, help="failing operations, drawn; default: every one")
     parser.add_argument("--signals", type=int, default=30)
@@ -253,11 +258,15 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.kills, arguments.points, arguments.signals, arguments.flips = 5, 6, 3, 1
+    if arguments.fork:
+        arguments.only = [kind for kind in arguments.only if kind != "rot"]
     with tempfile.TemporaryDirectory(prefix="game_rl_faults_") as folder:
         jobs, seed = arguments.jobs, arguments.seed
         is_any_long = {"kill", "signal", "rot"} & set(arguments.only)
         is_any_short = {"failpoint", "disk"} & set(arguments.only)
-        new_bench = partial(Bench, jobs=jobs, seed=seed, algorithm=arguments.algorithm)
+        new_bench = partial(
+            Bench, jobs=jobs, seed=seed, algorithm=arguments.algorithm, forks=arguments.fork
+        )
         if is_any_long:
             bench = new_bench(Path(folder) / "long")
         if is_any_short:
@@ -270,6 +279,9 @@ def main() -> int:
             "rot": lambda: rot_trials(bench, arguments.flips),
         }
         tallies = {kind: acts[kind]() for kind in arguments.only}
+        for kind, tally in tallies.items():
+            used = short if kind in ("failpoint", "disk") else bench
+            tally.problems += used.changed_parent()
     print_table(tallies)
     return 1 if any(tally.problems for tally in tallies.values()) else 0
 

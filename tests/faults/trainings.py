@@ -47,6 +47,8 @@ ALGORITHMS = {  # each can be saved every 32 timesteps
     "pqn": "{name: pqn, n_steps: 8, batch_size: 32, n_epochs: 2}",
     "dqn": _DQN.format(replay="{capacity: 256}"),
     "dqn-lake": _DQN.format(replay="{capacity: 256}"),
+    "dqn-teacher": _DQN.format(replay="{capacity: 256}")[:-1]
+    + ", teacher: {run: TEACHER, keep_if_better: false}}",
 }
 _WITH_LAKE = ("ppo-lake", "pqn", "dqn-lake")
 COMPARED = (
@@ -62,10 +64,16 @@ _BEGUN = re.compile(r"^\s*[\d,]+ / [\d,]+ ")
 class Training:
     """One process, its whole output, and when it began to train."""
 
-    def __init__(self, run_dir: Path, cpu: int, *, plan: str = "none:0:none") -> None:
+    def __init__(
+        self, run_dir: Path, cpu: int, *, plan: str = "none:0:none", fork_of: str | None = None
+    ) -> None:
         self.begun = threading.Event()
         self.lines: list[str] = []
         arguments = ["train", "--config", str(run_dir.with_suffix(".yaml"))]
+        if fork_of is not None:
+            settings = (f"run_dir={run_dir}", "checkpoints.keep_last=2")
+            arguments = ["train", "--fork", fork_of]
+            arguments += [part for setting in settings for part in ("--set", setting)]
         if (run_dir / "config.yaml").exists():
             arguments = ["train", "--resume", str(run_dir)]
         self._started_s = time.monotonic()
@@ -126,6 +134,14 @@ def _account(run_dir: Path) -> list[tuple[str, int]]:
     ]
 
 
+def _times(root: Path) -> dict[str, tuple[int, int]]:
+    """Of each file and folder its time of change and its size."""
+    return {
+        str(path.relative_to(root)): (path.stat().st_mtime_ns, path.stat().st_size)
+        for path in (root, *root.rglob("*"))
+    }
+
+
 def _session(pid: int) -> int | None:
     try:
         return os.getsid(pid)
@@ -152,10 +168,20 @@ class Bench:
 
     A short run is one whose every operation on the disk can be made to fail in turn: it saves four
     times, evaluates twice and deletes an old checkpoint.
+
+    Where it `forks`, the runs that meet faults are forks of the one that met none, from its half:
+    they change nothing, and so end as that one did.
     """
 
     def __init__(
-        self, folder: Path, jobs: int, seed: int, *, algorithm: str = "ppo", is_short: bool = False
+        self,
+        folder: Path,
+        jobs: int,
+        seed: int,
+        *,
+        algorithm: str = "ppo",
+        is_short: bool = False,
+        forks: bool = False,
     ) -> None:
         folder.mkdir()
         self._algorithm = algorithm
@@ -168,27 +194,63 @@ class Bench:
         self.cpus = sorted(os.sched_getaffinity(0))[:jobs]
         self._free = list(self.cpus)
         self._lock = threading.Lock()
+        if algorithm == "dqn-teacher":
+            self._train_teacher()
         self.whole = self.new_run("whole", keep_last=1000)
         training = Training(self.whole, self.cpus[0])
         began = time.monotonic()
         code = training.wait()
         if code != 0:
             raise SystemExit(f"the undisturbed training failed:\n{training.output}")
+        self.start_s = training.start_s
         self.train_s = time.monotonic() - began - training.start_s
         self.hashes = {
             int(path.name): self._hashes(path)
             for path in RunDir(self.whole).checkpoints_newest_first()
         }
+        self._forked_at = self.final // 2 if forks else 0
+        self._fork_of = f"{self.whole}@{self._forked_at}" if forks else None
+        self._parent = _times(self.whole)
+
+    @property
+    def forks(self) -> bool:
+        return self._fork_of is not None
+
+    def train(self, run_dir: Path, cpu: int, *, plan: str = "none:0:none") -> Training:
+        """Begin the run, or go on with it."""
+        return Training(run_dir, cpu, plan=plan, fork_of=self._fork_of)
+
+    def changed_parent(self) -> list[str]:
+        """What is not as it was in the run that met no fault."""
+        now = _times(self.whole)
+        paths = {
+            path for path in {**self._parent, **now} if now.get(path) != self._parent.get(path)
+        }
+        return [f"the parent's {path} was changed" for path in sorted(paths)]
+
+    @property
+    def _algorithm_section(self) -> str:
+        return ALGORITHMS[self._algorithm].replace("TEACHER", str(self.folder / "teacher"))
+
+    def _train_teacher(self) -> None:
+        """A run of pqn, as long as the others."""
+        run_dir = self.new_run("teacher")
+        file = run_dir.with_suffix(".yaml")
+        text = file.read_text().replace(self._algorithm_section, ALGORITHMS["pqn"])
+        file.write_text(text.replace("save_replay_buffer: true", "save_replay_buffer: false"))
+        training = Training(run_dir, self.cpus[0])
+        if training.wait() != 0:
+            raise SystemExit(f"the teacher's training failed:\n{training.output}")
 
     def new_run(self, name: str, *, keep_last: int | None = None) -> Path:
         run_dir = self.folder / name
         text = CONFIG.format(
             run_dir=run_dir,
             total=self.final,
-            algorithm=ALGORITHMS[self._algorithm],
+            algorithm=self._algorithm_section,
             lake="{}" if self._algorithm in _WITH_LAKE else "null",
             deterministic=str(not self._algorithm.startswith("ppo")).lower(),
-            has_replay=str(self._algorithm == "dqn").lower(),
+            has_replay=str(self._algorithm in ("dqn", "dqn-teacher")).lower(),
             evaluate_every=self._evaluate_every,
             keep_last=keep_last or self._keep_last,
         )
@@ -230,7 +292,7 @@ class Bench:
 
     def finish(self, run_dir: Path, cpu: int, tally: Tally, label: str) -> None:
         """Resume to the end, undisturbed, and compare."""
-        training = Training(run_dir, cpu)
+        training = self.train(run_dir, cpu)
         code = training.wait()
         tally.recoveries_s.append(training.start_s)
         if code != 0:
@@ -263,6 +325,7 @@ class Bench:
         if files[0] != files[1]:
             found.append("another evaluations.npz")
         left = [p.name for p in run_dir.rglob(".*") if p.name.endswith((".tmp", ".trash"))]
+        left += [p.name for p in run_dir.parent.glob(f".{run_dir.name}.*")]
         if left:
             found.append(f"left behind: {left}")
         return found + self.bad_ends(training)
@@ -283,7 +346,10 @@ class Bench:
             except CheckpointError:
                 found.append(f"checkpoint {path.name} does not verify")
                 continue
-            if self._hashes(path) != self.hashes[int(path.name)]:
+            hashes, expected = self._hashes(path), self.hashes[int(path.name)]
+            if int(path.name) < self._forked_at:  # its parent's best, of which it has a part
+                expected = {name: expected[name] for name in hashes}
+            if hashes != expected:
                 found.append(f"checkpoint {path.name} holds other numbers")
         return found
 

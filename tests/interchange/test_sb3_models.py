@@ -11,7 +11,7 @@ from stable_baselines3 import DQN, PPO
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_models import plain_model
-from game_rl.interchange.spaces_env import spaces_env
+from game_rl.vec_env.spaces_env import spaces_env
 from tests.tiny_run import MakeConfig
 
 PPO_SECTION = (

@@ -41,9 +41,10 @@ class Training:
             truncated = np.array([info["TimeLimit.truncated"] for info in infos])
             self.feed.append(
                 observations=self._obs,
+                frames=PACKING.pack(self._obs[:, -1:]),
                 actions=actions,
                 rewards=rewards,
-                next_observations=next_obs,
+                next_frames=PACKING.pack(next_obs[:, -1:]),
                 terminated=dones & ~truncated,
                 truncated=truncated,
             )

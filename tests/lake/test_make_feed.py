@@ -11,8 +11,7 @@ from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake import Lake
-from game_rl.lake.make_feed import make_lake_feed, most_on_disk
-from game_rl.lake.mark import Mark
+from game_rl.lake.make_feed import SavedStream, make_lake_feed, most_on_disk
 from game_rl.lake.writer import LakeWriter
 from game_rl.run_dir import RunDir
 from tests.lake.plays import Play
@@ -25,7 +24,7 @@ PACKING = FramePacking((1, 3, 4), bits=4)
 def make(
     run_dir: Path,
     *,
-    saved: tuple[str, Mark] | None = None,
+    saved: SavedStream | None = None,
     goes_on: bool = False,
     packing: FramePacking = PACKING,
     **lake: Any,
@@ -113,7 +112,7 @@ def test_pins_of_checkpoints_that_are_gone_are_forgotten(tmp_path: Path) -> None
     feed.pin("000000000003")
     feed.close()
     assert mark is not None
-    make(tmp_path, goes_on=True, saved=(feed.stream, mark)).close()
+    make(tmp_path, goes_on=True, saved=SavedStream(feed.stream, mark)).close()
     pins = [path.stem for path in (tmp_path / "lake" / "pins").glob("*.json")]
     assert pins == [f"{feed.stream}.000000000002"]
 
@@ -149,7 +148,7 @@ def test_a_resumed_run_keeps_the_stream_of_its_checkpoint(tmp_path: Path) -> Non
     with LakeWriter(lake, "run", n_envs=2) as writer:
         Play(lake.schema, np.random.default_rng(0), 2).steps(writer, 5)
     mark = lake.pin("run.000000000001", "run")
-    resumed = make(tmp_path, goes_on=True, saved=("run", mark))
+    resumed = make(tmp_path, goes_on=True, saved=SavedStream("run", mark))
     assert (resumed.stream, resumed.next_transitions) == ("run", [5, 5])
     resumed.close()
 

@@ -43,11 +43,15 @@ def test_candidates_are_all_values_that_keep_the_config_valid() -> None:
 
 
 def test_parts_of_a_batch_are_halved() -> None:
-    values = {"n_steps": 64, "batch_size": 128}
-    assert list(smaller_micro_batch_sizes(make_config(algorithm=values))) == [64, 32, 16]
-    for micro, smaller in ((100, [64, 32, 16]), (17, [16]), (16, []), (2, [])):
-        config = make_config(algorithm=values | {"micro_batch_size": micro})
-        assert list(smaller_micro_batch_sizes(config)) == smaller
+    config = make_config(algorithm={"n_steps": 64, "batch_size": 128})
+    for together, smaller in (
+        (128, [64, 32, 16]),
+        (100, [64, 32, 16]),
+        (17, [16]),
+        (16, []),
+        (2, []),
+    ):
+        assert list(smaller_micro_batch_sizes(config, together)) == smaller
 
 
 def test_the_smallest_change_is_the_first_that_a_scan_finds() -> None:

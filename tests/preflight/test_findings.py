@@ -15,6 +15,7 @@ from game_rl.preflight.changes import (
 from game_rl.preflight.checks import CHECKS, check
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.measurements import EpisodeLengths
+from game_rl.preflight.memory import together
 from game_rl.preflight.situation import Situation
 from game_rl.preflight.verdict import disk_verdict, ram_verdict, vram_verdict
 from game_rl.system.machine import Gpu
@@ -25,8 +26,9 @@ Make = Callable[..., Situation]
 FIGHTER = {
     "env__n_envs": 2,
     "env__observation": {"size": "full", "colour": "rgb"},
-    "algorithm": {"n_steps": 8192, "batch_size": 2048, "n_epochs": 10},
+    "algorithm": {"n_steps": 8192, "batch_size": 2048, "n_epochs": 10, "micro_batch_size": None},
 }
+AUTO = FIGHTER | {"algorithm": {"n_steps": 8192, "batch_size": 2048, "n_epochs": 10}}
 LONG = EpisodeLengths(timesteps=(150, 180, 400), successes=1, truncated=0)
 
 
@@ -65,7 +67,28 @@ def test_the_first_fix_for_a_gradient_step_changes_nothing_of_the_learning(
     assert finding.fix is not None
     assert finding.key == finding.fix.key == "algorithm.micro_batch_size"
     assert "learn the same" in finding.message
-    assert_smallest(case, finding.fix, smaller_micro_batch_sizes(case.config))
+    automatic = apply_fix(case.config, Fix("algorithm.micro_batch_size", "auto"))
+    assert automatic is not None
+    smaller = smaller_micro_batch_sizes(case.config, together(automatic, case.facts))
+    assert_smallest(case, finding.fix, ["auto", *smaller])
+
+
+def test_a_batch_in_the_parts_that_auto_chooses_is_mended_by_smaller_ones(situation: Make) -> None:
+    peak = situation(**AUTO).footprint.ram.peak.bytes
+    finding = by_code(case := situation(**AUTO, machine__ram_available_bytes=peak))["ram_tight"]
+    assert finding.fix is not None
+    assert finding.fix.key == "algorithm.micro_batch_size"
+    sizes = smaller_micro_batch_sizes(case.config, together(case.config, case.facts))
+    assert_smallest(case, finding.fix, sizes)
+
+
+def test_nobody_is_advised_to_do_what_is_done_already(situation: Make) -> None:
+    fixes = {
+        finding.fix
+        for available in range(1, 8)
+        for finding in check(situation(**AUTO, machine__ram_available_bytes=available * GIB))
+    }
+    assert Fix("algorithm.micro_batch_size", "auto") not in fixes
 
 
 def assert_smallest(case: Situation, fix: Fix, values: Sequence[int | str]) -> None:

@@ -27,6 +27,7 @@ from game_rl.preflight.memory import (
     ram_footprint,
     saved_replay_bytes,
     storage,
+    together,
     unpack_blocks,
 )
 from game_rl.preflight.vram import vram_footprint
@@ -41,7 +42,7 @@ FIGHTER = make_config(
     env__n_envs=2,
     env__frame_stack=4,
     env__observation={"size": "full", "colour": "rgb"},
-    algorithm={"n_steps": 8192, "batch_size": 2048, "n_epochs": 10},
+    algorithm={"n_steps": 8192, "batch_size": 2048, "n_epochs": 10, "micro_batch_size": None},
     evaluation__every_timesteps=163_840,
     checkpoints__every_timesteps=163_840,
 )
@@ -118,7 +119,8 @@ def test_a_step_in_parts_takes_what_a_batch_of_their_size_takes(
 ) -> None:
     algorithm = {"n_steps": 8192, "batch_size": 2048, "micro_batch_size": micro}
     parts = make_config(env__n_envs=2, algorithm=algorithm)
-    batch = make_config(env__n_envs=2, algorithm={"n_steps": 8192, "batch_size": micro})
+    at_once = {"n_steps": 8192, "batch_size": micro, "micro_batch_size": None}
+    batch = make_config(env__n_envs=2, algorithm=at_once)
     assert vram_footprint(parts, facts) == vram_footprint(batch, facts)
     of_parts, of_batch = ram_footprint(parts, facts), ram_footprint(batch, facts)
     for name in ("rollout buffer", "gradient step"):
@@ -160,7 +162,7 @@ def test_on_the_cpu_unpacking_takes_the_stacks_alone() -> None:
 
 def test_small_blocks_are_kept_by_the_allocator_and_large_ones_are_given_back() -> None:
     small = make_config(algorithm={"n_steps": 256, "batch_size": 64})
-    large = make_config(algorithm={"n_steps": 2048, "batch_size": 4096})
+    large = make_config(algorithm={"n_steps": 2048, "batch_size": 4096, "micro_batch_size": None})
     for config, share_kept in ((small, 1.0), (large, 0.5)):
         phases = ram_footprint(config, replace(FACTS, cpus=1)).phases
         step = part(phase(phases, "update"), "gradient step")
@@ -264,8 +266,8 @@ def test_a_replay_counts_where_its_frames_are(device: str) -> None:
 @pytest.mark.parametrize(("n_step", "n_frames"), [(1, 5), (2, 8), (9, 8)])
 def test_dqn_draws_two_stacks_for_each_timestep(n_step: int, n_frames: int) -> None:
     config = make_config(algorithm=DQN_RUN | {"n_step": n_step})
-    assert config.algorithm.timesteps_together == 64
-    assert frames_in_a_step(config) == 64 * n_frames
+    assert together(config, FACTS) == 64
+    assert frames_in_a_step(config, FACTS) == 64 * n_frames
 
 
 def test_a_replay_that_is_saved_is_in_each_checkpoint_and_in_memory_once() -> None:
@@ -320,9 +322,10 @@ def test_a_pond_that_is_not_full_has_written_as_many_slots_as_the_forecast_count
     for timestep in range(60):
         pond.append(
             observations=stacks,
+            frames=packing.pack(stacks[:, -channels:]),
             actions=np.zeros(2, np.int64),
             rewards=np.zeros(2, np.float32),
-            next_observations=stacks,
+            next_frames=packing.pack(stacks[:, -channels:]),
             terminated=np.full(2, (timestep + 1) % episode_length == 0),
             truncated=np.zeros(2, np.bool_),
         )

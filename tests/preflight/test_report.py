@@ -61,6 +61,8 @@ def test_the_json_has_exactly_the_promised_keys() -> None:
         "gradient_steps_per_update",
         "checkpoints",
         "evaluations",
+        "timesteps",
+        "frames",
     }
     assert found["vram"] is None
     assert found["speed"] is None
@@ -87,7 +89,8 @@ def test_the_32_gb_run_has_the_numbers_of_lean_storage() -> None:
     assert ram["rollout buffer"] == 2 * (8_192 + 3) * 5_760 + 16_384 * 32  # SB3's takes 4.5 GB
     assert found["ram"]["predicted_peak_bytes"] < 2e9
     vram = {part["name"]: part["bytes"] for part in found["vram"]["parts"]}
-    assert vram["gradient step"] == 2048 * (5 * 276_480 + 4 * (43_680 + 18_432 + 2 * 14_336))
+    # bytes as they came and in blocks, and numbers of two bytes, of which the weights have a copy
+    assert vram["gradient step"] == 2048 * (2 + 2) * 276_480 + 2 * 7_440_042
     assert found["vram"]["predicted_peak_bytes"] < 16e9 / 3
     assert report.footprint.disk.checkpoint_bytes == pytest.approx(90.0e6, rel=0.01)
     assert found["training"] == {
@@ -97,6 +100,8 @@ def test_the_32_gb_run_has_the_numbers_of_lean_storage() -> None:
         "gradient_steps_per_update": 80,
         "checkpoints": 62,  # 61 periodic ones and the end, at timestep 10,010,624
         "evaluations": 62,
+        "timesteps": 10_010_624,
+        "frames": 40_042_496,
     }
     codes = {finding["code"] for finding in found["findings"]}
     assert {"n_steps_is_no_episode_length", "machine_under_used"} <= codes

@@ -20,6 +20,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.config.algorithms import PPOConfig
+from game_rl.config.loader import load_config
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
@@ -147,6 +149,38 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(
     run_dir = broken(0)
     resume(run_dir.root, command(console()))
     assert_same_run(run_dir.root, whole)
+
+
+def test_a_run_keeps_what_auto_was_when_it_began(whole: Path) -> None:
+    algorithm = load_config(RunDir(whole).config).algorithm
+    assert isinstance(algorithm, PPOConfig)
+    assert algorithm.precision in {"float32", "bf16"}
+    assert algorithm.micro_batch_size == 16  # the whole batch, which is small
+    state = Checkpoint(RunDir(whole).checkpoint(32)).state
+    assert state.config["algorithm"] == algorithm.model_dump(mode="json")
+
+
+def test_a_run_of_other_caches_goes_on_with_the_parts_that_it_began_with(tmp_path: Path) -> None:
+    parts = ["algorithm.micro_batch_size=6", "algorithm.precision=float32"]
+    train(load_config(write_config(tmp_path, "run", *parts)), command(console(), until=64))
+    run_dir, output = RunDir(tmp_path / "run"), console()
+    before = run_dir.config.read_text()
+    resume(run_dir.root, command(output))
+    assert run_dir.config.read_text() == before
+    assert "micro_batch_size: 6\n" in before
+    assert "changed:" not in told(output)
+
+
+def test_a_run_from_before_auto_begins_again_as_it_was(broken: Callable[..., RunDir]) -> None:
+    run_dir = broken(0)
+    lines = run_dir.config.read_text().splitlines(keepends=True)
+    older = [line for line in lines if "micro_batch_size" not in line and "precision" not in line]
+    assert len(older) == len(lines) - 2
+    run_dir.config.write_text("".join(older))
+    resume(run_dir.root, command(console(), until=32))
+    algorithm = load_config(run_dir.config).algorithm
+    assert isinstance(algorithm, PPOConfig)
+    assert (algorithm.precision, algorithm.micro_batch_size) == ("float32", None)
 
 
 def test_a_finished_run_is_only_evaluated_again(broken: Callable[..., RunDir], whole: Path) -> None:

@@ -64,6 +64,37 @@ class RandomEpisodes(gym.Env):
         return picture
 
 
+class FourShades(RandomEpisodes):
+    """Pictures that two bits a pixel can hold."""
+
+    def _picture(self, action: int) -> np.ndarray:
+        return (super()._picture(action) % 4 * 85).astype(np.uint8)
+
+
+class Spotted(FourShades):
+    """One pixel of 99 in the first picture, in an episode's last one, or in the one before."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self._where = where
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple:
+        self._timesteps = 0
+        picture, info = super().reset(seed=seed, options=options)
+        return self._spotted(picture, "first"), info
+
+    def step(self, action: int) -> tuple:
+        self._timesteps += 1
+        picture, reward, _, _, info = super().step(action)
+        is_last = self._timesteps == 3
+        where = "last" if is_last else "before" if self._timesteps == 2 else ""
+        return self._spotted(picture, where), reward, is_last, False, info
+
+    def _spotted(self, picture: np.ndarray, where: str) -> np.ndarray:
+        picture[1, 3, 2] = 99 if where == self._where else 0
+        return picture
+
+
 class TracedWrapper(gym.Wrapper):
     pass
 

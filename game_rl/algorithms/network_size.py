@@ -113,6 +113,11 @@ class NatureCnn:
             "backward 1": [*always, x, a1, *n1, a1, a1, *copies],
         }
 
+    def sample_bytes(self, *, bf16: bool) -> int:
+        """What a gradient step takes more for one more sample, at the moment when that is most."""
+        one, two = (self.step_blocks(size, bf16=bf16) for size in (1, 2))
+        return max(sum(two[moment]) - sum(one[moment]) for moment in one)
+
     def _norm_blocks(self, batch_size: int, *, number: int) -> list[list[int]]:
         """What the normalisation of each layer keeps: what it takes in, means and deviations."""
         if self.layer_norm == "none":

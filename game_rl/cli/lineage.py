@@ -1,0 +1,82 @@
+"""`game-rl lineage`: where a run's weights came from, and what experience is in them."""
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from game_rl.cli.arguments import add_command
+
+if TYPE_CHECKING:
+    from game_rl.cli.arguments import Commands
+    from game_rl.lineage import Account
+
+_ID_SHOWN = 8
+
+
+def add_lineage(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "lineage",
+        _lineage,
+        summary="say where a run's weights came from, with timesteps and emulator frames",
+        example="game-rl lineage runs/duel_fork",
+    )
+    parser.add_argument(
+        "run", metavar="RUN[@T]", help="run directory; T: a timestep (default: the newest)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _lineage(arguments: argparse.Namespace) -> int:
+    from game_rl.config.loader import load_config
+    from game_rl.config.run_at import run_at
+    from game_rl.errors import UsageError
+    from game_rl.lineage import account_of
+    from game_rl.run_dir import RunDir
+
+    root, timesteps = run_at(arguments.run)
+    run_dir = RunDir(root)
+    if not run_dir.exists():
+        raise UsageError(f"{root} is not a run directory: it has no {run_dir.config.name}")
+    if timesteps is None:
+        saved = run_dir.checkpoints_newest_first()
+        timesteps = int(saved[0].name) if saved else 0
+    config = load_config(run_dir.config, is_saved=True)
+    account = account_of(run_dir, timesteps, frame_skip=config.env.frame_skip)
+    if arguments.json:
+        print(json.dumps(account.to_json(), indent=2))
+    else:
+        _print(account)
+    return 0
+
+
+def _print(account: "Account") -> None:
+    from game_rl.lineage import all_sources
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("", "run", "timesteps", "frames"):
+        table.add_column(name, justify="right" if name in ("timesteps", "frames") else "left")
+    table.add_column("")
+    own = account.run
+    table.add_row(
+        Text(f"{own.path} at timestep {own.timesteps:,}"), own.run[:_ID_SHOWN], *_numbers(own)
+    )
+    counted = {id(source) for source in account.counted}
+    for depth, source in all_sources(own.sources):
+        note = "" if id(source) in counted else "counted above or below"
+        words = f"{'  ' * (depth + 1)}{source.kind} of {source.path} at {source.timesteps:,}"
+        table.add_row(Text(words), source.run[:_ID_SHOWN], *_numbers(source), note)
+    total = f"{account.total_timesteps:,}", f"{account.total_frames:,}"
+    table.add_row("all that was played", "", *total, style="bold")
+    Console().print(table, soft_wrap=True)
+
+
+def _numbers(source: object) -> tuple[str, str]:
+    from game_rl.lineage import Source
+
+    assert isinstance(source, Source)
+    return f"{source.played_timesteps:,}", f"{source.frames:,}"

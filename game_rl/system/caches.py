@@ -1,0 +1,42 @@
+"""The processor's caches, as far as the kernel tells of them."""
+
+from pathlib import Path
+
+from game_rl.system.proc_files import read_text
+from game_rl.system.units import MIB, parse_bytes
+
+_ROOT = Path("/")
+# Where nothing can be read: a system without /sys, a container or a virtual machine that hides it.
+# Server and desktop processors of the last ten years have 1 to 4 MiB of L3, or of L2, for a CPU.
+USUAL_CACHE_BYTES = 2 * MIB
+
+
+def cache_bytes_per_cpu(root: Path = _ROOT) -> int:
+    """A CPU's share of the cache of which it has most; `USUAL_CACHE_BYTES` if nothing is told.
+
+    CPU 0 stands for all. Those that share a cache count as often as the kernel lists them, also
+    where a container may use fewer.
+    """
+    folders = (root / "sys/devices/system/cpu/cpu0/cache").glob("index*")
+    return max(map(_share_bytes, folders), default=0) or USUAL_CACHE_BYTES
+
+
+def _share_bytes(cache: Path) -> int:
+    """0: it is for instructions, or says nothing that makes sense."""
+    size = read_text(cache / "size").strip()
+    cpus = _n_listed(read_text(cache / "shared_cpu_list").strip())
+    is_for_data = read_text(cache / "type").strip() in {"Data", "Unified"}
+    if not (is_for_data and cpus and size[:-1].isdigit() and size[-1] in "KMG"):
+        return 0
+    return parse_bytes(f"{size}iB") // cpus
+
+
+def _n_listed(cpus: str) -> int:
+    """How many numbers such as "0-3,8" names; 0: it is no such list."""
+    count = 0
+    for part in cpus.split(","):
+        first, _, last = part.partition("-")
+        if not (first.isdigit() and (last or first).isdigit()):
+            return 0
+        count += int(last or first) - int(first) + 1
+    return count

@@ -1,0 +1,72 @@
+"""Which policy teaches a run, and whether it has learned the same task."""
+
+import json
+from collections.abc import Iterator, Mapping
+
+from game_rl.checkpoints.best import best_of
+from game_rl.checkpoints.checkpoint import CheckpointState
+from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.config.algorithms import DQNConfig, PPOConfig
+from game_rl.config.run_at import run_at
+from game_rl.config.schema import RunConfig
+from game_rl.config.teacher import TeacherConfig
+from game_rl.errors import UsageError
+from game_rl.games.definition import Game
+from game_rl.playback.policy import TrainedRun, config_of, find_run, open_trained_run
+
+
+def teacher_config(config: RunConfig) -> TeacherConfig | None:
+    return config.algorithm.teacher if isinstance(config.algorithm, DQNConfig) else None
+
+
+def check_teacher(config: RunConfig, game: Game) -> None:
+    """Raise GameRLError if there is to be a teacher, and it cannot teach this run."""
+    teacher = teacher_config(config)
+    if teacher is not None:
+        find_teacher(teacher, config, game)
+
+
+def find_teacher(settings: TeacherConfig, config: RunConfig, game: Game) -> TrainedRun:
+    """Its best policy, the newest where no evaluation has ended yet, or that of timestep T."""
+    root, timesteps = run_at(settings.run)
+    name = str(timesteps)
+    if timesteps is None:
+        run_dir = find_run(root)
+        newest, _ = newest_valid_checkpoint(run_dir)
+        name = "latest" if best_of(run_dir, newest) is None else "best"
+    run = open_trained_run(root, name)
+    theirs = config_of(run.checkpoint)
+    if isinstance(theirs.algorithm, PPOConfig):
+        raise UsageError(
+            f"the teacher {settings.run} is a run of ppo, which has no values of actions; name a "
+            "run of dqn or pqn in algorithm.teacher.run"
+        )
+    if found := list(_disagreements(run.state, theirs, config, game)):
+        raise UsageError(
+            f"the teacher {settings.run} has learned another task: "
+            + "; ".join(found)
+            + "; make them agree, or choose another teacher"
+        )
+    return run
+
+
+def _disagreements(
+    state: CheckpointState, theirs: RunConfig, config: RunConfig, game: Game
+) -> Iterator[str]:
+    """What the same stack of pictures, or the same action, does not mean to both."""
+    if state.rom_sha256 != game.rom.sha256:
+        yield f"the ROM's sha256 is {state.rom_sha256} there and {game.rom.sha256} here"
+    here: Mapping[str, object] = game.definition.model_dump(mode="json", by_alias=True)
+    for key in ("actions", "observation"):
+        if state.game.get(key) != here.get(key):
+            there, now = (json.dumps(document.get(key)) for document in (state.game, here))
+            yield f"{key} of game.yaml is {there} there and {now} here"
+    pairs: dict[str, tuple[object, object]] = {
+        "env.observation.size": (theirs.env.observation.size, config.env.observation.size),
+        "env.observation.colour": (theirs.env.observation.colour, config.env.observation.colour),
+        "env.frame_stack": (theirs.env.frame_stack, config.env.frame_stack),
+        "env.frame_skip": (theirs.env.frame_skip, config.env.frame_skip),
+    }
+    for key, (theirs_now, ours) in pairs.items():
+        if theirs_now != ours:
+            yield f"{key} is {theirs_now} there and {ours} here"

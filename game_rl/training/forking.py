@@ -1,0 +1,359 @@
+"""A new run that begins from another run's checkpoint; that run is only read.
+
+`make_fork` gives a run directory that `resume` goes on with. It has another run's checkpoint, with
+whatever the fork's config asks to begin anew, and never forks again: the section `fork` stays in
+its config as an account.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from game_rl.algorithms.automatic import resolved
+from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
+from game_rl.checkpoints.forked import NewParts, link_for_play, write_forked_checkpoint
+from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.checkpoints.tensors import Tensors
+from game_rl.config.changed_values import with_changed
+from game_rl.config.fork import ForkConfig
+from game_rl.config.loader import dump_config
+from game_rl.config.older import saved_config
+from game_rl.config.run_at import run_at
+from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import Key
+from game_rl.errors import CheckpointError, UsageError
+from game_rl.events import EventFile, Forked
+from game_rl.games.definition import Game, load_game
+from game_rl.lake.lake_state import LakeState
+from game_rl.lake.make_feed import lake_path
+from game_rl.lineage import Lineage, Source, manifest_sha256, read_lineage, write_lineage
+from game_rl.playback.policy import find_run
+from game_rl.run_dir import (
+    Parent,
+    RunDir,
+    RunIdentity,
+    remove_directory,
+    sync_directory,
+    write_atomic,
+    write_synced,
+)
+from game_rl.seeds import seed_for
+from game_rl.training.fork_lake import forked_lake
+from game_rl.training.fork_parts import (
+    Differences,
+    find_differences,
+    is_judged_otherwise,
+    new_parts,
+    told_anew,
+)
+from game_rl.training.fork_weights import fitting_weights
+from game_rl.training.resuming import kept_checkpoint
+
+
+@dataclass(frozen=True)
+class ForkSource:
+    """A kept checkpoint of another run, whose files were verified."""
+
+    run_dir: RunDir
+    checkpoint: Checkpoint
+    identity: RunIdentity
+
+    @property
+    def timesteps(self) -> int:
+        return self.checkpoint.state.num_timesteps
+
+    @property
+    def config(self) -> RunConfig:
+        """Of the run, as it was at the checkpoint."""
+        saved = saved_config(self.checkpoint.state.config, source=self.checkpoint.path)
+        return RunConfig.model_validate_json(json.dumps(saved))
+
+    def fork_section(self, fork: ForkConfig) -> ForkConfig:
+        """With the timestep, where it did not say which."""
+        root = self.run_dir.root.absolute()
+        return fork.model_copy(update={"run": f"{root}@{self.timesteps}"})
+
+
+def find_source(run: Path, timesteps: int | None) -> ForkSource:
+    """A run's checkpoint of that timestep, or its newest that verifies.
+
+    Raises:
+        UsageError: there is no run, or it has no identity.
+        CheckpointError: there is no such checkpoint, or it is damaged.
+    """
+    run_dir = find_run(run)
+    if timesteps is None:
+        checkpoint, _ = newest_valid_checkpoint(run_dir)
+    else:
+        checkpoint = kept_checkpoint(run_dir, timesteps)
+    if not run_dir.identity_file.exists():
+        raise UsageError(
+            f"{run_dir.root} has no {run_dir.identity_file.name}, so its forks could not name it; "
+            f"give it one with: game-rl train --resume {run_dir.root} --until "
+            f"{max(1, checkpoint.state.num_timesteps)}"
+        )
+    return ForkSource(run_dir, checkpoint, run_dir.identity())
+
+
+def forked_config(
+    source: ForkSource,
+    run_dir: Path,
+    changed: Mapping[Key, object],
+    *,
+    fork: Mapping[str, object] | None = None,
+) -> RunConfig:
+    """The parent's config at the checkpoint, with these values at their keys.
+
+    Args:
+        fork: `optimiser` and `counters`, where they are not kept.
+
+    Raises:
+        ValidationError: it is no valid config, or has no such key.
+    """
+    section = {"run": f"{source.run_dir.root}@{source.timesteps}", **(fork or {})}
+    place: Mapping[Key, object] = {("run_dir",): run_dir, ("fork",): section}
+    return with_changed(source.config, {**changed, **place})
+
+
+@dataclass(frozen=True)
+class ForkPlan:
+    """A fork that can be made: everything was checked and nothing written.
+
+    Attributes:
+        config: its own; its section `fork` names the timestep.
+        policy: weights for another algorithm; None: the parent's as they are.
+        keeps_best: the parent's best evaluation is the fork's, too.
+    """
+
+    source: ForkSource
+    config: RunConfig
+    game: Game
+    differences: Differences
+    new: NewParts
+    policy: Tensors | None
+    keeps_best: bool
+
+    @property
+    def timesteps(self) -> int:
+        """At which the fork begins."""
+        return 0 if self.new.counters else self.source.timesteps
+
+    def told_anew(self) -> tuple[str, ...]:
+        checkpoint = self.source.checkpoint
+        has_replay = checkpoint.nbytes_of("replay.safetensors") or checkpoint.lake() is not None
+        has_lost_best = checkpoint.state.best is not None and not self.keeps_best
+        found = told_anew(
+            self.new, self.differences, had_replay=bool(has_replay), had_best=has_lost_best
+        )
+        return tuple(found)
+
+
+def plan_fork(config: RunConfig) -> ForkPlan:
+    """Check that the fork of `config.fork` can be made.
+
+    Raises:
+        UsageError: its folder is in use, or it cannot be forked so.
+        CheckpointError: there is no such checkpoint, or its weights do not fit.
+    """
+    fork = config.fork
+    assert fork is not None
+    _refuse_used_folder(config.run_dir)
+    source = find_source(*run_at(fork.run))
+    state, game = source.checkpoint.state, load_game(config.game)
+    source.checkpoint.check_game(game)
+    config = resolved(config, game)
+    differences = find_differences(state, config, game)
+    new = new_parts(differences, fork)
+    if not new.counters and source.timesteps >= config.total_timesteps:
+        raise UsageError(
+            f"{source.checkpoint.path} is at timestep {source.timesteps:,}, and the fork ends at "
+            f"{config.total_timesteps:,}, which counts from its parent's beginning; raise "
+            "total_timesteps, or begin at 0 with --set fork.counters=new"
+        )
+    return ForkPlan(
+        source=source,
+        config=config.model_copy(update={"fork": source.fork_section(fork)}),
+        game=game,
+        differences=differences,
+        new=new,
+        policy=fitting_weights(source.checkpoint, source.config, config, game),
+        keeps_best=not new.counters and not is_judged_otherwise(differences),
+    )
+
+
+def _refuse_used_folder(root: Path) -> None:
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise UsageError(
+            f"{root} exists and is not empty; name a new folder for the fork with --set run_dir=..."
+        )
+
+
+def make_fork(plan: ForkPlan) -> Forked:
+    """Write the run directory, which appears in one rename.
+
+    Returns:
+        What its account of events says of it.
+
+    Raises:
+        UsageError: another process is writing there.
+        OSError: the disk is full, or worse; there is no fork then, unless the rename was all that
+            could not be made durable.
+    """
+    root = plan.config.run_dir
+    with _whole_run(root) as run_dir:
+        identity, parent = _identity(run_dir, plan.source)
+        _write_lineage(run_dir, plan, parent)
+        _copy_curves(run_dir, plan)
+        event = _event(plan, identity)
+        events_bytes = _write_events(run_dir, plan, event)
+        _write_checkpoints(run_dir, plan, identity, events_bytes)
+        Checkpoint(run_dir.checkpoint(plan.timesteps)).restore_reports(run_dir)
+        write_atomic(run_dir.config, dump_config(plan.config))
+    return event
+
+
+def _identity(run_dir: RunDir, source: ForkSource) -> tuple[RunIdentity, Parent]:
+    parent = Parent(
+        id=source.identity.id,
+        timesteps=source.timesteps,
+        sha256=manifest_sha256(source.checkpoint.path),
+    )
+    return run_dir.identity(parent=parent), parent
+
+
+def _write_lineage(run_dir: RunDir, plan: ForkPlan, parent: Parent) -> None:
+    source = plan.source
+    lineage = read_lineage(source.run_dir)
+    fork = Source(
+        kind="fork",
+        run=parent.id,
+        path=str(source.run_dir.root.absolute()),
+        timesteps=parent.timesteps,
+        began_at=lineage.began_at,
+        frame_skip=source.config.env.frame_skip,
+        sha256=parent.sha256,
+        sources=lineage.sources,
+    )
+    write_lineage(run_dir, Lineage(began_at=plan.timesteps, sources=(fork,)))
+
+
+def _copy_curves(run_dir: RunDir, plan: ForkPlan) -> None:
+    run_dir.tensorboard.mkdir()
+    if plan.new.counters:
+        return
+    for name, n_bytes in plan.source.checkpoint.play().log.file_bytes.items():
+        write_synced(run_dir.tensorboard / name, _first_bytes(plan, f"tensorboard/{name}", n_bytes))
+
+
+def _write_events(run_dir: RunDir, plan: ForkPlan, event: Forked) -> int:
+    """The parent's account up to its checkpoint, and the fork; how long that is."""
+    if not plan.new.counters:
+        n_bytes = plan.source.checkpoint.state.events_bytes
+        write_synced(run_dir.events, _first_bytes(plan, "events.jsonl", n_bytes))
+    with EventFile(run_dir.events) as file:
+        file.append(event)
+        return file.synced_bytes()
+
+
+def _first_bytes(plan: ForkPlan, name: str, n_bytes: int) -> bytes:
+    """Of a file of the parent, which only ever grows; empty if it is gone."""
+    try:
+        with (plan.source.run_dir.root / name).open("rb") as file:
+            return file.read(n_bytes)
+    except FileNotFoundError:
+        return b""
+
+
+def _write_checkpoints(
+    run_dir: RunDir, plan: ForkPlan, identity: RunIdentity, events_bytes: int
+) -> None:
+    source, state = plan.source, _first_state(plan, events_bytes)
+    run_dir.checkpoints.mkdir()
+    path = run_dir.checkpoint(plan.timesteps)
+    lake = _lake(run_dir, plan, identity.id)
+    write_forked_checkpoint(
+        source.checkpoint, path, plan.new, state=state, policy=plan.policy, lake=lake
+    )
+    best = state.best
+    if best is not None and best.timesteps != source.timesteps:
+        with suppress(CheckpointError, FileNotFoundError):  # a resume says that it is lost
+            kept = kept_checkpoint(source.run_dir, best.timesteps)
+            link_for_play(kept, run_dir.checkpoint(best.timesteps))
+
+
+def _lake(run_dir: RunDir, plan: ForkPlan, stream: str) -> LakeState | None:
+    settings, parents = plan.config.lake, plan.source.config.lake
+    if settings is None:
+        return None
+    theirs = None if parents is None else lake_path(parents, plan.source.run_dir)
+    seed = seed_for(plan.config.seed, f"replay/{plan.timesteps}")
+    return forked_lake(
+        plan.source.checkpoint,
+        source=None if plan.new.replay else theirs,
+        target=lake_path(settings, run_dir),
+        stream=stream,
+        pin=run_dir.checkpoint(plan.timesteps).name,
+        replay_seed=seed if plan.new.random_numbers else None,
+    )
+
+
+def _first_state(plan: ForkPlan, events_bytes: int) -> CheckpointState:
+    state, config = plan.source.checkpoint.state, plan.config
+    changes: dict[str, object] = {
+        "config": config.model_dump(mode="json"),
+        "game": plan.game.definition.model_dump(mode="json", by_alias=True),
+        "events_bytes": events_bytes,
+    }
+    if not plan.keeps_best:
+        changes["best"] = None
+    if plan.new.counters:
+        changes |= {"num_timesteps": 0, "n_updates": 0, "evaluation_due": False}
+    if plan.new.counters or plan.new.algorithm:
+        changes["schedule_timesteps"] = config.total_timesteps
+    return state.model_copy(update=changes)
+
+
+def _event(plan: ForkPlan, identity: RunIdentity) -> Forked:
+    source = plan.source
+    return Forked(
+        timesteps=plan.timesteps,
+        run=identity.id,
+        parent=source.identity.id,
+        parent_path=str(source.run_dir.root.absolute()),
+        parent_timesteps=source.timesteps,
+        changes=plan.differences.told(),
+        not_taken_over=plan.told_anew(),
+    )
+
+
+@contextmanager
+def _whole_run(root: Path) -> Iterator[RunDir]:
+    """Fill a run directory that becomes `root` when the block ends.
+
+    If the block raises, nothing is left; what a killed process left is deleted by the next fork to
+    the same place. The lock in it keeps others out meanwhile.
+    """
+    root.parent.mkdir(parents=True, exist_ok=True)
+    begun = RunDir(root.with_name(f".{root.name}.fork"))
+    begun.root.mkdir(exist_ok=True)
+    with begun.locked():
+        _empty(begun.root)
+        try:
+            yield begun
+            sync_directory(begun.root)
+            begun.root.rename(root)
+        except BaseException:
+            remove_directory(begun.root)
+            raise
+    sync_directory(root.parent)
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != "lock":
+            path.unlink()

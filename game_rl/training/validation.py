@@ -1,0 +1,68 @@
+"""Whether a run's best policy is its own or its teacher's: new episodes say."""
+
+from game_rl.callbacks.evaluate import Evaluation
+from game_rl.callbacks.stop import StopRequest
+from game_rl.checkpoints.best import best_of
+from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.checkpoints.teacher import (
+    Score,
+    Validation,
+    has_teacher,
+    read_validation,
+    write_validation,
+)
+from game_rl.config.schema import RunConfig
+from game_rl.events import EventLog, Validated
+from game_rl.playback.evaluate import evaluate_run
+from game_rl.playback.policy import TrainedRun, open_own_run, open_teacher
+from game_rl.run_dir import RunDir
+from game_rl.seeds import seed_for
+
+
+def validate(run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopRequest) -> None:
+    """Let student and teacher play the same episodes, unless they have; the better is the best.
+
+    Their seed is used for nothing else: not for evaluations, which chose the student's best, and
+    not for the run's final evaluation, which reports the winner.
+
+    Raises:
+        EvaluationInterrupted: `stop` was asked for; nothing is decided yet.
+    """
+    newest, _ = newest_valid_checkpoint(run_dir)
+    best, now = best_of(run_dir, newest), newest.state.num_timesteps
+    if not (episodes := config.validation_episodes) or not has_teacher(run_dir) or best is None:
+        return
+    if read_validation(run_dir, at_timesteps=now, best=best.timesteps) is not None:
+        return
+    seed = seed_for(config.seed, "teacher_validation")
+
+    def play(run: TrainedRun) -> Score:
+        return _score(evaluate_run(run, episodes=episodes, seed=seed, stop=stop))
+
+    validation = Validation(
+        at_timesteps=now,
+        student_timesteps=best.timesteps,
+        episodes=episodes,
+        student=play(open_own_run(run_dir.root, "best")),
+        teacher=play(open_teacher(run_dir.root)),
+    )
+    events.emit(_event(validation, events.timesteps))
+    write_validation(run_dir, validation)
+
+
+def _score(evaluation: Evaluation) -> Score:
+    return Score(mean_reward=evaluation.mean_reward, success_rate=evaluation.success_rate)
+
+
+def _event(validation: Validation, timesteps: int) -> Validated:
+    student, teacher = validation.student, validation.teacher
+    return Validated(
+        timesteps=timesteps,
+        episodes=validation.episodes,
+        student_timesteps=validation.student_timesteps,
+        student_mean_reward=student.mean_reward,
+        student_success_rate=student.success_rate,
+        teacher_mean_reward=teacher.mean_reward,
+        teacher_success_rate=teacher.success_rate,
+        best="teacher" if validation.teacher_is_best else "student",
+    )

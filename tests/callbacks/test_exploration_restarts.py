@@ -1,0 +1,85 @@
+"""Runs of DQN and PQN whose exploration begins again, in one stretch and with breaks."""
+
+from io import StringIO
+
+import pytest
+import torch
+from rich.console import Console
+
+from game_rl.algorithms.exploration import exploration_schedule
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.config.algorithms import PPOConfig
+from game_rl.config.schema import RunConfig
+from game_rl.events import ExplorationRestarted, read_events
+from game_rl.run_dir import RunDir
+from game_rl.training.train import resume, train
+from tests.tiny_run import MakeConfig, command
+
+RESTARTS = "restarts: [{at: 70, start: 0.9, over: 60}, {at: 160, start: 1.0, over: 100}]"
+SMALL = {
+    "dqn": "algorithm={name: dqn, replay: {capacity: 150}, learning_starts: 40, "
+    f"exploration: {{end: 0.0, {RESTARTS}}}}}",
+    "pqn": "algorithm={name: pqn, n_steps: 16, batch_size: 16, "
+    f"exploration: {{end: 0.0, {RESTARTS}}}}}",
+}
+
+
+def console() -> Console:
+    return Console(file=StringIO(), width=200)
+
+
+def restarts_of(config: RunConfig) -> list[ExplorationRestarted]:
+    account = read_events(RunDir(config.run_dir))
+    return [event for event in account if isinstance(event, ExplorationRestarted)]
+
+
+def small(make_config: MakeConfig, folder: str, name: str) -> RunConfig:
+    overrides = ["recording.episodes=0"]
+    if name == "dqn":
+        overrides.append("checkpoints.save_replay_buffer=true")
+    return make_config(folder, SMALL[name], *overrides)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_breaks_at_and_around_a_restart_change_nothing(name: str, make_config: MakeConfig) -> None:
+    straight, broken = (small(make_config, folder, name) for folder in ("straight", "broken"))
+    train(straight, command(console()))
+    train(broken, command(console(), until=64))
+    for until in (70, 96, 160, 192):
+        resume(broken.run_dir, command(console(), until=until))
+    one, other = (
+        Checkpoint(RunDir(c.run_dir).checkpoint(192)).policy() for c in (straight, broken)
+    )
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[key], other[key]) for key in one)
+    found = [restarts_of(config) for config in (straight, broken)]
+    assert [[(e.at, e.timesteps, e.share) for e in events] for events in found] == [
+        [(e.at, e.timesteps, e.share) for e in found[0]]
+    ] * 2
+
+
+@pytest.mark.parametrize(("name", "first"), [("dqn", 72), ("pqn", 96)])
+def test_each_restart_is_told_once_with_the_share_of_its_first_rollout(
+    name: str, first: int, make_config: MakeConfig
+) -> None:
+    config, output = small(make_config, "run", name), console()
+    train(config, command(output))
+    assert not isinstance(config.algorithm, PPOConfig)
+    epsilon = exploration_schedule(config.algorithm.exploration, timesteps=192)
+    events = restarts_of(config)
+    assert [(event.at, event.timesteps) for event in events] == [(70, first), (160, 160)]
+    assert [event.share for event in events] == [epsilon.at(first), 1.0]
+    printed = output.file.getvalue()  # type: ignore[attr-defined]
+    assert "160   exploration begins again: 100.0% of the actions are random" in printed
+
+
+def test_a_restart_that_is_given_to_a_run_on_resuming_has_an_effect(
+    make_config: MakeConfig,
+) -> None:
+    config = make_config(
+        "run", "algorithm={name: pqn, n_steps: 16, batch_size: 16}", "recording.episodes=0"
+    )
+    train(config, command(console(), until=96))
+    override = "algorithm.exploration.restarts=[{at: 96, start: 0.5, over: 90}]"
+    resume(config.run_dir, command(console()), overrides=[override])
+    assert [(event.timesteps, event.share) for event in restarts_of(config)] == [(96, 0.5)]

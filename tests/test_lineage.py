@@ -1,0 +1,57 @@
+"""Experience is never counted as free, and never twice."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from game_rl.errors import CheckpointError
+from game_rl.lineage import Lineage, Source, account_of, add_source, read_lineage, write_lineage
+from game_rl.run_dir import RunDir
+
+
+def source(run: str, timesteps: int, *, began_at: int = 0, **more: object) -> Source:
+    values = {"kind": "fork", "path": f"runs/{run}", "frame_skip": 4, "sha256": "00", **more}
+    return Source.model_validate(
+        {"run": run, "timesteps": timesteps, "began_at": began_at, **values}
+    )
+
+
+def test_what_a_fork_its_parents_and_their_teacher_played_is_added_up(tmp_path: Path) -> None:
+    teacher = source("t", 1_000, kind="teacher", frame_skip=8)
+    grandparent = source("g", 200, sources=[teacher])
+    parent = source("p", 300, began_at=200, sources=[grandparent])
+    run = RunDir(tmp_path)
+    write_lineage(run, Lineage(began_at=300, sources=(parent,)))
+    account = account_of(run, 350, frame_skip=4)
+    assert account.total_timesteps == 50 + 100 + 200 + 1_000
+    assert account.total_frames == 4 * (50 + 100 + 200) + 8 * 1_000
+    assert json.dumps(account.to_json())
+
+
+def test_a_run_that_comes_in_twice_counts_once_as_far_as_it_was_used(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    write_lineage(run, Lineage(began_at=200, sources=(source("p", 200),)))
+    add_source(run, source("p", 500, kind="lake"))
+    assert account_of(run, 300, frame_skip=4).total_timesteps == 100 + 500
+
+
+def test_a_source_that_is_used_further_replaces_what_was_known_of_it(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    for timesteps in (100, 400):
+        add_source(run, source("p", timesteps, kind="lake"))
+    add_source(run, source("q", 50, kind="teacher"))
+    assert [(s.run, s.timesteps) for s in read_lineage(run).sources] == [("p", 400), ("q", 50)]
+
+
+def test_a_run_of_its_own_has_played_what_it_says(tmp_path: Path) -> None:
+    account = account_of(RunDir(tmp_path), 70, frame_skip=8)
+    assert (account.total_timesteps, account.total_frames) == (70, 560)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_changed_account_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    run.lineage.write_text('{"sources": 3}')
+    with pytest.raises(CheckpointError, match=r"no account of a run's sources.*or delete it"):
+        read_lineage(run)

@@ -1,0 +1,191 @@
+"""Runs of DQN that learn from a run of PQN, as small as they can be."""
+
+import json
+import shutil
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.files import read_manifest
+from game_rl.cli.main import main
+from game_rl.config.loader import load_config
+from game_rl.config.schema import RunConfig
+from game_rl.errors import UsageError
+from game_rl.events import TeacherReady, read_events
+from game_rl.games.definition import load_game
+from game_rl.lineage import read_lineage
+from game_rl.playback.policy import open_trained_run
+from game_rl.run_dir import RunDir
+from game_rl.training.find_teacher import check_teacher
+from game_rl.training.train import resume, train
+from tests.tiny_run import TINY, command
+
+DUEL = Path(__file__).parents[2] / "game_rl" / "games" / "duel"
+PQN = "algorithm={name: pqn, n_steps: 16, batch_size: 16}"
+Make = Callable[..., RunConfig]
+
+
+def quiet() -> Console:
+    return Console(file=StringIO(), width=300)
+
+
+def easy_game(folder: Path) -> Path:
+    """`duel`, in which it is a success not to have lost when the episode is cut off."""
+    folder.mkdir()
+    for path in DUEL.iterdir():
+        if path.is_file():
+            shutil.copy(path, folder)
+    file = folder / "game.yaml"
+    text = file.read_text().replace(
+        "success: {variable: fight_result, equals: 1}",
+        "success: {variable: fight_result, equals: 0}",
+    )
+    file.write_text(text)
+    return file
+
+
+def maker(folder: Path, game: Path) -> Make:
+    def make(name: str, *overrides: str) -> RunConfig:
+        path = folder / f"{name}.yaml"
+        path.write_text(TINY.format(run_dir=folder / name))
+        return load_config(path, (f"game={game}", "recording.episodes=0", *overrides))
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A game and a run of PQN on it, which nobody changes."""
+    folder = tmp_path_factory.mktemp("taught")
+    game = easy_game(folder / "game")
+    config = maker(folder, game)("pqn", PQN, "total_timesteps=64")
+    train(config, command(quiet()))
+    return game, config.run_dir
+
+
+@pytest.fixture
+def make(taught: tuple[Path, Path], tmp_path: Path) -> Make:
+    return maker(tmp_path, taught[0])
+
+
+def student(run: Path | str, more: str = "") -> str:
+    return (
+        "algorithm={name: dqn, replay: {capacity: 150}, learning_starts: 40, "
+        f"teacher: {{run: {run}, keep_if_better: false{more}}}}}"
+    )
+
+
+def policies(config: RunConfig, *timesteps: int) -> list[dict[str, torch.Tensor]]:
+    run_dir = RunDir(config.run_dir)
+    return [dict(Checkpoint(run_dir.checkpoint(t)).policy()) for t in timesteps]
+
+
+def is_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_breaks_change_nothing_and_the_teachers_own_folder_may_go(
+    taught: tuple[Path, Path], make: Make, tmp_path: Path
+) -> None:
+    copy = tmp_path / "moved_pqn"
+    shutil.copytree(taught[1], copy)
+    keeps = "checkpoints.save_replay_buffer=true"
+    more = ["evaluation.every_timesteps=96", "checkpoints.every_timesteps=32", keeps]
+    straight = make("straight", student(copy), *more)
+    train(straight, command(quiet()))
+    broken = make("broken", student(copy), *more)
+    train(broken, command(quiet(), until=60))
+    shutil.rmtree(copy)
+    for until in (100, 130, 192):  # the evaluation at 96 has ended the teacher's weight
+        resume(broken.run_dir, command(quiet(), until=until))
+    assert is_same(*policies(straight, 192), *policies(broken, 192))
+    play = json.loads((RunDir(broken.run_dir).checkpoint(192) / "play.json").read_text())
+    assert play["algorithm"]["teacher"]["evaluations"] == [1.0, 1.0]
+    alone = make("alone", student(taught[1], ", until: 1"), *more)
+    train(alone, command(quiet()))
+    assert not is_same(*policies(straight, 192), *policies(alone, 192))
+
+
+def test_the_account_names_the_teacher_and_the_run_keeps_it(
+    taught: tuple[Path, Path], make: Make
+) -> None:
+    config = make("run", student(taught[1]))
+    train(config, command(quiet(), until=32))
+    run_dir, theirs = RunDir(config.run_dir), open_trained_run(taught[1], "best")
+    (event,) = (e for e in read_events(run_dir) if isinstance(e, TeacherReady))
+    assert (event.path, event.policy_timesteps) == (str(taught[1]), theirs.state.num_timesteps)
+    assert event.run == RunDir(taught[1]).identity().id
+    assert event.success_rate == 1.0
+    assert event.temperature > 0
+    (source,) = read_lineage(run_dir).sources
+    assert (source.kind, source.run, source.path) == ("teacher", event.run, event.path)
+    assert (source.timesteps, source.sha256) == (event.policy_timesteps, event.sha256)
+    kept = Checkpoint(run_dir.teacher / "checkpoint")
+    assert is_same(dict(kept.policy()), dict(theirs.checkpoint.policy()))
+    assert read_manifest(kept.path).files.keys() == {"state.json", "policy.safetensors"}
+
+
+def test_a_timestep_names_the_checkpoint(taught: tuple[Path, Path], make: Make) -> None:
+    check_teacher(make("run", student(f"{taught[1]}@64")), load_game(str(taught[0])))
+    assert main(["train", "--config", str(make_file(make, f"{taught[1]}@65"))]) == 1
+
+
+def make_file(make: Make, run: str) -> Path:
+    config = make("wrong", student(run))
+    path = config.run_dir.with_suffix(".yaml")
+    path.write_text(path.read_text() + "\n")
+    text = path.read_text().replace("game: duel", f"game: {config.game}")
+    lines = [line for line in text.splitlines() if not line.startswith("algorithm:")]
+    path.write_text("\n".join([*lines, student(run).replace("=", ": ", 1), ""]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("env.frame_stack=3", "env.frame_stack is 4 there and 3 here"),
+        ("env.frame_skip=4", "env.frame_skip is 8 there and 4 here"),
+        ("env.observation.colour=rgb", "env.observation.colour is grey there and rgb here"),
+        ("env.observation.size=full", "env.observation.size is half there and full here"),
+        ("game=seasons", "the ROM's sha256 is"),
+    ],
+)
+def test_a_teacher_of_another_task_is_refused(
+    override: str, told: str, taught: tuple[Path, Path], make: Make
+) -> None:
+    more = [override, "env.start_states=null"]
+    config = make("run", student(taught[1]), *more)
+    with pytest.raises(UsageError, match="learned another task") as error:
+        check_teacher(config, load_game(config.game))
+    assert told in str(error.value)
+
+
+def test_a_teacher_with_other_actions_is_refused(
+    taught: tuple[Path, Path], make: Make, tmp_path: Path
+) -> None:
+    file = easy_game(tmp_path / "other")
+    text = file.read_text()
+    assert "  kick: [b]" in text
+    file.write_text(text.replace("  kick: [b]", "  kick: [a, b]"))
+    with pytest.raises(UsageError, match=r"actions of game.yaml is .* there and .* here"):
+        check_teacher(make("run", student(taught[1]), f"game={file}"), load_game(str(file)))
+
+
+def test_a_policy_of_ppo_cannot_teach(taught: tuple[Path, Path], make: Make) -> None:
+    ppo = make("ppo")
+    train(ppo, command(quiet(), until=32))
+    with pytest.raises(UsageError, match="is a run of ppo, which has no values of actions"):
+        check_teacher(make("run", student(ppo.run_dir)), load_game(str(taught[0])))
+
+
+def test_a_run_that_goes_on_keeps_its_teacher(taught: tuple[Path, Path], make: Make) -> None:
+    config = make("run", student(taught[1]))
+    train(config, command(quiet(), until=32))
+    with pytest.raises(UsageError, match="one teacher from its beginning on"):
+        resume(config.run_dir, command(quiet()), overrides=["algorithm.teacher=null"])
+    resume(config.run_dir, command(quiet(), until=64), overrides=["algorithm.teacher.until=40"])

@@ -1,0 +1,28 @@
+"""What the arrays take against what they are said to take."""
+
+import os
+from contextlib import closing
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from game_rl.envs.packing import FramePacking
+from game_rl.vec_env.messages import Attachment, Spaces
+from game_rl.vec_env.shared_arrays import SharedArrays, nameless_file, shared_bytes
+
+
+@pytest.mark.parametrize("n_envs", [1, 5])
+@pytest.mark.parametrize("bits", [2, 8])
+def test_the_forecast_is_what_is_shared(n_envs: int, bits: int) -> None:
+    packing = FramePacking((3, 36, 40), bits=bits)  # type: ignore[arg-type]
+    picture = spaces.Box(0, 255, packing.shape, np.uint8)
+    attachment = Attachment(n_envs, 5, Spaces(picture, spaces.Discrete(4)), packing)
+    file = nameless_file()
+    with closing(os.fdopen(file)):
+        arrays = SharedArrays(file, attachment)
+        forecast = shared_bytes(
+            n_envs=n_envs, frame_stack=4, frame_shape=packing.shape, packed_bytes=packing.nbytes
+        )
+        assert os.fstat(file).st_size == forecast
+        assert arrays.packed.nbytes == 2 * n_envs * packing.nbytes
