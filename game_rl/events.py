@@ -109,6 +109,17 @@ class Progress(_Event):
     success_rate: _Share | None = None
 
 
+class OfflineProgress(_Event):
+    """A run learns from Lakes alone, before its first timestep; about five times a second."""
+
+    is_kept = False
+
+    event: Literal["offline_progress"] = "offline_progress"
+    gradient_steps: _Count
+    total: _Count
+    gradient_steps_per_s: float
+
+
 class RolloutEnded(_Event):
     """A rollout was played; of DQN, the first after each thousand timesteps.
 
@@ -130,6 +141,8 @@ class Evaluating(_Event):
     policy_timesteps: _Count
     episodes: _Count
     is_final: bool = False
+    offline_gradient_steps: _Count | None = None
+    """As in `Evaluated`."""
 
 
 class Evaluated(_Event):
@@ -149,6 +162,8 @@ class Evaluated(_Event):
     is_best: bool = False
     is_final: bool = False
     """Of the best policy, after the training, on episodes that selected nothing."""
+    offline_gradient_steps: _Count | None = None
+    """After so many, where the run learns from Lakes alone before its first timestep."""
 
 
 class CheckpointSaved(_Event):
@@ -164,6 +179,8 @@ class CheckpointSaved(_Event):
     compression_saved: _Share | None = None
     """Part of the bytes that a replay of whole stacks would have taken; None: it has no replay."""
     is_best: bool = False
+    offline_gradient_steps: _Count | None = None
+    """As in `Evaluated`."""
 
 
 class Warned(_Event):
@@ -301,6 +318,7 @@ Event = (
     | Resumed
     | Forked
     | Progress
+    | OfflineProgress
     | RolloutEnded
     | Evaluating
     | Evaluated

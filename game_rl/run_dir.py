@@ -154,6 +154,15 @@ class RunDir:
         """What of the run is in object storage, one JSON object a line."""
         return self.root / "upload.jsonl"
 
+    def has_checkpoints(self) -> bool:
+        """Of timesteps, or from before the first one."""
+        return bool(self.checkpoints_newest_first() or self.offline.checkpoints_newest_first())
+
+    @property
+    def offline(self) -> "RunDir":
+        """The same run with the checkpoints before its first timestep, named by gradient steps."""
+        return _OfflineRunDir(self.root)
+
     def checkpoint(self, timesteps: int) -> Path:
         return self.checkpoints / f"{timesteps:012d}"
 
@@ -195,6 +204,12 @@ class RunDir:
         """Sum of the sizes of all files of the run, without its Lake."""
         files = (p for p in self.root.rglob("*") if not p.is_relative_to(self.lake))
         return sum(p.stat().st_size for p in files if p.is_file())
+
+
+class _OfflineRunDir(RunDir):
+    @property
+    def checkpoints(self) -> Path:
+        return self.root / "offline"
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:

@@ -1,6 +1,6 @@
 """SB3's DQN on lean storage, built from its config."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,14 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.type_aliases import ReplayBufferSamples, RolloutReturn, TrainFreq
-from stable_baselines3.common.utils import obs_as_tensor
+from stable_baselines3.common.utils import obs_as_tensor, polyak_update
 from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
 from game_rl.algorithms.exploration import Exploration
 from game_rl.algorithms.feeding import feed_vec_step
+from game_rl.algorithms.mixture import Mixture
 from game_rl.algorithms.q_networks import DQNPolicy
 from game_rl.algorithms.surroundings import Surroundings, order_channels_last
 from game_rl.algorithms.teacher import Teacher, divergence
@@ -39,6 +40,7 @@ class LeanDQN(DQN):
     Attributes:
         double_q: the target network judges the action that the network chooses (van Hasselt 2016).
         exploration: of the actions.
+        mixture: draws batches that are partly others' experience; None: the replay's alone.
         teacher: that the network is drawn towards; None: there is none.
     """
 
@@ -55,6 +57,7 @@ class LeanDQN(DQN):
         super().__init__(*arguments, **keywords)
         self.double_q = double_q
         self.exploration = exploration
+        self.mixture: Mixture | None = None
         self.teacher: Teacher | None = None
         self._threads = Threads()
         self.exploration_schedule = lambda _: exploration.epsilon.at(self.num_timesteps)
@@ -126,6 +129,13 @@ class LeanDQN(DQN):
             actions = self._best(observations)
         return self.exploration.explored(actions, epsilon)
 
+    def values(self, observations: NDArray[Any]) -> NDArray[np.float32]:
+        """float32 [n]: the discounted return that is expected of the best action."""
+        with torch.no_grad():
+            values: torch.Tensor = self.q_net(obs_as_tensor(observations, self.device))
+        best: NDArray[np.float32] = values.max(dim=1).values.float().cpu().numpy()
+        return best
+
     def _best(self, observations: NDArray[Any]) -> NDArray[np.int64]:
         """As `predict`, which would make the network prepare its weights anew for each vec step."""
         with torch.no_grad():
@@ -141,6 +151,55 @@ class LeanDQN(DQN):
         """
         if self.replay_buffer.pond.n_appended < self.learning_starts:
             return
+        losses = self._learned(lambda: self._sample(batch_size), gradient_steps)
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        self.logger.record("train/loss", np.mean([loss for loss, _ in losses]))
+        if self.teacher is not None:
+            weight = self._teacher_weight()
+            self.logger.record("train/teacher_weight", weight)
+            if weight:
+                self.logger.record("train/teacher_kl", np.mean([kl for _, kl in losses]))
+        if self.mixture is not None:
+            assert isinstance(self.train_freq, TrainFreq)
+            timesteps = self.train_freq.frequency * self.n_envs
+            replay_ratio = gradient_steps * batch_size / timesteps
+            self.logger.record("learn_from/samples_per_timestep", replay_ratio)
+
+    def learn_offline(self, gradient_steps: int, *, sync_every: int) -> None:
+        """Learn from the Lakes alone, without an emulator.
+
+        The loss and what was drawn are recorded as means, `offline/…`.
+
+        Args:
+            sync_every: gradient steps of the whole phase after which the target network follows.
+        """
+        mixture = self.mixture
+        assert mixture is not None
+        left = gradient_steps
+        while left:
+            n = min(left, sync_every - self._n_updates % sync_every)
+            losses = self._learned(
+                lambda: mixture.sample_lakes(
+                    self.batch_size, self.device, self.logger, prefix="offline"
+                ),
+                n,
+            )
+            for loss, kl in losses:
+                self.logger.record_mean("offline/loss", loss)
+                if self.teacher is not None:
+                    self.logger.record_mean("offline/teacher_kl", kl)
+            left -= n
+            if self._n_updates % sync_every == 0:
+                self.sync_target(self.tau)
+
+    def sync_target(self, tau: float = 1.0) -> None:
+        """Let the target network follow; 1 is a copy."""
+        polyak_update(self.q_net.parameters(), self.q_net_target.parameters(), tau)
+
+    def _learned(
+        self, sample: Callable[[], ReplayBufferSamples], gradient_steps: int
+    ) -> list[tuple[float, float]]:
+        """Take gradient steps; the losses before each, as `_gradient_step` says."""
         # the target network keeps its weights as they are multiplied, and they may have changed
         self.q_net_target.set_training_mode(False)
         self.policy.set_training_mode(True)
@@ -148,16 +207,17 @@ class LeanDQN(DQN):
         weight = self._teacher_weight()
         with data_parallel(self.q_net.parameters(), self.device, self._threads) as parallel:
             losses = [
-                self._gradient_step(parallel, self.replay_buffer.sample(batch_size), weight)
-                for _ in range(gradient_steps)
+                self._gradient_step(parallel, sample(), weight) for _ in range(gradient_steps)
             ]
         self._n_updates += gradient_steps
-        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-        self.logger.record("train/loss", np.mean([loss for loss, _ in losses]))
-        if self.teacher is not None:
-            self.logger.record("train/teacher_weight", weight)
-            if weight:
-                self.logger.record("train/teacher_kl", np.mean([kl for _, kl in losses]))
+        return losses
+
+    def _sample(self, batch_size: int) -> ReplayBufferSamples:
+        if self.mixture is None:
+            return self.replay_buffer.sample(batch_size)
+        return self.mixture.sample(
+            self.replay_buffer, batch_size, timestep=self.num_timesteps, curves=self.logger
+        )
 
     def _teacher_weight(self) -> float:
         return 0.0 if self.teacher is None else self.teacher.weight_at(self.num_timesteps)
@@ -206,13 +266,17 @@ class LeanDQN(DQN):
 
     def state(self) -> dict[str, Any]:
         """What goes on from here, beside weights, optimiser, counters and replay; JSON holds it."""
-        state = {"exploration": self.exploration.state(), "n_calls": self._n_calls}
+        state: dict[str, Any] = {"exploration": self.exploration.state(), "n_calls": self._n_calls}
+        if self.mixture is not None:
+            state["learn_from"] = self.mixture.state()
         return state if self.teacher is None else state | {"teacher": self.teacher.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
         self.exploration.load_state(state["exploration"])
         self._n_calls = int(state["n_calls"])
+        if self.mixture is not None and "learn_from" in state:
+            self.mixture.load_state(state["learn_from"])
         if self.teacher is not None and "teacher" in state:
             self.teacher.load_state(state["teacher"])
 

@@ -42,6 +42,7 @@ class Pond:
 
     Attributes:
         n_appended: timesteps of all envs together that were ever appended.
+        mean_age: of what was drawn last, about how many timesteps of all envs came after it.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Pond:
         self._is_open = np.zeros(n_envs, np.bool_)
         """Whether that frame is there already: it is the one after the last timestep."""
         self._was_loaded, self.n_appended = False, 0
+        self.mean_age = 0.0
 
     @property
     def nbytes(self) -> int:
@@ -123,15 +125,11 @@ class Pond:
         self.n_appended += len(envs)
 
     def sample(
-        self,
-        batch_size: int,
-        *,
-        n_step: int = 1,
-        gamma: float,
-        device: torch.device | str = "cpu",
+        self, batch_size: int, *, n_step: int = 1, gamma: float, device: torch.device | str = "cpu"
     ) -> PondBatch:
         """Timesteps drawn evenly, with replacement, from all that are there."""
         envs, numbers = self._draw(batch_size)
+        self.mean_age = float((self._heads[envs] - numbers).mean() * len(self._envs))
         return self.batch(envs, numbers, n_step=n_step, gamma=gamma, device=device)
 
     def batch(

@@ -1,12 +1,13 @@
 """Playing whole episodes to see how good a policy is, and in which way it plays better."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.type_aliases import PolicyPredictor
 from stable_baselines3.common.vec_env import VecEnv
@@ -17,6 +18,18 @@ from game_rl.events import Evaluated
 from game_rl.system.threads import torch_threads
 
 
+@dataclass(frozen=True)
+class Values:
+    """What a policy expects.
+
+    Attributes:
+        of: observations [n, ...]: the discounted returns that it expects, [n].
+    """
+
+    of: Callable[[NDArray[Any]], NDArray[np.float32]]
+    gamma: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """What each of some episodes gave; rewards undiscounted, lengths in timesteps.
@@ -25,6 +38,8 @@ class Evaluation:
         deterministic: whether the policy took its likeliest actions, or drew them.
         rewards: of each episode, in the order in which they ended.
         successes: of the episodes whose game file says what success is.
+        q_minus_return: mean, over the episodes, of the value that the policy expects of the first
+            observation minus the discounted return that it got; above 0 it expects too much.
         seconds: that playing took.
     """
 
@@ -32,6 +47,7 @@ class Evaluation:
     rewards: tuple[float, ...]
     lengths: tuple[int, ...]
     successes: tuple[bool, ...]
+    q_minus_return: float | None = None
     seconds: float = field(compare=False)
 
     @property
@@ -78,15 +94,19 @@ def evaluate(
     deterministic: bool,
     seed: int,
     stop: StopRequest | None = None,
+    values: Values | None = None,
 ) -> Evaluation:
     """Play whole episodes; a training does not notice.
 
     The same seed plays the same start states and idle frames and draws the same actions.
 
+    Args:
+        values: what the policy expects, to be compared with what it gets.
+
     Raises:
         EvaluationInterrupted: `stop` was asked for meanwhile.
     """
-    onlooker, started = _Onlooker(stop), time.monotonic()
+    onlooker, started = _Onlooker(stop, values), time.monotonic()
     vec_env.seed(seed)
     with torch_threads(1), drawing_from(seed):
         rewards, lengths = evaluate_policy(
@@ -97,13 +117,13 @@ def evaluate(
             return_episode_rewards=True,
             callback=onlooker,
         )
-    assert isinstance(rewards, list)
-    assert isinstance(lengths, list)
+    assert isinstance(rewards, list) and isinstance(lengths, list)  # noqa: PT018 - of one call
     return Evaluation(
         deterministic=deterministic,
         rewards=tuple(rewards),
         lengths=tuple(lengths),
         successes=tuple(onlooker.successes),
+        q_minus_return=onlooker.q_minus_return,
         seconds=time.monotonic() - started,
     )
 
@@ -121,6 +141,7 @@ class EvaluationGames:
     ways: tuple[bool, ...]
     seed: int
     stop: StopRequest | None = None
+    values: Values | None = None
 
     def play(self, policy: PolicyPredictor) -> tuple[Evaluation, ...]:
         """One evaluation for each way, all from the same seed.
@@ -136,6 +157,7 @@ class EvaluationGames:
                 deterministic=deterministic,
                 seed=self.seed,
                 stop=self.stop,
+                values=self.values,
             )
             for deterministic in self.ways
         )
@@ -164,18 +186,41 @@ def standard_error_of_difference(one: Evaluation, other: Evaluation) -> float:
 class _Onlooker:
     """What SB3's evaluate_policy calls after each timestep of each env."""
 
-    def __init__(self, stop: StopRequest | None) -> None:
+    def __init__(self, stop: StopRequest | None, values: Values | None) -> None:
         self.successes: list[bool] = []
-        self._stop = stop
+        self._stop, self._values = stop, values
+        self._expected: dict[int, float] = {}  # of the episode that each env plays
+        self._returns: dict[int, float] = {}
+        self._discounts: dict[int, float] = {}
+        self._differences: list[float] = []
+
+    @property
+    def q_minus_return(self) -> float | None:
+        return float(np.mean(self._differences)) if self._differences else None
 
     def __call__(self, local: dict[str, Any], _: dict[str, Any]) -> None:
         if self._stop is not None and self._stop.is_asked:
             raise EvaluationInterrupted
         # an episode counts only while the env's share of episodes is open
         counted = local["episode_counts"][local["i"]] < local["episode_count_targets"][local["i"]]
+        if self._values is not None:
+            self._compare(self._values, local, counted=counted)
         success = local["info"].get("is_success")
         if local["done"] and counted and success is not None:
             self.successes.append(bool(success))
+
+    def _compare(self, values: Values, local: dict[str, Any], *, counted: bool) -> None:
+        env = local["i"]
+        if env not in self._expected:
+            observation = local["observations"][env : env + 1]
+            self._expected[env] = float(values.of(observation)[0])
+            self._returns[env], self._discounts[env] = 0.0, 1.0
+        self._returns[env] += self._discounts[env] * float(local["rewards"][env])
+        self._discounts[env] *= values.gamma
+        if local["done"]:
+            if counted:
+                self._differences.append(self._expected[env] - self._returns[env])
+            del self._expected[env]
 
 
 def evaluated_event(

@@ -134,7 +134,9 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         self._log(better, played)
         for evaluation in played:
             is_it = is_best and evaluation is better
-            append_row(self._run_dir, _row(evaluation, self.boundary_timesteps, is_best=is_it))
+            append_row(
+                self._run_dir, evaluation_row(evaluation, self.boundary_timesteps, is_best=is_it)
+            )
             self._events.emit(
                 evaluated_event(
                     evaluation,
@@ -184,6 +186,8 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         }
         if better.success_rate is not None:
             values["eval/success_rate"] = better.success_rate
+        if better.q_minus_return is not None:
+            values["eval/q_minus_return"] = better.q_minus_return
         if len(played) > 1:
             for each in played:
                 way = "deterministic" if each.deterministic else "drawn"
@@ -194,7 +198,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
                 output.write(values, dict.fromkeys(values, ()), self.boundary_timesteps)
 
 
-def _row(evaluation: Evaluation, timesteps: int, *, is_best: bool) -> dict[str, object]:
+def evaluation_row(evaluation: Evaluation, timesteps: int, *, is_best: bool) -> dict[str, object]:
     """Of `eval.csv`."""
     return {
         "timesteps": timesteps,

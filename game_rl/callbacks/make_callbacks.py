@@ -10,7 +10,7 @@ from game_rl.algorithms.exploration import exploration_schedule
 from game_rl.algorithms.teacher import Teacher
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.cores import CoresCallback
-from game_rl.callbacks.evaluate import EvaluationGames
+from game_rl.callbacks.evaluate import EvaluationGames, Values
 from game_rl.callbacks.evaluation import EvaluationCallback
 from game_rl.callbacks.exploration_restarts import ExplorationRestartsCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
@@ -27,6 +27,7 @@ from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS, EventLog
 from game_rl.lake.feed import LakeFeed
+from game_rl.lake.lake_pool import LakePool
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.storage.background import BackgroundUpload
@@ -45,6 +46,8 @@ class RunParts:
         events: gets what happens.
         feed: the Lake that the run writes, if it does.
         upload: what sends its checkpoints elsewhere, if they are to be.
+        pool: the Lakes that it learns from, if it does.
+        values: what its policy expects, where evaluations compare that with what it gets.
         teacher: that evaluations are compared with, if there is one.
         cores_trials_s: see CoresCallback.
     """
@@ -56,6 +59,8 @@ class RunParts:
     events: EventLog
     feed: LakeFeed | None
     upload: BackgroundUpload | None = None
+    pool: LakePool | None = None
+    values: Values | None = None
     teacher: Teacher | None = None
     cores_trials_s: float = TRIALS_S
 
@@ -124,6 +129,7 @@ def _checkpoints(parts: RunParts, fixed: CheckpointState) -> CheckpointCallback:
         with_replay=settings.save_replay_buffer,
         feed=parts.feed,
         held=set if parts.upload is None else parts.upload.held,
+        pool=parts.pool,
     )
     return CheckpointCallback(
         store, parts.stop, parts.events, every_timesteps=settings.every_timesteps, fixed=fixed
@@ -133,21 +139,26 @@ def _checkpoints(parts: RunParts, fixed: CheckpointState) -> CheckpointCallback:
 def _evaluation(
     parts: RunParts, vec_env: VecEnv, checkpoints: CheckpointCallback
 ) -> EvaluationCallback:
+    return EvaluationCallback(
+        make_games(parts, vec_env),
+        checkpoints,
+        parts.run_dir,
+        parts.events,
+        every_timesteps=parts.config.evaluation.every_timesteps,
+        on_evaluated=None if parts.teacher is None else parts.teacher.note_evaluation,
+    )
+
+
+def make_games(parts: RunParts, vec_env: VecEnv) -> EvaluationGames:
+    """Those that all evaluations of the run play."""
     config = parts.config
-    games = EvaluationGames(
+    return EvaluationGames(
         vec_env=vec_env,
         episodes=config.evaluation.episodes,
         ways=config.evaluation_ways,
         seed=seed_for(config.seed, "evaluation"),
         stop=parts.stop,
-    )
-    return EvaluationCallback(
-        games,
-        checkpoints,
-        parts.run_dir,
-        parts.events,
-        every_timesteps=config.evaluation.every_timesteps,
-        on_evaluated=None if parts.teacher is None else parts.teacher.note_evaluation,
+        values=parts.values,
     )
 
 

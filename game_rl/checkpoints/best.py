@@ -2,10 +2,18 @@
 
 import csv
 import io
+from pathlib import Path
 
 from game_rl.checkpoints.checkpoint import Best, Checkpoint
 from game_rl.checkpoints.evaluation_files import was_deterministic, with_ways
 from game_rl.run_dir import RunDir
+
+
+def best_checkpoint(run_dir: RunDir, best: Best) -> Path:
+    """Where it is, if it is not lost."""
+    if best.offline_gradient_steps:
+        return run_dir.offline.checkpoint(best.offline_gradient_steps)
+    return RunDir(run_dir.root).checkpoint(best.timesteps)
 
 
 def best_of(run_dir: RunDir, newest: Checkpoint) -> Best | None:

@@ -65,6 +65,8 @@ class Best(Saved):
 
     timesteps: _Count
     mean_reward: float
+    offline_gradient_steps: _Count = 0
+    """Of a checkpoint of the phase before the first timestep; 0: it is none of those."""
     deterministic: bool = True
     """Whether the policy took its likeliest actions, or drew them."""
 
@@ -76,6 +78,8 @@ class CheckpointState(Saved):
     """Timesteps that the weights have learned from."""
     n_updates: _Count
     """SB3's counter of epochs done."""
+    offline_gradient_steps: _Count = 0
+    """Of those, before the first timestep."""
     schedule_timesteps: Annotated[int, Field(gt=0)]
     """What schedules are stretched over: the `total_timesteps` that the run began with."""
     best: Best | None
@@ -242,6 +246,16 @@ class Checkpoint:
         """0 if it has no such file."""
         entry = self._manifest.files.get(name)
         return 0 if entry is None else entry.bytes
+
+    @property
+    def is_offline(self) -> bool:
+        """It is one of the phase before the first timestep."""
+        return self.path.parent.name == "offline"
+
+    @property
+    def name(self) -> str:
+        """Of its folder, as events have it."""
+        return f"offline/{self.path.name}" if self.is_offline else self.path.name
 
     @property
     def contents(self) -> tuple[str, ...]:

@@ -8,9 +8,11 @@ from pathlib import Path
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.checkpoints.algorithm_state import replay_bytes, unpacked_replay_bytes
+from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState, save_checkpoint
 from game_rl.errors import CheckpointError
 from game_rl.lake.feed import LakeFeed
+from game_rl.lake.lake_pool import LakePool
 from game_rl.lake.lake_state import LakeState, save_lake
 from game_rl.lake.statistics import raw_bytes
 from game_rl.run_dir import RunDir, remove_directory
@@ -20,11 +22,14 @@ from game_rl.vec_env.saved_vec_env import VecEnvState
 def newest_valid_checkpoint(run_dir: RunDir) -> tuple[Checkpoint, list[CheckpointError]]:
     """The newest checkpoint whose files verify, and what was wrong with newer ones.
 
+    Where nothing was played yet, those of learning from Lakes alone count.
+
     Raises:
         CheckpointError: the run has none.
     """
     damaged: list[CheckpointError] = []
-    for path in run_dir.checkpoints_newest_first():
+    offline = run_dir.offline.checkpoints_newest_first()
+    for path in run_dir.checkpoints_newest_first() or offline:
         try:
             checkpoint = Checkpoint(path)
             checkpoint.verify()
@@ -44,7 +49,7 @@ def set_aside_newer(run_dir: RunDir, timesteps: int, place: Path) -> list[Path]:
     moved = []
     for path in run_dir.checkpoints_newest_first():
         if int(path.name) > timesteps:
-            place.mkdir(exist_ok=True)
+            place.mkdir(parents=True, exist_ok=True)
             names = (f"{path.name}{f'_{n}' if n else ''}" for n in itertools.count())
             free = next(p for name in names if not (p := place / name).exists())
             path.rename(free)
@@ -66,15 +71,22 @@ class SavedCheckpoint:
     contents: tuple[str, ...]
     compression_saved: float | None
 
+    @property
+    def name(self) -> str:
+        """See `Checkpoint.name`."""
+        return Checkpoint(self.path).name
+
 
 class CheckpointStore:
     """Writes a run's checkpoints and deletes old ones.
 
     Kept are the best, the newest `keep_last` beside it, and the first after each multiple of
     `keep_every_timesteps`. Something is deleted only after a new one was read back. What a
-    checkpoint needs of the run's Lake, if there is one, stays there as long as the checkpoint.
+    checkpoint needs of the run's Lake, or of Lakes that it learns from, stays there as long as the
+    checkpoint.
 
     Args:
+        is_offline: it is of the phase before the first timestep; see `RunDir.offline`.
         held: timesteps of checkpoints that somebody is reading; they stay until the next one.
     """
 
@@ -86,10 +98,13 @@ class CheckpointStore:
         keep_every_timesteps: int | None,
         with_replay: bool = False,
         feed: LakeFeed | None = None,
+        pool: LakePool | None = None,
+        is_offline: bool = False,
         held: Callable[[], set[int]] = set,
     ) -> None:
         self._held = held
-        self._run_dir = run_dir
+        self._run_dir = run_dir.offline if is_offline else run_dir
+        self._pool, self._is_offline = pool, is_offline
         self._keep_last = keep_last
         self._keep_every = keep_every_timesteps
         self._with_replay = with_replay
@@ -98,19 +113,21 @@ class CheckpointStore:
     def save(
         self, model: BaseAlgorithm, state: CheckpointState, envs: VecEnvState | None
     ) -> SavedCheckpoint:
-        """Write the checkpoint of `state.num_timesteps`, which must not exist.
+        """Write the checkpoint of this state, which must not exist.
 
         Raises:
             CheckpointError: it could not be written, and nothing of it is left.
         """
-        path = self._run_dir.checkpoint(state.num_timesteps)
+        path = self._run_dir.checkpoint(
+            state.offline_gradient_steps if self._is_offline else state.num_timesteps
+        )
         if not self._run_dir.root.is_dir():
             raise CheckpointError(
                 f"the run directory {self._run_dir.root} is gone, and what was learned with it"
             )
         try:
             path.parent.mkdir(exist_ok=True)
-            lake = self._kept_lake(model, path.name)
+            lake = self._kept_lakes(model, path.name)
             save_checkpoint(
                 path, model, state, envs, self._run_dir, with_replay=self._with_replay, lake=lake
             )
@@ -119,8 +136,7 @@ class CheckpointStore:
             raise CheckpointError(self._unsaved(state, error)) from error
         checkpoint = Checkpoint(path)
         checkpoint.verify()
-        best = None if state.best is None else state.best.timesteps
-        self._prune(best)
+        self._prune(None if state.best is None else best_checkpoint(self._run_dir, state.best))
         return SavedCheckpoint(
             path, checkpoint.nbytes, checkpoint.contents, self._compression(model, checkpoint, lake)
         )
@@ -142,22 +158,36 @@ class CheckpointStore:
             whole = unpacked_replay_bytes(model) if stored else 0
         return max(0.0, round(1 - stored / whole, 4)) if whole else None
 
-    def _prune(self, best: int | None) -> None:
+    def _prune(self, best: Path | None) -> None:
         existing = sorted(int(path.name) for path in self._run_dir.checkpoints_newest_first())
+        is_here = best is not None and best.parent == self._run_dir.checkpoints
         kept = kept_checkpoints(
-            existing, best=best, keep_last=self._keep_last, keep_every=self._keep_every
+            existing,
+            best=int(best.name) if best is not None and is_here else None,
+            keep_last=self._keep_last,
+            keep_every=self._keep_every,
         )
         for timesteps in set(existing) - kept - self._held():
-            path = self._run_dir.checkpoint(timesteps)
-            remove_directory(path)
-            self._forget_lake(path.name)
+            self.delete(self._run_dir.checkpoint(timesteps))
 
-    def _kept_lake(self, model: BaseAlgorithm, name: str) -> LakeState | None:
+    def delete(self, path: Path) -> None:
+        """A checkpoint, and what Lakes keep for it."""
+        remove_directory(path)
+        self._forget_lake(path.name)
+
+    def _kept_lakes(self, model: BaseAlgorithm, name: str) -> LakeState | None:
+        if self._pool is not None:
+            self._pool.renew(self._pin(name))
         return None if self._feed is None else save_lake(model, self._feed, name)
 
     def _forget_lake(self, name: str) -> None:
         if self._feed is not None:
             self._feed.unpin(name)
+        if self._pool is not None:
+            self._pool.unpin(self._pin(name))
+
+    def _pin(self, name: str) -> str:
+        return f"offline-{name}" if self._is_offline else name
 
     def _unsaved(self, state: CheckpointState, error: OSError) -> str:
         saved = self._run_dir.checkpoints_newest_first()

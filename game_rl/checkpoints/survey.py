@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-from game_rl.checkpoints.best import best_of
+from game_rl.checkpoints.best import best_checkpoint, best_of
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.versions import installed_versions, version_differences
 from game_rl.errors import CheckpointError
@@ -55,7 +55,7 @@ def survey(run_dir: RunDir) -> list[CheckpointFinding]:
             nbytes=sum(file.stat().st_size for file in path.iterdir()),
             written_s=path.stat().st_mtime,
             damage=damage.get(timesteps),
-            is_best=best is not None and best.timesteps == timesteps,
+            is_best=best is not None and best_checkpoint(run_dir, best) == path,
             best_mean_reward=None if best is None else best.mean_reward,
             best_deterministic=None if best is None else best.deterministic,
             differences=_differences(opened.get(timesteps)),

@@ -59,7 +59,7 @@ class RunConsole:
         self._console = console
         self._total = 0
         self._frame_skip = 1
-        self._next_line_at = 0
+        self._next_line_at = self._next_offline_at = 0
         self._bar = Progress(
             TextColumn("[bold]{task.completed:>11,.0f}[/] / {task.total:,.0f} timesteps"),
             BarColumn(),
@@ -93,6 +93,8 @@ class RunConsole:
                 self._show_fork(event)
             case events.Progress() | events.RolloutEnded():
                 self._show_progress(event)
+            case events.OfflineProgress():
+                self._show_offline(event)
             case events.Evaluating():
                 self._show_evaluating(event)
             case events.Evaluated(is_final=False):
@@ -152,6 +154,18 @@ class RunConsole:
             self._next_line_at = event.timesteps + -(-self._total // _LINES_A_RUN)
             self._print(f"{event.timesteps:>11,} / {self._total:,} timesteps  {status}")
 
+    def _show_offline(self, event: events.OfflineProgress) -> None:
+        text = f"offline {event.gradient_steps:,}/{event.total:,} gradient steps"
+        status = f"{text}  {event.gradient_steps_per_s:,.0f}/s"
+        if self._console.is_terminal:
+            if self._task is None:
+                self._task = self._bar.add_task("", total=self._total, status="")
+                self._bar.start()
+            self._bar.update(self._task, completed=0, status=status)
+        elif event.gradient_steps >= self._next_offline_at:
+            self._next_offline_at = event.gradient_steps + -(-event.total // _LINES_A_RUN)
+            self._print(status)
+
     def _show_evaluating(self, event: events.Evaluating) -> None:
         if event.is_final:
             self.close()
@@ -184,7 +198,9 @@ class RunConsole:
         return with_frames(timesteps, self._frame_skip)
 
     def _line(self, event: Event, text: str, *, style: str = "") -> None:
-        line = f"{event.timesteps:>11,}   {text}"
+        steps = getattr(event, "offline_gradient_steps", None)
+        when = f"{event.timesteps:>11,}" if steps is None else f"offline {steps:,}"
+        line = f"{when}   {text}"
         self._console.print(line, style=style, highlight=not style, soft_wrap=True)
 
     def _print(self, first: str, *more: str) -> None:

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from game_rl.cli.arguments import add_command, add_config_arguments, not_negative, positive
+from game_rl.cli.arguments import add_command, add_config_arguments, not_negative
 from game_rl.cli.playing import evaluation_table
 from game_rl.errors import UsageError
 
@@ -46,9 +46,10 @@ def add_train(commands: "Commands") -> None:
     )
     parser.add_argument(
         "--until",
-        type=positive,
+        type=not_negative,
         metavar="T",
-        help="train up to the first update at or beyond timestep T, save, and leave",
+        help="train up to the first update at or beyond timestep T, save, and leave; "
+        "0: after algorithm.learn_from.offline",
     )
     parser.add_argument("--force", action="store_true", help="start even if it does not fit")
     parser.add_argument(

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from game_rl.config.exploration import ExplorationConfig
+from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.teacher import TeacherConfig
 from game_rl.config.values import (
@@ -140,6 +141,8 @@ class DQNConfig(StrictModel):
     """A policy that the agent is drawn towards until it plays as well; null: none."""
     layer_norm: LayerNorm = "none"
     """What is normalised before each ReLU: each place over its channels, the picture, nothing."""
+    learn_from: LearnFromConfig | None = None
+    """Lakes of other runs that DQN learns from too; null: none."""
     batch_size: Count = 32
     """Timesteps in one gradient step."""
     gamma: UnitInterval = 0.99

@@ -162,6 +162,7 @@ class RunConfig(StrictModel):
         )
         yield from self._algorithm_problems()
         yield from self._lake_problems()
+        yield from self._learn_from_problems()
         yield from self._rhythm_problems()
         yield from self._env_problems()
 
@@ -212,6 +213,11 @@ class RunConfig(StrictModel):
                 "smaller algorithm.replay.capacity",
                 reads,
             )
+
+    def _learn_from_problems(self) -> Iterator[Problem]:
+        if isinstance(self.algorithm, DQNConfig) and self.algorithm.learn_from is not None:
+            own = None if self.lake is None else self.lake.path or self.run_dir.absolute() / "lake"
+            yield from self.algorithm.learn_from.problems_in_run(own)
 
     def _rhythm_problems(self) -> Iterator[Problem]:
         """Whatever happens between updates cannot happen more often than they do."""

@@ -76,10 +76,11 @@ class Columns:
         """Of the transitions."""
         return np.flatnonzero(self.flags & TRANSITION)
 
-    def without_first(self, n: int) -> "Columns":
-        """Frames alone where the first n transitions are."""
+    def without(self, n_first: int, n_last: int = 0) -> "Columns":
+        """Frames alone where so many of the first and of the last transitions are."""
         flags = self.flags.copy()
-        flags[self.rows[:n]] &= ~np.uint8(TRANSITION)
+        flags[self.rows[:n_first]] &= ~np.uint8(TRANSITION)
+        flags[self.rows[len(self.rows) - n_last :]] &= ~np.uint8(TRANSITION)
         return replace(self, flags=flags)
 
     @cached_property
@@ -129,11 +130,12 @@ class Block:
         """Its first transition is an episode's first."""
         return bool(self.columns.is_first[self.columns.rows[0]])
 
-    def without_first(self, n: int) -> "Block":
-        """A block whose first n transitions are frames that stacks reach, and nothing more."""
-        if not n:
+    def without(self, n_first: int, n_last: int = 0) -> "Block":
+        """A block of which so many transitions are frames that stacks reach, and nothing more."""
+        if not n_first and not n_last:
             return self
-        return replace(self, first=self.first + n, columns=self.columns.without_first(n))
+        columns = self.columns.without(n_first, n_last)
+        return replace(self, first=self.first + n_first, columns=columns)
 
     def stack_rows(
         self, rows: NDArray[np.int64], frame_stack: int

@@ -114,6 +114,17 @@ class Lake:
         sequences = horizon | {name: max(end, horizon.get(name, 0)) for name, end in ends.items()}
         return LakeView(self.schema, _seen(segments, horizon), sequences, horizon)
 
+    def rows_of(self, mark: Mark) -> LakeView:
+        """What is still there of the rows that `mark` has, whatever files they are in now.
+
+        Raises:
+            LakeError: a segment is damaged.
+        """
+        segments = self._sealed()
+        now, then, limits = self._horizon.firsts(), mark.horizon, mark.sequences
+        horizon = {name: max(now.get(name, 0), then.get(name, 0)) for name in {**now, **then}}
+        return LakeView(self.schema, _seen(segments, horizon), limits, horizon, limits)
+
     def _seen_from(self, segments: Sequence[SealedSegment]) -> Firsts:
         """The horizon as it is on disk, or as the capacity has it now."""
         firsts, most = self._horizon.firsts(), self.capacity.transitions

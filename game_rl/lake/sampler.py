@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
-from game_rl.lake.block import Block
+from game_rl.lake.block import FIRST, TERMINATED, TRANSITION, TRUNCATED, Block
 from game_rl.lake.schema import LakeSchema
 from game_rl.lake.view import BlockCache, Indices, LakeView
+
+_ENDED = TERMINATED | TRUNCATED
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,9 @@ class Batch:
         stacks, next_stacks: uint8 [batch, frame_stack * C, H, W] at t and t + k; zeros before an
             episode's first frame; the true last observation where the episode ended.
         actions: [batch, *action_shape] at t.
-        rewards: float32 [batch], sum of gamma^i r_{t+i} for i < k, added up in float64.
+        rewards: float32 [batch], sum of gamma^i r_{t+i} for i < k, as a Pond computes it.
+        steps: k.
+        terminated: the game was over then.
         discounts: float32 [batch], gamma^k, or 0 where the episode terminated: what the value of
             `next_stacks` counts.
         versions: of the policy that acted at t.
@@ -34,6 +38,8 @@ class Batch:
     actions: NDArray[np.generic]
     rewards: NDArray[np.float32]
     next_stacks: NDArray[np.uint8]
+    steps: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
     discounts: NDArray[np.float32]
     versions: NDArray[np.int64]
     streams: NDArray[np.int64]
@@ -95,10 +101,21 @@ class Sampler:
             LakeError: a block is damaged.
         """
         batch = _empty(self._view.schema, len(ranks))
+        stacks = _PackedStacks(self._view.schema, 2 * len(ranks))
         numbers, places = self._view.places(ranks)
-        for number in np.unique(numbers).tolist():
-            chosen = np.flatnonzero(numbers == number)
-            self._fill(batch, chosen, number, places[chosen])
+        batch.streams[:] = self._view.block_sequences[numbers] >> 32
+        rewards = np.zeros((len(ranks), self._n_step), np.float32)
+        done = np.zeros(len(ranks), np.bool_)
+        for i in np.argsort(numbers, kind="stable").tolist():  # each block once
+            number, place = int(numbers[i]), int(places[i])
+            done[i] = self._fill_one(batch, stacks, rewards, i, number, place)
+        batch.rewards[done] = discounted_sums(rewards[done], batch.steps[done], self._gamma)
+        for number in np.unique(numbers[~done]).tolist():
+            chosen = np.flatnonzero((numbers == number) & ~done)
+            self._fill(batch, stacks, chosen, number, places[chosen])
+        pixels = stacks.unpacked()  # of all at once, which is what takes the least time
+        batch.stacks[:], batch.next_stacks[:] = pixels[: len(ranks)], pixels[len(ranks) :]
+        batch.discounts[:] = _discounts(batch, self._gamma)
         return batch
 
     def _drawn(self, rng: np.random.Generator, n: int) -> Indices:
@@ -109,38 +126,68 @@ class Sampler:
         streams = rng.choice(len(ends), n, p=self._shares)
         return (ends - lengths)[streams] + rng.integers(lengths[streams])
 
-    def _fill(self, batch: Batch, chosen: Indices, number: int, places: Indices) -> None:
+    def _fill_one(
+        self,
+        batch: Batch,
+        stacks: "_PackedStacks",
+        rewards: NDArray[np.float32],
+        i: int,
+        number: int,
+        place: int,
+    ) -> bool:
+        """Row i of the batch, if its timesteps are all in one block, as nearly all are.
+
+        Single values, not arrays: of a Lake that is larger than the cache, most blocks are read for
+        one row, and a call of NumPy takes as long for one value as for a hundred.
+        """
+        block = self._cache[number]
+        columns = block.columns
+        row = int(columns.rows[place])
+        flags = columns.flags[row : row + self._n_step].tolist()
+        n = next((n for n, flag in enumerate(flags, 1) if flag & _ENDED), self._n_step)
+        if n > len(flags) or not all(flag & TRANSITION for flag in flags[:n]):
+            return False
+        batch.actions[i] = columns.actions[row]
+        batch.envs[i], batch.numbers[i] = block.env, block.first + place
+        batch.versions[i] = columns.versions[row]
+        batch.steps[i], batch.terminated[i] = n, bool(flags[n - 1] & TERMINATED)
+        rewards[i, :n] = columns.rewards[row : row + n]
+        stacks.put_one(i, block, row)
+        stacks.put_one(len(rewards) + i, block, row + n)
+        return True
+
+    def _fill(
+        self,
+        batch: Batch,
+        stacks: "_PackedStacks",
+        chosen: Indices,
+        number: int,
+        places: Indices,
+    ) -> None:
         """Those of one block."""
         block = self._cache[number]
         columns = block.columns
         rows = columns.rows[places]
         batch.actions[chosen] = columns.actions[rows]
-        batch.streams[chosen] = self._view.block_sequences[number] >> 32
         batch.envs[chosen] = block.env
         batch.numbers[chosen] = block.first + places
         batch.versions[chosen] = columns.versions[rows]
-        trail = self._trail(number)
+        trail = self._trail(number, int(places.max()) + self._n_step)
         lengths = trail.lengths(places, self._n_step)
-        batch.rewards[chosen] = trail.sums(places, lengths, self._gamma)
         lasts = places + lengths - 1
-        batch.discounts[chosen] = np.where(
-            trail.terminated[lasts], 0, self._gamma ** lengths.astype(np.float64)
-        )
-        is_here = trail.numbers[lasts] == number
-        next_rows = trail.rows[lasts] + 1
-        stacks = stacks_at(block, np.append(rows, next_rows[is_here]), self._view.schema)
-        batch.stacks[chosen] = stacks[: len(rows)]
-        batch.next_stacks[chosen[is_here]] = stacks[len(rows) :]
-        for later in np.unique(trail.numbers[lasts[~is_here]]).tolist():
-            own = trail.numbers[lasts] == later
-            batch.next_stacks[chosen[own]] = stacks_at(
-                self._cache[later], next_rows[own], self._view.schema
-            )
+        batch.steps[chosen] = lengths
+        batch.rewards[chosen] = trail.sums(places, lengths, self._n_step, self._gamma)
+        batch.terminated[chosen] = trail.terminated[lasts]
+        stacks.put(chosen, block, rows)
+        owners, next_rows = trail.numbers[lasts], trail.rows[lasts] + 1
+        for owner in np.unique(owners).tolist():
+            own = owners == owner
+            stacks.put(len(batch.rewards) + chosen[own], self._cache[owner], next_rows[own])
 
-    def _trail(self, number: int) -> "_Trail":
-        """The transitions of a block and n - 1 after them, as far as the view has them."""
+    def _trail(self, number: int, end: int) -> "_Trail":
+        """The transitions of a block and, as far as the view has them, those up to `end`."""
         numbers = [number]
-        missing = self._n_step - 1
+        missing = end - len(self._cache[number].columns.rows)
         while missing > 0 and self._view.continued[numbers[-1]]:
             if self._cache[numbers[-1] + 1].begins_episode:
                 break  # a crash ended the episode before
@@ -173,12 +220,26 @@ class _Trail:
         last = np.append(ends, len(self.ended) - 1)[after]
         return np.minimum(n_step, last - places + 1)
 
-    def sums(self, places: Indices, lengths: Indices, gamma: float) -> NDArray[np.float64]:
-        sums = np.zeros(len(places))
-        for step in range(int(lengths.max())):
-            still = step < lengths
-            sums[still] += gamma**step * self.rewards[places[still] + step].astype(np.float64)
-        return sums
+    def sums(
+        self, places: Indices, lengths: Indices, n_step: int, gamma: float
+    ) -> NDArray[np.float32]:
+        """In float32, added up as `Pond.batch` does."""
+        walked = np.minimum(places[:, None] + np.arange(n_step), len(self.rewards) - 1)
+        return discounted_sums(self.rewards[walked], lengths, gamma)
+
+
+def discounted_sums(
+    rewards: NDArray[np.float32], lengths: Indices, gamma: float
+) -> NDArray[np.float32]:
+    """Float32 [batch] of rewards [batch, n_step], of which the first `lengths` count.
+
+    In float32, in the order of `Pond.batch`.
+    """
+    n_step = rewards.shape[1]
+    discounts = gamma ** np.arange(n_step, dtype=np.float32)
+    counts = np.arange(n_step) < lengths[:, None]
+    summed: NDArray[np.float32] = (rewards * discounts * counts).sum(axis=1)
+    return summed
 
 
 def _shares_in_order(view: LakeView, shares: Mapping[str, float]) -> NDArray[np.float64]:
@@ -194,13 +255,40 @@ def _shares_in_order(view: LakeView, shares: Mapping[str, float]) -> NDArray[np.
     return np.array([share / sum(found) for share in found])
 
 
-def stacks_at(block: Block, rows: Indices, schema: LakeSchema) -> NDArray[np.uint8]:
-    """uint8 [len(rows), frame_stack * C, H, W] that end at these rows."""
-    sources, blank = block.stack_rows(rows, schema.frame_stack)
-    distinct, which = np.unique(sources, return_inverse=True)  # neighbours share most frames
-    frames = schema.packing.unpack(block.frames[distinct])[which.reshape(sources.shape)]
-    frames[blank] = 0
-    return frames.reshape(len(rows), *schema.observation_shape)
+class _PackedStacks:
+    """Stacks of many blocks, packed until all are there."""
+
+    def __init__(self, schema: LakeSchema, size: int) -> None:
+        self._schema = schema
+        self._packed = np.zeros((size, schema.frame_stack, schema.packing.nbytes), np.uint8)
+        self._blank = np.empty((size, schema.frame_stack), np.bool_)
+
+    def put(self, places: Indices, block: Block, rows: Indices) -> None:
+        """Those that end at these rows of the block."""
+        sources, blank = block.stack_rows(rows, self._schema.frame_stack)
+        self._packed[places], self._blank[places] = block.frames[sources], blank
+
+    def put_one(self, place: int, block: Block, row: int) -> None:
+        """One of them."""
+        n = self._schema.frame_stack
+        flags = block.columns.flags[max(0, row + 1 - n) : row + 1].tolist()
+        age = next(
+            (age for age, flag in enumerate(reversed(flags)) if flag & FIRST), len(flags) - 1
+        )
+        self._packed[place, n - 1 - age :] = block.frames[row - age : row + 1]
+        self._blank[place, : n - 1 - age] = True
+        self._blank[place, n - 1 - age :] = False
+
+    def unpacked(self) -> NDArray[np.uint8]:
+        """uint8 [size, frame_stack * C, H, W]; zeros before an episode's first frame."""
+        frames = self._schema.packing.unpack(self._packed)
+        frames[self._blank] = 0
+        return frames.reshape(len(frames), *self._schema.observation_shape)
+
+
+def _discounts(batch: Batch, gamma: float) -> NDArray[np.float32]:
+    discounts: NDArray[np.float32] = gamma ** batch.steps.astype(np.float32)
+    return np.where(batch.terminated, np.float32(0), discounts)
 
 
 def _empty(schema: LakeSchema, size: int) -> Batch:
@@ -209,6 +297,8 @@ def _empty(schema: LakeSchema, size: int) -> Batch:
         np.empty((size, *schema.action_shape), schema.action_dtype),
         np.empty(size, np.float32),
         np.empty((size, *schema.observation_shape), np.uint8),
+        np.empty(size, np.int64),
+        np.empty(size, np.bool_),
         np.empty(size, np.float32),
         *(np.empty(size, np.int64) for _ in range(4)),
     )

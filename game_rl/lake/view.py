@@ -34,12 +34,15 @@ class LakeView:
     Attributes:
         sequences: number of the next transition of each, by "stream/env"; found if not given.
         horizon: number of the first transition of each that is seen; 0 where there is none.
+        limits: number after the last transition of each that is seen, and no other sequence is;
+            None: all are, to their ends.
     """
 
     schema: LakeSchema
     segments: Sequence[SealedSegment]
     sequences: Mapping[str, int] = field(default_factory=dict)
     horizon: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] | None = None
 
     def __post_init__(self) -> None:
         if not self.sequences:
@@ -63,21 +66,33 @@ class LakeView:
         streams = np.repeat(np.array(ranks, np.int64), [len(part) for part in heads[1:]])
         sequences = (streams << 32) + joined["env"].astype(np.int64)
         order = np.lexsort((joined["first"], sequences))  # stable: some have no transition
-        ends = joined["first"].astype(np.int64) + joined["n_transitions"]
-        seen_from = self._firsts(sequences)
+        starts = joined["first"].astype(np.int64)
+        ends, seen_from = starts + joined["n_transitions"], self._firsts(sequences)
         is_seen = (ends > seen_from) | (joined["n_transitions"] == 0) & (ends == seen_from)
+        is_seen &= starts < self._limits(sequences)
         return joined, sequences, order[is_seen[order]]
 
     def _firsts(self, sequences: Indices) -> Indices:
         """Of blocks of these sequences, the number of the first transition that is seen."""
+        return self._by_sequence(self.horizon, sequences, otherwise=0)
+
+    def _limits(self, sequences: Indices) -> Indices:
+        """Likewise, the number after the last."""
+        otherwise = np.iinfo(np.int64).max if self.limits is None else 0
+        return self._by_sequence(self.limits or {}, sequences, otherwise=otherwise)
+
+    def _by_sequence(
+        self, numbers: Mapping[str, int], sequences: Indices, *, otherwise: int
+    ) -> Indices:
         rank = {stream: number for number, stream in enumerate(self.streams)}
         keys, which = np.unique(sequences, return_inverse=True)
-        firsts = np.zeros(len(keys), np.int64)
-        for name, first in self.horizon.items():
+        found = np.full(len(keys), otherwise, np.int64)
+        for name, number in numbers.items():
             stream, _, env = name.rpartition("/")
             if stream in rank:
-                firsts[keys == (rank[stream] << 32) + int(env)] = first
-        return firsts[which]
+                found[keys == (rank[stream] << 32) + int(env)] = number
+        numbers_of: Indices = found[which]
+        return numbers_of
 
     @cached_property
     def heads(self) -> NDArray[np.void]:
@@ -98,9 +113,16 @@ class LakeView:
         return np.maximum(0, firsts - self.heads["first"].astype(np.int64))
 
     @cached_property
+    def surplus(self) -> Indices:
+        """Of every block, how many of its last transitions are not seen."""
+        ends = self.heads["first"].astype(np.int64) + self.heads["n_transitions"]
+        surplus: Indices = np.maximum(0, ends - self._limits(self.block_sequences))
+        return surplus
+
+    @cached_property
     def n_transitions(self) -> Indices:
         """Of every block, those that are seen."""
-        return self.heads["n_transitions"].astype(np.int64) - self.hidden
+        return self.heads["n_transitions"].astype(np.int64) - self.hidden - self.surplus
 
     @cached_property
     def continued(self) -> NDArray[np.bool_]:
@@ -129,7 +151,8 @@ class LakeView:
     def stream_edges(self) -> Indices:
         """Of every stream, the rank that comes after its last transition's."""
         last = np.searchsorted(self.block_sequences >> 32, np.arange(len(self.streams)), "right")
-        return self.edges[last - 1]
+        edges: Indices = np.append(0, self.edges)[last]
+        return edges
 
     def path_of(self, number: int) -> Path:
         """The file that a block is in."""
@@ -139,7 +162,8 @@ class LakeView:
     def places(self, ranks: Indices) -> tuple[Indices, Indices]:
         """Of transitions, the numbers of their blocks and their places among the block's own."""
         numbers = np.searchsorted(self.edges, ranks, side="right")
-        return numbers, ranks - (self.edges - self.n_transitions)[numbers]
+        starts: Indices = self.edges - self.n_transitions
+        return numbers, ranks - starts[numbers]
 
     def __len__(self) -> int:
         """Transitions."""
@@ -172,7 +196,8 @@ class LakeView:
         data = self.encoded(number)
         try:
             self._check_head(number, data)
-            return blocks.decode(data, self.schema).without_first(int(self.hidden[number]))
+            block = blocks.decode(data, self.schema)
+            return block.without(int(self.hidden[number]), int(self.surplus[number]))
         except DamagedBlockError as error:
             raise self._damaged(number, error) from None
 
@@ -188,7 +213,7 @@ class LakeView:
         try:
             self._check_head(number, data)
             columns = blocks.decode_columns(head, data, self.schema)
-            return columns.without_first(int(self.hidden[number]))
+            return columns.without(int(self.hidden[number]), int(self.surplus[number]))
         except DamagedBlockError as error:
             raise self._damaged(number, error) from None
 

@@ -107,6 +107,7 @@ class TimedTraining:
                     short, game, RunDir(Path(folder)), memory=memory, cores_trials_s=trials_s
                 )
             )
+            stack.callback(self.session.release_lakes)
             self._closing = stack.pop_all()
         model = self.session.model
         self._callback = self.session.callbacks.all
@@ -191,6 +192,8 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
         capacity = min(algorithm.replay.capacity, _MOST_REPLAYED)
         replay = algorithm.replay.model_copy(update={"capacity": capacity})
         changes |= {"learning_starts": 0, "replay": replay}
+        if algorithm.learn_from is not None:
+            changes["learn_from"] = algorithm.learn_from.model_copy(update={"offline": None})
         small = algorithm.model_copy(update=changes)
         return config.model_copy(update={"algorithm": small, "lake": None})
     whole = lcm(batch, config.env.n_envs)

@@ -143,7 +143,8 @@ def _find_checkpoint(run_dir: RunDir, name: str) -> tuple[Checkpoint, Best | Non
                 f"{run_dir.root} has no best checkpoint yet: no evaluation has ended; "
                 "use --checkpoint latest"
             )
-        return _verified(run_dir, best.timesteps), best
+        place = run_dir.offline if best.offline_gradient_steps else run_dir
+        return _verified(place, best.offline_gradient_steps or best.timesteps), best
     digits = name.replace("_", "").replace(",", "")
     if not (digits.isascii() and digits.isdecimal()):
         raise UsageError(f"--checkpoint is best, latest or a timestep, not {name!r}")

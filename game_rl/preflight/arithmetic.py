@@ -1,9 +1,12 @@
 """What a training will do, counted as SB3 counts."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from game_rl.config.algorithms import DQNConfig
+from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.schema import RunConfig
+from game_rl.preflight.learning import offline_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +28,9 @@ class TrainingArithmetic:
         gradient_steps: of the whole run; DQN has none before learning_starts.
         checkpoints: the periodic ones, and the final state if it is not one of them.
         evaluations: likewise; the final evaluation of the best policy is not counted.
+        samples_per_timestep: replay ratio of DQN: how often a timestep is learned from, own ones
+            and others' together; None for what learns each rollout.
+        offline_gradient_steps, offline_evaluations, offline_checkpoints: before the first timestep.
     """
 
     timesteps_per_update: int
@@ -37,6 +43,10 @@ class TrainingArithmetic:
     gradient_steps: int
     checkpoints: int
     evaluations: int
+    samples_per_timestep: float | None = None
+    offline_gradient_steps: int = 0
+    offline_evaluations: int = 0
+    offline_checkpoints: int = 0
 
     @property
     def played_timesteps(self) -> int:
@@ -49,12 +59,14 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
     rollout = config.rollout_timesteps
     updates = max(1, _divide_up(config.total_timesteps - began_at, rollout))
     final = began_at + updates * rollout
-    algorithm = config.algorithm
+    algorithm, offline = config.algorithm, offline_of(config)
     if isinstance(algorithm, DQNConfig):
         minibatches, per_update = None, algorithm.gradient_steps
+        samples: float | None = per_update * algorithm.batch_size / rollout
         waiting = max(0, algorithm.learning_starts - began_at) // rollout
         learning = max(updates - waiting, 0)
     else:
+        samples = None
         minibatches, learning = _divide_up(rollout, algorithm.batch_size), updates
         per_update = algorithm.n_epochs * minibatches
 
@@ -74,7 +86,21 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
         gradient_steps=learning * per_update,
         checkpoints=times_due(config.checkpoints.every_timesteps),
         evaluations=times_due(config.evaluation.every_timesteps),
+        samples_per_timestep=samples,
+        offline_gradient_steps=0 if offline is None else offline.gradient_steps,
+        offline_evaluations=0 if offline is None else _times(offline, "evaluate"),
+        offline_checkpoints=0 if offline is None else _times(offline, "save"),
     )
+
+
+def _times(offline: OfflineConfig, what: Literal["evaluate", "save"]) -> int:
+    """Every so many gradient steps, and at the end."""
+    every = (
+        offline.evaluate_every_gradient_steps
+        if what == "evaluate"
+        else offline.save_every_gradient_steps
+    )
+    return _divide_up(offline.gradient_steps, every)
 
 
 def _divide_up(whole: int, part: int) -> int:

@@ -20,6 +20,7 @@ from game_rl.preflight.findings import (
     replay_vram_short,
     vram_short,
 )
+from game_rl.preflight.learning_findings import few_own_rows
 from game_rl.preflight.situation import Situation
 
 CHECKS: tuple[Callable[[Situation], Finding | None], ...] = (
@@ -30,6 +31,7 @@ CHECKS: tuple[Callable[[Situation], Finding | None], ...] = (
     replay_vram_short,
     disk_short,
     lake_outgrows_disk,
+    few_own_rows,
     n_steps_is_no_episode_length,
     colour_of_four_shades,
     replay_is_never_full,

@@ -30,6 +30,7 @@ def disk_footprint(
         *_teacher(config, facts),
         Part("clip", _clip_bytes(config, facts)),
         *_parent_parts(facts),
+        *_offline_checkpoints(config, facts, training),
     )
     return DiskFootprint(
         parts=parts,
@@ -56,6 +57,16 @@ def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:
         Part("the parent's curves and tables", facts.fork.copied_bytes),
         Part(f"the parent's checkpoint and Lake, {kind}", facts.fork.new_shared_bytes),
     )
+
+
+def _offline_checkpoints(
+    config: RunConfig, facts: RunFacts, training: TrainingArithmetic
+) -> tuple[Part, ...]:
+    """What learning before the first timestep leaves: its best, and the one that it ends with."""
+    if not training.offline_gradient_steps:
+        return ()
+    each = checkpoint_bytes(config, facts) - saved_replay_bytes(config, facts)
+    return (Part("checkpoints before the first timestep", 2 * each),)
 
 
 def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:

@@ -1,13 +1,16 @@
 """What an estimate needs beside the config, as plain numbers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from game_rl.config.image_size import check_image_size
 from game_rl.config.schema import RunConfig
 from game_rl.envs.frames import Crop, frame_shape
-from game_rl.envs.make_env import check_env_config
+from game_rl.envs.make_env import check_env_config, make_frame_format
 from game_rl.games.definition import Game
+from game_rl.lake.agreement import LakeRows, check_agreement
+from game_rl.lake.make_feed import lake_schema
 from game_rl.preflight.forked import ForkFacts, fork_facts
+from game_rl.preflight.learning import learn_from_of
 from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
 from game_rl.system.caches import USUAL_CACHE_BYTES
 from game_rl.system.machine import Machine
@@ -30,6 +33,7 @@ class RunFacts:
         uses_bf16: its convolutions are computed in bfloat16.
         cache_bytes: a CPU's share of the cache of which it has most.
         episode_timesteps: usual length of an episode, measured or assumed.
+        learned_lakes: rows of others' Lakes that the run learns from.
         lake_bytes_per_timestep: that a Lake takes on disk; None: nobody measured.
         fork: what a fork has of its parent; None: the run begins by itself.
     """
@@ -44,6 +48,7 @@ class RunFacts:
     uses_bf16: bool
     episode_timesteps: int
     lake_bytes_per_timestep: float | None = None
+    learned_lakes: LakeRows = field(default_factory=LakeRows)
     cache_bytes: int = USUAL_CACHE_BYTES
     fork: ForkFacts | None = None
 
@@ -65,6 +70,8 @@ def run_facts(
     Raises:
         ConfigError: the network cannot take pictures of this size, or the game's crop no halves.
         UsageError: the game has no such start state, or the fork's parent no such checkpoint.
+        UsageError: the game has no such start state.
+        LakeError: a Lake to learn from is missing, empty or of other rows.
     """
     check_env_config(config.env, game)
     crop = Crop(**game.definition.observation.crop.model_dump())
@@ -88,7 +95,20 @@ def run_facts(
         cache_bytes=machine.cache_bytes,
         lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
         fork=fork_facts(config),
+        learned_lakes=_learned_lakes(config, game),
     )
+
+
+def _learned_lakes(config: RunConfig, game: Game) -> LakeRows:
+    settings = learn_from_of(config)
+    if settings is None:
+        return LakeRows()
+    schema = lake_schema(
+        make_frame_format(config.env.observation, game).packing,
+        frame_stack=config.env.frame_stack,
+        n_actions=len(game.action_names),
+    )
+    return check_agreement(settings, schema, config, game)
 
 
 def _check_picture(config: RunConfig, crop: Crop) -> None:

@@ -8,6 +8,7 @@ from game_rl.algorithms.network_size import NatureCnn
 from game_rl.buffers.batch_parts import n_parts
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
 from game_rl.config.algorithms import DQNConfig, PPOConfig
+from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.watched_emulator import picture_frames
 from game_rl.envs.frames import FrameFormat, frame_shape
@@ -17,6 +18,7 @@ from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import MemoryFootprint, Part, Phase
 from game_rl.preflight.gpus import replay_gpu
+from game_rl.preflight.learning import INDEX_BYTES, learn_from_of, most_lake_rows
 from game_rl.vec_env.shared_arrays import shared_bytes
 from game_rl.vec_env.worker_count import evaluation_workers, training_workers
 
@@ -110,6 +112,8 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     network = _network_on_cpu(config, facts)
     stored = () if replay_gpu(config) is not None else (storage(config, facts),)
     training = (*always, *network, *stored)
+    if (settings := learn_from_of(config)) is not None:
+        training = (*training, _lake_reader(config, facts, settings))
     if config.lake is not None:
         training = (*training, _lake_writer(config, facts))
     moments = list(_step_moments(config, facts).values())
@@ -222,6 +226,21 @@ def _lake_writer(config: RunConfig, facts: RunFacts) -> Part:
     schema = lake_schema(packing, frame_stack=config.env.frame_stack, n_actions=facts.n_actions)
     block = schema.block_frames * packing.nbytes
     return Part("Lake's writer", (3 * config.env.n_envs + 4) * block)
+
+
+def _lake_reader(config: RunConfig, facts: RunFacts, settings: LearnFromConfig) -> Part:
+    """The views' indices, blocks that are kept decompressed, and what is drawn.
+
+    Drawn stacks are there packed, unpacked, as a batch, and joined with the own ones.
+    """
+    packing, frame_stack = frame_format_of(config, facts).packing, config.env.frame_stack
+    schema = lake_schema(packing, frame_stack=frame_stack, n_actions=facts.n_actions)
+    block, blocks = schema.block_frames * packing.nbytes, facts.learned_lakes.blocks
+    cache = min(settings.cache_mb * 10**6 + len(settings.lakes) * block, blocks * block)
+    stacks = 2 * frame_stack * most_lake_rows(config)
+    drawn = stacks * (packing.nbytes + 2 * prod(packing.shape))
+    joined = 2 * frame_stack * config.algorithm.batch_size * prod(packing.shape)
+    return Part("Lakes that are learned from", blocks * INDEX_BYTES + cache + drawn + joined)
 
 
 def _step_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:

@@ -58,6 +58,8 @@ class Report:
                 "evaluations": training.evaluations,
                 "timesteps": training.played_timesteps,
                 "frames": training.frames,
+                "samples_per_timestep": training.samples_per_timestep,
+                "offline_gradient_steps": training.offline_gradient_steps,
             },
             "speed": _speed_json(self.speed) if self.speed else None,
             "growth": [asdict(row) for row in self.growth],

@@ -76,9 +76,11 @@ def forecast_speed(
     """
     vec_steps = training.played_timesteps // config.env.n_envs
     evaluation = config.evaluation
-    times = training.evaluations * len(config.evaluation_ways)
+    times = (training.evaluations + training.offline_evaluations) * len(config.evaluation_ways)
     played = times * _vec_steps_of(evaluation, evaluation.episodes)
     played += _vec_steps_of(evaluation, evaluation.final_episodes)
+    saved = training.checkpoints + training.offline_checkpoints
+    saved += training.evaluations + training.offline_evaluations
     if config.validation_episodes:  # by student and teacher
         played += 2 * _vec_steps_of(evaluation, config.validation_episodes)
     return SpeedForecast(
@@ -86,9 +88,10 @@ def forecast_speed(
         seconds={
             "inference": vec_steps * measured.inference_s,
             "emulation": vec_steps * measured.emulation_s,
-            "update": training.gradient_steps * measured.gradient_step_s,
+            "update": (training.gradient_steps + training.offline_gradient_steps)
+            * measured.gradient_step_s,
             "evaluation": played * episode_timesteps * measured.evaluation_vec_step_s,
-            "checkpoints": (training.checkpoints + training.evaluations) * measured.checkpoint_s,
+            "checkpoints": saved * measured.checkpoint_s,
             "start": measured.start_s,
         },
     )

@@ -4,6 +4,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.footprint import Footprint, MemoryFootprint, Part
 from game_rl.preflight.growth import GrowthRow
@@ -108,7 +109,18 @@ def _training(footprint: Footprint) -> Text:
         f"{t.gradient_steps_per_update:,} gradient steps in each "
         f"({note}); "
         f"{t.checkpoints:,} checkpoints, {t.evaluations:,} evaluations; "
-        f"{t.played_timesteps:,} timesteps ({t.frames:,} frames)"
+        f"{t.played_timesteps:,} timesteps ({t.frames:,} frames){_replay_ratio(t)}"
+    )
+
+
+def _replay_ratio(t: TrainingArithmetic) -> str:
+    """How much is learned from what is played, and before."""
+    if t.samples_per_timestep is None:
+        return ""
+    before = f"{t.offline_gradient_steps:,} gradient steps on Lakes before the first timestep"
+    return (
+        f"; {t.samples_per_timestep:,.3g} samples are learned from for each timestep that is "
+        f"played{f'; {before}' if t.offline_gradient_steps else ''}"
     )
 
 

@@ -117,9 +117,9 @@ def _checkpoint_contents(
     files = read_manifest(path)
     state = json.loads(read_verified(path, files, "state.json"))
     _add_checkpoint(contents, path, files)
-    best = None if state["best"] is None else int(state["best"]["timesteps"])
-    if best is not None and best != timesteps and run_dir.checkpoint(best).is_dir():
-        best_path = run_dir.checkpoint(best)
+    best = state["best"]
+    best_path = None if best is None else _best_path(run_dir, best)
+    if best_path is not None and best_path != path and best_path.is_dir():
         _add_checkpoint(contents, best_path, read_manifest(best_path))
     has_lake = "lake" in settings.upload.what and "lake.json" in files.files
     if has_lake and settings.lake is not None:
@@ -130,7 +130,7 @@ def _checkpoint_contents(
         run=RunIdentity.model_validate_json(run_dir.identity_file.read_bytes()),
         timesteps=timesteps,
         saved=datetime.fromtimestamp(int((path / MANIFEST).stat().st_mtime), UTC),
-        best_timesteps=best,
+        best_timesteps=None if best is None else int(best["timesteps"]),
         rom_sha256=state["rom_sha256"],
         config=state["config"],
         game_file=settings.game.game_file,
@@ -159,8 +159,14 @@ def checkpoint_bytes(path: Path) -> int:
         return 0
 
 
+def _best_path(run_dir: RunDir, best: dict[str, Any]) -> Path:
+    """It may be of the phase before the first timestep."""
+    offline = int(best.get("offline_gradient_steps", 0))
+    return run_dir.offline.checkpoint(offline) if offline else run_dir.checkpoint(best["timesteps"])
+
+
 def _add_checkpoint(contents: Contents, path: Path, files: Manifest) -> None:
-    folder = f"checkpoints/{path.name}"
+    folder = f"{path.parent.name}/{path.name}"
     for name, entry in files.files.items():
         contents.add_whole(f"{folder}/{name}", path / name, entry.sha256, entry.bytes)
     text = (path / MANIFEST).read_bytes()

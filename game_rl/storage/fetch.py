@@ -109,7 +109,8 @@ def _check_place(run_dir: RunDir, manifest: RunManifest) -> None:
 
 def _remove_other_checkpoints(run_dir: RunDir, manifest: RunManifest) -> None:
     """What an earlier attempt fetched of an older checkpoint is not whole."""
-    wanted = {Path(file.path).parts[1] for file in manifest.files if "checkpoints/" in file.path}
+    paths = [Path(file.path).parts for file in manifest.files]
+    wanted = {parts[1] for parts in paths if parts[0] == "checkpoints"}
     for path in run_dir.checkpoints_newest_first():
         if path.name not in wanted:
             remove_directory(path)

@@ -21,7 +21,7 @@ from game_rl.errors import StorageError
 from game_rl.run_dir import RunIdentity
 
 _Count = Annotated[int, Field(ge=0)]
-_FOLDERS = ("checkpoints", "lake", "tensorboard", "game", "videos")
+_FOLDERS = ("checkpoints", "offline", "lake", "tensorboard", "game", "videos")
 _FILES = ("run.json", "events.jsonl", "preflight.json", "footprint.json")
 _CHECKPOINT = re.compile(r"runs/[0-9a-f]{32}/checkpoints/(\d{12})\.json")
 RUN_ID = re.compile(r"[0-9a-f]{32}")

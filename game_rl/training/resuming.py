@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from game_rl.algorithms.make_algorithm import placement_of
+from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Best, Checkpoint, CheckpointState
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.log import cut_log
@@ -21,6 +22,7 @@ _STREAM = "its random numbers are already being drawn; start a new run for anoth
 _SEEN = "the agent has learned the game as it sees and plays it; start a new run for another way"
 _ENVS = "its emulators go on from where they were; start a new run for other ones"
 _NETWORK = "the weights and the rollout are made for it; start a new run for another"
+_OFFLINE = "the phase before the first timestep has begun; start a new run for another one"
 _TEACHER = "the agent has one teacher from its beginning on; weight and until may change"
 # The longest key that a changed key begins with decides; "" is allowed.
 _CONFIG_REASONS = {
@@ -33,6 +35,7 @@ _CONFIG_REASONS = {
     "env.worker_timeout_s": "",
     "algorithm.name": _NETWORK,
     "algorithm.layer_norm": _NETWORK,
+    "algorithm.learn_from.offline.gradient_steps": _OFFLINE,
     "algorithm.teacher": _TEACHER,
     "algorithm.teacher.weight": "",
     "algorithm.teacher.until": "",
@@ -97,7 +100,7 @@ def usable_best(
     if state.best is None:
         return None
     try:
-        Checkpoint(run_dir.checkpoint(state.best.timesteps)).verify()
+        Checkpoint(best_checkpoint(run_dir, state.best)).verify()
     except CheckpointError as error:
         warn(
             f"the best policy so far, mean reward {state.best.mean_reward:.2f}, is lost: {error}; "
@@ -135,7 +138,7 @@ def find_checkpoint(run_dir: RunDir, at: int | None = None) -> tuple[Checkpoint 
     """
     if at is not None:
         return kept_checkpoint(run_dir, at), []
-    if not run_dir.checkpoints_newest_first():
+    if not run_dir.has_checkpoints():
         return None, []
     checkpoint, damaged = newest_valid_checkpoint(run_dir)
     return checkpoint, [str(error) for error in damaged]
@@ -148,6 +151,8 @@ def go_back_to(checkpoint: Checkpoint, run_dir: RunDir, place: Path) -> list[Pat
         place: the folder that they are moved to.
     """
     moved = set_aside_newer(run_dir, checkpoint.state.num_timesteps, place)
+    offline = checkpoint.state.offline_gradient_steps
+    moved += set_aside_newer(run_dir.offline, offline, place / "offline")
     checkpoint.restore_reports(run_dir)
     return moved
 
@@ -184,7 +189,7 @@ def resumed(
     return Resumed(
         timesteps=state.num_timesteps,
         run=identity.id,
-        checkpoint=checkpoint.path.name,
+        checkpoint=checkpoint.name,
         total_timesteps=config.total_timesteps,
         frame_skip=config.env.frame_skip,
         device=placement.device,
@@ -199,6 +204,8 @@ def resumed(
 
 def _begins_anew(config: RunConfig, checkpoint: Checkpoint) -> list[str]:
     algorithm, anew = config.algorithm, []
+    if checkpoint.state.num_timesteps == 0:
+        return []  # nothing was played yet
     has_replay = checkpoint.nbytes_of("replay.safetensors") or checkpoint.lake() is not None
     if isinstance(algorithm, DQNConfig) and not has_replay:
         anew.append(

@@ -12,10 +12,12 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import CheckpointError, LakeError
+from game_rl.games.definition import Game
 from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake_state import refill_replay
 from game_rl.lake.make_feed import make_lake_feed
 from game_rl.lake.mark import Mark
+from game_rl.lake.origin import origin_of, write_origin
 from game_rl.run_dir import RunDir
 
 
@@ -25,6 +27,7 @@ def open_feed(
     model: BaseAlgorithm,
     packing: FramePacking,
     *,
+    game: Game,
     checkpoint: Checkpoint | None,
     tell: Callable[[str], None],
 ) -> LakeFeed | None:
@@ -45,6 +48,8 @@ def open_feed(
         tell=tell,
     )
     if feed is not None:
+        with suppress(OSError):  # a disk that fails is the feed's to tell
+            write_origin(feed.lake.path, feed.stream, origin_of(config, game))
         assert isinstance(model, LeanPPO | PQN | LeanDQN)
         model.feeds = (feed,)
     return feed

@@ -1,6 +1,6 @@
 """One process's hold on a run: built from a config or a checkpoint, closed at the end."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from types import TracebackType
 from typing import Self
@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from game_rl.algorithms.automatic import resolved
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.make_algorithm import make_algorithm
-from game_rl.callbacks.evaluate import Evaluation, EvaluationGames, better_of
+from game_rl.callbacks.evaluate import Evaluation, EvaluationGames, Values, better_of
 from game_rl.callbacks.make_callbacks import Callbacks, RunParts, make_callbacks
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.stop import StopRequest, StretchEnded
@@ -25,14 +25,18 @@ from game_rl.errors import Interrupted, TrainingError, system_fault
 from game_rl.events import EventLog
 from game_rl.games.definition import Game
 from game_rl.lake.feed import LakeFeed
+from game_rl.lake.lake_pool import LakePool
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.storage.background import BackgroundUpload
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.threads import torch_threads
+from game_rl.training.learning_sources import begin_to_draw, open_lakes
+from game_rl.training.offline import OfflinePhase, is_offline, make_offline_phase
 from game_rl.training.resuming import usable_best
 from game_rl.training.run_lake import open_feed, refill
 from game_rl.training.teacher import Classroom, make_teacher
+from game_rl.vec_env.absent_vec_env import AbsentVecEnv
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 from game_rl.vec_env.worker_cores import TRIALS_S
 
@@ -89,14 +93,21 @@ class TrainingSession:
         self._events = events or EventLog()
         self._stop = stop or StopRequest()
         self._stop.deadline_s = config.checkpoints.deadline_s
+        self._memory, self._more = memory or PssSampler(), more
+        self._cores_trials_s = cores_trials_s
         self.missing_replay = 0
+        self._open(checkpoint)
+
+    def _open(self, checkpoint: Checkpoint | None) -> None:
+        self._pool: LakePool | None = None
+        self._offline: OfflinePhase | None = None
         with ExitStack() as stack:
-            feed = self._build(stack, checkpoint)
-            self._callbacks = self._make_callbacks(
-                checkpoint, feed, memory or PssSampler(), more, cores_trials_s
-            )
+            feed = self._build(stack, checkpoint, is_offline=is_offline(self._config, checkpoint))
+            self._callbacks = self._make_callbacks(checkpoint, feed)
             if checkpoint is not None:
                 self._restore(checkpoint, feed)
+            if self._pool is not None:
+                begin_to_draw(self._pool, self._run_dir)
             self._closing = stack.pop_all()
 
     @property
@@ -118,17 +129,19 @@ class TrainingSession:
             GameRLError: what else it was asked to stop for.
         """
         total = self._config.total_timesteps
+        if self._offline is not None and not self._learn_offline(self._offline, timesteps):
+            return
         is_there = self.num_timesteps >= min(timesteps, total)
         if is_there and not self._callbacks.checkpoints.evaluation_due:
             return
         self._callbacks.stop.until = timesteps if timesteps < total else None
-        self._learn(total - self.num_timesteps)
-        reason = self._stop.reason
-        if isinstance(reason, Interrupted):
-            text = f"{reason}; {what_is_saved(self._run_dir)}"
-            raise Interrupted(text, exit_code=reason.exit_code)
-        if reason is not None:
-            raise reason
+        missing = total - self.num_timesteps
+        self._learn(
+            lambda: self.model.learn(
+                missing, callback=self._callbacks.all, reset_num_timesteps=False
+            )
+        )
+        self._raise_what_has_stopped_it()
 
     def evaluate(self, episodes: int, seed: int) -> Evaluation:
         """Play with the present policy; the training does not notice.
@@ -149,7 +162,12 @@ class TrainingSession:
 
     def save(self) -> None:
         """Write a checkpoint of this moment, unless there is one; of timestep 0 there is none."""
-        self._callbacks.checkpoints.save()
+        (self._offline or self._callbacks.checkpoints).save()
+
+    def release_lakes(self) -> None:
+        """Let go of all that Lakes keep for this run, which leaves nothing behind."""
+        if self._pool is not None:
+            self._pool.release()
 
     def close(self) -> None:
         """End the workers and let go of all files; may be called twice."""
@@ -168,17 +186,12 @@ class TrainingSession:
 
     # ------------------------------------------------------------------ building
 
-    def _build(self, stack: ExitStack, checkpoint: Checkpoint | None) -> LakeFeed | None:
-        """Envs, algorithm and Lake, each closed with the stack."""
-        config, game, seed = self._config, self._game, self._config.seed
-        vec_env = stack.enter_context(
-            closing(make_training_env(config.env, game, seed=seed_for(seed, "training_env")))
-        )
-        n_envs = config.evaluation.envs_for(config.evaluation.episodes)
-        evaluation_seed = seed_for(seed, "evaluation")
-        self.evaluation_env = stack.enter_context(
-            closing(make_vec_env(config.env, game, n_envs=n_envs, seed=evaluation_seed))
-        )
+    def _build(
+        self, stack: ExitStack, checkpoint: Checkpoint | None, *, is_offline: bool
+    ) -> LakeFeed | None:
+        """Envs, algorithm and Lakes, each closed with the stack."""
+        config, game = self._config, self._game
+        vec_env = self._build_envs(stack, is_offline=is_offline)
         packing = make_frame_format(config.env.observation, game).packing
         self.model = make_algorithm(
             config,
@@ -189,18 +202,38 @@ class TrainingSession:
             schedule_timesteps=_schedule_timesteps(config, checkpoint),
         )
         stack.enter_context(closing_log(self.model.logger))
+        tell = self._events.warn
+        self._pool = open_lakes(config, game, self._run_dir, self.model, packing, tell)
         self._call_teacher(checkpoint)
+        if is_offline:
+            return None
         feed = open_feed(
             config,
             self._run_dir,
             self.model,
             packing,
+            game=game,
             checkpoint=checkpoint,
-            tell=self._events.warn,
+            tell=tell,
         )
         if feed is not None:
             stack.enter_context(closing(feed))
         return feed
+
+    def _build_envs(self, stack: ExitStack, *, is_offline: bool) -> VecEnv:
+        """Those of evaluations and, unless nothing is played yet, of the training, returned."""
+        config, game, seed = self._config, self._game, self._config.seed
+        training_env: VecEnv | None = None
+        if not is_offline:
+            training_env = stack.enter_context(
+                closing(make_training_env(config.env, game, seed=seed_for(seed, "training_env")))
+            )
+        n_envs = config.evaluation.envs_for(config.evaluation.episodes)
+        evaluation_seed = seed_for(seed, "evaluation")
+        self.evaluation_env = stack.enter_context(
+            closing(make_vec_env(config.env, game, n_envs=n_envs, seed=evaluation_seed))
+        )
+        return training_env or AbsentVecEnv(self.evaluation_env, n_envs=config.env.n_envs)
 
     def _call_teacher(self, checkpoint: Checkpoint | None) -> None:
         config = self._config
@@ -226,25 +259,27 @@ class TrainingSession:
         self,
         checkpoint: Checkpoint | None,
         feed: LakeFeed | None,
-        memory: PssSampler,
-        more: Sequence[BaseCallback],
-        cores_trials_s: float,
     ) -> Callbacks:
         config = self._config
         parts = RunParts(
             config=config,
             run_dir=self._run_dir,
-            memory=memory,
+            memory=self._memory,
             stop=self._stop,
             events=self._events,
             feed=feed,
             upload=self._upload,
+            pool=self._pool,
+            values=self._values(),
             teacher=self.model.teacher if isinstance(self.model, LeanDQN) else None,
-            cores_trials_s=cores_trials_s,
+            cores_trials_s=self._cores_trials_s,
         )
         fixed = CheckpointState(
             num_timesteps=0,
             n_updates=0,
+            offline_gradient_steps=(
+                0 if checkpoint is None else checkpoint.state.offline_gradient_steps
+            ),
             schedule_timesteps=_schedule_timesteps(config, checkpoint),
             best=None,
             rom_sha256=self._game.rom.sha256,
@@ -254,10 +289,18 @@ class TrainingSession:
             computing=computing(str(self.model.device)),
         )
         callbacks = make_callbacks(
-            parts, evaluation_env=self.evaluation_env, fixed=fixed, more=more
+            parts, evaluation_env=self.evaluation_env, fixed=fixed, more=self._more
         )
+        if is_offline(self._config, checkpoint):
+            self._offline = make_offline_phase(parts, self.model, self.evaluation_env, fixed)
         callbacks.all.init_callback(self.model)
         return callbacks
+
+    def _values(self) -> Values | None:
+        """Where others' experience is learned from, which makes a Q-network expect too much."""
+        if self._pool is None or not isinstance(self.model, LeanDQN):
+            return None
+        return Values(self.model.values, self.model.gamma)
 
     def _restore(self, checkpoint: Checkpoint, feed: LakeFeed | None) -> None:
         model, state = self.model, checkpoint.state
@@ -271,16 +314,42 @@ class TrainingSession:
             stream = f"training_env/{state.num_timesteps}"
             model.env.seed(seed_for(self._config.seed, stream))
         best = usable_best(self._run_dir, state, self._events.warn)
+        if self._offline is not None:
+            self._offline.continue_from(state, best)
+            return
         self._callbacks.checkpoints.continue_from(state, best)
         self._callbacks.evaluation.continue_from_files()
         self._events.timesteps = model.num_timesteps
 
     # ------------------------------------------------------------------ learning
 
-    def _learn(self, missing: int) -> None:
+    def _learn_offline(self, phase: OfflinePhase, timesteps: int) -> bool:
+        """Learn from Lakes alone, to the end of that phase; whether there is more to do."""
+        has_ended = False
+
+        def learn() -> None:
+            nonlocal has_ended
+            has_ended = phase.learn(self._stop)
+
+        self._learn(learn)
+        self._raise_what_has_stopped_it()
+        if has_ended and timesteps > 0:
+            self.close()
+            self._open(Checkpoint(self._run_dir.checkpoint(0)))
+        return has_ended and timesteps > 0
+
+    def _raise_what_has_stopped_it(self) -> None:
+        reason = self._stop.reason
+        if isinstance(reason, Interrupted):
+            text = f"{reason}; {what_is_saved(self._run_dir)}"
+            raise Interrupted(text, exit_code=reason.exit_code)
+        if reason is not None:
+            raise reason
+
+    def _learn(self, learn: Callable[[], object]) -> None:
         try:
             with torch_threads():  # rollouts and updates set their own
-                self.model.learn(missing, callback=self._callbacks.all, reset_num_timesteps=False)
+                learn()
         except StretchEnded:
             self._callbacks.stop.until = None
         except KeyboardInterrupt:
@@ -319,6 +388,12 @@ def disk_fault(error: OSError, run_dir: RunDir) -> str:
 def what_is_saved(run_dir: RunDir) -> str:
     """What is left of a run that ended early, and the way on."""
     checkpoints = run_dir.checkpoints_newest_first()
+    if not checkpoints and run_dir.has_checkpoints():
+        offline = int(run_dir.offline.checkpoints_newest_first()[0].name)
+        return (
+            f"saved up to gradient step {offline:,} before the first timestep; continue with "
+            f"--resume {run_dir.root}"
+        )
     if not checkpoints:
         return f"nothing was saved yet; begin again with --resume {run_dir.root}"
     return (

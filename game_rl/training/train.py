@@ -174,10 +174,11 @@ def _saved_config(run_dir: RunDir, overrides: Sequence[str]) -> RunConfig:
 
 def _refuse_existing_run(run_dir: RunDir) -> None:
     """What was learned is never overwritten; a run that ended before its first update may be."""
-    checkpoints = run_dir.checkpoints_newest_first()
-    if checkpoints:
+    if run_dir.has_checkpoints():
+        checkpoints = run_dir.checkpoints_newest_first()
+        timesteps = int(checkpoints[0].name) if checkpoints else 0
         raise UsageError(
-            f"{run_dir.root} already holds a run at timestep {int(checkpoints[0].name):,}; "
+            f"{run_dir.root} already holds a run at timestep {timesteps:,}; "
             f"continue it with --resume {run_dir.root}, choose another place with "
             "--set run_dir=..., or delete it"
         )
@@ -216,7 +217,8 @@ class _Run:
     @property
     def _until(self) -> int:
         total = self.config.total_timesteps
-        return min(self.command.until or total, total)
+        until = self.command.until
+        return total if until is None else min(until, total)
 
     def bring_to_its_end(self) -> TrainingResult:
         """Or as far as the command says."""

@@ -344,6 +344,36 @@ _ALGORITHMS = (
         ),
     ),
     WrongConfig(
+        "lakes for ppo",
+        _with("algorithm: {learn_from: {lakes: [runs/other/lake]}}\n"),
+        ("line 4", "algorithm.learn_from", "only `algorithm: {name: dqn}` learns from Lakes"),
+    ),
+    WrongConfig(
+        "nothing of the own play is learned",
+        _with("algorithm: {name: dqn, learn_from: {lakes: [runs/other/lake], own_share: 0}}\n"),
+        ("line 4", "algorithm.learn_from.own_share", "is 0 for the whole run", "--until 0"),
+    ),
+    WrongConfig(
+        "nothing of the lakes is learned",
+        _with("algorithm: {name: dqn, learn_from: {lakes: [runs/other/lake], own_share: 1}}\n"),
+        ("line 4", "algorithm.learn_from.own_share", "is 1 for the whole run", "remove learn_from"),
+    ),
+    WrongConfig(
+        "the run's own lake",
+        _with("lake: {}\nalgorithm: {name: dqn, learn_from: {lakes: [runs/test/lake]}}\n"),
+        ("line 5", "algorithm.learn_from.lakes", "is the Lake that this run writes"),
+    ),
+    WrongConfig(
+        "a lake twice",
+        _with("algorithm: {name: dqn, learn_from: {lakes: [runs/a, runs/a]}}\n"),
+        ("line 4", "algorithm.learn_from.lakes", "is there twice"),
+    ),
+    WrongConfig(
+        "agents without a share",
+        _with("algorithm: {name: dqn, learn_from: {lakes: [runs/a], agents: {b: 0}}}\n"),
+        ("line 4", "algorithm.learn_from.agents", "no stream has a share"),
+    ),
+    WrongConfig(
         "a rhythm faster than the updates of dqn",
         _with("algorithm: {name: dqn, train_freq: 100}\nevaluation: {every_timesteps: 700}\n"),
         ("line 5", "less than one rollout, train_freq x n_envs = 800", "algorithm.train_freq"),

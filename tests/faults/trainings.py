@@ -40,16 +40,29 @@ _DQN = (
     "{{name: dqn, replay: {replay}, n_step: 3, double_q: true, learning_starts: 64, train_freq: 8, "
     "gradient_steps: 2, batch_size: 64, target_update_interval: 64, learning_rate: 1e-3}}"
 )
+_OTHERS = "others"  # a run whose Lake is learned from
+_LEARN_FROM = "{lakes: [LAKE], own_share: {start: 0.3, end: 0.8, until: 400}, offline: OFFLINE}"
+_OFFLINE = "{gradient_steps: 24, evaluate_every_gradient_steps: 8, save_every_gradient_steps: 6}"
 _PPO = "{n_steps: 8, batch_size: 32, n_epochs: 2, learning_rate: {start: 1e-3, end: 1e-4}}"
+
+
+def _learning_dqn(offline: str) -> str:
+    learn_from = _LEARN_FROM.replace("OFFLINE", offline)
+    return f"{_DQN.format(replay='{capacity: 256}')[:-1]}, learn_from: {learn_from}}}"
+
+
 ALGORITHMS = {  # each can be saved every 32 timesteps
     "ppo": _PPO,
     "ppo-lake": _PPO,
     "pqn": "{name: pqn, n_steps: 8, batch_size: 32, n_epochs: 2}",
     "dqn": _DQN.format(replay="{capacity: 256}"),
     "dqn-lake": _DQN.format(replay="{capacity: 256}"),
+    "dqn-mixed": _learning_dqn("null"),
+    "dqn-offline": _learning_dqn(_OFFLINE),
     "dqn-teacher": _DQN.format(replay="{capacity: 256}")[:-1]
     + ", teacher: {run: TEACHER, keep_if_better: false}}",
 }
+_WITH_REPLAY = ("dqn", "dqn-teacher", "dqn-mixed", "dqn-offline")
 _WITH_LAKE = ("ppo-lake", "pqn", "dqn-lake")
 COMPARED = (
     "policy.safetensors",
@@ -58,7 +71,7 @@ COMPARED = (
     "replay.safetensors",  # of dqn
 )
 HANG_S = 180.0
-_BEGUN = re.compile(r"^\s*[\d,]+ / [\d,]+ ")
+_BEGUN = re.compile(r"^\s*[\d,]+ / [\d,]+ |^offline [\d,]+/")
 
 
 class Training:
@@ -125,10 +138,10 @@ class Training:
         return left
 
 
-def _account(run_dir: Path) -> list[tuple[str, int]]:
+def _account(run_dir: Path) -> list[tuple[str, int, int | None]]:
     """What happened, without what depends on when it was broken off."""
     return [
-        (event.event, event.timesteps)
+        (event.event, event.timesteps, getattr(event, "offline_gradient_steps", None))
         for event in read_events(RunDir(run_dir))
         if event.event in ("begun", "rollout_ended", "evaluated")
     ]
@@ -194,14 +207,13 @@ class Bench:
         self.cpus = sorted(os.sched_getaffinity(0))[:jobs]
         self._free = list(self.cpus)
         self._lock = threading.Lock()
+        if algorithm in ("dqn-mixed", "dqn-offline"):
+            self._undisturbed(self.new_run(_OTHERS, algorithm="pqn"))
         if algorithm == "dqn-teacher":
             self._train_teacher()
         self.whole = self.new_run("whole", keep_last=1000)
-        training = Training(self.whole, self.cpus[0])
         began = time.monotonic()
-        code = training.wait()
-        if code != 0:
-            raise SystemExit(f"the undisturbed training failed:\n{training.output}")
+        training = self._undisturbed(self.whole)
         self.start_s = training.start_s
         self.train_s = time.monotonic() - began - training.start_s
         self.hashes = {
@@ -228,29 +240,29 @@ class Bench:
         }
         return [f"the parent's {path} was changed" for path in sorted(paths)]
 
-    @property
-    def _algorithm_section(self) -> str:
-        return ALGORITHMS[self._algorithm].replace("TEACHER", str(self.folder / "teacher"))
+    def _undisturbed(self, run_dir: Path) -> Training:
+        training = Training(run_dir, self.cpus[0])
+        if training.wait() != 0:
+            raise SystemExit(f"the undisturbed training failed:\n{training.output}")
+        return training
 
     def _train_teacher(self) -> None:
         """A run of pqn, as long as the others."""
-        run_dir = self.new_run("teacher")
-        file = run_dir.with_suffix(".yaml")
-        text = file.read_text().replace(self._algorithm_section, ALGORITHMS["pqn"])
-        file.write_text(text.replace("save_replay_buffer: true", "save_replay_buffer: false"))
-        training = Training(run_dir, self.cpus[0])
-        if training.wait() != 0:
-            raise SystemExit(f"the teacher's training failed:\n{training.output}")
+        self._undisturbed(self.new_run("teacher", algorithm="pqn"))
 
-    def new_run(self, name: str, *, keep_last: int | None = None) -> Path:
+    def new_run(
+        self, name: str, *, keep_last: int | None = None, algorithm: str | None = None
+    ) -> Path:
         run_dir = self.folder / name
+        algorithm = algorithm or self._algorithm
+        others, teacher = str(self.folder / _OTHERS / "lake"), str(self.folder / "teacher")
         text = CONFIG.format(
             run_dir=run_dir,
             total=self.final,
-            algorithm=self._algorithm_section,
-            lake="{}" if self._algorithm in _WITH_LAKE else "null",
-            deterministic=str(not self._algorithm.startswith("ppo")).lower(),
-            has_replay=str(self._algorithm in ("dqn", "dqn-teacher")).lower(),
+            algorithm=ALGORITHMS[algorithm].replace("LAKE", others).replace("TEACHER", teacher),
+            lake="{}" if algorithm in _WITH_LAKE else "null",
+            deterministic=str(not algorithm.startswith("ppo")).lower(),
+            has_replay=str(algorithm in _WITH_REPLAY).lower(),
             evaluate_every=self._evaluate_every,
             keep_last=keep_last or self._keep_last,
         )
@@ -340,11 +352,14 @@ class Bench:
     def wrong_bytes(self, run_dir: Path) -> list[str]:
         """Checkpoints that verify and are not those of the undisturbed run."""
         found = []
-        for path in RunDir(run_dir).checkpoints_newest_first():
+        offline = RunDir(run_dir).offline.checkpoints_newest_first()
+        for path in [*RunDir(run_dir).checkpoints_newest_first(), *offline]:
             try:
                 Checkpoint(path).verify()
             except CheckpointError:
                 found.append(f"checkpoint {path.name} does not verify")
+                continue
+            if path in offline:
                 continue
             hashes, expected = self._hashes(path), self.hashes[int(path.name)]
             if int(path.name) < self._forked_at:  # its parent's best, of which it has a part

@@ -63,6 +63,8 @@ def test_the_json_has_exactly_the_promised_keys() -> None:
         "evaluations",
         "timesteps",
         "frames",
+        "samples_per_timestep",
+        "offline_gradient_steps",
     }
     assert found["vram"] is None
     assert found["speed"] is None
@@ -102,6 +104,8 @@ def test_the_32_gb_run_has_the_numbers_of_lean_storage() -> None:
         "evaluations": 62,
         "timesteps": 10_010_624,
         "frames": 40_042_496,
+        "samples_per_timestep": None,
+        "offline_gradient_steps": 0,
     }
     codes = {finding["code"] for finding in found["findings"]}
     assert {"n_steps_is_no_episode_length", "machine_under_used"} <= codes

@@ -1,0 +1,183 @@
+"""How fast DQN learns half from a Lake, beside learning from its own replay alone.
+
+    python -m benchmarks.learn_from [--transitions 10_000_000] [--timesteps 6_000] [--rounds 5]
+
+Both train `configs/duel_dqn.yaml` in processes of their own, in turns, so that a slow moment of the
+machine hits both; timed is what comes after learning has begun. The Lake is one play of `duel`,
+linked under the names of as many streams as give so many transitions: its index is that of a Lake
+of this size, its reads come from the page cache. Aims: 0.9 of the timesteps/s; memory that does not
+grow while rows are drawn.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import psutil
+
+from game_rl.config.loader import load_config
+from game_rl.config.schema import RunConfig
+from game_rl.envs.make_env import make_env, make_frame_format
+from game_rl.games.definition import load_game
+from game_rl.lake.lake import Lake
+from game_rl.lake.make_feed import lake_schema
+from game_rl.lake.origin import origin_of, write_origin
+from game_rl.lake.segment import SEALED
+from game_rl.lake.segment_names import SegmentName
+from game_rl.lake.writer import LakeWriter
+from game_rl.run_dir import RunDir
+from game_rl.system.process_memory import resident_bytes
+from game_rl.training.session import TrainingSession
+from game_rl.training.training_process import training_process
+
+_CONFIG = Path(__file__).parents[1] / "configs" / "duel_dqn.yaml"
+_NEVER = 10**9
+_PLAYED = 20_000  # transitions of the play that the Lake is made of
+_WARM_UP = 4_000  # timesteps, of which the last half is learned from
+_LOOKS = 5  # at the memory
+_MIB = 2**20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--transitions", type=int, default=10_000_000, help="of the Lake")
+    parser.add_argument("--timesteps", type=int, default=6_000, help="that are timed")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--own-share", type=float, default=0.5)
+    parser.add_argument("--lake", type=Path, help=argparse.SUPPRESS)  # of a timed process
+    parser.add_argument("--is-timed", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.is_timed:
+        found = timed(arguments.lake, arguments.timesteps, arguments.own_share)
+        print(json.dumps(found))
+        return
+    with tempfile.TemporaryDirectory(prefix="game_rl_", dir=".") as folder:
+        lake = made_lake(Path(folder), arguments.transitions)
+        print(f"a Lake of {len(lake.view()):,} transitions in {len(lake.view().streams):,} streams")
+        compare(lake.path, arguments)
+
+
+def made_lake(folder: Path, n_transitions: int) -> Lake:
+    """Of random play."""
+    config = load_config(_CONFIG)
+    game, n_actions = load_game(config.game), len(load_game(config.game).action_names)
+    packing = make_frame_format(config.env.observation, game).packing
+    schema = lake_schema(packing, frame_stack=config.env.frame_stack, n_actions=n_actions)
+    base = Lake.create(folder / "base", schema)
+    rng = np.random.default_rng(0)
+    with closing(make_env(config.env, game)) as env, LakeWriter(base, "base", n_envs=1) as writer:
+        writer.begin(env.reset(seed=0)[0][None])
+        for action in rng.integers(n_actions, size=min(_PLAYED, n_transitions)).tolist():
+            frame, reward, terminated, truncated, _ = env.step(action)
+            writer.append(
+                actions=np.array([action]),
+                rewards=np.array([reward]),
+                terminated=np.array([terminated]),
+                truncated=np.array([truncated]),
+                next_frames=frame[None],
+            )
+            if terminated or truncated:
+                writer.begin(env.reset()[0][None])
+    lake = linked(base, folder / "lake", n_transitions)
+    for stream in lake.view().streams:
+        write_origin(lake.path, stream, origin_of(config, game))
+    return lake
+
+
+def linked(base: Lake, path: Path, n_transitions: int) -> Lake:
+    """A Lake with the base's segments under new stream names until it has so many."""
+    lake, view = Lake.create(path, base.schema), base.view()
+    for copy in range(max(1, round(n_transitions / len(view)))):
+        for segment in view.segments:
+            name = SegmentName.of(segment.path)
+            new = SegmentName(f"copy{copy}", name.first, name.last).new(SEALED)
+            os.link(segment.path, path / new)
+    return lake
+
+
+def compare(lake: Path, arguments: argparse.Namespace) -> None:
+    """Print each round, then the medians of the ratios."""
+    by_wall, by_cpu = [], []
+    for number in range(arguments.rounds):
+        own, half = (_in_its_process(place, arguments) for place in (None, lake))
+        by_wall.append(own["wall_s"] / half["wall_s"])
+        by_cpu.append(own["cpu_s"] / half["cpu_s"])
+        memory = ", ".join(f"{size / _MIB:.0f}" for size in half["resident_bytes"])
+        print(
+            f"round {number}: {arguments.timesteps / own['wall_s']:,.0f} timesteps/s from its own "
+            f"replay, {arguments.timesteps / half['wall_s']:,.0f} half from the Lake "
+            f"({by_wall[-1]:.3f}); CPU seconds {own['cpu_s']:.1f} and {half['cpu_s']:.1f} "
+            f"({by_cpu[-1]:.3f}); the learner's memory, MiB: {memory}"
+        )
+    print(
+        f"timesteps/s: {median(by_wall):.3f} ({min(by_wall):.3f} - {max(by_wall):.3f}) of learning "
+        f"from its own replay (aim: 0.9); by CPU seconds of all processes {median(by_cpu):.3f} "
+        f"({min(by_cpu):.3f} - {max(by_cpu):.3f})"
+    )
+
+
+def _in_its_process(
+    lake: Path | None, arguments: argparse.Namespace
+) -> dict[str, float | list[int]]:
+    place = [] if lake is None else ["--lake", str(lake)]
+    command = [sys.executable, "-m", "benchmarks.learn_from", "--is-timed", *place]
+    numbers = ("--timesteps", str(arguments.timesteps), "--own-share", str(arguments.own_share))
+    run = subprocess.run([*command, *numbers], stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, float | list[int]] = json.loads(run.stdout.splitlines()[-1])
+    return found
+
+
+def timed(lake: Path | None, timesteps: int, own_share: float) -> dict[str, float | list[int]]:
+    """Wall and CPU seconds of so many timesteps, and the memory at moments in between."""
+    with tempfile.TemporaryDirectory(prefix="game_rl_", dir=".") as folder:
+        config = _config(Path(folder) / "run", lake, own_share)
+        run_dir = RunDir(config.run_dir)
+        run_dir.root.mkdir()
+        with (
+            training_process(),
+            TrainingSession(config, load_game(config.game), run_dir) as session,
+        ):
+            session.learn_until(_WARM_UP)
+            began_s, cpu_s, memory = time.perf_counter(), _cpu_s(), []
+            for look in range(1, _LOOKS + 1):
+                session.learn_until(_WARM_UP + timesteps * look // _LOOKS)
+                memory.append(resident_bytes(os.getpid())[0])
+            found: dict[str, float | list[int]] = {
+                "wall_s": time.perf_counter() - began_s,
+                "cpu_s": _cpu_s() - cpu_s,
+                "resident_bytes": memory,
+            }
+            session.release_lakes()
+        return found
+
+
+def _config(run_dir: Path, lake: Path | None, own_share: float) -> RunConfig:
+    overrides = [
+        f"run_dir={run_dir}",
+        f"total_timesteps={_NEVER}",
+        f"evaluation.every_timesteps={_NEVER}",
+        f"checkpoints.every_timesteps={_NEVER}",
+        f"algorithm.learning_starts={_WARM_UP // 2}",
+    ]
+    if lake is not None:
+        overrides.append(f"algorithm.learn_from={{lakes: [{lake}], own_share: {own_share}}}")
+    return load_config(_CONFIG, overrides)
+
+
+def _cpu_s() -> float:
+    """Of this process and its workers, so far."""
+    here = psutil.Process()
+    times = [process.cpu_times() for process in (here, *here.children(recursive=True))]
+    return sum(each.user + each.system for each in times)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Whether rows of Lakes are of the game that a run plays, as it plays and sees it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from game_rl.config.learn_from import LearnFromConfig
+from game_rl.config.schema import RunConfig
+from game_rl.envs.packing import FramePacking
+from game_rl.errors import LakeError
+from game_rl.games.definition import Game
+from game_rl.lake.lake import Lake
+from game_rl.lake.origin import disagreement, origin_of, read_origin
+from game_rl.lake.schema import LakeSchema
+from game_rl.lake.view import LakeView
+
+_COMPARED = ("arrays", "frame_stack", "action_dtype", "action_shape")
+
+
+@dataclass(frozen=True)
+class LakeRows:
+    """What some Lakes have.
+
+    Attributes:
+        transitions: of all streams.
+        blocks: in which they are compressed; a view has an index of them.
+    """
+
+    transitions: int = 0
+    blocks: int = 0
+
+
+def check_agreement(
+    settings: LearnFromConfig,
+    schema: LakeSchema,
+    config: RunConfig,
+    game: Game,
+    tell: Callable[[str], None] = lambda _: None,
+) -> LakeRows:
+    """What there is to learn from.
+
+    Args:
+        tell: gets a sentence for each stream of which nobody wrote down how it was played.
+
+    Raises:
+        LakeError: a Lake is missing, empty or of other rows than `schema`'s, or of another game.
+    """
+    ours, transitions, blocks = origin_of(config, game), 0, 0
+    for path in settings.lakes:
+        view = _matching(path, schema)
+        transitions, blocks = transitions + len(view), blocks + len(view.heads)
+        for stream in view.streams:
+            if settings.agents is not None and not settings.agents.get(stream):
+                continue  # nothing of it is drawn
+            theirs = read_origin(path, stream)
+            if theirs is None:
+                tell(
+                    f"{path}: nobody wrote down how the stream {stream} was played; it is taken "
+                    "for this run's game, actions, rewards and frame_skip"
+                )
+            elif what := disagreement(ours, theirs):
+                raise LakeError(
+                    f"{path}, stream {stream}: {what}; play as its run did, or leave the stream "
+                    "out by giving the others shares in algorithm.learn_from.agents"
+                )
+    return LakeRows(transitions, blocks)
+
+
+def _matching(path: Path, schema: LakeSchema) -> LakeView:
+    """What the Lake has, if its rows look like this run's."""
+    lake = Lake.open(path)
+    if difference := _difference(lake.schema, schema):
+        raise LakeError(
+            f"{path}: {difference}; its rows cannot be learned from beside this run's: give "
+            "the run the env.observation and env.frame_stack of the Lake, or take it out of "
+            "algorithm.learn_from.lakes"
+        )
+    view = lake.view()
+    if not len(view):
+        raise LakeError(
+            f"{path} has no sealed transitions; let the run that writes it save a checkpoint "
+            "first, or take it out of algorithm.learn_from.lakes"
+        )
+    return view
+
+
+def _difference(theirs: LakeSchema, ours: LakeSchema) -> str | None:
+    """The first thing that is not the same, with both values."""
+    names = [field.name for field in fields(FramePacking)]
+    for name in names:
+        there, here = getattr(theirs.packing, name), getattr(ours.packing, name)
+        if there != here:
+            return f"packing.{name}: {there} there, {here} in this run"
+    for name in _COMPARED:
+        there, here = getattr(theirs, name), getattr(ours, name)
+        if there != here:
+            return f"{name}: {there} there, {here} in this run"
+    return None

@@ -1,0 +1,220 @@
+"""Several Lakes as one to draw from."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.errors import LakeError
+from game_rl.lake.lake_reader import LakeReader, RowsLostError
+from game_rl.lake.sampler import Batch
+from game_rl.lake.view import Indices
+
+_BEFORE_THE_FIRST_CHECKPOINT = "start"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Rows of a pool, in the order in which they were drawn.
+
+    Attributes:
+        batch: its `streams` are positions in the pool's `streams`.
+        ages: of each, how many timesteps of its run were played after it, those of all envs.
+    """
+
+    batch: Batch
+    ages: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The rows of one stream in one Lake.
+
+    Attributes:
+        stream: its position in the pool's streams.
+        first: rank of the first in the Lake's view.
+        ends: of each env, the number after its newest, [n_envs].
+    """
+
+    reader: int
+    stream: int
+    first: int
+    length: int
+    ends: NDArray[np.int64]
+
+
+class LakePool:
+    """Draws rows of some Lakes by their identity (stream, env, number), with replacement.
+
+    Args:
+        agents: part of the draws that each stream gets, whatever it has stored; in proportion to
+            their sum, and streams that are not named get none. None: every row is as likely as
+            any other, so a stream that is twice as long is drawn twice as often.
+
+    Raises (everywhere):
+        LakeError: a Lake is damaged or empty, or lacks a stream that `agents` names.
+    """
+
+    def __init__(
+        self, readers: Sequence[LakeReader], *, agents: Mapping[str, float] | None
+    ) -> None:
+        self.readers = readers
+        self._agents = agents
+        self.streams: list[str] = []
+        self._parts: list[_Part] = []
+        self.is_open = False
+
+    def draw(self, rng: np.random.Generator, n: int) -> Drawn:
+        """So many rows."""
+        while True:
+            try:
+                return self._taken(*self._chosen(rng, n))
+            except RowsLostError:
+                self._arrange()
+
+    def renew(self, name: str) -> None:
+        """See all that is sealed now, and keep it until `unpin(name)`: a checkpoint's beginning."""
+        for reader in self.readers:
+            reader.renew(name)
+        self._arrange()
+        if name != _BEFORE_THE_FIRST_CHECKPOINT:
+            self.unpin(_BEFORE_THE_FIRST_CHECKPOINT)
+
+    def unpin(self, name: str) -> None:
+        for reader in self.readers:
+            reader.unpin(name)
+
+    def begin(self, checkpoints: Iterable[str]) -> None:
+        """Before the first draw, and after `load_state` if there is a state."""
+        names = list(checkpoints)
+        for reader in self.readers:
+            reader.keep_pins(names)
+        if not self.is_open:
+            self.renew(_BEFORE_THE_FIRST_CHECKPOINT)
+
+    def release(self) -> None:
+        """Let go of all pins; for a run that leaves nothing behind."""
+        for reader in self.readers:
+            reader.keep_pins(())
+
+    def state(self) -> list[dict[str, Any]]:
+        """The views; JSON holds them."""
+        return [reader.state() for reader in self.readers]
+
+    def load_state(self, states: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> None:
+        """See what was seen then.
+
+        The Lakes may have been moved: as many as there were are taken in their order.
+        """
+        by_path = {state["path"]: state for state in states}
+        is_same = len(states) == len(self.readers)
+        for number, reader in enumerate(self.readers):
+            state = states[number] if is_same else by_path.get(str(reader.path))
+            if state is None:
+                tell(f"{reader.path} is new to this run, which learns from it from now on")
+                reader.renew(_BEFORE_THE_FIRST_CHECKPOINT)
+            else:
+                reader.load_state(state)
+        self._arrange()
+
+    # ------------------------------------------------------------------ drawing
+
+    def _chosen(self, rng: np.random.Generator, n: int) -> tuple[Indices, Indices]:
+        """Of each row, its part and its place there."""
+        lengths = np.array([part.length for part in self._parts])
+        if self._agents is None:
+            ends = np.cumsum(lengths)
+            rows = rng.integers(ends[-1], size=n)
+            parts = np.searchsorted(ends, rows, side="right")
+            return parts, rows - (ends - lengths)[parts]
+        parts = rng.choice(len(lengths), n, p=self._chances)
+        return parts, rng.integers(lengths[parts])
+
+    def _taken(self, parts: Indices, places: Indices) -> Drawn:
+        readers = np.array([part.reader for part in self._parts])[parts]
+        ranks = places + np.array([part.first for part in self._parts])[parts]
+        used = np.unique(readers).tolist()
+        batches = [self.readers[number].take(ranks[readers == number]) for number in used]
+        batch = batches[0]
+        if len(batches) > 1:
+            order = np.argsort(np.argsort(readers, kind="stable"), kind="stable")
+            batch = Batch(
+                *(
+                    np.concatenate([getattr(b, field.name) for b in batches])[order]
+                    for field in fields(Batch)
+                )
+            )
+        batch.streams[:] = np.array([part.stream for part in self._parts])[parts]
+        return Drawn(batch, self._ages(parts, batch))
+
+    def _ages(self, parts: Indices, batch: Batch) -> NDArray[np.int64]:
+        ages = np.empty(len(parts), np.int64)
+        for number in np.unique(parts).tolist():
+            rows, ends = parts == number, self._parts[number].ends
+            ages[rows] = (ends[batch.envs[rows]] - batch.numbers[rows]) * len(ends)
+        return ages
+
+    # ------------------------------------------------------------------ the views
+
+    def _arrange(self) -> None:
+        self.is_open = True
+        for reader in self.readers:
+            if not len(reader.view):
+                raise LakeError(
+                    f"{reader.path} has no sealed transitions; let the run that writes it save a "
+                    "checkpoint first, or take it out of algorithm.learn_from.lakes"
+                )
+        self.streams = sorted({name for reader in self.readers for name in reader.view.streams})
+        self._parts = [
+            part for number in range(len(self.readers)) for part in self._parts_of(number)
+        ]
+        if self._agents is not None:
+            self._chances = _chances(self._agents, self.streams, self._parts)
+
+    def _parts_of(self, reader: int) -> list[_Part]:
+        view = self.readers[reader].view
+        ends = view.stream_edges
+        return [
+            _Part(
+                reader=reader,
+                stream=self.streams.index(name),
+                first=int(end - length),
+                length=int(length),
+                ends=_ends(view.sequences, name),
+            )
+            for name, end, length in zip(view.streams, ends, np.diff(ends, prepend=0), strict=True)
+            if length
+        ]
+
+
+def _ends(sequences: Mapping[str, int], stream: str) -> NDArray[np.int64]:
+    numbers = {
+        int(name.rpartition("/")[2]): end
+        for name, end in sequences.items()
+        if name.rpartition("/")[0] == stream
+    }
+    return np.array([numbers.get(env, 0) for env in range(max(numbers, default=0) + 1)])
+
+
+def _chances(
+    agents: Mapping[str, float], streams: Sequence[str], parts: Sequence[_Part]
+) -> NDArray[np.float64]:
+    """Of each part; a stream that is in two Lakes has its share in proportion to its rows."""
+    unknown = [name for name in agents if name not in streams]
+    if unknown:
+        raise LakeError(
+            f"algorithm.learn_from.agents names {unknown[0]}, but the Lakes have the streams "
+            f"{', '.join(streams)}; a stream is named by the id in its run's run.json"
+        )
+    rows = np.zeros(len(streams))
+    for part in parts:
+        rows[part.stream] += part.length
+    shares = [
+        agents.get(streams[part.stream], 0.0) * part.length / rows[part.stream] for part in parts
+    ]
+    if not sum(shares) > 0:
+        raise LakeError("algorithm.learn_from.agents gives no stream a share; give one a share")
+    chances: NDArray[np.float64] = np.array(shares) / sum(shares)
+    return chances

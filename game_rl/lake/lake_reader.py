@@ -1,0 +1,158 @@
+"""A Lake that others wrote, as a run that learns from it sees it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from game_rl.errors import LakeError
+from game_rl.lake.lake import Lake
+from game_rl.lake.mark import Mark
+from game_rl.lake.sampler import Batch, Sampler
+from game_rl.lake.view import EvictedError, Indices, LakeView
+
+_MOST_VIEWS = 5  # taken for one draw, where files go at the same moment
+
+
+class RowsLostError(LakeError):
+    """The view has fewer rows than before; ranks have another meaning."""
+
+
+class LakeReader:
+    """One view of a Lake, which changes only when it is renewed; nothing but pins is written.
+
+    A pin keeps what the view has, also where its writers let it go. In a Lake that cannot be
+    written to, rows can be lost, and the run is told.
+
+    Args:
+        pins: the beginning of the names of this run's pins.
+        cache_bytes: of blocks that are kept decompressed.
+        tell: gets a sentence where rows were lost, or pins cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        pins: str,
+        n_step: int,
+        gamma: float,
+        cache_bytes: int,
+        tell: Callable[[str], None],
+    ) -> None:
+        self.path = path
+        self._lake = Lake.open(path)
+        self._pins = pins
+        self._n_step, self._gamma, self._cache_bytes = n_step, gamma, cache_bytes
+        self._tell = tell
+        self._cannot_pin = False
+        self.mark = Mark((), {})
+        self._set_view(LakeView(self._lake.schema, ()))
+
+    @property
+    def view(self) -> LakeView:
+        return self._view
+
+    def take(self, ranks: Indices) -> Batch:
+        """The transitions of these ranks of the view.
+
+        Raises:
+            RowsLostError: some of the view are gone; it has fewer now.
+            LakeError: a block is damaged, or the Lake is empty.
+        """
+        for _ in range(_MOST_VIEWS):
+            try:
+                return self._sampler.take(ranks)
+            except EvictedError:
+                self._find_again(len(self._view))
+        raise LakeError(f"the files of {self.path} go as they are opened; learn from a copy of it")
+
+    def renew(self, name: str) -> None:
+        """See all that is sealed now, and pin it under `name`.
+
+        Raises:
+            LakeError: the Lake is damaged.
+        """
+        mark = self._pinned_mark(name)
+        if mark != self.mark:
+            self.mark = mark
+            self._set_view(self._view_of(mark))
+
+    def unpin(self, name: str) -> None:
+        with suppress(OSError, LakeError):  # `keep_pins` does so at the next start
+            self._lake.unpin(f"{self._pins}.{name}")
+
+    def keep_pins(self, names: Iterable[str]) -> None:
+        """Of this run's, only these."""
+        with suppress(OSError, LakeError):
+            kept = (f"{self._pins}.{name}" for name in names)
+            self._lake.keep_pins(kept, among=f"{self._pins}.")
+
+    def state(self) -> dict[str, Any]:
+        """The view, as a checkpoint keeps it; JSON holds it."""
+        return {"path": str(self.path), "mark": self.mark.to_json(), "n_rows": len(self._view)}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """See what was seen then, as far as it is there, and tell what has changed.
+
+        Raises:
+            LakeError: the Lake is damaged, or nothing of the view is left.
+        """
+        self.mark = Mark.from_json(state["mark"], source=f"the checkpoint's view of {self.path}")
+        self._set_view(self._view_of(self.mark))
+        self._tell_of_lost(int(state["n_rows"]))
+        grown = sum(
+            max(0, end - self.mark.sequences.get(name, 0))
+            for name, end in self._lake.view().sequences.items()
+        )
+        if grown:
+            self._tell(
+                f"{self.path} has {grown:,} timesteps more than at the checkpoint; they are drawn "
+                "from the next checkpoint on"
+            )
+
+    def _pinned_mark(self, name: str) -> Mark:
+        try:
+            return self._lake.pin(f"{self._pins}.{name}")
+        except (OSError, LakeError) as error:
+            mark = self._lake.mark()  # raises what is wrong with the Lake itself
+            if not self._cannot_pin:
+                self._cannot_pin = True
+                self._tell(
+                    f"{self.path} is read without pins ({error}): what its writers let go of is "
+                    "lost to this run; allow writing to its folder pins, or learn from a copy"
+                )
+            return mark
+
+    def _view_of(self, mark: Mark) -> LakeView:
+        """By its files or, where some are gone, by its rows."""
+        with suppress(LakeError):
+            return self._lake.view(mark)
+        return self._lake.rows_of(mark)
+
+    def _find_again(self, n_rows: int) -> None:
+        """After files were renamed, merged or deleted."""
+        self._set_view(self._view_of(self.mark))
+        if len(self._view) != n_rows:
+            self._tell_of_lost(n_rows)
+            raise RowsLostError(f"{self.path} has lost rows")
+
+    def _tell_of_lost(self, n_rows: int) -> None:
+        lost = n_rows - len(self._view)
+        if not len(self._view):
+            raise LakeError(
+                f"{self.path}: all {n_rows:,} rows that this run learned from are gone; copy them "
+                "back, or take the Lake out of algorithm.learn_from.lakes"
+            )
+        if lost:
+            self._tell(
+                f"{self.path} has lost {lost:,} of the {n_rows:,} rows that this run learned from; "
+                "it goes on with the others, and is not bit for bit the run without the loss"
+            )
+
+    def _set_view(self, view: LakeView) -> None:
+        self._view = view
+        if len(view):
+            self._sampler = Sampler(
+                view, n_step=self._n_step, gamma=self._gamma, cache_bytes=self._cache_bytes
+            )

@@ -1,0 +1,84 @@
+"""How a stream's timesteps were played, so that nobody learns from another game by mistake.
+
+A run that writes a Lake leaves `origins/STREAM.json` there.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from game_rl.config.loader import load_config
+from game_rl.config.schema import RunConfig
+from game_rl.errors import GameRLError
+from game_rl.games.definition import Game, load_game
+from game_rl.lake.checked_json import from_document, to_document
+from game_rl.run_dir import RunDir, write_atomic
+
+_KIND = "origin of a lake's stream, format 1"
+_OF_THE_GAME = ("hardware", "actions", "rewards", "reward", "endings", "observation")
+
+Origin = Mapping[str, JsonValue]
+"""What must agree, by what it is called in an error."""
+
+
+def origin_of(config: RunConfig, game: Game) -> Origin:
+    """Of the timesteps that a run of `config` plays."""
+    definition = game.definition.model_dump(mode="json", by_alias=True)
+    actions = [[name, buttons] for name, buttons in definition.pop("actions").items()]
+    seen = config.env.observation.model_dump(mode="json")
+    return {
+        "the ROM's sha256": game.rom.sha256,
+        "env.frame_skip": config.env.frame_skip,
+        "env.frame_stack": config.env.frame_stack,
+        "env.observation": seen,
+        "the game's actions": actions,  # their order counts
+        **{f"the game's {name}": definition[name] for name in _OF_THE_GAME if name != "actions"},
+    }
+
+
+def write_origin(lake: Path, stream: str, origin: Origin) -> None:
+    """Raise OSError if the disk fails."""
+    folder = lake / "origins"
+    folder.mkdir(exist_ok=True)
+    write_atomic(folder / f"{stream}.json", to_document(_KIND, {"origin": dict(origin)}))
+
+
+def read_origin(lake: Path, stream: str) -> Origin | None:
+    """What its run wrote or, of an earlier version's, what the run around the Lake says.
+
+    Raises:
+        LakeError: the file was changed.
+    """
+    file = lake / "origins" / f"{stream}.json"
+    try:
+        text = file.read_text(errors="replace")
+    except OSError:
+        return _of_the_run_around(lake, stream)
+    origin: Origin = from_document(text, _KIND, source=file)["origin"]
+    return origin
+
+
+def _of_the_run_around(lake: Path, stream: str) -> Origin | None:
+    run_dir = RunDir(lake.parent)
+    if run_dir.lake != lake or not (run_dir.exists() and run_dir.identity_file.exists()):
+        return None
+    with suppress(GameRLError, OSError):
+        if run_dir.identity().id == stream:
+            config = load_config(run_dir.config, is_saved=True)
+            return origin_of(config, load_game(config.game))
+    return None
+
+
+def disagreement(ours: Origin, theirs: Origin) -> str | None:
+    """The first thing that is not the same, with both values; None if all is."""
+    for name, value in ours.items():
+        if name in theirs and theirs[name] != value:
+            return f"{name}: {_short(theirs[name])} there, {_short(value)} in this run"
+    return None
+
+
+def _short(value: JsonValue) -> str:
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"

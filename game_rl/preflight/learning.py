@@ -1,0 +1,35 @@
+"""What learning from others' Lakes takes, and when it may harm."""
+
+from game_rl.config.algorithms import DQNConfig
+from game_rl.config.learn_from import LearnFromConfig, OfflineConfig
+from game_rl.config.schema import RunConfig
+
+INDEX_BYTES = 250
+"""Of a block in a view: its head of 52 bytes three times, and eleven numbers of 8 bytes."""
+
+
+def learn_from_of(config: RunConfig) -> LearnFromConfig | None:
+    algorithm = config.algorithm
+    return algorithm.learn_from if isinstance(algorithm, DQNConfig) else None
+
+
+def offline_of(config: RunConfig) -> OfflineConfig | None:
+    """The phase before the first timestep, if there is one."""
+    settings = learn_from_of(config)
+    return None if settings is None else settings.offline
+
+
+def most_lake_rows(config: RunConfig) -> int:
+    """In one batch."""
+    settings, batch = learn_from_of(config), config.algorithm.batch_size
+    if settings is None:
+        return 0
+    if settings.offline is not None:
+        return batch
+    return min(batch, int(batch * (1 - settings.least_own_share)) + 1)
+
+
+def has_teacher(config: RunConfig) -> bool:
+    """Something else than its targets holds the network to what a good player does."""
+    algorithm = config.algorithm
+    return isinstance(algorithm, DQNConfig) and algorithm.teacher is not None

@@ -1,0 +1,297 @@
+"""Learning from Lakes alone, before the first timestep is played."""
+
+import shutil
+import time
+from collections.abc import Sequence
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.logger import KVWriter
+from stable_baselines3.common.vec_env import VecEnv
+
+from game_rl.algorithms.dqn import LeanDQN
+from game_rl.callbacks.evaluate import (
+    Evaluation,
+    EvaluationGames,
+    EvaluationInterrupted,
+    better_of,
+    evaluated_event,
+)
+from game_rl.callbacks.evaluation import evaluation_row
+from game_rl.callbacks.make_callbacks import RunParts, make_games
+from game_rl.callbacks.non_finite import check_finite
+from game_rl.callbacks.stop import StopRequest
+from game_rl.checkpoints.best import best_checkpoint
+from game_rl.checkpoints.checkpoint import Best, Checkpoint, CheckpointState
+from game_rl.checkpoints.evaluation_files import append_row
+from game_rl.checkpoints.store import CheckpointStore, SavedCheckpoint
+from game_rl.config.algorithms import DQNConfig
+from game_rl.config.learn_from import OfflineConfig
+from game_rl.config.schema import RunConfig
+from game_rl.events import CheckpointSaved, Evaluating, EventLog, OfflineProgress
+from game_rl.run_dir import RunDir
+
+_AT_A_TIME = 50  # gradient steps between two looks at what is due and whether to stop
+_CURVES_EVERY = 500  # gradient steps
+_PROGRESS_EVERY_S = 0.2
+
+
+def is_offline(config: RunConfig, checkpoint: Checkpoint | None) -> bool:
+    """Whether a run that goes on from there learns from Lakes alone for now."""
+    if checkpoint is not None:
+        return checkpoint.is_offline
+    algorithm = config.algorithm
+    learn_from = algorithm.learn_from if isinstance(algorithm, DQNConfig) else None
+    return learn_from is not None and learn_from.offline is not None
+
+
+class OfflinePhase:
+    """So many gradient steps on rows of Lakes, with evaluations and checkpoints in between.
+
+    Checkpoints are in `RunDir.offline` and go when the phase has ended, but for the best; what it
+    ends with is the run's checkpoint of timestep 0.
+
+    Args:
+        model: learns; its envs are absent.
+        games: of evaluations.
+        stores: of checkpoints within the phase, and of the one that ends it.
+        fixed: what all checkpoints of the run have in common; its counters do not matter.
+        sync_every: gradient steps after which the target network follows.
+
+    Attributes:
+        gradient_steps: done so far.
+        best: evaluation so far.
+    """
+
+    def __init__(
+        self,
+        config: OfflineConfig,
+        model: LeanDQN,
+        games: EvaluationGames,
+        *,
+        run_dir: RunDir,
+        stores: tuple[CheckpointStore, CheckpointStore],
+        fixed: CheckpointState,
+        events: EventLog,
+        sync_every: int,
+    ) -> None:
+        self._config, self._model, self._games = config, model, games
+        self._run_dir, self._stores, self._fixed = run_dir, stores, fixed
+        self._events, self._sync_every = events, sync_every
+        self.gradient_steps = 0
+        self.best: Best | None = None
+        self._evaluation_due = False
+        self._saved_at = 0
+        self._told_s = 0.0
+
+    def continue_from(self, state: CheckpointState, best: Best | None) -> None:
+        """The model is as this checkpoint of the phase says."""
+        self.gradient_steps = self._saved_at = state.offline_gradient_steps
+        self.best, self._evaluation_due = best, state.evaluation_due
+
+    def learn(self, stop: StopRequest) -> bool:
+        """To the end of the phase, or to where `stop` is asked for, and save; whether it has ended.
+
+        Raises:
+            TrainingError: the weights became non-finite.
+            CheckpointError: a checkpoint could not be written.
+        """
+        total, started = self._config.gradient_steps, time.monotonic()
+        began_at = self.gradient_steps
+        if self._evaluation_due:
+            self._evaluate()
+        while self.gradient_steps < total and not stop.is_asked:
+            self._model.learn_offline(self._most_steps(), sync_every=self._sync_every)
+            done = self.gradient_steps - began_at
+            self._tell_progress(done / max(time.monotonic() - started, 1e-9))
+            self._act_where_due()
+        if stop.is_asked and (self._evaluation_due or self.gradient_steps < total):
+            self.save()
+            return False
+        self._end()
+        return True
+
+    def save(self) -> None:
+        """Write a checkpoint of this moment, unless there is one."""
+        if self.gradient_steps not in (0, self._saved_at):
+            self._save(self._stores[0])
+
+    # ------------------------------------------------------------------ what is due
+
+    def _most_steps(self) -> int:
+        """Up to the next moment at which something is due."""
+        now, config = self.gradient_steps, self._config
+        rhythms = (
+            config.evaluate_every_gradient_steps,
+            config.save_every_gradient_steps,
+            _CURVES_EVERY,
+            _AT_A_TIME,
+        )
+        n = min(*(every - now % every for every in rhythms), config.gradient_steps - now)
+        self.gradient_steps += n
+        return n
+
+    def _act_where_due(self) -> None:
+        now, config = self.gradient_steps, self._config
+        is_end = now == config.gradient_steps
+        if is_end:
+            self._model.sync_target()
+        if is_end or now % _CURVES_EVERY == 0:
+            self._write_curves()
+        if is_end or now % config.evaluate_every_gradient_steps == 0:
+            self._evaluate()
+        if not is_end and now % config.save_every_gradient_steps == 0:
+            self.save()
+
+    def _end(self) -> None:
+        """Save as the run's checkpoint of timestep 0; the others go, but for the best."""
+        self._save(self._stores[1])
+        place = self._run_dir.offline
+        best = None if self.best is None else best_checkpoint(self._run_dir, self.best)
+        for path in place.checkpoints_newest_first():
+            if path != best:
+                self._stores[0].delete(path)
+        if place.checkpoints.is_dir() and not any(place.checkpoints.iterdir()):
+            shutil.rmtree(place.checkpoints)
+
+    # ------------------------------------------------------------------ evaluations
+
+    def _evaluate(self) -> None:
+        episodes = self._games.episodes * len(self._games.ways)
+        self._events.emit(
+            Evaluating(
+                policy_timesteps=0, episodes=episodes, offline_gradient_steps=self.gradient_steps
+            )
+        )
+        try:
+            played = self._games.play(self._model)
+        except EvaluationInterrupted:
+            self._evaluation_due = True
+            return
+        self._evaluation_due = False
+        self._keep(played)
+
+    def _keep(self, played: Sequence[Evaluation]) -> None:
+        better, is_end = better_of(played), self.gradient_steps == self._config.gradient_steps
+        is_best = self.best is None or better.mean_reward > self.best.mean_reward
+        for evaluation in played:
+            is_it = is_best and evaluation is better
+            event = evaluated_event(evaluation, timesteps=0, policy_timesteps=0, is_best=is_it)
+            steps = {"offline_gradient_steps": self.gradient_steps}
+            self._events.emit(event.model_copy(update=steps))
+            if is_end:
+                append_row(self._run_dir, evaluation_row(evaluation, 0, is_best=is_it))
+        self._log("mean_reward", better.mean_reward)
+        if better.success_rate is not None:
+            self._log("success_rate", better.success_rate)
+        if better.q_minus_return is not None:
+            self._log("q_minus_return", better.q_minus_return)
+        if is_best:
+            self.best = Best(
+                timesteps=0,
+                offline_gradient_steps=0 if is_end else self.gradient_steps,
+                mean_reward=better.mean_reward,
+                deterministic=better.deterministic,
+            )
+            if not is_end:  # that one is saved at once
+                self.save()
+
+    def _log(self, name: str, value: float) -> None:
+        self._write({f"offline/eval_{name}": value})
+
+    def _write_curves(self) -> None:
+        logger = self._model.logger
+        values = {k: v for k, v in logger.name_to_value.items() if k.startswith("offline/")}
+        self._write(values)
+        for name in values:
+            del logger.name_to_value[name]
+            logger.name_to_count.pop(name, None)
+            logger.name_to_excluded.pop(name, None)
+
+    def _write(self, values: dict[str, float]) -> None:
+        for output in self._model.logger.output_formats:
+            if isinstance(output, KVWriter):
+                output.write(values, dict.fromkeys(values, ()), self.gradient_steps)
+
+    # ------------------------------------------------------------------ checkpoints and progress
+
+    def _save(self, store: CheckpointStore) -> None:
+        check_finite(self._model.policy, 0)
+        started, state = time.monotonic(), self._state()
+        saved = store.save(self._model, state, None)
+        self._saved_at = self.gradient_steps
+        self._events.emit(self._saved_event(saved, time.monotonic() - started))
+
+    def _saved_event(self, saved: SavedCheckpoint, seconds: float) -> CheckpointSaved:
+        best = None if self.best is None else best_checkpoint(self._run_dir, self.best)
+        return CheckpointSaved(
+            checkpoint=saved.name,
+            n_bytes=saved.n_bytes,
+            seconds=round(seconds, 3),
+            contents=saved.contents,
+            is_best=saved.path == best,
+            offline_gradient_steps=self.gradient_steps,
+        )
+
+    def _state(self) -> CheckpointState:
+        return self._fixed.model_copy(
+            update={
+                "num_timesteps": 0,
+                "n_updates": self._model._n_updates,
+                "offline_gradient_steps": self.gradient_steps,
+                "best": self.best,
+                "evaluation_due": self._evaluation_due,
+                "events_bytes": self._events.n_bytes(),
+            }
+        )
+
+    def _tell_progress(self, per_s: float) -> None:
+        now = time.monotonic()
+        if now - self._told_s > _PROGRESS_EVERY_S:
+            self._told_s = now
+            self._events.emit(
+                OfflineProgress(
+                    gradient_steps=self.gradient_steps,
+                    total=self._config.gradient_steps,
+                    gradient_steps_per_s=round(per_s, 1),
+                )
+            )
+
+
+def make_offline_phase(
+    parts: RunParts, model: BaseAlgorithm, evaluation_env: VecEnv, fixed: CheckpointState
+) -> OfflinePhase:
+    """The phase of a run whose checkpoints have `fixed` in common."""
+    config = parts.config
+    assert isinstance(model, LeanDQN)
+    assert isinstance(config.algorithm, DQNConfig)
+    settings = config.algorithm.learn_from
+    assert settings is not None
+    assert settings.offline is not None
+    within, last = (
+        CheckpointStore(
+            parts.run_dir,
+            keep_last=config.checkpoints.keep_last,
+            keep_every_timesteps=None,
+            pool=parts.pool,
+            is_offline=is_within,
+        )
+        for is_within in (True, False)
+    )
+    return OfflinePhase(
+        settings.offline,
+        model,
+        make_games(parts, evaluation_env),
+        run_dir=parts.run_dir,
+        stores=(within, last),
+        fixed=fixed,
+        events=parts.events,
+        sync_every=_sync_every(config),
+    )
+
+
+def _sync_every(config: RunConfig) -> int:
+    """As many gradient steps as the target network is behind when the run plays."""
+    algorithm = config.algorithm
+    assert isinstance(algorithm, DQNConfig)
+    timesteps = max(algorithm.target_update_interval, config.env.n_envs)
+    return max(1, round(timesteps / config.rollout_timesteps * algorithm.gradient_steps))

@@ -1,0 +1,218 @@
+"""Rows of several Lakes as one, against lists of what was played."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from game_rl.errors import LakeError
+from game_rl.lake.lake import Capacity, Lake
+from game_rl.lake.lake_pool import Drawn, LakePool
+from game_rl.lake.lake_reader import LakeReader
+from game_rl.lake.writer import LakeWriter
+from tests.lake.plays import SCHEMA, Play, Transition, expected
+from tests.lake.test_sampler import chi_square
+
+Sequences = dict[str, list[Transition]]
+
+
+def written(path: Path, streams: dict[str, int], *, n_envs: int = 2) -> Sequences:
+    """A Lake with so many timesteps of each env of each stream."""
+    lake, sequences = Lake.create(path, SCHEMA), {}
+    for stream, n in streams.items():
+        play = Play(SCHEMA, np.random.default_rng(len(stream) + n), n_envs)
+        with LakeWriter(lake, stream, n_envs=n_envs, segment_bytes=600) as writer:
+            play.steps(writer, n)
+        sequences |= {f"{stream}/{env}": rows for env, rows in enumerate(play.stored)}
+    return sequences
+
+
+def pool_of(
+    *paths: Path,
+    agents: dict[str, float] | None = None,
+    n_step: int = 3,
+    tell: Callable[[str], None] = lambda _: None,
+) -> LakePool:
+    readers = [
+        LakeReader(path, pins="reads-me", n_step=n_step, gamma=0.9, cache_bytes=2_000, tell=tell)
+        for path in paths
+    ]
+    return LakePool(readers, agents=agents)
+
+
+def opened(*paths: Path, agents: dict[str, float] | None = None) -> LakePool:
+    pool = pool_of(*paths, agents=agents)
+    pool.begin([])
+    return pool
+
+
+def where(pool: LakePool, drawn: Drawn) -> list[tuple[str, int]]:
+    batch = drawn.batch
+    rows = zip(batch.streams.tolist(), batch.envs.tolist(), batch.numbers.tolist(), strict=True)
+    return [(f"{pool.streams[stream]}/{env}", number) for stream, env, number in rows]
+
+
+def test_rows_are_those_that_were_played(tmp_path: Path) -> None:
+    played = written(tmp_path / "one", {"a": 90, "b": 30})
+    played |= written(tmp_path / "two", {"c": 50})
+    pool = opened(tmp_path / "one", tmp_path / "two")
+    drawn = pool.draw(np.random.default_rng(0), 400)
+    assert len({name for name, _ in where(pool, drawn)}) == 6
+    for i, (sequence, at) in enumerate(where(pool, drawn)):
+        rows = played[sequence]
+        reward, next_stack, discount = expected(
+            rows, set(range(len(rows))), at, n_step=3, gamma=0.9
+        )
+        np.testing.assert_array_equal(drawn.batch.stacks[i], rows[at].stack)
+        np.testing.assert_array_equal(drawn.batch.next_stacks[i], next_stack)
+        assert drawn.batch.actions[i] == rows[at].action
+        np.testing.assert_allclose(drawn.batch.rewards[i], reward, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(drawn.batch.discounts[i], discount, rtol=1e-6)
+        assert drawn.ages[i] == (len(rows) - at) * 2
+
+
+def test_every_row_is_as_likely_as_any_other(tmp_path: Path) -> None:
+    written(tmp_path / "one", {"a": 40, "b": 10}, n_envs=1)
+    written(tmp_path / "two", {"c": 50}, n_envs=1)
+    pool = opened(tmp_path / "one", tmp_path / "two")
+    found = where(pool, pool.draw(np.random.default_rng(1), 5_000))
+    kinds = sorted(set(found))
+    assert len(kinds) == 100
+    observed = np.array([found.count(kind) for kind in kinds])
+    assert abs(chi_square(observed, np.ones(100))) < 5
+
+
+def test_agents_have_the_shares_that_were_asked_whatever_they_stored(tmp_path: Path) -> None:
+    written(tmp_path / "one", {"a": 90, "b": 20}, n_envs=1)
+    written(tmp_path / "two", {"c": 50}, n_envs=1)
+    agents = {"a": 1.0, "b": 2.0, "c": 5.0}
+    pool = opened(tmp_path / "one", tmp_path / "two", agents=agents)
+    found = [name for name, _ in where(pool, pool.draw(np.random.default_rng(2), 4_000))]
+    observed = np.array([found.count(f"{stream}/0") for stream in agents])
+    assert abs(chi_square(observed, np.array(list(agents.values())))) < 5
+
+
+def test_a_stream_without_a_share_is_never_drawn(tmp_path: Path) -> None:
+    written(tmp_path / "one", {"a": 90, "b": 20}, n_envs=1)
+    pool = opened(tmp_path / "one", agents={"b": 0.5})
+    drawn = pool.draw(np.random.default_rng(2), 200)
+    assert {name for name, _ in where(pool, drawn)} == {"b/0"}
+
+
+def test_an_unknown_agent_is_told_with_the_streams_there_are(tmp_path: Path) -> None:
+    written(tmp_path / "one", {"a": 20, "b": 20})
+    with pytest.raises(LakeError, match=r"names z, but the Lakes have the streams a, b"):
+        opened(tmp_path / "one", agents={"z": 1.0})
+
+
+def test_an_empty_lake_is_told(tmp_path: Path) -> None:
+    Lake.create(tmp_path / "one", SCHEMA)
+    with pytest.raises(LakeError, match="has no sealed transitions"):
+        opened(tmp_path / "one")
+
+
+def test_what_a_lake_gains_is_drawn_after_the_next_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    written(path, {"a": 30}, n_envs=1)
+    pool = opened(path)
+    pool.renew("000001")
+    state = pool.state()
+    with LakeWriter(Lake.open(path), "a", n_envs=1) as writer:
+        Play(SCHEMA, np.random.default_rng(3)).steps(writer, 25)
+    told: list[str] = []
+    resumed = pool_of(path, tell=told.append)
+    resumed.load_state(state, told.append)
+    resumed.begin(["000001"])
+    assert told == [
+        f"{path} has 25 timesteps more than at the checkpoint; they are drawn from the next "
+        "checkpoint on"
+    ]
+    for each in (pool, resumed):
+        numbers = each.draw(np.random.default_rng(4), 300).batch.numbers
+        assert set(numbers.tolist()) == set(range(30))
+        each.renew("000002")
+        assert each.draw(np.random.default_rng(4), 900).batch.numbers.max() == 54
+
+
+def test_the_same_state_draws_the_same_rows_though_the_lake_has_grown(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    written(path, {"a": 30, "b": 20})
+    pool = opened(path)
+    state, first = pool.state(), pool.draw(np.random.default_rng(5), 64)
+    written(path, {"c": 40})
+    resumed = pool_of(path)
+    resumed.load_state(state, lambda _: None)
+    again = resumed.draw(np.random.default_rng(5), 64)
+    assert where(pool, first) == where(resumed, again)
+    np.testing.assert_array_equal(first.batch.stacks, again.batch.stacks)
+
+
+def test_a_pin_keeps_what_the_writers_let_go(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    written(path, {"a": 60}, n_envs=1)
+    pool = opened(path)
+    before = pool.draw(np.random.default_rng(6), 200)
+    lake = Lake.open(path, capacity=Capacity(transitions=10))
+    lake.evict()
+    after = pool.draw(np.random.default_rng(6), 200)
+    np.testing.assert_array_equal(before.batch.stacks, after.batch.stacks)
+    assert before.batch.numbers.min() == 0
+    pool.release()
+    assert not list((path / "pins").iterdir())
+
+
+def test_rows_that_are_gone_are_counted_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    written(path, {"a": 60, "b": 60}, n_envs=1)
+    state = opened(path).state()
+    shutil.rmtree(path / "pins")
+    Lake.open(path).delete_stream("b")
+    told: list[str] = []
+    pool = pool_of(path, tell=told.append)
+    pool.load_state(state, told.append)
+    assert [text for text in told if "has lost 60 of the 120 rows" in text]
+    assert {name for name, _ in where(pool, pool.draw(np.random.default_rng(7), 50))} == {"a/0"}
+
+
+def test_files_that_go_while_they_are_read_are_told_and_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    written(path, {"a": 60, "b": 60}, n_envs=1)
+    told: list[str] = []
+    pool = pool_of(path, tell=told.append)
+    pool.begin([])
+    shutil.rmtree(path / "pins")
+    Lake.open(path).delete_stream("b")
+    found = where(pool, pool.draw(np.random.default_rng(8), 200))
+    assert {name for name, _ in found} == {"a/0"}
+    assert len(told) == 1
+    assert "has lost 60 of the 120 rows" in told[0]
+
+
+def test_a_lake_that_cannot_be_pinned_is_read_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    written(path, {"a": 30}, n_envs=1)
+    (path / "pins").write_text("no folder")
+    told: list[str] = []
+    pool = pool_of(path, tell=told.append)
+    pool.begin([])
+    pool.renew("000001")
+    assert len(pool.draw(np.random.default_rng(9), 10).ages) == 10
+    assert len(told) == 1
+    assert "is read without pins" in told[0]
+
+
+def test_a_part_of_a_block_can_be_all_that_was_seen(tmp_path: Path) -> None:
+    """A mark in the middle of a block, as when a run was resumed and sealed elsewhere."""
+    path = tmp_path / "one"
+    played = written(path, {"a": 40}, n_envs=1)["a/0"]
+    lake = Lake.open(path)
+    mark = lake.mark()
+    for end in (1, 17, 33):
+        cut = type(mark)(mark.segments, {"a/0": end}, {"a/0": 0})
+        view = lake.rows_of(cut)
+        assert len(view) == end
+        blocks = [view.block(number) for number in range(len(view.heads))]
+        rewards = np.concatenate([b.columns.rewards[b.columns.rows] for b in blocks])
+        np.testing.assert_array_equal(rewards, np.float32([row.reward for row in played[:end]]))

@@ -1,0 +1,143 @@
+"""Runs that learn from Lakes: broken off, resumed and compared with the run that was not."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from game_rl.callbacks.stop import StopRequest
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.errors import Interrupted, LakeError, UsageError
+from game_rl.events import CheckpointSaved, Evaluated, Event, OfflineProgress, read_events
+from game_rl.lake.lake import Lake
+from game_rl.run_dir import RunDir
+from game_rl.training.train import Command, resume, train
+from tests.tiny_run import MakeConfig, command
+from tests.training.test_run_lake import console, told
+
+DQN = (
+    "{name: dqn, replay: {capacity: 60}, learning_starts: 40, batch_size: 16, n_step: 2, "
+    "learn_from: {lakes: [LAKE], own_share: {start: 0.3, end: 0.9, until: 150}, offline: OFFLINE}}"
+)
+OFFLINE = "{gradient_steps: 12, evaluate_every_gradient_steps: 5, save_every_gradient_steps: 4}"
+
+
+@pytest.fixture
+def lake(make_config: MakeConfig) -> Path:
+    """Of a run of PQN."""
+    algorithm = "algorithm={name: pqn, n_steps: 16, batch_size: 16}"
+    config = make_config("others", algorithm, "lake={}", "recording.episodes=0")
+    train(config, command(console()))
+    return RunDir(config.run_dir).lake
+
+
+def overrides(lake: Path, *, offline: str = "null") -> tuple[str, ...]:
+    algorithm = DQN.replace("LAKE", str(lake)).replace("OFFLINE", offline)
+    return (
+        f"algorithm={algorithm}",
+        "recording.episodes=0",
+        "checkpoints.save_replay_buffer=true",
+    )
+
+
+def assert_same_end(one: Path, other: Path) -> None:
+    ours, theirs = (Checkpoint(RunDir(root).checkpoint(192)) for root in (one, other))
+    for name, weight in ours.policy().items():
+        assert torch.equal(weight, theirs.policy()[name]), name
+    assert ours.state.best == theirs.state.best
+    assert RunDir(one).evaluations.read_text() == RunDir(other).evaluations.read_text()
+
+
+def test_a_mixed_run_that_was_broken_off_is_the_run_that_was_not(
+    make_config: MakeConfig, lake: Path
+) -> None:
+    whole, broken = (make_config(name, *overrides(lake)) for name in ("whole", "broken"))
+    train(whole, command(console()))
+    train(broken, command(console(), until=100))
+    output = console()
+    resume(broken.run_dir, command(output))
+    assert_same_end(whole.run_dir, broken.run_dir)
+    assert "warning" not in told(output)
+    kept = {path.name for path in RunDir(broken.run_dir).checkpoints_newest_first()}
+    stream = RunDir(broken.run_dir).identity().id
+    pins = {path.stem.partition(".")[2] for path in lake.glob(f"pins/reads-{stream}.*.json")}
+    assert pins == kept
+
+
+class StopAfter:
+    """Asks for a stop once the phase is so far."""
+
+    def __init__(self, gradient_steps: int, stop: StopRequest) -> None:
+        self._gradient_steps, self._stop = gradient_steps, stop
+
+    def __call__(self, event: Event) -> None:
+        steps = getattr(event, "gradient_steps", None) or getattr(
+            event, "offline_gradient_steps", None
+        )
+        if steps is not None and steps >= self._gradient_steps:
+            self._stop.ask(Interrupted("stopped"))
+
+
+def test_learning_before_the_first_timestep_goes_on_where_it_was_stopped(
+    make_config: MakeConfig, lake: Path
+) -> None:
+    whole, broken = (
+        make_config(name, *overrides(lake, offline=OFFLINE)) for name in ("whole", "broken")
+    )
+    train(whole, command(console()))
+    stop = StopRequest()
+    with pytest.raises(
+        Interrupted, match=r"saved up to gradient step \d before the first timestep"
+    ):
+        train(broken, Command(stop=stop, listeners=[StopAfter(5, stop)]))
+    assert not RunDir(broken.run_dir).checkpoints_newest_first()
+    with pytest.raises(UsageError, match="already holds a run at timestep 0"):
+        train(broken, command(console()))
+    resume(broken.run_dir, command(console(), until=0))
+    assert [p.name for p in RunDir(broken.run_dir).checkpoints_newest_first()] == ["0" * 12]
+    resume(broken.run_dir, command(console()))
+    assert_same_end(whole.run_dir, broken.run_dir)
+
+
+def test_the_phase_is_told_evaluated_and_saved(make_config: MakeConfig, lake: Path) -> None:
+    config = make_config("run", *overrides(lake, offline=OFFLINE))
+    seen: list[Event] = []
+    train(config, Command(until=0, stop=StopRequest(), listeners=[seen.append]))
+    events = read_events(RunDir(config.run_dir))
+    evaluated = [e.offline_gradient_steps for e in events if isinstance(e, Evaluated)]
+    saved = [e.offline_gradient_steps for e in events if isinstance(e, CheckpointSaved)]
+    assert evaluated == [5, 10, 12]
+    assert {4, 5, 8, 12} <= set(saved)
+    assert all(event.timesteps == 0 for event in events)
+    assert {e.total for e in seen if isinstance(e, OfflineProgress)} == {12}
+    state = Checkpoint(RunDir(config.run_dir).checkpoint(0)).state
+    assert (state.offline_gradient_steps, state.n_updates) == (12, 12)
+    best = state.best
+    assert best is not None
+    left = [int(p.name) for p in RunDir(config.run_dir).offline.checkpoints_newest_first()]
+    assert left == ([best.offline_gradient_steps] if best.offline_gradient_steps else [])
+
+
+def test_rows_that_are_lost_and_lakes_that_are_gone_are_told(
+    make_config: MakeConfig, lake: Path
+) -> None:
+    config = make_config("run", *overrides(lake))
+    train(config, command(console(), until=100))
+    Lake.open(lake).delete_stream(RunDir(lake.parent).identity().id)
+    output = console()
+    with pytest.raises(LakeError, match="no sealed transitions"):
+        resume(config.run_dir, command(output))
+    shutil.rmtree(lake)
+    with pytest.raises(LakeError, match="is no Lake"):
+        resume(config.run_dir, command(output))
+
+
+def test_another_frame_skip_is_refused_before_anything_starts(
+    make_config: MakeConfig, lake: Path
+) -> None:
+    config = make_config("run", *overrides(lake), "env.frame_skip=4")
+    with pytest.raises(LakeError, match=r"env\.frame_skip: 8 there, 4 in this run"):
+        train(config, command(Console(quiet=True)))
+    assert not RunDir(config.run_dir).exists()
