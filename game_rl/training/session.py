@@ -88,9 +88,8 @@ class TrainingSession:
         more: Sequence[BaseCallback] = (),
         cores_trials_s: float = TRIALS_S,
     ) -> None:
-        self._upload = upload
         self._config, self._game, self._run_dir = resolved(config, game), game, run_dir
-        self._events = events or EventLog()
+        self._events, self._upload = events or EventLog(), upload
         self._stop = stop or StopRequest()
         self._stop.deadline_s = config.checkpoints.deadline_s
         self._memory, self._more = memory or PssSampler(), more
