@@ -3,7 +3,7 @@
 A run has a list of sources: the checkpoint that it was forked from, the teachers that it was drawn
 towards, the streams of the Lakes that it learned from. Each has the sources that its own run had
 then, so that the account is whole where the other folders are gone. Whoever gives a run another
-source calls `add_source`; `game-rl lineage` adds up what all of them have played.
+source calls `add_sources`; `game-rl lineage` adds up what all of them have played.
 """
 
 import hashlib
@@ -85,14 +85,14 @@ def write_lineage(run_dir: RunDir, lineage: Lineage) -> None:
     write_atomic(run_dir.lineage, lineage.model_dump_json(indent=2) + "\n")
 
 
-def add_source(run_dir: RunDir, source: Source) -> None:
-    """Say that the run learns from this, too; only under the lock.
+def add_sources(run_dir: RunDir, *sources: Source) -> None:
+    """Say that the run learns from these, too; only under the lock.
 
     An entry of the same kind, run and path is replaced: a Lake or a teacher is used ever further.
     """
-    lineage = read_lineage(run_dir)
-    others = [s for s in lineage.sources if _key(s) != _key(source)]
-    write_lineage(run_dir, lineage.model_copy(update={"sources": (*others, source)}))
+    lineage, added = read_lineage(run_dir), {_key(source) for source in sources}
+    others = [source for source in lineage.sources if _key(source) not in added]
+    write_lineage(run_dir, lineage.model_copy(update={"sources": (*others, *sources)}))
 
 
 def _key(source: Source) -> tuple[str, str, str]:

@@ -20,6 +20,7 @@ LAYERS = (
     {"errors", "seeds", "returns", "schedules"},
     {"run_dir"},
     {"events", "lineage"},
+    {"event_log"},
     {"system"},
     {"config"},
     {"emulator"},

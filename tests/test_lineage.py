@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.errors import CheckpointError
-from game_rl.lineage import Lineage, Source, account_of, add_source, read_lineage, write_lineage
+from game_rl.lineage import Lineage, Source, account_of, add_sources, read_lineage, write_lineage
 from game_rl.run_dir import RunDir
 
 
@@ -32,15 +32,15 @@ def test_what_a_fork_its_parents_and_their_teacher_played_is_added_up(tmp_path: 
 def test_a_run_that_comes_in_twice_counts_once_as_far_as_it_was_used(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     write_lineage(run, Lineage(began_at=200, sources=(source("p", 200),)))
-    add_source(run, source("p", 500, kind="lake"))
+    add_sources(run, source("p", 500, kind="lake"))
     assert account_of(run, 300, frame_skip=4).total_timesteps == 100 + 500
 
 
 def test_a_source_that_is_used_further_replaces_what_was_known_of_it(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     for timesteps in (100, 400):
-        add_source(run, source("p", timesteps, kind="lake"))
-    add_source(run, source("q", 50, kind="teacher"))
+        add_sources(run, source("p", timesteps, kind="lake"))
+    add_sources(run, source("q", 50, kind="teacher"))
     assert [(s.run, s.timesteps) for s in read_lineage(run).sources] == [("p", 400), ("q", 50)]
 
 

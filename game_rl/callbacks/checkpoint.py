@@ -9,10 +9,11 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.stop import StopRequest
-from game_rl.checkpoints.checkpoint import Best, CheckpointState
 from game_rl.checkpoints.size import checkpoint_bytes
+from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
-from game_rl.events import CheckpointSaved, EventLog
+from game_rl.event_log import EventLog
+from game_rl.events import CheckpointSaved
 from game_rl.vec_env.saved_vec_env import VecEnvState, save_vec_env
 
 

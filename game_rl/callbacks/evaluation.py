@@ -22,7 +22,8 @@ from game_rl.checkpoints.evaluation_files import (
     read_episodes,
     write_episodes,
 )
-from game_rl.events import Evaluating, EventLog
+from game_rl.event_log import EventLog
+from game_rl.events import Evaluating
 from game_rl.run_dir import RunDir
 
 

@@ -2,7 +2,8 @@
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from game_rl.events import EventLog, ExplorationRestarted, read_events
+from game_rl.event_log import EventLog, read_events
+from game_rl.events import ExplorationRestarted
 from game_rl.run_dir import RunDir
 from game_rl.schedules import Restart, RestartingRamp
 

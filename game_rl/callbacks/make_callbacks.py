@@ -21,11 +21,12 @@ from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
 from game_rl.callbacks.stop import StopCallback, StopRequest
 from game_rl.callbacks.upload import UploadCallback
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
-from game_rl.checkpoints.checkpoint import CheckpointState
+from game_rl.checkpoints.state import CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
-from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS, EventLog
+from game_rl.event_log import EventLog
+from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake_pool import LakePool
 from game_rl.run_dir import RunDir

@@ -7,7 +7,8 @@ from statistics import fmean
 from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks.boundary import Interval
-from game_rl.events import EventLog, Progress, RolloutEnded
+from game_rl.event_log import EventLog
+from game_rl.events import Progress, RolloutEnded
 
 _PROGRESS_EVERY_S = 0.2
 

@@ -3,7 +3,7 @@
 from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.errors import GameRLError
-from game_rl.events import EventLog
+from game_rl.event_log import EventLog
 
 
 class StretchEnded(Exception):  # noqa: N818 - not an error

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from game_rl.callbacks.boundary import BoundaryCallback
-from game_rl.events import EventLog, WorkerRestarted
+from game_rl.event_log import EventLog
+from game_rl.events import WorkerRestarted
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from game_rl.vec_env.worker_deaths import WorkerDeath

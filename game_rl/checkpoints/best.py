@@ -4,8 +4,9 @@ import csv
 import io
 from pathlib import Path
 
-from game_rl.checkpoints.checkpoint import Best, Checkpoint
+from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.evaluation_files import was_deterministic, with_ways
+from game_rl.checkpoints.state import Best
 from game_rl.run_dir import RunDir
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import safetensors.numpy
 
-from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState, TrainingState
+from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.files import FileName, write_files
 from game_rl.checkpoints.log import LogState
+from game_rl.checkpoints.state import CheckpointState, TrainingState
 from game_rl.checkpoints.tensors import Tensors, dump_tensors
 from game_rl.lake.lake_state import LakeState
 

@@ -9,12 +9,15 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.checkpoints.algorithm_state import replay_bytes, unpacked_replay_bytes
 from game_rl.checkpoints.best import best_checkpoint
-from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState, save_checkpoint
+from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
+from game_rl.checkpoints.state import CheckpointState
+from game_rl.config.schema import EnvConfig
 from game_rl.errors import CheckpointError
 from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake_pool import LakePool
 from game_rl.lake.lake_state import LakeState, save_lake
 from game_rl.lake.statistics import raw_bytes
+from game_rl.lineage import add_sources
 from game_rl.run_dir import RunDir, remove_directory
 from game_rl.vec_env.saved_vec_env import VecEnvState
 
@@ -128,6 +131,7 @@ class CheckpointStore:
         try:
             path.parent.mkdir(exist_ok=True)
             lake = self._kept_lakes(model, path.name)
+            self._note_sources(state)
             save_checkpoint(
                 path, model, state, envs, self._run_dir, with_replay=self._with_replay, lake=lake
             )
@@ -179,6 +183,11 @@ class CheckpointStore:
         if self._pool is not None:
             self._pool.renew(self._pin(name))
         return None if self._feed is None else save_lake(model, self._feed, name)
+
+    def _note_sources(self, state: CheckpointState) -> None:
+        if self._pool is not None:
+            env = EnvConfig.model_validate(state.config["env"])
+            add_sources(self._run_dir, *self._pool.sources(frame_skip=env.frame_skip))
 
     def _forget_lake(self, name: str) -> None:
         if self._feed is not None:

@@ -18,7 +18,8 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.algorithms.automatic import resolved
 from game_rl.algorithms.make_algorithm import make_algorithm
-from game_rl.checkpoints.checkpoint import CheckpointState, save_checkpoint
+from game_rl.checkpoints.checkpoint import save_checkpoint
+from game_rl.checkpoints.state import CheckpointState
 from game_rl.checkpoints.tensors import (
     Tensors,
     load_module_tensors,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from game_rl.errors import LakeError
 from game_rl.lake.lake_reader import LakeReader, RowsLostError
 from game_rl.lake.sampler import Batch
 from game_rl.lake.view import Indices
+from game_rl.lineage import Source
 
 _BEFORE_THE_FIRST_CHECKPOINT = "start"
 
@@ -98,6 +100,21 @@ class LakePool:
         """Let go of all pins; for a run that leaves nothing behind."""
         for reader in self.readers:
             reader.keep_pins(())
+
+    def sources(self, *, frame_skip: int) -> list[Source]:
+        """For a lineage: each stream that is drawn from now, of envs with this `frame_skip`."""
+        return [
+            Source(
+                kind="lake",
+                run=stream,
+                path=str(reader.path),
+                timesteps=int(_ends(reader.mark.sequences, stream).sum()),
+                frame_skip=frame_skip,
+                sha256=sha256(reader.mark.to_json().encode()).hexdigest(),
+            )
+            for reader in self.readers
+            for stream in reader.view.streams
+        ]
 
     def state(self) -> list[dict[str, Any]]:
         """The views; JSON holds them."""

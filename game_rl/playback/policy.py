@@ -9,7 +9,8 @@ from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.algorithms.make_policy import make_policy
 from game_rl.checkpoints.best import best_of
-from game_rl.checkpoints.checkpoint import Best, Checkpoint, CheckpointState
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.checkpoints.teacher import read_teacher, read_validation
 from game_rl.checkpoints.tensors import load_module_tensors

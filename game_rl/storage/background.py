@@ -13,16 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from game_rl.events import (
-    CheckpointSaved,
-    Event,
-    EventLog,
-    Uploaded,
-    UploadProgress,
-    UploadQueued,
-    Warned,
-    parse_event,
-)
+from game_rl.event_log import EventLog, parse_event
+from game_rl.events import CheckpointSaved, Event, Uploaded, UploadProgress, UploadQueued, Warned
 from game_rl.run_dir import RunDir
 from game_rl.storage.contents import checkpoint_bytes
 from game_rl.storage.settings import UploadSettings

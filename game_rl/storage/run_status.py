@@ -4,7 +4,8 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from game_rl.events import Begun, CheckpointSaved, Ended, Evaluated, Resumed, read_events
+from game_rl.event_log import read_events
+from game_rl.events import Begun, CheckpointSaved, Ended, Evaluated, Resumed
 from game_rl.run_dir import RunDir
 from game_rl.storage.journal import UploadState, read_state
 from game_rl.storage.manifest import run_folder

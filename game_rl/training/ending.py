@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from game_rl.errors import GameRLError, Interrupted
-from game_rl.events import Ended, EventLog
+from game_rl.event_log import EventLog
+from game_rl.events import Ended
 
 
 @contextmanager

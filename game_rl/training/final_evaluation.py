@@ -7,7 +7,8 @@ from game_rl.callbacks.evaluate import Evaluation, EvaluationInterrupted, evalua
 from game_rl.callbacks.stop import StopRequest
 from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted
-from game_rl.events import Evaluating, EventLog, Recorded
+from game_rl.event_log import EventLog
+from game_rl.events import Evaluating, Recorded
 from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import TrainedRun, open_trained_run
 from game_rl.playback.record import record_run

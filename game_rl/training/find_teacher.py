@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from game_rl.checkpoints.best import best_of
-from game_rl.checkpoints.checkpoint import CheckpointState
+from game_rl.checkpoints.state import CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.run_at import run_at

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from game_rl.checkpoints.checkpoint import CheckpointState
 from game_rl.checkpoints.forked import NewParts
+from game_rl.checkpoints.state import CheckpointState
 from game_rl.config.fork import ForkConfig
 from game_rl.config.older import saved_config
 from game_rl.config.schema import RunConfig

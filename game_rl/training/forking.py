@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.algorithms.automatic import resolved
-from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
+from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.forked import NewParts, link_for_play, write_forked_checkpoint
+from game_rl.checkpoints.state import CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.checkpoints.tensors import Tensors
 from game_rl.config.changed_values import with_changed
@@ -25,7 +26,8 @@ from game_rl.config.run_at import run_at
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key
 from game_rl.errors import CheckpointError, UsageError
-from game_rl.events import EventFile, Forked
+from game_rl.event_log import EventFile
+from game_rl.events import Forked
 from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake_state import LakeState
 from game_rl.lake.make_feed import lake_path

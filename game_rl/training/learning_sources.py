@@ -1,9 +1,7 @@
 """What a run learns from beside what it plays: the Lakes of others."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from hashlib import sha256
-from pathlib import Path
+from functools import partial
 
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.mixture import make_mixture
@@ -43,18 +41,15 @@ def open_lakes(
         packing, frame_stack=config.env.frame_stack, n_actions=len(game.action_names)
     )
     check_agreement(settings, schema, config, game, tell)
-    readers = [
-        LakeReader(
-            path,
-            pins=f"reads-{run_dir.identity().id}",
-            n_step=algorithm.n_step,
-            gamma=algorithm.gamma,
-            cache_bytes=settings.cache_mb * _MB // len(settings.lakes),
-            tell=tell,
-        )
-        for path in settings.lakes
-    ]
-    pool = LakePool(readers, agents=settings.agents)
+    reader = partial(
+        LakeReader,
+        pins=f"reads-{run_dir.identity().id}",
+        n_step=algorithm.n_step,
+        gamma=algorithm.gamma,
+        cache_bytes=settings.cache_mb * _MB // len(settings.lakes),
+        tell=tell,
+    )
+    pool = LakePool([reader(path) for path in settings.lakes], agents=settings.agents)
     model.mixture = make_mixture(
         settings,
         pool,
@@ -71,40 +66,3 @@ def begin_to_draw(pool: LakePool, run_dir: RunDir) -> None:
     offline = run_dir.offline.checkpoints_newest_first()
     names = [path.name for path in run_dir.checkpoints_newest_first()]
     pool.begin([*names, *(f"offline-{path.name}" for path in offline)])
-
-
-@dataclass(frozen=True)
-class LakeSource:
-    """A stream that a run has learned from, for its lineage.
-
-    Attributes:
-        run: the id of the run that played it.
-        path: of the Lake.
-        timesteps: that its run had played into the Lake.
-        sha256: of the mark of the Lake's view.
-    """
-
-    run: str
-    path: Path
-    timesteps: int
-    frame_skip: int
-    sha256: str
-
-
-def lake_sources(pool: LakePool, *, frame_skip: int) -> list[LakeSource]:
-    """Of each stream that is drawn from now; all have the run's own `frame_skip`."""
-    return [
-        LakeSource(
-            run=stream,
-            path=reader.path,
-            timesteps=sum(
-                end
-                for name, end in reader.mark.sequences.items()
-                if name.rpartition("/")[0] == stream
-            ),
-            frame_skip=frame_skip,
-            sha256=sha256(reader.mark.to_json().encode()).hexdigest(),
-        )
-        for reader in pool.readers
-        for stream in reader.view.streams
-    ]

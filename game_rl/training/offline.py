@@ -21,13 +21,15 @@ from game_rl.callbacks.make_callbacks import RunParts, make_games
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.best import best_checkpoint
-from game_rl.checkpoints.checkpoint import Best, Checkpoint, CheckpointState
+from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.evaluation_files import append_row
+from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import CheckpointStore, SavedCheckpoint
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.schema import RunConfig
-from game_rl.events import CheckpointSaved, Evaluating, EventLog, OfflineProgress
+from game_rl.event_log import EventLog
+from game_rl.events import CheckpointSaved, Evaluating, OfflineProgress
 from game_rl.run_dir import RunDir
 
 _AT_A_TIME = 50  # gradient steps between two looks at what is due and whether to stop

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from game_rl.algorithms.make_algorithm import placement_of
 from game_rl.checkpoints.best import best_checkpoint
-from game_rl.checkpoints.checkpoint import Best, Checkpoint, CheckpointState
+from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.log import cut_log
+from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint, set_aside_newer
 from game_rl.checkpoints.versions import computing, installed_versions, version_differences
 from game_rl.config.algorithms import DQNConfig

@@ -16,13 +16,14 @@ from game_rl.callbacks.evaluate import Evaluation, EvaluationGames, Values, bett
 from game_rl.callbacks.make_callbacks import Callbacks, RunParts, make_callbacks
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.stop import StopRequest, StretchEnded
-from game_rl.checkpoints.checkpoint import Checkpoint, CheckpointState
+from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.log import closing_log
+from game_rl.checkpoints.state import CheckpointState
 from game_rl.checkpoints.versions import computing, installed_versions
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
 from game_rl.errors import Interrupted, TrainingError, system_fault
-from game_rl.events import EventLog
+from game_rl.event_log import EventLog
 from game_rl.games.definition import Game
 from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake_pool import LakePool

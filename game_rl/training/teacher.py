@@ -29,9 +29,10 @@ from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.teacher import TeacherConfig
 from game_rl.errors import Interrupted, UsageError
-from game_rl.events import EventLog, TeacherReady
+from game_rl.event_log import EventLog
+from game_rl.events import TeacherReady
 from game_rl.games.definition import Game
-from game_rl.lineage import Source, add_source, manifest_sha256, read_lineage
+from game_rl.lineage import Source, add_sources, manifest_sha256, read_lineage
 from game_rl.playback.policy import TrainedRun, config_of
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
@@ -155,7 +156,7 @@ def _keep(run_dir: RunDir, teacher: TrainedRun, record: TeacherRecord) -> None:
         sha256=record.sha256,
         sources=lineage.sources,
     )
-    add_source(run_dir, source)
+    add_sources(run_dir, source)
     write_teacher(run_dir, teacher.checkpoint.path, record)
 
 

@@ -16,7 +16,8 @@ from game_rl.checkpoints.teacher import forget_teacher
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import DoesNotFitError, TrainingError, UsageError
-from game_rl.events import Ended, EventFile, EventLog, Listener
+from game_rl.event_log import EventFile, EventLog
+from game_rl.events import Ended, Listener
 from game_rl.games.definition import Game, load_game
 from game_rl.playback.policy import find_run
 from game_rl.preflight.preflight import preflight

@@ -12,7 +12,8 @@ from game_rl.checkpoints.teacher import (
     write_validation,
 )
 from game_rl.config.schema import RunConfig
-from game_rl.events import EventLog, Validated
+from game_rl.event_log import EventLog
+from game_rl.events import Validated
 from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import TrainedRun, open_own_run, open_teacher
 from game_rl.run_dir import RunDir

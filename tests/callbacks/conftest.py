@@ -10,9 +10,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
 
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.stop import StopRequest
-from game_rl.checkpoints.checkpoint import CheckpointState
+from game_rl.checkpoints.state import CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
-from game_rl.events import EventLog
+from game_rl.event_log import EventLog
 from game_rl.run_dir import RunDir
 from tests.tiny_env import TinyEnv
 

@@ -16,7 +16,7 @@ from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
 from game_rl.callbacks.stop import StopCallback, StretchEnded
 from game_rl.errors import TrainingError
-from game_rl.events import EventLog
+from game_rl.event_log import EventLog
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import own_cores
 from game_rl.system.process_memory import PssSampler

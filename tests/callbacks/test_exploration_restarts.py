@@ -10,7 +10,8 @@ from game_rl.algorithms.exploration import exploration_schedule
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
-from game_rl.events import ExplorationRestarted, read_events
+from game_rl.event_log import read_events
+from game_rl.events import ExplorationRestarted
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
 from tests.tiny_run import MakeConfig, command

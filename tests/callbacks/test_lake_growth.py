@@ -12,7 +12,7 @@ from stable_baselines3.common.callbacks import CallbackList
 from game_rl.callbacks import lake_growth
 from game_rl.callbacks.lake_growth import Growth, LakeGrowthCallback, project
 from game_rl.envs.packing import FramePacking
-from game_rl.events import EventLog
+from game_rl.event_log import EventLog
 from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake import Lake
 from game_rl.lake.schema import LakeSchema

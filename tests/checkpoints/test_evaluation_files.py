@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 from game_rl.checkpoints.best import best_of
-from game_rl.checkpoints.checkpoint import (
-    Best,
-    Checkpoint,
-    CheckpointState,
-    TrainingState,
-    save_checkpoint,
-)
+from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from game_rl.checkpoints.evaluation_files import (
     EpisodeLists,
     append_row,
@@ -26,6 +20,7 @@ from game_rl.checkpoints.evaluation_files import (
     write_episodes,
 )
 from game_rl.checkpoints.files import write_files
+from game_rl.checkpoints.state import Best, CheckpointState, TrainingState
 from game_rl.run_dir import RunDir
 from tests.callbacks.conftest import FIXED_STATE
 from tests.checkpoints.test_checkpoint import tiny_ppo

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.checkpoints.checkpoint import CheckpointState
 from game_rl.checkpoints.files import write_files
+from game_rl.checkpoints.state import CheckpointState
 from game_rl.checkpoints.teacher import (
     Score,
     TeacherRecord,

@@ -13,7 +13,8 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from game_rl.callbacks.stop import StopCallback, StopRequest, StretchEnded
 from game_rl.cli.signals import stopping_on_signals
 from game_rl.errors import Interrupted
-from game_rl.events import Event, EventLog
+from game_rl.event_log import EventLog
+from game_rl.events import Event
 from game_rl.run_dir import RunDir
 from tests.callbacks.conftest import make_checkpoints, make_model, saved_timesteps
 

@@ -9,7 +9,7 @@ import pytest
 
 from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.cli.main import main
-from game_rl.events import read_events
+from game_rl.event_log import read_events
 from game_rl.run_dir import RunDir
 from tests.tiny_run import TINY
 

@@ -10,7 +10,8 @@ from game_rl.checkpoints.files import write_files
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.upload import UploadConfig
-from game_rl.events import CheckpointSaved, EventFile
+from game_rl.event_log import EventFile
+from game_rl.events import CheckpointSaved
 from game_rl.run_dir import RunDir
 from game_rl.storage.settings import GameFiles, UploadSettings
 

@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from game_rl.config.upload import UploadConfig
-from game_rl.events import CheckpointSaved, Event, EventLog, Uploaded, Warned
+from game_rl.event_log import EventLog
+from game_rl.events import CheckpointSaved, Event, Uploaded, Warned
 from game_rl.run_dir import RunDir
 from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.object_store import ObjectStore
@@ -203,7 +204,7 @@ def test_a_process_that_is_killed_is_replaced_at_the_next_checkpoint(
 
 _ORPHAN = """
 import sys, time
-from game_rl.events import EventLog
+from game_rl.event_log import EventLog
 from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.settings import UploadSettings
 upload = BackgroundUpload(UploadSettings.model_validate_json(sys.argv[1]), EventLog())

@@ -7,7 +7,7 @@ import pytest
 
 from game_rl.config.loader import load_config
 from game_rl.errors import StorageError, UsageError
-from game_rl.events import read_events
+from game_rl.event_log import read_events
 from game_rl.run_dir import RunDir
 from game_rl.storage.fetch import fetch
 from game_rl.storage.manifest import RunManifest, blob_name

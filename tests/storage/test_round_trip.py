@@ -12,7 +12,7 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from game_rl.events import read_events
+from game_rl.event_log import read_events
 from game_rl.run_dir import RunDir
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.remote import stored_runs

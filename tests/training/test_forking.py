@@ -19,7 +19,8 @@ from game_rl.cli.main import main
 from game_rl.config.changed_values import with_changed
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
-from game_rl.events import Forked, read_events
+from game_rl.event_log import read_events
+from game_rl.events import Forked
 from game_rl.lake.lake import Lake
 from game_rl.lineage import manifest_sha256, read_lineage
 from game_rl.run_dir import RunDir

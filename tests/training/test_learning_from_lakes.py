@@ -10,8 +10,10 @@ from rich.console import Console
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import Interrupted, LakeError, UsageError
-from game_rl.events import CheckpointSaved, Evaluated, Event, OfflineProgress, read_events
+from game_rl.event_log import read_events
+from game_rl.events import CheckpointSaved, Evaluated, Event, OfflineProgress
 from game_rl.lake.lake import Lake
+from game_rl.lineage import read_lineage
 from game_rl.run_dir import RunDir
 from game_rl.training.train import Command, resume, train
 from tests.tiny_run import MakeConfig, command
@@ -64,6 +66,19 @@ def test_a_mixed_run_that_was_broken_off_is_the_run_that_was_not(
     stream = RunDir(broken.run_dir).identity().id
     pins = {path.stem.partition(".")[2] for path in lake.glob(f"pins/reads-{stream}.*.json")}
     assert pins == kept
+
+
+def test_the_lineage_names_the_lake_s_run_and_what_it_had_played(
+    make_config: MakeConfig, lake: Path
+) -> None:
+    config = make_config("run", *overrides(lake))
+    train(config, command(console()))
+    (source,) = read_lineage(RunDir(config.run_dir)).sources
+    assert (source.kind, source.path) == ("lake", str(lake))
+    assert source.run == RunDir(lake.parent).identity().id
+    newest = RunDir(lake.parent).checkpoints_newest_first()[0]
+    assert source.timesteps == int(newest.name)
+    assert source.frame_skip == config.env.frame_skip
 
 
 class StopAfter:

@@ -16,7 +16,8 @@ from game_rl.checkpoints.best import best_of
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted
-from game_rl.events import Evaluated, Evaluating, Event, EventLog, read_events
+from game_rl.event_log import EventLog, read_events
+from game_rl.events import Evaluated, Evaluating, Event
 from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir
 from game_rl.training.session import TrainingSession

@@ -16,7 +16,8 @@ from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import UsageError
-from game_rl.events import TeacherReady, read_events
+from game_rl.event_log import read_events
+from game_rl.events import TeacherReady
 from game_rl.games.definition import load_game
 from game_rl.lineage import read_lineage
 from game_rl.playback.policy import open_trained_run

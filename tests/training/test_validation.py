@@ -17,7 +17,8 @@ from game_rl.cli.run_console import RunConsole
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted
-from game_rl.events import Event, EventLog, Validated
+from game_rl.event_log import EventLog
+from game_rl.events import Event, Validated
 from game_rl.playback.policy import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.final_evaluation import evaluate_best

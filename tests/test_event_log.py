@@ -8,18 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from game_rl.event_log import EventFile, EventLog, read_events
 from game_rl.events import (
     Begun,
     CheckpointSaved,
     Ended,
     Event,
-    EventFile,
-    EventLog,
     Progress,
     Resumed,
     RolloutEnded,
     Warned,
-    read_events,
 )
 from game_rl.run_dir import RunDir
 
