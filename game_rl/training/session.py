@@ -90,8 +90,7 @@ class TrainingSession:
         cores_trials_s: float = TRIALS_S,
     ) -> None:
         self._config, self._game, self._run_dir = resolved(config, game), game, run_dir
-        self._events, self._upload = events or EventLog(), upload
-        self._stop = stop or StopRequest()
+        self._upload, self._events, self._stop = upload, events or EventLog(), stop or StopRequest()
         self._stop.deadline_s = config.checkpoints.deadline_s
         self._memory, self._more = memory or PssSampler(), more
         self._cores_trials_s = cores_trials_s
