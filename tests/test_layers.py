@@ -31,6 +31,7 @@ LAYERS = (
     {"lake"},
     {"algorithms"},
     {"checkpoints"},
+    {"storage"},
     {"callbacks"},
     {"preflight"},
     {"playback"},
@@ -51,10 +52,12 @@ TORCH_FREE = (
     "vec_env/worker.py",
     "executors",
     "experiments",
+    "storage",
 )
 HEAVY = {"torch", "stable_baselines3", "ray", "tensorboard", "torchvision"}
 ONLY_IN = {
     "pyboy": {"emulator/pyboy_emulator.py"},
+    "obstore": {"storage/object_store.py"},
     "psutil": {"system/machine.py", "system/process_memory.py"},
 }
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}

@@ -9,31 +9,13 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from game_rl.cli.arguments import add_command
 from game_rl.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
-    from game_rl.cli.arguments import Commands
     from game_rl.cli.experiment_console import ExperimentConsole
     from game_rl.experiments.tasks import StopFlag
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-def add_status(commands: "Commands") -> None:
-    parser = add_command(
-        commands,
-        "status",
-        _status,
-        summary="say where an experiment is",
-        example="game-rl status runs/duel_population",
-    )
-    parser.add_argument("experiment", type=Path, metavar="DIR", help="directory of an experiment")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def _status(arguments: argparse.Namespace) -> int:
-    return show_status(arguments.experiment, as_json=arguments.json)
 
 
 def show_status(root: Path, *, as_json: bool) -> int:
@@ -78,7 +60,7 @@ def is_experiment(arguments: argparse.Namespace) -> bool:
         return False
     if arguments.config is not None:
         return kind_of(arguments.config, arguments.set) is not None
-    return ExperimentDir(arguments.resume).exists()
+    return ExperimentDir(Path(arguments.resume)).exists()
 
 
 def train_experiment(arguments: argparse.Namespace) -> int:
@@ -113,7 +95,7 @@ def train_experiment(arguments: argparse.Namespace) -> int:
             train_population(load_population(arguments.config, arguments.set), command)
         else:
             resume_population(
-                arguments.resume,
+                Path(arguments.resume),
                 command,
                 generation=arguments.generation,
                 overrides=arguments.set,
