@@ -231,6 +231,7 @@ def test_train_py_is_short_and_imports_nothing_heavy_at_the_top() -> None:
         "game_rl.envs.make_env",
         "game_rl.config.loader",
         "game_rl.cli.main",
+        "game_rl.experiments.start",
         "train",
     ],
 )

@@ -44,15 +44,6 @@ def descent(records: Sequence[GenerationRecord]) -> tuple[Branch, ...]:
     return tuple(_branch(folder, copies, lives) for folder in roots)
 
 
-def ancestry(records: Sequence[GenerationRecord], folder: str) -> list[str]:
-    """The run and those that it was copied from, itself first."""
-    parents = {copy.folder: copy.parent_folder for record in records for copy in record.copies}
-    line = [folder]
-    while line[-1] in parents:
-        line.append(parents[line[-1]])
-    return line
-
-
 def _branch(
     folder: str, copies: Mapping[str, CopyRecord], lives: Mapping[str, tuple[int, int]]
 ) -> Branch:

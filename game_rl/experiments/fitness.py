@@ -3,7 +3,6 @@
 from math import sqrt
 from statistics import fmean, pstdev
 
-from game_rl.config.population import FitnessConfig
 from game_rl.config.saved import Saved
 from game_rl.errors import ExperimentError
 from game_rl.training.stretch_result import Played
@@ -51,11 +50,6 @@ def fitness_of(played: Played, metric: str) -> Fitness:
         mean_reward=mean,
         std_reward=pstdev(played.rewards),
     )
-
-
-def fitness_words(config: FitnessConfig) -> str:
-    """What is measured, for the heading of a table."""
-    return f"{config.metric.replace('_', ' ')} over {config.episodes}"
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:

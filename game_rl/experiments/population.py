@@ -6,7 +6,7 @@ the same population.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from game_rl.config.experiments import Population
@@ -144,7 +144,9 @@ class PopulationRun:
         write_record(place.record, record)
         return record
 
-    def _bring(self, tasks: Sequence[Task], on_done=lambda _: None) -> None:  # type: ignore  # noqa
+    def _bring(
+        self, tasks: Sequence[Task], on_done: Callable[[Task], None] = lambda _: None
+    ) -> None:
         TaskRunner(self.executor, self.stop, self._tell_of_death).run(tasks, on_done)
 
     def _record(self, generation: int) -> GenerationRecord:
