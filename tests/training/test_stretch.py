@@ -1,6 +1,7 @@
 """Stretches of a member are one run, and what they leave is what independent play finds."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,20 @@ def test_a_copy_goes_on_from_its_parent_with_its_own_values(make_config: MakeCon
     }
     assert state["seed"] == 77
     assert stretch(new, 128).weights_sha256 != stretch(root, 128).weights_sha256
+
+
+def test_a_copy_goes_on_where_its_parent_is_gone(make_config: MakeConfig) -> None:
+    """A parent deletes old checkpoints while its copies train."""
+    root = member(make_config, "parent")
+    stretch(root, 64)
+    for name in ("one", "two"):
+        copy_run(root, at=64, to=root.with_name(name), values={"seed": 3})
+    expected = stretch(root.with_name("one"), 128).weights_sha256
+    shutil.rmtree(RunDir(root).checkpoints)
+    (RunDir(root).checkpoints / "000000000128").mkdir(parents=True)
+    assert stretch(root.with_name("two"), 128).weights_sha256 == expected
+    shutil.rmtree(root)
+    assert stretch(root.with_name("two"), 192).timesteps == 192
 
 
 def test_two_copies_with_the_same_seed_are_the_same_run(make_config: MakeConfig) -> None:
