@@ -83,6 +83,11 @@ class Columns:
         flags[self.rows[len(self.rows) - n_last :]] &= ~np.uint8(TRANSITION)
         return replace(self, flags=flags)
 
+    @property
+    def begins_episode(self) -> bool:
+        """The first transition is an episode's first."""
+        return bool(self.flags[self.rows[0]] & FIRST)
+
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """For each row, the oldest row that its stack may reach."""
@@ -124,11 +129,6 @@ class Block:
     def nbytes(self) -> int:
         columns = self.columns
         return self.frames.nbytes + columns.actions.nbytes + 9 * len(columns.flags)
-
-    @property
-    def begins_episode(self) -> bool:
-        """Its first transition is an episode's first."""
-        return bool(self.columns.is_first[self.columns.rows[0]])
 
     def without(self, n_first: int, n_last: int = 0) -> "Block":
         """A block of which so many transitions are frames that stacks reach, and nothing more."""
@@ -246,19 +246,26 @@ def decode(data: bytes, schema: LakeSchema) -> Block:
     check_payload(head, data)
     n_rows = int(head["n_rows"])
     frame_bytes = schema.packing.nbytes
-    pixels = _decompressed(_payload(head, data)[1], n_rows * frame_bytes)
+    pixels = _decompressed(frames_payload(head, data), n_rows * frame_bytes)
+    frames = np.frombuffer(pixels, np.uint8).reshape(n_rows, -1)
     return Block(
         env=int(head["env"]),
         first=int(head["first"]),
         columns=decode_columns(head, data, schema),
-        frames=_frames(pixels, n_rows, is_delta=bool(head["is_delta"])),
+        frames=without_delta(frames) if head["is_delta"] else frames,
     )
 
 
-def _frames(pixels: bytes, n_rows: int, *, is_delta: bool) -> NDArray[np.uint8]:
-    word = np.uint64 if len(pixels) // n_rows % 8 == 0 else np.uint8  # XOR of 8 bytes at once
-    rows = np.frombuffer(pixels, word).reshape(n_rows, -1)
-    return (np.bitwise_xor.accumulate(rows, axis=0) if is_delta else rows).view(np.uint8)
+def without_delta(changes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The frames, as a new array, of which each was XORed with the one before it."""
+    word = np.uint64 if changes.shape[1] % 8 == 0 else np.uint8  # XOR of 8 bytes at once
+    frames: NDArray[np.uint8] = np.bitwise_xor.accumulate(changes.view(word), axis=0).view(np.uint8)
+    return frames
+
+
+def frames_payload(head: np.void, data: bytes) -> bytes:
+    """The compressed frames of a whole block."""
+    return _payload(head, data)[1]
 
 
 def decode_columns(head: np.void, data: bytes, schema: LakeSchema) -> Columns:
