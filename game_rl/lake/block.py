@@ -151,6 +151,12 @@ class Block:
         return np.where(blank, 0, sources), blank
 
 
+def row_bytes(schema: LakeSchema) -> int:
+    """Of a row of a block in memory."""
+    action = np.dtype((schema.action_dtype, schema.action_shape))
+    return schema.packing.nbytes + action.itemsize + 9
+
+
 class BlockEncoder:
     """Makes bytes of blocks; finds out whether XOR pays for what it sees."""
 
@@ -263,7 +269,7 @@ def without_delta(changes: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return frames
 
 
-def frames_payload(head: np.void, data: bytes) -> bytes:
+def frames_payload(head: np.void, data: bytes) -> memoryview:
     """The compressed frames of a whole block."""
     return _payload(head, data)[1]
 
@@ -290,12 +296,12 @@ def decode_columns(head: np.void, data: bytes, schema: LakeSchema) -> Columns:
     )
 
 
-def _payload(head: np.void, data: bytes) -> tuple[bytes, bytes]:
-    middle = HEAD.itemsize + int(head["columns_bytes"])
-    return data[HEAD.itemsize : middle], data[middle : total_bytes(head)]
+def _payload(head: np.void, data: bytes) -> tuple[memoryview, memoryview]:
+    middle, view = HEAD.itemsize + int(head["columns_bytes"]), memoryview(data)
+    return view[HEAD.itemsize : middle], view[middle : total_bytes(head)]
 
 
-def _decompressed(data: bytes, n_bytes: int) -> bytes:
+def _decompressed(data: memoryview, n_bytes: int) -> bytes:
     try:
         plain = zstandard.ZstdDecompressor().decompress(data, max_output_size=n_bytes)
     except zstandard.ZstdError as error:

@@ -5,7 +5,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from game_rl.lake import block as blocks
-from game_rl.lake.block import Columns, DamagedBlockError
+from game_rl.lake.block import Columns, DamagedBlockError, row_bytes
 from game_rl.lake.schema import LakeSchema
 from game_rl.lake.view import LakeView
 
@@ -26,11 +26,16 @@ class BlockCache:
 
     Args:
         limit_bytes: of the blocks that are kept.
+
+    Attributes:
+        n_bytes: of those that are.
     """
 
     def __init__(self, view: LakeView, limit_bytes: int) -> None:
         self._view = view
-        self._room_bytes = limit_bytes
+        self._row_bytes = row_bytes(view.schema)
+        self._limit_bytes = limit_bytes
+        self.n_bytes = 0
         self._kept: dict[int, tuple[Columns, Frames]] = {}
         self._first_frames = FirstFrames(view.schema)
         self._number = -1  # of the block that was asked for last and is not kept, its bytes,
@@ -60,7 +65,7 @@ class BlockCache:
             return kept
         if self._number == number and self._found is not None:
             return self._found
-        if self._room_bytes > 0:
+        if self.n_bytes + self._bytes_of(number) <= self._limit_bytes:
             return self._keep(number)
         self._found = None
         self._data = self._view.whole(number)
@@ -70,9 +75,13 @@ class BlockCache:
 
     def _keep(self, number: int) -> tuple[Columns, Frames]:
         block = self._view.block(number)
-        self._room_bytes -= block.nbytes
+        self.n_bytes += block.nbytes
         self._kept[number] = block.columns, block.frames
         return self._kept[number]
+
+    def _bytes_of(self, number: int) -> int:
+        """As `Block.nbytes`."""
+        return int(self._view.heads[number]["n_rows"]) * self._row_bytes
 
 
 class FirstFrames:
