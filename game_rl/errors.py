@@ -11,6 +11,7 @@
     ├── WorkerError             1   an environment process raised, died or hung
     ├── CheckpointError         1   a checkpoint is missing, damaged or of another run
     ├── LakeError               1   a Lake or a replay file is missing, damaged or of another shape
+    ├── StorageError            1   object storage refuses, is out of reach or has damaged data
     └── TrainingError           1   training cannot go on (a non-finite loss, a full disk)
     Interrupted                 128 + number of the signal that stopped the run
 
@@ -63,6 +64,10 @@ class CheckpointError(GameRLError):
 
 
 class LakeError(GameRLError):
+    pass
+
+
+class StorageError(GameRLError):
     pass
 
 

@@ -32,8 +32,13 @@ class EventLog:
     def __init__(self, file: "EventFile | None" = None, listeners: Sequence[Listener] = ()) -> None:
         self.timesteps = 0
         self._file = file
-        self._listeners = listeners
+        self._listeners = list(listeners)
         self._lock = threading.RLock()
+
+    def add_listener(self, listener: Listener) -> None:
+        """Of the events from now on."""
+        with self._lock:
+            self._listeners.append(listener)
 
     def emit(self, event: Event) -> None:
         """Raise OSError if the file cannot be written; the listeners have heard of it then."""
@@ -123,12 +128,13 @@ def _located_events(path: Path) -> Iterator[tuple[int, Event]]:
     offset = 0
     with path.open("rb") as file:
         for line in file:
-            if (event := _parsed(line)) is not None:
+            if (event := parse_event(line)) is not None:
                 yield offset, event
             offset += len(line)
 
 
-def _parsed(line: bytes) -> Event | None:
+def parse_event(line: bytes | str) -> Event | None:
+    """One line of the file; None if this version does not know it, or it is torn."""
     try:
         return _ANY_EVENT.validate_python(json.loads(line))
     except (ValidationError, ValueError):

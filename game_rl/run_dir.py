@@ -149,6 +149,11 @@ class RunDir:
     def videos(self) -> Path:
         return self.root / "videos"
 
+    @property
+    def upload_journal(self) -> Path:
+        """What of the run is in object storage, one JSON object a line."""
+        return self.root / "upload.jsonl"
+
     def has_checkpoints(self) -> bool:
         """Of timesteps, or from before the first one."""
         return bool(self.checkpoints_newest_first() or self.offline.checkpoints_newest_first())

@@ -31,6 +31,7 @@ LAYERS = (
     {"lake"},
     {"algorithms"},
     {"checkpoints"},
+    {"storage"},
     {"callbacks"},
     {"preflight"},
     {"playback"},
@@ -41,10 +42,11 @@ LAYERS = (
 )
 RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-TORCH_FREE = ("config", "emulator", "games", "envs", "vec_env/worker.py")
+TORCH_FREE = ("config", "emulator", "games", "envs", "vec_env/worker.py", "storage")
 HEAVY = {"torch", "stable_baselines3", "ray", "tensorboard", "torchvision"}
 ONLY_IN = {
     "pyboy": {"emulator/pyboy_emulator.py"},
+    "obstore": {"storage/object_store.py"},
     "psutil": {"system/machine.py", "system/process_memory.py"},
 }
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}

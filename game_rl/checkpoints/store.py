@@ -1,7 +1,7 @@
 """The checkpoints of a run: which there are, which is the newest good one, which are deleted."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,6 +90,7 @@ class CheckpointStore:
 
     Args:
         is_offline: it is of the phase before the first timestep; see `RunDir.offline`.
+        held: timesteps of checkpoints that somebody is reading; they stay until the next one.
     """
 
     def __init__(
@@ -102,7 +103,9 @@ class CheckpointStore:
         feed: LakeFeed | None = None,
         pool: LakePool | None = None,
         is_offline: bool = False,
+        held: Callable[[], set[int]] = set,
     ) -> None:
+        self._held = held
         self._run_dir = run_dir.offline if is_offline else run_dir
         self._pool, self._is_offline = pool, is_offline
         self._keep_last = keep_last
@@ -168,7 +171,7 @@ class CheckpointStore:
             keep_last=self._keep_last,
             keep_every=self._keep_every,
         )
-        for timesteps in set(existing) - kept:
+        for timesteps in set(existing) - kept - self._held():
             self.delete(self._run_dir.checkpoint(timesteps))
 
     def delete(self, path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +30,7 @@ def add_train(commands: "Commands") -> None:
         example="game-rl train --config configs/duel_ppo.yaml --set seed=1",
     )
     add_config_arguments(parser, required=False)
-    parser.add_argument("--resume", type=Path, metavar="RUN", help="continue the run in RUN")
+    _add_resume(parser)
     parser.add_argument(
         "--at",
         type=not_negative,
@@ -58,14 +60,71 @@ def add_train(commands: "Commands") -> None:
     )
 
 
+def _add_resume(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--resume",
+        metavar="RUN",
+        help="continue the run in RUN; of an address in object storage it is fetched first, to the "
+        "folder of --set run_dir=...",
+    )
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="upload the run even if another machine does, whose uploads are refused then",
+    )
+
+
 def _train(arguments: argparse.Namespace) -> int:
     _check_combination(arguments)
+    if arguments.resume is not None and "://" in arguments.resume:
+        code = _fetch(arguments)
+        if code != 0:
+            return code
     from game_rl.cli.run_console import PatientConsole, RunConsole
 
     console = PatientConsole(quiet=arguments.log == "json")
     with closing(RunConsole(console)) as run_console:
         result = _trained(arguments, console, run_console)
     _print_result(result, console)
+    return 0
+
+
+def _fetch(arguments: argparse.Namespace) -> int:
+    """Bring a stored run to `run_dir`, unless it is there, and let `resume` name that.
+
+    In a process of its own: what has used obstore must not fork.
+    """
+    from game_rl.cli.remote import missing_rom
+    from game_rl.config.upload import checked_address
+    from game_rl.run_dir import RunDir
+
+    try:
+        checked_address(arguments.resume)  # what has a secret in it is never another's argument
+    except ValueError as error:
+        raise UsageError(f"--resume: {error}") from None
+
+    places = [text.partition("=")[2] for text in arguments.set if text.startswith("run_dir=")]
+    if not places:
+        raise UsageError(
+            "a run that is fetched from storage needs a folder: add --set run_dir=runs/my_run"
+        )
+    address, root = arguments.resume, Path(places[-1])
+    run_dir = RunDir(root)
+    if not run_dir.exists():
+        take_over = ["--take-over"] if arguments.take_over else ["--refuse-active"]
+        command = [sys.executable, "-m", "game_rl", "remote", "fetch", address, str(root)]
+        code = subprocess.run([*command, *take_over], stdout=sys.stderr, check=False).returncode
+        if code != 0:
+            return code
+    elif run_dir.identity().id not in address:
+        raise UsageError(
+            f"{root} holds a run already, and {address} does not name it; continue that one with "
+            f"--resume {root}, or name another folder"
+        )
+    if (rom := missing_rom(run_dir)) is not None:
+        raise UsageError(rom)
+    arguments.resume = str(root)
+    arguments.set = [text for text in arguments.set if not text.startswith("run_dir=")]
     return 0
 
 
@@ -90,6 +149,7 @@ def _trained(
     command = Command(
         until=arguments.until,
         force=arguments.force,
+        take_over=arguments.take_over,
         stop=stop,
         listeners=[print_json if arguments.log == "json" else run_console],
         show=lambda report: console.print(render_report(report)),
@@ -97,7 +157,7 @@ def _trained(
     with stopping_on_signals(stop):
         if config is not None:
             return train(config, command)
-        return resume(arguments.resume, command, overrides=arguments.set, at=arguments.at)
+        return resume(Path(arguments.resume), command, overrides=arguments.set, at=arguments.at)
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:

@@ -15,7 +15,7 @@ from game_rl.config.older import up_to_date
 from game_rl.config.schema import RunConfig
 from game_rl.config.schema_guide import closest
 from game_rl.config.strict_model import Key, Problem
-from game_rl.config.values import expanded_path
+from game_rl.config.values import expanded_path, without_secrets
 from game_rl.config.yaml_tree import (
     DEPTH_LIMIT,
     DocumentError,
@@ -115,9 +115,9 @@ class _Source:
         root, problems = self._parse(self._text())
         root = up_to_date(root) if self.is_saved else root
         for number, override in enumerate(overrides):
-            shown = (
-                override if len(override) <= _SHOWN_OVERRIDE else override[:_SHOWN_OVERRIDE] + "…"
-            )
+            shown = without_secrets(override)
+            if len(shown) > _SHOWN_OVERRIDE:
+                shown = shown[:_SHOWN_OVERRIDE] + "…"
             place = Place(_OVERRIDES_ORDER + number, f"--set {shown}")
             try:
                 root, found = _with_override(root, override, place)
@@ -197,8 +197,8 @@ class _Source:
 
 
 def _told(problem: LocatedProblem) -> str:
-    key = ".".join(part[:_SHOWN_CHARACTERS] for part in problem.key)
-    return f"{key}: {problem.message}" if key else problem.message
+    key = ".".join(without_secrets(part)[:_SHOWN_CHARACTERS] for part in problem.key)
+    return without_secrets(f"{key}: {problem.message}" if key else problem.message)
 
 
 def _with_override(root: Node, text: str, place: Place) -> tuple[Node, list[LocatedProblem]]:

@@ -17,6 +17,7 @@ from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.lake import LakeConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.teacher import LEAST_VALIDATION_EPISODES
+from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Name, Processes, Timesteps, named_folder
 
 _FULL_HEIGHT, _FULL_WIDTH = 144, 160  # a Game Boy's screen in pixels
@@ -131,6 +132,8 @@ class RunConfig(StrictModel):
     """States from which the run can go on exactly."""
     recording: RecordingConfig = RecordingConfig()
     """The clip of the best policy that is made when training ends."""
+    upload: UploadConfig | None = None
+    """Copies the run's checkpoints to object storage or another disk while it trains; null: no."""
 
     @property
     def rollout_timesteps(self) -> int:
