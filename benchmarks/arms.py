@@ -5,6 +5,7 @@ the same folder skips what has a result and resumes what has begun.
 """
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -12,11 +13,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from game_rl.errors import GameRLError, UsageError
 from game_rl.run_dir import RunDir, write_atomic
 
 Result = dict[str, object]
+
+_SAVING_S = 60  # that a training may take to its last checkpoint
+_GOES_ON = "the same command goes on from here"
 
 
 @dataclass(frozen=True)
@@ -125,21 +130,35 @@ def game_rl(*arguments: str, log: Path | None = None) -> str:
     Raises:
         GameRLError: it failed.
     """
-    command = [sys.executable, "-m", "game_rl", *arguments]
     if log is None:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        output, errors = done.stdout, done.stderr
+        returncode, output, errors = _finished(arguments, subprocess.PIPE, subprocess.PIPE)
     else:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a") as file:
-            done = subprocess.run(
-                [*command, "--log", "json"], stdout=file, stderr=subprocess.STDOUT, check=False
-            )
-        output, errors = "", f"see the end of {log}"
-    if done.returncode:
-        words = f"game-rl {arguments[0]} ended with exit code {done.returncode}"
-        raise GameRLError(f"{words}: {errors.strip()}; the same command goes on from here")
+            told = (*arguments, "--log", "json")
+            returncode, output, _ = _finished(told, file, subprocess.STDOUT)
+        errors = f"see the end of {log}"
+    if returncode:
+        words = f"game-rl {arguments[0]} ended with exit code {returncode}"
+        raise GameRLError(f"{words}: {errors.strip()}; {_GOES_ON}")
     return output
+
+
+def _finished(arguments: Sequence[str], output: int | IO[str], errors: int) -> tuple[int, str, str]:
+    """Exit code and what was printed; who is interrupted waits until the training has saved."""
+    command = [sys.executable, "-m", "game_rl", *arguments]
+    with subprocess.Popen(command, stdout=output, stderr=errors, text=True) as process:
+        try:
+            printed = process.communicate()
+        except BaseException as reason:
+            if not isinstance(reason, KeyboardInterrupt):  # which a terminal sends to both
+                process.terminate()
+            try:
+                process.wait(timeout=_SAVING_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            raise
+    return process.returncode, printed[0] or "", printed[1] or ""
 
 
 def settings(**values: object) -> list[str]:
@@ -166,10 +185,11 @@ def _number(value: object) -> float:
 
 @contextmanager
 def game_rl_errors() -> Iterator[None]:
-    """Print what went wrong instead of a traceback, and leave."""
+    """Print what went wrong instead of a traceback, and leave; SIGTERM is as Ctrl-C."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped; " + _GOES_ON))
     try:
         yield
     except GameRLError as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
-        sys.exit("stopped; the same command goes on from here")
+        sys.exit("stopped; " + _GOES_ON)

@@ -12,7 +12,6 @@ run: docs/learning-from-others.md. It can be stopped at any time; the same comma
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -225,7 +224,7 @@ def _print_rates(plan: Plan, results: dict[str, Result], teacher: Result) -> Non
         qs = ", ".join(f"{_number(each['q_minus_return']):+.2f}" for each in known)
         print(f"| {arm} | {rates} | {average:.1%} | {100 * (average - rate):+.1f} points | {qs} |")
         if len(known) == len(found):
-            best = max(best or (average, arm), (average, arm))
+            best = max(best or (average, arm), (average, arm), key=lambda each: each[0])
     if best is not None:
         is_reached = best[0] >= rate - _SHORT_OF
         hoped = f"the teacher's {rate:.1%} − 3 points"
@@ -281,4 +280,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -11,7 +11,6 @@ goes on. `--report` prints tables and writes recovery.png from the results that 
 
 import argparse
 import csv
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -236,11 +235,16 @@ def _print_cost(plan: Plan, results: dict[str, Result]) -> None:
 
 
 def _lines(plan: Plan, results: dict[str, Result]) -> list[Line]:
+    """Those after the break begin where the base ends."""
     found = []
     for arm in ("base", *_ARMS):
-        names = [f"{arm}_seed{seed}" for seed in plan.seeds]
-        curves = [curve_of(results[name]) for name in names if name in results]
-        found.append(Line(arm, tuple(tuple(curve) for curve in curves)))
+        curves = []
+        for seed in plan.seeds:
+            base, own = (results.get(f"{name}_seed{seed}") for name in ("base", arm))
+            if base is not None and own is not None:
+                before = [] if arm == "base" else curve_of(base)[-1:]
+                curves.append((*before, *curve_of(own)))
+        found.append(Line(arm, tuple(curves)))
     return [line for line in found if line.curves]
 
 
@@ -263,4 +267,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
