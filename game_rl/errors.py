@@ -11,7 +11,10 @@
     ├── WorkerError             1   an environment process raised, died or hung
     ├── CheckpointError         1   a checkpoint is missing, damaged or of another run
     ├── LakeError               1   a Lake or a replay file is missing, damaged or of another shape
-    └── TrainingError           1   training cannot go on (a non-finite loss, a full disk)
+    ├── StorageError            1   object storage refuses, is out of reach or has damaged data
+    ├── TrainingError           1   training cannot go on (a non-finite loss, a full disk)
+    │   └── NonFiniteError      1   an update left a weight that is NaN or infinite
+    └── ExperimentError         1   an experiment cannot go on (a member dies again and again)
     Interrupted                 128 + number of the signal that stopped the run
 
 A message names the thing, what was found, and the way out.
@@ -66,7 +69,19 @@ class LakeError(GameRLError):
     pass
 
 
+class StorageError(GameRLError):
+    pass
+
+
 class TrainingError(GameRLError):
+    pass
+
+
+class NonFiniteError(TrainingError):
+    pass
+
+
+class ExperimentError(GameRLError):
     pass
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from game_rl.events import Begun, CheckpointSaved, Event, Listener, Resumed, Warned
 from game_rl.run_dir import RunDir
@@ -32,8 +32,13 @@ class EventLog:
     def __init__(self, file: "EventFile | None" = None, listeners: Sequence[Listener] = ()) -> None:
         self.timesteps = 0
         self._file = file
-        self._listeners = listeners
+        self._listeners = list(listeners)
         self._lock = threading.RLock()
+
+    def add_listener(self, listener: Listener) -> None:
+        """Of the events from now on."""
+        with self._lock:
+            self._listeners.append(listener)
 
     def emit(self, event: Event) -> None:
         """Raise OSError if the file cannot be written; the listeners have heard of it then."""
@@ -63,7 +68,7 @@ class EventFile:
         if _is_torn(path):
             self._write(b"\n")  # the line that a crash tore stays, on its own
 
-    def append(self, event: Event) -> None:
+    def append(self, event: BaseModel) -> None:
         self._write(event.model_dump_json(exclude_none=True).encode() + b"\n")
 
     def synced_bytes(self) -> int:
@@ -123,12 +128,13 @@ def _located_events(path: Path) -> Iterator[tuple[int, Event]]:
     offset = 0
     with path.open("rb") as file:
         for line in file:
-            if (event := _parsed(line)) is not None:
+            if (event := parse_event(line)) is not None:
                 yield offset, event
             offset += len(line)
 
 
-def _parsed(line: bytes) -> Event | None:
+def parse_event(line: bytes | str) -> Event | None:
+    """One line of the file; None if this version does not know it, or it is torn."""
     try:
         return _ANY_EVENT.validate_python(json.loads(line))
     except (ValidationError, ValueError):

@@ -197,6 +197,45 @@ class DiskForecast(_Event):
     full_at_timesteps: _Count
 
 
+class UploadQueued(_Event):
+    """A checkpoint waits to be uploaded."""
+
+    event: Literal["upload_queued"] = "upload_queued"
+    checkpoint: str
+    """The name of its folder."""
+    n_bytes: _Count
+    """Of all its files, what is there already included."""
+    to: str
+
+
+class UploadProgress(_Event):
+    """How much has to be sent yet."""
+
+    is_kept = False
+
+    event: Literal["upload_progress"] = "upload_progress"
+    sending: tuple[int, ...] = ()
+    """Timesteps of the checkpoints that are read just now."""
+    waiting_checkpoints: _Count
+    waiting_bytes: _Count
+    is_ending: bool = False
+    """The training is over, and waits for it."""
+    is_trying: bool = True
+    """False: the last attempt failed, and the next one comes after a pause."""
+
+
+class Uploaded(_Event):
+    """A checkpoint can be fetched."""
+
+    event: Literal["uploaded"] = "uploaded"
+    checkpoint: str
+    """The name of its folder."""
+    sent_bytes: _Count
+    """Without what was there already."""
+    seconds: float
+    to: str
+
+
 class ExplorationRestarted(_Event):
     """More actions are random again, from this rollout on."""
 
@@ -276,6 +315,9 @@ Event = (
     | Warned
     | WorkerRestarted
     | DiskForecast
+    | UploadQueued
+    | UploadProgress
+    | Uploaded
     | ExplorationRestarted
     | TeacherReady
     | Validated

@@ -149,6 +149,11 @@ class RunDir:
     def videos(self) -> Path:
         return self.root / "videos"
 
+    @property
+    def upload_journal(self) -> Path:
+        """What of the run is in object storage, one JSON object a line."""
+        return self.root / "upload.jsonl"
+
     def has_checkpoints(self) -> bool:
         """Of timesteps, or from before the first one."""
         return bool(self.checkpoints_newest_first() or self.offline.checkpoints_newest_first())
@@ -273,6 +278,23 @@ def remove_directory(path: Path) -> None:
     trash = path.with_name(f".{path.name}{_TRASH}")
     shutil.rmtree(trash, ignore_errors=True)
     path.rename(trash)
+    shutil.rmtree(trash)
+
+
+@contextmanager
+def replaced_directory(path: Path) -> Iterator[None]:
+    """The block makes `path` anew, if it stands; it comes back if the block raises."""
+    if not path.exists():
+        yield
+        return
+    trash = path.with_name(f".{path.name}{_TRASH}")
+    shutil.rmtree(trash, ignore_errors=True)
+    path.rename(trash)
+    try:
+        yield
+    except BaseException:
+        trash.rename(path)
+        raise
     shutil.rmtree(trash)
 
 

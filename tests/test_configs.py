@@ -4,16 +4,22 @@ from pathlib import Path
 
 import pytest
 
+from game_rl.config.changed_values import flat
+from game_rl.config.experiments import kind_of, load_population
 from game_rl.config.loader import json_schema, load_config
+from game_rl.config.population import PopulationConfig
 from game_rl.config.schema import RunConfig
+from game_rl.experiments.forecast import population_preflight
 from game_rl.games.definition import load_game
 from game_rl.preflight.preflight import preflight
 from game_rl.system.machine import detect_machine, parse_machine
-from game_rl.training.resuming import flat
 
 CONFIGS = Path(__file__).parents[1] / "configs"
-SHIPPED = sorted(CONFIGS.glob("*.yaml"))
+EVERY = sorted(CONFIGS.glob("*.yaml"))
+POPULATIONS = [path for path in EVERY if kind_of(path) == "population"]
+SHIPPED = [path for path in EVERY if path not in POPULATIONS]
 SCHEMA = CONFIGS / "run.schema.json"
+POPULATION_SCHEMA = CONFIGS / "population.schema.json"
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -22,10 +28,32 @@ def test_a_shipped_config_loads(path: Path) -> None:
     assert config.run_dir == Path("runs") / path.stem
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", POPULATIONS, ids=lambda path: path.stem)
+def test_a_shipped_population_loads_and_fits_a_small_machine(path: Path) -> None:
+    population = load_population(path)
+    assert population.config.run_dir == Path("runs") / path.stem
+    machine = parse_machine("ram=8GiB,vram=0,disk=20GiB,cpus=2", here=detect_machine(Path()))
+    report = population_preflight(population, load_game(population.run.game), machine)
+    assert (report.verdict, report.slots) == ("fits", 2)
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
 def test_the_first_line_points_an_editor_at_the_schema(path: Path) -> None:
     first = path.read_text().splitlines()[0]
-    assert first == f"# yaml-language-server: $schema={SCHEMA.name}"
+    schema = POPULATION_SCHEMA if path in POPULATIONS else SCHEMA
+    assert first == f"# yaml-language-server: $schema={schema.name}"
+
+
+def test_the_schema_of_populations_is_that_of_the_model() -> None:
+    assert POPULATION_SCHEMA.read_text() == json_schema(PopulationConfig), (
+        "regenerate it: game-rl schema --population > configs/population.schema.json"
+    )
+
+
+def test_the_population_of_the_documents_is_shipped() -> None:
+    config = load_population(CONFIGS / "population_16x25.yaml").config
+    assert (config.members, config.generations) == (16, 25)
+    assert config.timesteps_per_generation == 2_048
 
 
 def test_the_schema_is_that_of_the_model() -> None:

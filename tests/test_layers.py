@@ -31,20 +31,33 @@ LAYERS = (
     {"lake"},
     {"algorithms"},
     {"checkpoints"},
+    {"storage"},
     {"callbacks"},
     {"preflight"},
     {"playback"},
     {"training"},
     {"measure"},
     {"interchange"},
+    {"executors"},
+    {"experiments"},
     {"cli", "__main__"},
 )
 RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-TORCH_FREE = ("config", "emulator", "games", "envs", "vec_env/worker.py")
+TORCH_FREE = (
+    "config",
+    "emulator",
+    "games",
+    "envs",
+    "vec_env/worker.py",
+    "executors",
+    "experiments",
+    "storage",
+)
 HEAVY = {"torch", "stable_baselines3", "ray", "tensorboard", "torchvision"}
 ONLY_IN = {
     "pyboy": {"emulator/pyboy_emulator.py"},
+    "obstore": {"storage/object_store.py"},
     "psutil": {"system/machine.py", "system/process_memory.py"},
 }
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}
@@ -218,6 +231,7 @@ def test_train_py_is_short_and_imports_nothing_heavy_at_the_top() -> None:
         "game_rl.envs.make_env",
         "game_rl.config.loader",
         "game_rl.cli.main",
+        "game_rl.experiments.start",
         "train",
     ],
 )

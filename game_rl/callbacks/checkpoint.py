@@ -9,6 +9,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.stop import StopRequest
+from game_rl.checkpoints.evaluation_files import seed_of
 from game_rl.checkpoints.size import checkpoint_bytes
 from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
@@ -53,12 +54,15 @@ class CheckpointCallback(BoundaryCallback):
         self._interval = Interval(every_timesteps)
         self._fixed = fixed
         self._saved_at: int | None = None
+        self._saved_as_due = False
         self._boundary_s = 0.0
 
     def continue_from(self, state: CheckpointState, best: Best | None) -> None:
         """The run is as this checkpoint says, and saved there."""
         self._saved_at = state.num_timesteps
-        self.best, self.evaluation_due = best, state.evaluation_due
+        is_comparable = best is not None and best.seed == seed_of(self._fixed.config)
+        self.best = best if is_comparable else None
+        self.evaluation_due = self._saved_as_due = state.evaluation_due
 
     def _on_training_start(self) -> None:
         super()._on_training_start()
@@ -94,17 +98,23 @@ class CheckpointCallback(BoundaryCallback):
             timesteps=self.boundary_timesteps,
             mean_reward=mean_reward,
             deterministic=deterministic,
+            seed=seed_of(self._fixed.config),
         )
         self.save()
 
     def save(self) -> None:
-        """Write a checkpoint of the last boundary, unless there is one."""
-        if self.boundary_timesteps in (0, self._saved_at):
+        """Write a checkpoint of the last boundary, unless there is one.
+
+        One that was saved before its evaluation was played is replaced.
+        """
+        played_since = self._saved_as_due and not self.evaluation_due
+        is_saved = self.boundary_timesteps == self._saved_at and not played_since
+        if self.boundary_timesteps == 0 or is_saved:
             return
         check_finite(self.model.policy, self.boundary_timesteps)  # DQN's are not all looked at
         started = time.monotonic()
         saved = self._store.save(self._algorithm, self._state(), self._envs())
-        self._saved_at = self.boundary_timesteps
+        self._saved_at, self._saved_as_due = self.boundary_timesteps, self.evaluation_due
         self._events.emit(
             CheckpointSaved(
                 timesteps=self.boundary_timesteps,

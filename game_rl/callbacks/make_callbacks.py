@@ -19,6 +19,7 @@ from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.progress import ProgressCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
 from game_rl.callbacks.stop import StopCallback, StopRequest
+from game_rl.callbacks.upload import UploadCallback
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
 from game_rl.checkpoints.state import CheckpointState
 from game_rl.checkpoints.store import CheckpointStore
@@ -30,6 +31,7 @@ from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake_pool import LakePool
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
+from game_rl.storage.background import BackgroundUpload
 from game_rl.system.machine import effective_cpus, is_same_disk
 from game_rl.system.process_memory import PssSampler
 from game_rl.vec_env.worker_cores import TRIALS_S
@@ -44,6 +46,7 @@ class RunParts:
         stop: may be asked to end the run.
         events: gets what happens.
         feed: the Lake that the run writes, if it does.
+        upload: what sends its checkpoints elsewhere, if they are to be.
         pool: the Lakes that it learns from, if it does.
         values: what its policy expects, where evaluations compare that with what it gets.
         teacher: that evaluations are compared with, if there is one.
@@ -56,6 +59,7 @@ class RunParts:
     stop: StopRequest
     events: EventLog
     feed: LakeFeed | None
+    upload: BackgroundUpload | None = None
     pool: LakePool | None = None
     values: Values | None = None
     teacher: Teacher | None = None
@@ -97,6 +101,7 @@ def make_callbacks(
     evaluation = _evaluation(parts, evaluation_env, checkpoints)
     stop = StopCallback(parts.stop, parts.events)
     growth = [] if parts.feed is None else [_lake_growth(parts, parts.feed, checkpoints)]
+    uploads = [] if parts.upload is None else [UploadCallback(parts.upload, parts.rhythm)]
     in_order: list[BaseCallback] = [
         *more,
         # first: what is broken is not even evaluated
@@ -105,6 +110,7 @@ def make_callbacks(
         *_exploration_restarts(parts, fixed),
         GameMetricsCallback(),
         *growth,
+        *uploads,
         _resource_monitor(parts, checkpoints),  # before the checkpoint, as it may ask for one
         WorkerRestartsCallback(parts.events),
         evaluation,  # before the checkpoint: it has the best
@@ -123,6 +129,7 @@ def _checkpoints(parts: RunParts, fixed: CheckpointState) -> CheckpointCallback:
         keep_every_timesteps=settings.keep_every_timesteps,
         with_replay=settings.save_replay_buffer,
         feed=parts.feed,
+        held=set if parts.upload is None else parts.upload.held,
         pool=parts.pool,
     )
     return CheckpointCallback(
@@ -150,7 +157,7 @@ def make_games(parts: RunParts, vec_env: VecEnv) -> EvaluationGames:
         vec_env=vec_env,
         episodes=config.evaluation.episodes,
         ways=config.evaluation_ways,
-        seed=seed_for(config.seed, "evaluation"),
+        seed=evaluation_seed(config),
         stop=parts.stop,
         values=parts.values,
     )
@@ -164,6 +171,12 @@ def _exploration_restarts(
         return []
     epsilon = exploration_schedule(algorithm.exploration, timesteps=fixed.schedule_timesteps)
     return [ExplorationRestartsCallback(epsilon, parts.events, parts.run_dir)]
+
+
+def evaluation_seed(config: RunConfig) -> int:
+    """Of the games that evaluations on the way play."""
+    chosen = config.evaluation.seed
+    return seed_for(config.seed, "evaluation") if chosen is None else chosen
 
 
 def _resource_monitor(parts: RunParts, checkpoints: CheckpointCallback) -> ResourceMonitorCallback:

@@ -3,11 +3,11 @@
 import torch
 
 from game_rl.callbacks.boundary import BoundaryCallback
-from game_rl.errors import TrainingError
+from game_rl.errors import NonFiniteError
 
 
 class NonFiniteCallback(BoundaryCallback):
-    """Raises TrainingError when an update left a weight that is NaN or infinite.
+    """Raises NonFiniteError when an update left a weight that is NaN or infinite.
 
     Must stand before the callbacks that save: they see the same boundary after it.
     """
@@ -19,7 +19,7 @@ class NonFiniteCallback(BoundaryCallback):
 def check_finite(policy: torch.nn.Module, timesteps: int) -> None:
     for name, parameter in policy.named_parameters():
         if not torch.isfinite(parameter).all():
-            raise TrainingError(
+            raise NonFiniteError(
                 f"the update before timestep {timesteps:,} made weight {name} non-finite; "
                 "nothing was saved from it. Lower algorithm.learning_rate or "
                 "algorithm.max_grad_norm, or look for an exploding reward in TensorBoard's game/…, "

@@ -5,7 +5,7 @@ import io
 from pathlib import Path
 
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.evaluation_files import was_deterministic, with_ways
+from game_rl.checkpoints.evaluation_files import seed_of, was_deterministic, with_ways
 from game_rl.checkpoints.state import Best
 from game_rl.run_dir import RunDir
 
@@ -34,5 +34,6 @@ def best_of(run_dir: RunDir, newest: Checkpoint) -> Best | None:
                     timesteps=int(now),
                     mean_reward=float(row["mean_reward"]),
                     deterministic=row["deterministic"] == "True",
+                    seed=seed_of(newest.state.config),
                 )
     return newest.state.best

@@ -58,6 +58,13 @@ def was_deterministic(config: object) -> bool:
     return not isinstance(section, dict) or section.get("deterministic") is not False
 
 
+def seed_of(config: object) -> int | None:
+    """What a saved config says of `evaluation.seed`; None in one of the last release."""
+    section = config.get("evaluation") if isinstance(config, dict) else None
+    seed = section.get("seed") if isinstance(section, dict) else None
+    return seed if isinstance(seed, int) else None
+
+
 def write_episodes(run_dir: RunDir, episodes: EpisodeLists) -> None:
     """As SB3 does; without `successes` where an evaluation did not have one for each episode."""
     arrays: dict[str, Any] = {

@@ -22,6 +22,8 @@ class Best(Saved):
     """Of a checkpoint of the phase before the first timestep; 0: it is none of those."""
     deterministic: bool = True
     """Whether the policy took its likeliest actions, or drew them."""
+    seed: int | None = None
+    """`evaluation.seed` then, which has chosen the games."""
 
 
 class CheckpointState(Saved):

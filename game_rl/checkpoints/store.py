@@ -1,7 +1,7 @@
 """The checkpoints of a run: which there are, which is the newest good one, which are deleted."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from game_rl.lake.lake_pool import LakePool
 from game_rl.lake.lake_state import LakeState, save_lake
 from game_rl.lake.statistics import raw_bytes
 from game_rl.lineage import add_sources
-from game_rl.run_dir import RunDir, remove_directory
+from game_rl.run_dir import RunDir, remove_directory, replaced_directory
 from game_rl.vec_env.saved_vec_env import VecEnvState
 
 
@@ -90,6 +90,7 @@ class CheckpointStore:
 
     Args:
         is_offline: it is of the phase before the first timestep; see `RunDir.offline`.
+        held: timesteps of checkpoints that somebody is reading; they stay until the next one.
     """
 
     def __init__(
@@ -102,7 +103,9 @@ class CheckpointStore:
         feed: LakeFeed | None = None,
         pool: LakePool | None = None,
         is_offline: bool = False,
+        held: Callable[[], set[int]] = set,
     ) -> None:
+        self._held = held
         self._run_dir = run_dir.offline if is_offline else run_dir
         self._pool, self._is_offline = pool, is_offline
         self._keep_last = keep_last
@@ -113,7 +116,7 @@ class CheckpointStore:
     def save(
         self, model: BaseAlgorithm, state: CheckpointState, envs: VecEnvState | None
     ) -> SavedCheckpoint:
-        """Write the checkpoint of this state, which must not exist.
+        """Write the checkpoint of this state, in the place of one that may be there.
 
         Raises:
             CheckpointError: it could not be written, and nothing of it is left.
@@ -129,9 +132,16 @@ class CheckpointStore:
             path.parent.mkdir(exist_ok=True)
             lake = self._kept_lakes(model, path.name)
             self._note_sources(state)
-            save_checkpoint(
-                path, model, state, envs, self._run_dir, with_replay=self._with_replay, lake=lake
-            )
+            with replaced_directory(path):
+                save_checkpoint(
+                    path,
+                    model,
+                    state,
+                    envs,
+                    self._run_dir,
+                    with_replay=self._with_replay,
+                    lake=lake,
+                )
         except OSError as error:
             self._forget_lake(path.name)
             raise CheckpointError(self._unsaved(state, error)) from error
@@ -168,7 +178,7 @@ class CheckpointStore:
             keep_last=self._keep_last,
             keep_every=self._keep_every,
         )
-        for timesteps in set(existing) - kept:
+        for timesteps in set(existing) - kept - self._held():
             self.delete(self._run_dir.checkpoint(timesteps))
 
     def delete(self, path: Path) -> None:

@@ -41,7 +41,12 @@ def add_config_arguments(parser: argparse.ArgumentParser, *, required: bool) -> 
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, metavar="RUN", help="run directory of a training")
+    parser.add_argument(
+        "run",
+        type=Path,
+        metavar="RUN",
+        help="run directory of a training, or of an experiment: its champion",
+    )
     parser.add_argument(
         "--checkpoint",
         default="best",

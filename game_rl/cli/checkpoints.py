@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_config_arguments, add_run_arguments
+from game_rl.experiments.experiment_dir import run_of
 
 if TYPE_CHECKING:
     from game_rl.checkpoints.survey import CheckpointFinding
@@ -58,7 +59,7 @@ def _checkpoints(arguments: argparse.Namespace) -> int:
     from game_rl.checkpoints.survey import survey
     from game_rl.playback.policy import open_run
 
-    run_dir, config = open_run(arguments.run)
+    run_dir, config = open_run(run_of(arguments.run))
     found, frame_skip = survey(run_dir), config.env.frame_skip
     if arguments.json:
         rows = [{**f.to_json(), "frames": f.timesteps * frame_skip} for f in found]
@@ -98,7 +99,7 @@ def _export(arguments: argparse.Namespace) -> int:
     from game_rl.interchange.sb3_files import export_sb3
     from game_rl.playback.policy import open_trained_run
 
-    run = open_trained_run(arguments.run, arguments.checkpoint)
+    run = open_trained_run(run_of(arguments.run), arguments.checkpoint)
     export_sb3(run, arguments.output)
     print(f"{arguments.output}  (the policy: {run.name})")
     which = "its likeliest actions" if run.deterministic else "actions drawn by their probabilities"

@@ -9,6 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command
+from game_rl.cli.experiments import show_lineage
+from game_rl.experiments.experiment_dir import ExperimentDir
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -22,11 +24,14 @@ def add_lineage(commands: "Commands") -> None:
         commands,
         "lineage",
         _lineage,
-        summary="say where a run's weights came from, with timesteps and emulator frames",
+        summary="say where a run's weights came from, with timesteps and emulator frames; of an "
+        "experiment, which runs descend from which",
         example="game-rl lineage runs/duel_fork",
     )
     parser.add_argument(
-        "run", metavar="RUN[@T]", help="run directory; T: a timestep (default: the newest)"
+        "run",
+        metavar="RUN[@T]",
+        help="run directory; T: a timestep (default: the newest). Or an experiment's directory",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -39,6 +44,8 @@ def _lineage(arguments: argparse.Namespace) -> int:
     from game_rl.run_dir import RunDir
 
     root, timesteps = run_at(arguments.run)
+    if ExperimentDir(root).exists():
+        return show_lineage(root, as_json=arguments.json)
     run_dir = RunDir(root)
     if not run_dir.exists():
         raise UsageError(f"{root} is not a run directory: it has no {run_dir.config.name}")

@@ -14,19 +14,24 @@ from game_rl.cli import (
     checkpoints,
     games,
     lineage,
+    members,
     planning,
     playing,
+    remote,
     replay,
     schemas,
+    status,
     training,
     tuning,
 )
 from game_rl.errors import GameRLError, Interrupted, system_fault
+from game_rl.system.parent_death import end_with_parent
 
 EXIT_CODES = """\
 exit codes:
   0    done
-  1    failed (a worker died, a checkpoint is damaged, a loss became NaN, the disk is nearly full)
+  1    failed (a worker died, a checkpoint is damaged, a loss became NaN, the disk is nearly full,
+       storage refuses a command)
   2    a mistake in the config, the game file, the ROM or the command
   3    the run does not fit this machine
   130, 143, 138  stopped by SIGINT, SIGTERM, SIGUSR1; everything up to the last checkpoint is saved
@@ -35,6 +40,7 @@ exit codes:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (see EXIT_CODES)."""
+    end_with_parent()
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
@@ -76,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     tuning.add_tune(commands)
     playing.add_evaluate(commands)
     playing.add_record(commands)
+    status.add_status(commands)
     checkpoints.add_checkpoints(commands)
     checkpoints.add_export(commands)
     checkpoints.add_import(commands)
@@ -83,5 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     games.add_check_game(commands)
     games.add_new_game(commands)
     replay.add_replay(commands)
+    remote.add_remote(commands)
     schemas.add_schema(commands)
+    members.add_member(commands)
     return parser

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from game_rl.cli.arguments import add_command, add_config_arguments
+from game_rl.cli.population_planning import is_population, preflight_population
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -41,6 +42,8 @@ def add_preflight(commands: "Commands") -> None:
 
 
 def _preflight(arguments: argparse.Namespace) -> int:
+    if is_population(arguments):
+        return preflight_population(arguments, _probed)
     from game_rl.config.loader import load_config
     from game_rl.games.definition import load_game
     from game_rl.preflight.preflight import preflight

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_run_arguments, not_negative, positive
+from game_rl.experiments.experiment_dir import run_of
 
 if TYPE_CHECKING:
     from game_rl.callbacks.evaluate import Evaluation
@@ -92,7 +93,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from game_rl.playback.evaluate import evaluate_run
     from game_rl.playback.policy import open_trained_run
 
-    run = open_trained_run(arguments.run, arguments.checkpoint)
+    run = open_trained_run(run_of(arguments.run), arguments.checkpoint)
     timesteps, frame_skip = run.state.num_timesteps, run.config.env.frame_skip
     title = f"{arguments.run}, {run.name}"
     learned = {"policy_timesteps": timesteps, "policy_frames": timesteps * frame_skip}
@@ -116,7 +117,7 @@ def _record(arguments: argparse.Namespace) -> int:
     from game_rl.playback.policy import open_trained_run
     from game_rl.playback.record import record_run
 
-    run = open_trained_run(arguments.run, arguments.checkpoint)
+    run = open_trained_run(run_of(arguments.run), arguments.checkpoint)
     output = arguments.output or run.run_dir.videos / f"{run.checkpoint.path.name}.gif"
     print(record_run(run, episodes=arguments.episodes, output=output))
     return 0

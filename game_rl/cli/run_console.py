@@ -7,7 +7,14 @@ from typing import IO
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from game_rl import events
 from game_rl.events import Event
@@ -61,6 +68,7 @@ class RunConsole:
             console=console,
         )
         self._task: TaskID | None = None
+        self._uploads: Progress | None = None
 
     def __call__(self, event: Event) -> None:
         try:
@@ -71,9 +79,11 @@ class RunConsole:
 
     def close(self) -> None:
         """Give the terminal back; may be called twice."""
-        if self._task is not None:
-            with suppress(OSError):
+        with suppress(OSError):
+            if self._task is not None:
                 self._bar.stop()
+            if self._uploads is not None and self._console.is_terminal:
+                self._uploads.stop()
 
     def _show(self, event: Event) -> None:
         match event:
@@ -91,6 +101,16 @@ class RunConsole:
                 self._line(event, _evaluation_line(event))
             case events.CheckpointSaved():
                 self._line(event, _checkpoint_line(event), style="dim")
+            case events.UploadQueued():
+                name, size = int(event.checkpoint), format_bytes(event.n_bytes)
+                text = f"⏳ queued checkpoint {name:,} ({size}) → {event.to}"
+                self._line(event, text, style="dim")
+            case events.Uploaded():
+                name, took = int(event.checkpoint), format_duration(event.seconds)
+                text = f"✓ checkpoint {name:,} uploaded in {took}, verified"
+                self._line(event, text, style="dim")
+            case events.UploadProgress(is_ending=True):
+                self._show_last_uploads(event)
             case events.ExplorationRestarted():
                 self._line(event, _restart_line(event))
             case events.TeacherReady():
@@ -155,6 +175,24 @@ class RunConsole:
             )
         elif self._task is not None:
             self._bar.update(self._task, status=f"evaluating, {event.episodes} episodes")
+
+    def _show_last_uploads(self, event: events.UploadProgress) -> None:
+        """A bar on a terminal, and elsewhere one line."""
+        if self._uploads is None:
+            if not event.waiting_checkpoints:
+                return
+            self.close()
+            self._uploads = Progress(
+                TextColumn("uploading"), BarColumn(), DownloadColumn(), console=self._console
+            )
+            self._uploads.add_task("", total=event.waiting_bytes)
+            if self._console.is_terminal:
+                self._uploads.start()
+            else:
+                self._print(f"uploading the last {format_bytes(event.waiting_bytes)}")
+        task = self._uploads.tasks[0]
+        done = max(0, (task.total or 0) - event.waiting_bytes)
+        self._uploads.update(task.id, completed=done)
 
     def _frames(self, timesteps: int) -> str:
         return with_frames(timesteps, self._frame_skip)

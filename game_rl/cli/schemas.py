@@ -17,13 +17,21 @@ def add_schema(commands: "Commands") -> None:
         summary="print the JSON Schema of a run config, for editors",
         example="game-rl schema > configs/run.schema.json",
     )
-    parser.add_argument("--game", action="store_true", help="of a game.yaml instead")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--game", action="store_true", help="of a game.yaml instead")
+    which.add_argument("--population", action="store_true", help="of a population instead")
 
 
 def _schema(arguments: argparse.Namespace) -> int:
+    from pydantic import BaseModel
+
     from game_rl.config.loader import json_schema
+    from game_rl.config.population import PopulationConfig
     from game_rl.config.schema import RunConfig
     from game_rl.games.definition import GameDefinition
 
-    print(json_schema(GameDefinition if arguments.game else RunConfig), end="")
+    model: type[BaseModel] = GameDefinition if arguments.game else RunConfig
+    if arguments.population:
+        model = PopulationConfig
+    print(json_schema(model), end="")
     return 0

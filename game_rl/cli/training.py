@@ -2,11 +2,14 @@
 
 import argparse
 import json
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from game_rl.cli.arguments import add_command, add_config_arguments, not_negative
+from game_rl.cli.arguments import add_command, add_config_arguments, not_negative, positive
+from game_rl.cli.experiments import is_experiment, train_experiment
 from game_rl.cli.playing import evaluation_table
 from game_rl.errors import UsageError
 
@@ -28,20 +31,8 @@ def add_train(commands: "Commands") -> None:
         example="game-rl train --config configs/duel_ppo.yaml --set seed=1",
     )
     add_config_arguments(parser, required=False)
-    parser.add_argument("--resume", type=Path, metavar="RUN", help="continue the run in RUN")
-    parser.add_argument(
-        "--at",
-        type=not_negative,
-        metavar="T",
-        help="with --resume: go back to the kept checkpoint of timestep T; later ones are set "
-        "aside, in set_aside/ of the run directory",
-    )
-    parser.add_argument(
-        "--fork",
-        metavar="RUN[@T]",
-        help="begin a new run from a kept checkpoint of RUN (the newest without @T), with its "
-        "config and what --set changes; needs --set run_dir=...",
-    )
+    _add_resume(parser)
+    _add_beginnings(parser)
     parser.add_argument(
         "--until",
         type=not_negative,
@@ -58,14 +49,98 @@ def add_train(commands: "Commands") -> None:
     )
 
 
+def _add_beginnings(parser: argparse.ArgumentParser) -> None:
+    """Where a run or an experiment goes on from, if not from its newest state."""
+    parser.add_argument(
+        "--at",
+        type=not_negative,
+        metavar="T",
+        help="with --resume: go back to the kept checkpoint of timestep T; later ones are set "
+        "aside, in set_aside/ of the run directory",
+    )
+    parser.add_argument(
+        "--fork",
+        metavar="RUN[@T]",
+        help="begin a new run from a kept checkpoint of RUN (the newest without @T), with its "
+        "config and what --set changes; needs --set run_dir=...",
+    )
+    parser.add_argument(
+        "--generation",
+        type=positive,
+        metavar="N",
+        help="with --resume EXPERIMENT: go back to the end of generation N, set later ones aside",
+    )
+
+
+def _add_resume(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--resume",
+        metavar="RUN",
+        help="continue the run in RUN; of an address in object storage it is fetched first, to the "
+        "folder of --set run_dir=...",
+    )
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="upload the run even if another machine does, whose uploads are refused then",
+    )
+
+
 def _train(arguments: argparse.Namespace) -> int:
     _check_combination(arguments)
+    if arguments.resume is not None and "://" in arguments.resume:
+        code = _fetch(arguments)
+        if code != 0:
+            return code
+    if is_experiment(arguments):
+        return train_experiment(arguments)
+    if arguments.generation is not None:
+        raise UsageError("--generation goes back in an experiment: name one with --resume")
     from game_rl.cli.run_console import PatientConsole, RunConsole
 
     console = PatientConsole(quiet=arguments.log == "json")
     with closing(RunConsole(console)) as run_console:
         result = _trained(arguments, console, run_console)
     _print_result(result, console)
+    return 0
+
+
+def _fetch(arguments: argparse.Namespace) -> int:
+    """Bring a stored run to `run_dir`, unless it is there, and let `resume` name that.
+
+    In a process of its own: what has used obstore must not fork.
+    """
+    from game_rl.cli.remote import missing_rom
+    from game_rl.config.upload import checked_address
+    from game_rl.run_dir import RunDir
+
+    try:
+        checked_address(arguments.resume)  # what has a secret in it is never another's argument
+    except ValueError as error:
+        raise UsageError(f"--resume: {error}") from None
+
+    places = [text.partition("=")[2] for text in arguments.set if text.startswith("run_dir=")]
+    if not places:
+        raise UsageError(
+            "a run that is fetched from storage needs a folder: add --set run_dir=runs/my_run"
+        )
+    address, root = arguments.resume, Path(places[-1])
+    run_dir = RunDir(root)
+    if not run_dir.exists():
+        take_over = ["--take-over"] if arguments.take_over else ["--refuse-active"]
+        command = [sys.executable, "-m", "game_rl", "remote", "fetch", address, str(root)]
+        code = subprocess.run([*command, *take_over], stdout=sys.stderr, check=False).returncode
+        if code != 0:
+            return code
+    elif run_dir.identity().id not in address:
+        raise UsageError(
+            f"{root} holds a run already, and {address} does not name it; continue that one with "
+            f"--resume {root}, or name another folder"
+        )
+    if (rom := missing_rom(run_dir)) is not None:
+        raise UsageError(rom)
+    arguments.resume = str(root)
+    arguments.set = [text for text in arguments.set if not text.startswith("run_dir=")]
     return 0
 
 
@@ -90,6 +165,7 @@ def _trained(
     command = Command(
         until=arguments.until,
         force=arguments.force,
+        take_over=arguments.take_over,
         stop=stop,
         listeners=[print_json if arguments.log == "json" else run_console],
         show=lambda report: console.print(render_report(report)),
@@ -97,7 +173,7 @@ def _trained(
     with stopping_on_signals(stop):
         if config is not None:
             return train(config, command)
-        return resume(arguments.resume, command, overrides=arguments.set, at=arguments.at)
+        return resume(Path(arguments.resume), command, overrides=arguments.set, at=arguments.at)
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:

@@ -27,3 +27,13 @@ def with_changed(config: M, values: Mapping[Key, object]) -> M:
             section = section[name]
         section[key[-1]] = value
     return type(config).model_validate(tree)
+
+
+def flat(section: object, key: str = "") -> dict[str, object]:
+    """A nested config as `{"env.n_envs": 8, ...}`."""
+    if not isinstance(section, dict):
+        return {key: section}
+    items: dict[str, object] = {}
+    for name, value in section.items():
+        items |= flat(value, f"{key}.{name}" if key else name)
+    return items

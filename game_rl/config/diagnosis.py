@@ -18,6 +18,7 @@ from pydantic_core.core_schema import ErrorType
 
 from game_rl.config.schema_guide import closest, schema_guide
 from game_rl.config.strict_model import MOST_PROBLEMS, Key, Problem
+from game_rl.config.values import without_secrets
 from game_rl.config.yaml_tree import LocatedProblem, Node, Place, resolve_plain
 
 M = TypeVar("M", bound=BaseModel)
@@ -257,6 +258,7 @@ def _found(node: Node) -> str:
 
 
 def _shortened(text: str) -> str:
+    text = without_secrets(text)
     cut = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
     return cut.replace("\n", " ")
 

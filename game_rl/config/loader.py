@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
 import yaml
 from pydantic import BaseModel
@@ -15,7 +15,7 @@ from game_rl.config.older import up_to_date
 from game_rl.config.schema import RunConfig
 from game_rl.config.schema_guide import closest
 from game_rl.config.strict_model import Key, Problem
-from game_rl.config.values import expanded_path
+from game_rl.config.values import expanded_path, without_secrets
 from game_rl.config.yaml_tree import (
     DEPTH_LIMIT,
     DocumentError,
@@ -29,6 +29,14 @@ from game_rl.config.yaml_tree import (
 from game_rl.errors import ConfigError, GameRLError
 
 M = TypeVar("M", bound=BaseModel)
+
+
+class HasRunDir(Protocol):
+    """The config of a run or of an experiment."""
+
+    @property
+    def run_dir(self) -> Path: ...
+
 
 _LIMIT_BYTES = 262_144  # a game with a thousand variables has a quarter of this
 _SHOWN_PROBLEMS = 50
@@ -48,8 +56,8 @@ def load_config(path: Path, overrides: Sequence[str] = (), *, is_saved: bool = F
     Raises:
         ConfigError: with every problem of the file and the overrides.
     """
-    source = _Source(path, ConfigError, is_saved=is_saved)
-    config = source.load(RunConfig, overrides, _run_dir_problems)
+    source = Source(path, ConfigError, is_saved=is_saved)
+    config = source.load(RunConfig, overrides, run_dir_problems)
     game_file = game_path(config.game, relative_to=path.parent)
     return config if game_file is None else config.model_copy(update={"game": str(game_file)})
 
@@ -71,7 +79,7 @@ def load_yaml_model(
         error: what to raise.
         more_checks: problems that need more than the model, such as the files that it names.
     """
-    return _Source(path, error).load(model, overrides, more_checks or _no_more_problems)
+    return Source(path, error).load(model, overrides, more_checks or _no_more_problems)
 
 
 def dump_config(config: BaseModel) -> str:
@@ -99,7 +107,7 @@ def game_path(game: str, *, relative_to: Path) -> Path | None:
 
 
 @dataclass(frozen=True)
-class _Source:
+class Source:
     """A YAML file that a user or a run wrote, and the error that tells what is wrong with it."""
 
     path: Path
@@ -112,30 +120,49 @@ class _Source:
         overrides: Sequence[str],
         more_checks: Callable[[M], Iterable[Problem]],
     ) -> M:
+        root, problems = self.tree(overrides)
+        return self.model_of(root, problems, model, more_checks)
+
+    def tree(self, overrides: Sequence[str] = ()) -> tuple[Node, list[LocatedProblem]]:
+        """What stands there, and what is wrong with the text alone."""
         root, problems = self._parse(self._text())
         root = up_to_date(root) if self.is_saved else root
         for number, override in enumerate(overrides):
-            shown = (
-                override if len(override) <= _SHOWN_OVERRIDE else override[:_SHOWN_OVERRIDE] + "…"
-            )
+            shown = without_secrets(override)
+            if len(shown) > _SHOWN_OVERRIDE:
+                shown = shown[:_SHOWN_OVERRIDE] + "…"
             place = Place(_OVERRIDES_ORDER + number, f"--set {shown}")
             try:
                 root, found = _with_override(root, override, place)
             except DocumentError as refused:
                 found = [refused.problem]
             problems += found
+        return root, problems
+
+    def model_of(
+        self,
+        root: Node,
+        problems: list[LocatedProblem],
+        model: type[M],
+        more_checks: Callable[[M], Iterable[Problem]],
+    ) -> M:
+        """The model that a tree describes.
+
+        Args:
+            problems: of the text, which are told with those of the model.
+        """
         self._require_mapping(root, model, problems)
         diagnosis = Diagnosis(root, model, more_checks)
-        problems += diagnosis.problems
-        if problems or diagnosis.instance is None:
-            self._fail(problems)
+        found = [*problems, *diagnosis.problems]
+        if found or diagnosis.instance is None:
+            self.fail(found)
         return diagnosis.instance
 
     def _parse(self, text: str) -> tuple[Node, list[LocatedProblem]]:
         try:
             return parse_document(text)
         except DocumentError as refused:
-            self._fail([refused.problem])
+            self.fail([refused.problem])
 
     def _require_mapping(
         self, root: Node, model: type[BaseModel], problems: list[LocatedProblem]
@@ -143,13 +170,14 @@ class _Source:
         required = [name for name, field in model.model_fields.items() if field.is_required()]
         needs = f"it needs {', '.join(required)}" if required else "write `key: value` lines"
         if root.value is None:
-            self._fail([*problems, LocatedProblem(root.place, (), f"the file is empty; {needs}")])
+            self.fail([*problems, LocatedProblem(root.place, (), f"the file is empty; {needs}")])
         if not isinstance(root.value, dict):
             kind = "a list" if isinstance(root.value, list) else f"only {root.text[:40]!r}"
             message = f"found {kind}; write `key: value` lines, a space after each `:`; {needs}"
-            self._fail([*problems, LocatedProblem(root.place, (), message)])
+            self.fail([*problems, LocatedProblem(root.place, (), message)])
 
-    def _fail(self, problems: list[LocatedProblem]) -> NoReturn:
+    def fail(self, problems: list[LocatedProblem]) -> NoReturn:
+        """Raise the error that tells all of them."""
         ordered = sorted(problems, key=lambda problem: (problem.place, problem.key))
         shown = ordered[:_SHOWN_PROBLEMS]
         labels = [p.place.label for p in shown if p.place.order < _OVERRIDES_ORDER]
@@ -181,7 +209,7 @@ class _Source:
             encoding = "UTF-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "not UTF-8"
             line = data.count(b"\n", 0, refused.start) + 1
             message = f"the text is {encoding} (byte {refused.start + 1}); save it as UTF-8"
-            self._fail([LocatedProblem(Place.line(line), (), message)])
+            self.fail([LocatedProblem(Place.line(line), (), message)])
 
     def _no_file(self) -> str:
         folder = self.path if self.path.is_dir() else self.path.parent
@@ -197,8 +225,8 @@ class _Source:
 
 
 def _told(problem: LocatedProblem) -> str:
-    key = ".".join(part[:_SHOWN_CHARACTERS] for part in problem.key)
-    return f"{key}: {problem.message}" if key else problem.message
+    key = ".".join(without_secrets(part)[:_SHOWN_CHARACTERS] for part in problem.key)
+    return without_secrets(f"{key}: {problem.message}" if key else problem.message)
 
 
 def _with_override(root: Node, text: str, place: Place) -> tuple[Node, list[LocatedProblem]]:
@@ -234,7 +262,7 @@ def _no_more_problems(model: BaseModel) -> Iterable[Problem]:  # noqa: ARG001 - 
     return ()
 
 
-def _run_dir_problems(config: RunConfig) -> Iterable[Problem]:
+def run_dir_problems(config: HasRunDir) -> Iterable[Problem]:
     """The one check that looks at the disk."""
     for path in (config.run_dir, *config.run_dir.parents):
         try:

@@ -17,6 +17,7 @@ from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.lake import LakeConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.teacher import LEAST_VALIDATION_EPISODES
+from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Name, Processes, Timesteps, named_folder
 
 _FULL_HEIGHT, _FULL_WIDTH = 144, 160  # a Game Boy's screen in pixels
@@ -70,6 +71,10 @@ class EvaluationConfig(StrictModel):
     """Take the likeliest action (true) or draw one as in training (false); auto: PPO plays in both
     ways and counts the better, DQN and PQN take the likeliest. Drawing wins only by more than one
     standard error."""
+
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    """Chooses the games of the evaluations that the run plays on its way; null: follows from the
+    run's seed. A best that other games have found does not count any more."""
 
     def envs_for(self, episodes: int) -> int:
         """Emulators for so many episodes: no more than those."""
@@ -131,6 +136,8 @@ class RunConfig(StrictModel):
     """States from which the run can go on exactly."""
     recording: RecordingConfig = RecordingConfig()
     """The clip of the best policy that is made when training ends."""
+    upload: UploadConfig | None = None
+    """Copies the run's checkpoints to object storage or another disk while it trains; null: no."""
 
     @property
     def rollout_timesteps(self) -> int:

@@ -1,5 +1,6 @@
 """Numbers, names and schedules that the sections of a run config are made of."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -8,10 +9,26 @@ from pydantic import AfterValidator, Field
 
 from game_rl.config.strict_model import StrictModel
 
+_SECRETS = (
+    re.compile(r"(://)\S*(?=@)"),  # to the last @: a key may have slashes
+    re.compile(r"(://[^/\s@:]*:)\S+"),
+    re.compile(r"(://[^?#\s]*[?#])\S+"),
+)
+
 
 def printable(text: str) -> str:
     if any(character < " " for character in text):
         raise ValueError("has a control character in it; remove that")
+    return text
+
+
+def without_secrets(text: str) -> str:
+    """The text as it may be shown: what an address has of a user, a password or a signature goes.
+
+    Such an address is refused, and the message about it must not repeat them.
+    """
+    for pattern in _SECRETS:
+        text = pattern.sub(r"\1…", text)
     return text
 
 

@@ -35,9 +35,17 @@ def disk_footprint(
     return DiskFootprint(
         parts=parts,
         checkpoint_bytes=checkpoint,
-        momentary_bytes=(retention.at_once(training.updates) - kept) * checkpoint,
+        momentary_bytes=(retention.at_once(training.updates) - kept) * checkpoint
+        + _held_bytes(config, checkpoint),
         log_bytes_per_update=logs / training.updates,
     )
+
+
+def _held_bytes(config: RunConfig, checkpoint: int) -> int:
+    """Of a checkpoint that is being uploaded and its best one, which stay until that has ended."""
+    if config.upload is None:
+        return 0
+    return min(2 * checkpoint, round(config.upload.backlog_gb * 1e9))
 
 
 def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:

@@ -39,8 +39,10 @@ class ForkFacts:
 def fork_facts(config: RunConfig) -> ForkFacts | None:
     """Of the fork of `config`; None if it is none.
 
+    A fork that was made goes on without its parent, which may delete its checkpoint, or be gone.
+
     Raises:
-        UsageError: its parent has no such checkpoint.
+        UsageError: it is still to be made, and its parent has no such checkpoint.
     """
     if config.fork is None:
         return None
@@ -48,6 +50,8 @@ def fork_facts(config: RunConfig) -> ForkFacts | None:
     parent, counts_anew = RunDir(root), config.fork.counters == "new"
     saved = parent.checkpoints_newest_first()
     found = [path for path in saved if timesteps in (None, int(path.name))]
+    if not found and RunDir(config.run_dir).exists():
+        return _independent(timesteps or 0, counts_anew=counts_anew)
     if not found:
         raise UsageError(
             f"{root} keeps no checkpoint to fork"
@@ -60,6 +64,13 @@ def fork_facts(config: RunConfig) -> ForkFacts | None:
         copied_bytes=0 if counts_anew else sum(map(_size, copies)),
         shared_bytes=sum(map(_size, found[0].iterdir())) + _lake_bytes(config, found[0]),
         is_linked=is_same_disk(root, _nearest_folder(config.run_dir.absolute())),
+    )
+
+
+def _independent(began_at: int, *, counts_anew: bool) -> ForkFacts:
+    """Of a fork whose files are all its own by now."""
+    return ForkFacts(
+        began_at=0 if counts_anew else began_at, copied_bytes=0, shared_bytes=0, is_linked=True
     )
 
 

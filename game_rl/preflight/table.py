@@ -13,7 +13,7 @@ from game_rl.preflight.verdict import Verdict
 from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes, format_duration
 
-_VERDICTS: dict[Verdict, tuple[str, str]] = {
+VERDICTS: dict[Verdict, tuple[str, str]] = {
     "fits": ("FITS", "bold green"),
     "tight": ("TIGHT", "bold yellow"),
     "does_not_fit": ("DOES NOT FIT", "bold red"),
@@ -37,12 +37,12 @@ def report_table(
         _training(footprint),
         *([_speed(speed)] if speed else ()),
         *([_growth(growth)] if growth else ()),
-        *(_finding(finding) for finding in findings),
+        *(finding_text(finding) for finding in findings),
     )
 
 
 def _headline(verdict: Verdict, footprint: Footprint, machine: Machine) -> Text:
-    words, style = _VERDICTS[verdict]
+    words, style = VERDICTS[verdict]
     peak = footprint.ram.peak
     sizes = " + ".join(format_bytes(gpu.total_bytes) for gpu in machine.gpus)
     vram = f", {sizes} VRAM" if sizes else ", no GPU"
@@ -151,7 +151,7 @@ def _growth(rows: tuple[GrowthRow, ...]) -> Table:
     return table
 
 
-def _finding(finding: Finding) -> Text:
+def finding_text(finding: Finding) -> Text:
     text = Text.assemble(
         (finding.severity, _SEVERITIES[finding.severity]), f" {finding.key}: {finding.message}"
     )

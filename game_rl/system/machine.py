@@ -24,6 +24,9 @@ from game_rl.system.units import KIB, MIB, parse_bytes
 _ROOT = Path("/")
 _NVIDIA_SMI_TIMEOUT_S = 5.0
 
+CPUS_VARIABLE = "GAME_RL_CPUS"
+"""In the environment: so many CPUs count as this process's own, whatever the machine has."""
+
 
 @dataclass(frozen=True)
 class Gpu:
@@ -170,7 +173,15 @@ def _cgroup_memory(root: Path) -> Iterator[tuple[int, int]]:
 
 
 def effective_cpus(root: Path = _ROOT) -> int:
-    """CPUs that this process may use: its affinity, or a cgroup's quota if that is less."""
+    """CPUs that this process may use: its affinity, or a cgroup's quota if that is less.
+
+    What `GAME_RL_CPUS` says comes first: numbers round as on a machine with so many.
+
+    Raises:
+        UsageError: it says no number.
+    """
+    if (chosen := os.environ.get(CPUS_VARIABLE)) is not None:
+        return _chosen_cpus(chosen)
     cpus = _affinity_cpus()
     for folder in _cgroup_folders(root, "cpu"):
         quota, period = _cpu_quota(folder)
@@ -179,11 +190,22 @@ def effective_cpus(root: Path = _ROOT) -> int:
     return max(1, cpus)
 
 
+def _chosen_cpus(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise UsageError(
+            f"{CPUS_VARIABLE} is {text!r}, not a number of CPUs; write one or unset it"
+        )
+    return int(text)
+
+
 def own_cores(root: Path = _ROOT) -> list[int]:
     """The CPUs that this process may use, by number; none where they are not its own.
 
-    That is so where a cgroup's quota is less than they are, and where the system does not say.
+    That is so where a cgroup's quota is less than they are, where `GAME_RL_CPUS` shares them out,
+    and where the system does not say.
     """
+    if CPUS_VARIABLE in os.environ:
+        return []
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     return cores if len(cores) == effective_cpus(root) else []
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from game_rl.checkpoints.forked import NewParts
 from game_rl.checkpoints.state import CheckpointState
+from game_rl.config.changed_values import flat
 from game_rl.config.fork import ForkConfig
 from game_rl.config.older import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
-from game_rl.training.resuming import flat
 
 _FORK_AND_PLACE = ("run_dir", "fork")
 _HOW_ENVS_RUN = ("env.n_workers", "env.worker_timeout_s")

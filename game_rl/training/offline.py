@@ -22,7 +22,7 @@ from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.evaluation_files import append_row
+from game_rl.checkpoints.evaluation_files import append_row, seed_of
 from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import CheckpointStore, SavedCheckpoint
 from game_rl.config.algorithms import DQNConfig
@@ -193,6 +193,7 @@ class OfflinePhase:
                 offline_gradient_steps=0 if is_end else self.gradient_steps,
                 mean_reward=better.mean_reward,
                 deterministic=better.deterministic,
+                seed=seed_of(self._fixed.config),
             )
             if not is_end:  # that one is saved at once
                 self.save()

@@ -12,6 +12,7 @@ from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint, set_aside_newer
 from game_rl.checkpoints.versions import computing, installed_versions, version_differences
 from game_rl.config.algorithms import DQNConfig
+from game_rl.config.changed_values import flat
 from game_rl.config.older import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
@@ -77,16 +78,6 @@ def _changes(
     if refused:
         raise UsageError("a resumed run cannot change " + "; ".join(refused))
     return [f"{key}: {old.get(key)} -> {new.get(key)}" for key in changed]
-
-
-def flat(section: object, key: str = "") -> dict[str, object]:
-    """A nested config as `{"env.n_envs": 8, ...}`."""
-    if not isinstance(section, dict):
-        return {key: section}
-    items: dict[str, object] = {}
-    for name, value in section.items():
-        items |= flat(value, f"{key}.{name}" if key else name)
-    return items
 
 
 def _reason(key: str, reasons: Mapping[str, str]) -> str:

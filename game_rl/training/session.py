@@ -29,6 +29,7 @@ from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake_pool import LakePool
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
+from game_rl.storage.background import BackgroundUpload
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.threads import torch_threads
 from game_rl.training.learning_sources import begin_to_draw, open_lakes
@@ -57,6 +58,7 @@ class TrainingSession:
         events: gets what happens.
         stop: ends a stretch at its next boundary when it is asked to.
         memory: samples what the run takes.
+        upload: sends its checkpoints elsewhere.
         more: callbacks of SB3's that look on before the run's own.
         cores_trials_s: seconds in which the workers' cores are found; see CoresCallback.
 
@@ -83,12 +85,12 @@ class TrainingSession:
         events: EventLog | None = None,
         stop: StopRequest | None = None,
         memory: PssSampler | None = None,
+        upload: BackgroundUpload | None = None,
         more: Sequence[BaseCallback] = (),
         cores_trials_s: float = TRIALS_S,
     ) -> None:
         self._config, self._game, self._run_dir = resolved(config, game), game, run_dir
-        self._events = events or EventLog()
-        self._stop = stop or StopRequest()
+        self._upload, self._events, self._stop = upload, events or EventLog(), stop or StopRequest()
         self._stop.deadline_s = config.checkpoints.deadline_s
         self._memory, self._more = memory or PssSampler(), more
         self._cores_trials_s = cores_trials_s
@@ -265,6 +267,7 @@ class TrainingSession:
             stop=self._stop,
             events=self._events,
             feed=feed,
+            upload=self._upload,
             pool=self._pool,
             values=self._values(),
             teacher=self.model.teacher if isinstance(self.model, LeanDQN) else None,

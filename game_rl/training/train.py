@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +23,8 @@ from game_rl.playback.policy import find_run
 from game_rl.preflight.preflight import preflight
 from game_rl.preflight.report import FootprintComparison, Report, compare_footprint
 from game_rl.run_dir import RunDir, write_atomic
+from game_rl.storage.background import BackgroundUpload
+from game_rl.storage.game_files import upload_settings
 from game_rl.system.machine import detect_machine
 from game_rl.system.process_memory import PssSampler
 from game_rl.training.ending import told_how_it_ends
@@ -37,6 +39,7 @@ from game_rl.training.resuming import (
     go_back_to,
     resumed,
 )
+from game_rl.training.run_upload import uploading
 from game_rl.training.session import TrainingSession, disk_fault
 from game_rl.training.training_process import training_process
 
@@ -68,6 +71,8 @@ class Command:
     Attributes:
         until: timesteps at which to save and leave; None: the run's end.
         force: start even if it does not fit this machine.
+        evaluates_at_end: at the run's end, play and record the best policy.
+        take_over: upload the run even if another machine does.
         stop: ends the training early when it is asked to.
         listeners: each gets every event.
         show: gets the preflight's report before anything starts.
@@ -75,6 +80,8 @@ class Command:
 
     until: int | None = None
     force: bool = False
+    evaluates_at_end: bool = True
+    take_over: bool = False
     stop: StopRequest
     listeners: Sequence[Listener] = ()
     show: Callable[[Report], None] = lambda _: None
@@ -222,8 +229,8 @@ class _Run:
         write_atomic(self.run_dir.preflight, json.dumps(self.report.to_json(), indent=2))
         with EventFile(self.run_dir.events) as file:
             events = EventLog(file, self.command.listeners)
-            with told_how_it_ends(events):
-                result = self._train(events)
+            with told_how_it_ends(events), self._uploading(events) as upload:
+                result = self._train(events, upload)
             is_complete = result.evaluation is not None
             events.emit(
                 Ended(
@@ -234,12 +241,20 @@ class _Run:
             )
         return result
 
-    def _train(self, events: EventLog) -> TrainingResult:
+    def _uploading(self, events: EventLog) -> AbstractContextManager[BackgroundUpload | None]:
+        begins_at = 0 if self.checkpoint is None else self.checkpoint.state.num_timesteps
+        settings = upload_settings(
+            self.config, self.run_dir, begins_at=begins_at, take_over=self.command.take_over
+        )
+        return uploading(settings, events, self.command.stop)
+
+    def _train(self, events: EventLog, upload: BackgroundUpload | None) -> TrainingResult:
         footprint: FootprintComparison = {}
         frame_skip = self.config.env.frame_skip
         with _measured(self.run_dir, self.report, footprint) as memory:
-            timesteps = self._learn(events, memory)
-            if self._until < self.config.total_timesteps:
+            timesteps = self._learn(events, memory, upload)
+            is_at_end = self._until >= self.config.total_timesteps
+            if not (is_at_end and self.command.evaluates_at_end):
                 return TrainingResult(self.run_dir, timesteps, frame_skip, footprint)
             final = evaluate_best(self.run_dir, self.config, events, self.command.stop)
         return TrainingResult(
@@ -252,7 +267,7 @@ class _Run:
             final.video,
         )
 
-    def _learn(self, events: EventLog, memory: PssSampler) -> int:
+    def _learn(self, events: EventLog, memory: PssSampler, upload: BackgroundUpload | None) -> int:
         """Train; the timesteps that the run has come to."""
         with training_process():
             self._announce(events)
@@ -264,6 +279,7 @@ class _Run:
                 events=events,
                 stop=self.command.stop,
                 memory=memory,
+                upload=upload,
             ) as session:
                 if session.missing_replay:
                     events.warn(

@@ -13,6 +13,7 @@ from stable_baselines3.common.policies import ActorCriticCnnPolicy
 from game_rl.checkpoints import size
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.checkpoints.store import kept_checkpoints
+from game_rl.config.upload import UploadConfig
 from game_rl.preflight import calibration
 from game_rl.preflight.disk import checkpoint_bytes, timestep_of_full_disk
 from game_rl.preflight.estimate import estimate
@@ -45,6 +46,15 @@ def test_the_worked_example_keeps_four_checkpoints_of_90_megabytes() -> None:
     assert sizes["4 checkpoints"] == 4 * disk.checkpoint_bytes
     assert disk.momentary_bytes == disk.checkpoint_bytes
     assert disk.bytes == sum(sizes.values())
+
+
+def test_what_is_being_uploaded_stays_a_while_up_to_the_backlog() -> None:
+    plain = estimate(FIGHTER, FACTS).disk
+    for backlog_gb, held in ((5, 2 * plain.checkpoint_bytes), (0.1, 100_000_000)):
+        upload = {"to": "s3://bucket/x", "backlog_gb": backlog_gb}
+        config = FIGHTER.model_copy(update={"upload": UploadConfig(**upload)})
+        found = estimate(config, FACTS).disk
+        assert found.momentary_bytes == plain.momentary_bytes + held
 
 
 def test_a_run_with_fewer_checkpoints_than_it_may_keep_counts_those_it_makes() -> None:

@@ -142,6 +142,27 @@ def test_cores_are_those_of_the_affinity_unless_a_quota_is_less(tmp_path: Path) 
     assert own_cores(root) == ([] if len(affinity) > 1 else affinity)
 
 
+def test_what_the_environment_says_counts_before_affinity_and_quota(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than there are, too: numbers round as on a machine with so many."""
+    root = lay_out(
+        tmp_path, {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "50000 100000\n"}
+    )
+    monkeypatch.setenv("GAME_RL_CPUS", "1000")
+    assert effective_cpus(root) == 1_000
+    assert own_cores(root) == []
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "two", "1.5"])
+def test_an_environment_that_says_no_number_of_cpus_is_refused(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GAME_RL_CPUS", text)
+    with pytest.raises(UsageError, match="GAME_RL_CPUS"):
+        effective_cpus()
+
+
 def test_cpus_follow_the_v1_quota(tmp_path: Path) -> None:
     root = lay_out(
         tmp_path,

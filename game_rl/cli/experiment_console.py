@@ -1,0 +1,90 @@
+"""An experiment's events for people and for programs, on standard output."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+
+from game_rl.cli.run_console import drop_output
+from game_rl.experiments import account
+from game_rl.experiments.account import ExperimentEvent, StretchEnded
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.forecast_table import forecast_table
+from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
+from game_rl.experiments.tables import champion_table, generation_table
+from game_rl.system.units import format_bytes, format_duration
+
+if TYPE_CHECKING:
+    from game_rl.experiments.forecast import PopulationReport
+
+
+def print_json(event: ExperimentEvent) -> None:
+    """A Listener: one JSON object a line, as in events.jsonl."""
+    try:
+        print(event.model_dump_json(exclude_none=True), flush=True)
+    except OSError:
+        drop_output(sys.stdout)
+
+
+class ExperimentConsole:
+    """A Listener: a table for each generation."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._generations = 0
+        self._stretches: dict[int, StretchEnded] = {}
+
+    def notice(self, text: str) -> None:
+        """Of a signal; may come in the middle of anything."""
+        self._console.print(f"[yellow]{escape(text)}[/]")
+
+    def show_preflight(self, report: "PopulationReport") -> None:
+        self._console.print(forecast_table(report))
+
+    def __call__(self, event: ExperimentEvent) -> None:
+        match event:
+            case account.ExperimentBegun():
+                self._generations = event.generations
+            case account.GenerationBegun():
+                self._stretches.clear()
+                self._print(f"[bold]Generation {event.generation}/{self._generations}[/]")
+            case account.StretchEnded():
+                self._stretches[event.number] = event
+            case account.MemberDied():
+                self._warn(
+                    f"{event.name} was killed (exit code {event.code}); it is started again, "
+                    f"{event.deaths} since its newest checkpoint"
+                )
+            case account.Warned():
+                self._warn(event.text)
+            case account.GenerationEnded():
+                self._show_generation(event)
+            case account.ChampionFound():
+                self._show_champion(event)
+            case _:
+                pass
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, soft_wrap=True, highlight=False)
+
+    def _warn(self, text: str) -> None:
+        self._console.print("[yellow]warning:[/]", escape(text), soft_wrap=True)
+
+    def _show_generation(self, event: account.GenerationEnded) -> None:
+        record = read_record(Path(event.record), GenerationRecord)
+        if record is not None:
+            self._console.print(generation_table(record, self._stretches))
+        self._print(
+            f"saved {escape(event.record)}: all checkpoints "
+            f"{format_bytes(event.checkpoints_bytes)}, it took {format_duration(event.seconds)}"
+        )
+
+    def _show_champion(self, event: account.ChampionFound) -> None:
+        folder = ExperimentDir(Path(event.path).parent)
+        champion = read_record(folder.champion_record, ChampionRecord)
+        if champion is not None:
+            self._console.print(champion_table(champion))
+        self._print(f"champion     {escape(event.path)}")
+        self._print(f"curves       tensorboard --logdir {escape(str(folder.root))}")

@@ -1,0 +1,122 @@
+"""Experiments on the command line: train, status, lineage."""
+
+import argparse
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from game_rl.errors import Interrupted, UsageError
+
+if TYPE_CHECKING:
+    from game_rl.cli.experiment_console import ExperimentConsole
+    from game_rl.experiments.tasks import StopFlag
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def show_status(root: Path, *, as_json: bool) -> int:
+    """Where the experiment at `root` is."""
+    from rich.console import Console
+
+    from game_rl.experiments.experiment_dir import find_experiment
+    from game_rl.experiments.status import experiment_status
+    from game_rl.experiments.status_table import status_table
+
+    status = experiment_status(find_experiment(root))
+    if as_json:
+        print(json.dumps(status.to_json(), indent=2))
+    else:
+        Console().print(status_table(status))
+    return 0
+
+
+def show_lineage(root: Path, *, as_json: bool) -> int:
+    """Who descends from whom in the experiment at `root`."""
+    from rich.console import Console
+
+    from game_rl.experiments.descent import descent, read_records
+    from game_rl.experiments.experiment_dir import find_experiment
+    from game_rl.experiments.status_table import descent_json, descent_tree
+
+    folder = find_experiment(root)
+    branches = descent(read_records(folder))
+    if as_json:
+        print(json.dumps([descent_json(branch) for branch in branches], indent=2))
+    else:
+        Console().print(descent_tree(str(root), branches))
+    return 0
+
+
+def is_experiment(arguments: argparse.Namespace) -> bool:
+    """Whether `--config` describes an experiment, or `--resume` names one."""
+    from game_rl.config.experiments import kind_of
+    from game_rl.experiments.experiment_dir import ExperimentDir
+
+    if arguments.fork is not None:
+        return False
+    if arguments.config is not None:
+        return kind_of(arguments.config, arguments.set) is not None
+    return ExperimentDir(Path(arguments.resume)).exists()
+
+
+def train_experiment(arguments: argparse.Namespace) -> int:
+    """Begin the experiment of `--config`, or go on with the one of `--resume`."""
+    from game_rl.cli.experiment_console import ExperimentConsole, print_json
+    from game_rl.cli.run_console import PatientConsole
+    from game_rl.config.experiments import load_population
+    from game_rl.experiments.start import (
+        ExperimentCommand,
+        resume_population,
+        train_population,
+    )
+    from game_rl.experiments.tasks import StopFlag
+
+    if arguments.until is not None or arguments.at is not None:
+        raise UsageError(
+            "--until and --at belong to a run; in an experiment, --generation N goes back"
+        )
+    if arguments.generation is not None and arguments.resume is None:
+        raise UsageError("--generation goes back in an experiment: name one with --resume")
+    is_json = arguments.log == "json"
+    console = PatientConsole(quiet=is_json)
+    watcher = ExperimentConsole(console)
+    command = ExperimentCommand(
+        stop=(stop := StopFlag()),
+        force=arguments.force,
+        listeners=[print_json if is_json else watcher],
+        show=watcher.show_preflight,
+    )
+    with _stopping_on_signals(stop, watcher):
+        if arguments.config is not None:
+            train_population(load_population(arguments.config, arguments.set), command)
+        else:
+            resume_population(
+                Path(arguments.resume),
+                command,
+                generation=arguments.generation,
+                overrides=arguments.set,
+            )
+    return 0
+
+
+@contextmanager
+def _stopping_on_signals(stop: "StopFlag", console: "ExperimentConsole") -> Iterator[None]:
+    """Inside, SIGINT and SIGTERM ask to stop: members save and end; once more ends all at once."""
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        if stop.reason is not None:
+            raise KeyboardInterrupt
+        name = signal.Signals(number).name
+        stop.reason = Interrupted(f"stopped by {name}", exit_code=128 + number)
+        console.notice(f"{name}: the members save and end; once more ends them at once")
+
+    previous = {number: signal.signal(number, on_signal) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

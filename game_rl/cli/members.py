@@ -1,0 +1,93 @@
+"""`game-rl member`: what an experiment has its members do; people may run it, too."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from game_rl.cli.arguments import add_command, not_negative, positive
+
+if TYPE_CHECKING:
+    from game_rl.cli.arguments import Commands
+
+
+def add_member(commands: "Commands") -> None:
+    parser = commands.add_parser("member", help="carry out one step of an experiment's member")
+    steps = parser.add_subparsers(title="steps", metavar="STEP", required=True)
+    train = add_command(
+        steps,
+        "train",
+        _train,
+        summary="train a run up to a timestep, evaluate it there and leave the result",
+        example="game-rl member train runs/x/members/03 --until 16384 --seed 7 --result 03.json",
+    )
+    train.add_argument("run", type=Path, metavar="RUN")
+    train.add_argument("--until", type=positive, required=True, metavar="T")
+    train.add_argument("--seed", type=not_negative, required=True, metavar="N")
+    train.add_argument("--result", type=Path, required=True, metavar="FILE")
+    copy = add_command(
+        steps,
+        "copy",
+        _copy,
+        summary="fork a run's checkpoint into a new run directory, with other values",
+        example="game-rl member copy runs/x/members/01 --at 16384 --to runs/x/members/03.g0001 "
+        "--values '{\"seed\": 5}'",
+    )
+    copy.add_argument("run", type=Path, metavar="RUN")
+    copy.add_argument("--at", type=positive, required=True, metavar="T")
+    copy.add_argument("--to", type=Path, required=True, metavar="NEW")
+    copy.add_argument("--values", type=json.loads, default={}, metavar="JSON")
+    play = add_command(
+        steps,
+        "play",
+        _play,
+        summary="play episodes with a run's checkpoint and leave what each gave",
+        example="game-rl member play runs/x/members/03 --checkpoint 16384 --episodes 200 --seed 7 "
+        "--result 03.json",
+    )
+    play.add_argument("run", type=Path, metavar="RUN")
+    play.add_argument("--checkpoint", required=True, metavar="T")
+    play.add_argument("--episodes", type=positive, required=True, metavar="N")
+    play.add_argument("--seed", type=not_negative, required=True, metavar="N")
+    play.add_argument("--result", type=Path, required=True, metavar="FILE")
+
+
+def _train(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from game_rl.callbacks.stop import StopRequest
+    from game_rl.cli.run_console import RunConsole
+    from game_rl.cli.signals import stopping_on_signals
+    from game_rl.training.stretch import run_stretch
+
+    stop = StopRequest()
+    with stopping_on_signals(stop):
+        run_stretch(
+            arguments.run,
+            until=arguments.until,
+            seed=arguments.seed,
+            result=arguments.result,
+            stop=stop,
+            listeners=[RunConsole(Console())],
+        )
+    return 0
+
+
+def _copy(arguments: argparse.Namespace) -> int:
+    from game_rl.training.copying import copy_run
+
+    copy_run(arguments.run, at=arguments.at, to=arguments.to, values=arguments.values)
+    return 0
+
+
+def _play(arguments: argparse.Namespace) -> int:
+    from game_rl.training.stretch import play_checkpoint
+
+    play_checkpoint(
+        arguments.run,
+        arguments.checkpoint,
+        episodes=arguments.episodes,
+        seed=arguments.seed,
+        result=arguments.result,
+    )
+    return 0

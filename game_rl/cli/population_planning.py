@@ -1,0 +1,50 @@
+"""`game-rl preflight` of a population: what its members take together."""
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from game_rl.config.schema import RunConfig
+    from game_rl.games.definition import Game
+    from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
+
+    Probe = Callable[[RunConfig, Game], tuple[EpisodeLengths, MeasuredLake | None]]
+
+
+def is_population(arguments: argparse.Namespace) -> bool:
+    from game_rl.config.experiments import kind_of
+
+    return kind_of(arguments.config, arguments.set) is not None
+
+
+def preflight_population(arguments: argparse.Namespace, probe: "Probe") -> int:
+    from game_rl.config.experiments import load_population
+    from game_rl.experiments.forecast import population_preflight
+    from game_rl.experiments.forecast_table import forecast_table
+    from game_rl.games.definition import load_game
+    from game_rl.system.machine import detect_machine, parse_machine
+
+    population = load_population(arguments.config, arguments.set)
+    game = load_game(population.run.game)
+    machine = detect_machine(population.config.run_dir)
+    if arguments.on:
+        machine = parse_machine(arguments.on, here=machine)
+    lengths, lake = probe(population.run, game) if arguments.probe else (None, None)
+    report = population_preflight(population, game, machine, probe=lengths, lake=lake)
+    if arguments.probe and not arguments.on and report.verdict != "does_not_fit":
+        from game_rl.measure.probe import measure_speed
+
+        with Console(stderr=True).status("training a member in small, to measure its speed"):
+            measured = measure_speed(population.run, game)
+        report = population_preflight(
+            population, game, machine, probe=lengths, lake=lake, measured=measured
+        )
+    if arguments.json:
+        print(json.dumps(report.to_json(), indent=2))
+    else:
+        Console().print(forecast_table(report))
+    return 3 if report.verdict == "does_not_fit" else 0

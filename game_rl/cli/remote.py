@@ -1,0 +1,264 @@
+"""`game-rl remote`: runs in object storage, or on a mounted disk."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from game_rl.cli.arguments import add_command
+from game_rl.errors import StorageError, UsageError
+
+if TYPE_CHECKING:
+    from game_rl.cli.arguments import Commands
+    from game_rl.config.upload import UploadConfig
+    from game_rl.events import Event
+    from game_rl.run_dir import RunDir
+    from game_rl.storage.manifest import RunManifest
+    from game_rl.storage.object_store import ObjectStore
+    from game_rl.storage.remote import RemoteAddress
+
+_MOST_FAILURES = 5
+_URL = "s3://bucket/folder, gs://…, az://… or file:///…; …/runs/ID names one run"
+
+
+def add_remote(commands: "Commands") -> None:
+    parser = commands.add_parser(
+        "remote", help="list, fetch, verify and send runs in object storage"
+    )
+    remote = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    listing = add_command(
+        remote,
+        "list",
+        _list,
+        summary="list the runs at an address, and their checkpoints",
+        example="game-rl remote list s3://bucket/folder",
+    )
+    listing.add_argument("url", metavar="URL", help=_URL)
+    listing.add_argument("--json", action="store_true", help="print one JSON list")
+    _add_fetch(remote)
+    verifying = add_command(
+        remote,
+        "verify",
+        _verify,
+        summary="read every byte of the stored checkpoints, and compare",
+        example="game-rl remote verify s3://bucket/folder",
+    )
+    verifying.add_argument("url", metavar="URL[@T]", help=_URL)
+    _add_push(remote)
+
+
+def _add_fetch(remote: "Commands") -> None:
+    fetching = add_command(
+        remote,
+        "fetch",
+        _fetch,
+        summary="bring a run to a folder here, where it can be resumed, evaluated and shown",
+        example="game-rl remote fetch s3://bucket/folder/runs/ID@250000 runs/mine",
+    )
+    fetching.add_argument(
+        "url", metavar="URL[@T]", help=f"{_URL}; @T: its checkpoint of timestep T, else the newest"
+    )
+    fetching.add_argument("folder", type=Path, metavar="DIR", help="a folder that is new")
+    claims = fetching.add_mutually_exclusive_group()
+    claims.add_argument("--refuse-active", action="store_true", help=argparse.SUPPRESS)
+    claims.add_argument("--take-over", action="store_true", help=argparse.SUPPRESS)
+
+
+def _add_push(remote: "Commands") -> None:
+    pushing = add_command(
+        remote,
+        "push",
+        _push,
+        summary="send what of a run is not stored yet",
+        example="game-rl remote push runs/duel_ppo",
+    )
+    pushing.add_argument("run", type=Path, metavar="RUN", help="run directory of a training")
+    pushing.add_argument(
+        "--to", metavar="URL", help="where to; default: upload.to of the run's config"
+    )
+    pushing.add_argument(
+        "--take-over", action="store_true", help="even if another machine uploads this run"
+    )
+
+
+def _opened(url: str) -> "tuple[ObjectStore, RemoteAddress]":
+    from game_rl.storage.object_store import ObjectStore
+    from game_rl.storage.remote import RemoteAddress
+
+    address = RemoteAddress.parse(url)
+    return ObjectStore(address.to), address
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from game_rl.storage.survey import list_runs
+
+    store, address = _opened(arguments.url)
+    runs = [run for run in list_runs(store) if address.run in (None, run.run)]
+    if arguments.json:
+        print(json.dumps([run.to_json() for run in runs], indent=2))
+        return 0
+    if not runs:
+        print(f"there is no run at {arguments.url}")
+        return 0
+    from game_rl.system.units import format_bytes
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("run", "game", "checkpoints", "newest", "size", "saved", "written by"):
+        is_text = name in ("run", "game", "written by")
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=True)
+    for run in runs:
+        writer = "" if run.writer_host is None else run.writer_host
+        table.add_row(
+            run.run,
+            run.game,
+            f"{len(run.checkpoints)}",
+            f"{run.checkpoints[-1]:,}",
+            format_bytes(run.newest_bytes),
+            run.newest_saved,
+            f"{writer}{', now' if run.is_active else ''}",
+        )
+    Console(width=max(120, Console().width)).print(table)
+    return 0
+
+
+def _fetch(arguments: argparse.Namespace) -> int:
+    from game_rl.storage.fetch import fetch
+    from game_rl.system.units import format_bytes
+
+    store, address = _opened(arguments.url)
+    progress = Progress(
+        TextColumn("fetching"), BarColumn(), DownloadColumn(), console=Console(stderr=True)
+    )
+    task = progress.add_task("", total=None)
+
+    def begin(manifest: "RunManifest") -> None:
+        progress.update(task, total=manifest.n_bytes)
+
+    with progress:
+        fetched = fetch(
+            store,
+            address,
+            arguments.folder,
+            take_over=not arguments.refuse_active,
+            begin=begin,
+            tell=lambda n_bytes: progress.advance(task, n_bytes),
+        )
+    manifest = fetched.manifest
+    print(
+        f"{arguments.folder}: the run {manifest.run.id} at timestep {manifest.timesteps:,}, "
+        f"{format_bytes(fetched.fetched_bytes)} fetched and verified"
+    )
+    if (rom := missing_rom(fetched.run_dir)) is not None:
+        print(rom)
+    return 0
+
+
+def missing_rom(run_dir: "RunDir") -> str | None:
+    """What to do, where the ROM of a fetched run is not there: ROMs are never stored."""
+    from game_rl.checkpoints.files import read_manifest, read_verified
+    from game_rl.config.loader import load_config, load_yaml_model
+    from game_rl.errors import GameFileError
+    from game_rl.games.definition import GameDefinition
+
+    game = Path(load_config(run_dir.config, is_saved=True).game)
+    newest = run_dir.checkpoints_newest_first()
+    if game.suffix != ".yaml" or not game.is_file() or not newest:
+        return None
+    definition = load_yaml_model(game, GameDefinition, error=GameFileError)
+    rom = game.parent / definition.rom.path
+    if rom.is_file():
+        return None
+    state = json.loads(read_verified(newest[0], read_manifest(newest[0]), "state.json"))
+    return f"the ROM is not stored: put the one with sha256 {state['rom_sha256']} at {rom}"
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from game_rl.storage.verify import verify
+    from game_rl.system.units import format_bytes
+
+    store, address = _opened(arguments.url)
+    progress = Progress(
+        TextColumn("reading"), BarColumn(), MofNCompleteColumn(), console=Console(stderr=True)
+    )
+    task = progress.add_task("", total=None)
+    with progress:
+        verdict = verify(
+            store, address, lambda read, count: progress.update(task, completed=read, total=count)
+        )
+    for (run, timesteps), damage in verdict.damage.items():
+        print(f"{run}@{timesteps}: {damage}")
+    if verdict.damage:
+        raise StorageError(
+            f"{len(verdict.damage)} of {verdict.n_checkpoints} checkpoints at {arguments.url} "
+            "cannot be fetched; where the run is still here, delete those blobs and push it again"
+        )
+    print(
+        f"{verdict.n_checkpoints} checkpoints, {verdict.n_blobs:,} blobs, "
+        f"{format_bytes(verdict.n_bytes)}: every byte is as it was written"
+    )
+    return 0
+
+
+def _push(arguments: argparse.Namespace) -> int:
+    from game_rl.playback.policy import open_run
+    from game_rl.storage.game_files import upload_settings
+    from game_rl.storage.push import push
+
+    run_dir, config = open_run(arguments.run)
+    if arguments.to is not None:
+        there = _upload(arguments.to)
+        upload = (config.upload or there).model_copy(update={"to": there.to})
+        config = config.model_copy(update={"upload": upload})
+    newest = run_dir.checkpoints_newest_first()
+    settings = upload_settings(
+        config,
+        run_dir,
+        begins_at=int(newest[0].name) if newest else 0,
+        take_over=arguments.take_over,
+    )
+    if settings is None:
+        raise UsageError(f"{arguments.run} has no upload.to in its config; add --to URL")
+    console = Console()
+    progress = Progress(TextColumn("sending"), BarColumn(), DownloadColumn(), console=console)
+    task = progress.add_task("", total=None)
+
+    def show(event: "Event") -> None:
+        _show_push(event, progress, task)
+
+    with progress:
+        push(settings, show, most_failures=_MOST_FAILURES)
+    return 0
+
+
+def _upload(url: str) -> "UploadConfig":
+    from pydantic import ValidationError
+
+    from game_rl.config.upload import UploadConfig
+
+    try:
+        return UploadConfig(to=url)
+    except ValidationError as error:
+        raise UsageError(f"--to: {error.errors(include_input=False)[0]['msg']}") from None
+
+
+def _show_push(event: "Event", progress: Progress, task: int) -> None:
+    from rich.progress import TaskID
+
+    from game_rl import events
+    from game_rl.system.units import format_duration
+
+    match event:
+        case events.UploadProgress():
+            total = max(progress.tasks[0].total or 0, event.waiting_bytes)
+            done = total - event.waiting_bytes
+            progress.update(TaskID(task), total=total, completed=done)
+        case events.Uploaded():
+            took = format_duration(event.seconds)
+            text = f"✓ checkpoint {int(event.checkpoint):,} uploaded in {took}, verified"
+            progress.console.print(text, highlight=False, soft_wrap=True)
+        case events.Warned():
+            progress.console.print(event.text, markup=False, soft_wrap=True)

@@ -1,0 +1,85 @@
+"""`game-rl status`: where a run is, and what of it is safe where."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from game_rl.cli.arguments import add_command
+from game_rl.cli.experiments import show_status
+from game_rl.errors import UsageError
+from game_rl.experiments.experiment_dir import ExperimentDir
+
+if TYPE_CHECKING:
+    from game_rl.cli.arguments import Commands
+    from game_rl.storage.run_status import RunStatus, StoredPart
+
+
+def add_status(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "status",
+        _status,
+        summary="say where a run is, and what of it is safe where",
+        example="game-rl status runs/duel_ppo",
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help="run directory, or an experiment's")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from game_rl.run_dir import RunDir
+    from game_rl.storage.run_status import run_status
+
+    if ExperimentDir(arguments.run).exists():
+        return show_status(arguments.run, as_json=arguments.json)
+    run_dir = RunDir(arguments.run)
+    if not run_dir.exists():
+        raise UsageError(f"{arguments.run} is not a run directory; name the run_dir of a training")
+    status = run_status(run_dir)
+    if arguments.json:
+        print(json.dumps(status.to_json(), indent=2))
+        return 0
+    for name, text in _lines(status):
+        print(f"{name:<12} {text}")
+    return 0
+
+
+def _lines(status: "RunStatus") -> list[tuple[str, str]]:
+    total = "" if status.total_timesteps is None else f" of {status.total_timesteps:,}"
+    speed = "" if status.timesteps_per_s is None else f", {status.timesteps_per_s:,.0f}/s"
+    ended = "not training now" if status.ended is None else status.ended
+    lines = [
+        ("run", status.run),
+        ("state", "training" if status.is_training else ended),
+        ("timesteps", f"{status.timesteps:,}{total}{speed}"),
+        ("checkpoint", _timesteps(status.last_checkpoint)),
+    ]
+    if (evaluation := status.evaluation) is not None:
+        success = evaluation["success_rate"]
+        rate = "" if success is None else f", success {success:.0%}"
+        lines.append(
+            (
+                "evaluation",
+                f"reward {evaluation['mean_reward']:.2f}{rate} "
+                f"(policy of timestep {evaluation['policy_timesteps']:,})",
+            )
+        )
+    return lines + ([] if status.uploads is None else _upload_lines(status.uploads))
+
+
+def _upload_lines(uploads: "StoredPart") -> list[tuple[str, str]]:
+    from game_rl.system.units import format_bytes
+
+    newest = "" if not uploads.is_newest_safe else ", the newest one"
+    safe = f"checkpoint {_timesteps(uploads.newest)}{newest}, at {uploads.address}"
+    lines = [("safe", safe if uploads.newest is not None else f"nothing yet at {uploads.address}")]
+    if uploads.waiting:
+        waiting = ", ".join(f"{timesteps:,}" for timesteps in uploads.waiting[:6])
+        size = format_bytes(uploads.waiting_bytes)
+        lines.append(("waiting", f"{waiting} (up to {size})"))
+    return lines
+
+
+def _timesteps(timesteps: int | None) -> str:
+    return "none yet" if timesteps is None else f"{timesteps:,}"

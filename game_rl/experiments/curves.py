@@ -1,0 +1,51 @@
+"""A population over its generations, for TensorBoard; each member draws curves of its own."""
+
+import time
+from pathlib import Path
+from statistics import fmean, median, pstdev
+
+from game_rl.experiments.mutation import Value
+from game_rl.experiments.records import GenerationRecord
+from game_rl.experiments.tensorboard_file import event_file
+from game_rl.run_dir import write_atomic
+
+
+def write_curves(folder: Path, record: GenerationRecord, metric: str) -> None:
+    """One file for the generation, over its timesteps."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"events.out.tfevents.{record.generation:010d}.population"
+    values = {**_fitness(record, metric), **_hyperparameters(record)}
+    write_atomic(path, event_file(values, step=record.timesteps, wall_time_s=time.time()))
+
+
+def remove_curves(folder: Path, *, after: int) -> None:
+    """Of later generations."""
+    for path in folder.glob("events.out.tfevents.*.population"):
+        if int(path.name.split(".")[3]) > after:
+            path.unlink()
+
+
+def _fitness(record: GenerationRecord, metric: str) -> dict[str, float]:
+    """Best, median and spread (standard deviation) of the members that have finite weights."""
+    found = [m.fitness for m in record.members if m.fitness is not None]
+    values = [fitness.value for fitness in found]
+    return {
+        f"population/{metric}_best": max(values),
+        f"population/{metric}_median": median(values),
+        f"population/{metric}_spread": pstdev(values),
+        "population/mean_reward": fmean(fitness.mean_reward for fitness in found),
+        "population/copies": len(record.copies),
+    }
+
+
+def _hyperparameters(record: GenerationRecord) -> dict[str, float]:
+    return {
+        f"{key}/{member.number:02d}": _number(value)
+        for member in record.members
+        for key, value in member.values.items()
+    }
+
+
+def _number(value: Value) -> float:
+    """Of a schedule, where it starts."""
+    return value["start"] if isinstance(value, dict) else value

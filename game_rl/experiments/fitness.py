@@ -1,0 +1,65 @@
+"""How good a member is, from the episodes that it has played."""
+
+from math import sqrt
+from statistics import fmean, pstdev
+
+from game_rl.config.saved import Saved
+from game_rl.errors import ExperimentError
+from game_rl.training.stretch_result import Played
+
+_Z95 = 1.959963984540054  # the normal distribution's 97.5 % point
+
+
+class Fitness(Saved):
+    """Of one policy over the episodes of one seed."""
+
+    value: float
+    """What is compared."""
+    seed: int
+    """Chooses the episodes."""
+    episodes: int
+    deterministic: bool
+    """Whether it took its likeliest actions, or drew them."""
+    success_rate: float | None
+    """None where the game does not say what success is."""
+    success_interval: tuple[float, float] | None
+    """Wilson's, 95 %."""
+    mean_reward: float
+    std_reward: float
+    """Of the episodes."""
+
+
+def fitness_of(played: Played, metric: str) -> Fitness:
+    """Raise ExperimentError if the game does not say what success is, and that is to count."""
+    episodes, successes = len(played.rewards), sum(played.successes)
+    knows_success = len(played.successes) == episodes
+    if metric == "success_rate" and not knows_success:
+        raise ExperimentError(
+            "the game does not say in every episode whether it was a success; give its game file a "
+            "success condition, or write fitness: {metric: mean_reward}"
+        )
+    mean = fmean(played.rewards)
+    rate = successes / episodes if knows_success else None
+    return Fitness(
+        value=mean if metric == "mean_reward" or rate is None else rate,
+        seed=played.seed,
+        episodes=episodes,
+        deterministic=played.deterministic,
+        success_rate=rate,
+        success_interval=wilson_interval(successes, episodes) if knows_success else None,
+        mean_reward=mean,
+        std_reward=pstdev(played.rewards),
+    )
+
+
+def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """The 95 % score interval of a share (Wilson 1927); holds for 0 and for all, too.
+
+    (p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n), with p = successes / n.
+    """
+    n, z = trials, _Z95
+    p = successes / n
+    middle = p + z * z / (2 * n)
+    half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)

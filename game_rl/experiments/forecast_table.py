@@ -1,0 +1,62 @@
+"""A population's forecast for people: the verdict, members at once, disk by generation."""
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from game_rl.experiments.forecast import GenerationRow, PopulationReport
+from game_rl.preflight.table import VERDICTS, finding_text
+from game_rl.system.units import format_bytes, format_duration
+
+_MOST_ROWS = 6
+
+
+def forecast_table(report: PopulationReport) -> RenderableType:
+    return Group(
+        _headline(report), _growth(report), *(finding_text(each) for each in report.findings)
+    )
+
+
+def _headline(report: PopulationReport) -> Text:
+    words, style = VERDICTS[report.verdict]
+    machine, member = report.machine, report.member.footprint
+    at_once = "1 member at once" if report.slots == 1 else f"{report.slots} members at once"
+    vram = ""
+    if report.vram_bytes and member.vram is not None:
+        free = machine.gpu_free_bytes(member.vram.gpu)
+        vram = f"; VRAM {format_bytes(report.vram_bytes)} of {format_bytes(free)}"
+    took = "" if report.wall_s is None else f"; about {format_duration(report.wall_s)}"
+    return Text.assemble(
+        (words, style),
+        f"  {at_once}: RAM {format_bytes(report.ram_bytes)} of "
+        f"{format_bytes(machine.ram_available_bytes)} ({format_bytes(member.ram.peak.bytes)} a "
+        f"member){vram}; disk {format_bytes(report.disk_bytes)} of "
+        f"{format_bytes(machine.disk_free_bytes)}, {format_bytes(report.momentary_bytes)} more "
+        f"while members save{took}",
+    )
+
+
+def _growth(report: PopulationReport) -> Table:
+    table = Table(box=None, pad_edge=False, title="disk by generation", title_justify="left")
+    for name in ("generation", "transitions", "checkpoints", "Lake", "logs", "total"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in _shown(report.growth):
+        lake = "not measured" if row.lake is None else format_bytes(row.lake)
+        table.add_row(
+            f"{row.generation}",
+            f"{row.transitions:,}",
+            format_bytes(row.checkpoints),
+            "no Lake" if row.lake == 0 else lake,
+            format_bytes(row.logs),
+            format_bytes(row.total),
+        )
+    return table
+
+
+def _shown(rows: tuple[GenerationRow, ...]) -> list[GenerationRow]:
+    """The first, the last and some between them, evenly: of 25 those of 1, 5, 10, 15, 20, 25."""
+    if len(rows) <= _MOST_ROWS:
+        return list(rows)
+    step = -(-len(rows) // (_MOST_ROWS - 1))
+    numbers = {1, len(rows), *range(step, len(rows), step)}
+    return [row for row in rows if row.generation in numbers]

@@ -1,0 +1,117 @@
+"""Back to the decision after an earlier generation; what came later is set aside, not deleted."""
+
+import itertools
+from pathlib import Path
+
+from game_rl.errors import UsageError
+from game_rl.experiments.curves import remove_curves
+from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
+from game_rl.experiments.kept_checkpoints import has_checkpoints, link_checkpoint
+from game_rl.experiments.records import (
+    ExperimentState,
+    GenerationRecord,
+    Member,
+    read_record,
+    write_record,
+)
+
+
+def go_back(folder: ExperimentDir, generation: int) -> Path:
+    """Make the population what it was when the record of `generation` was written.
+
+    Killed on the way, any next controller goes on with it: see `finish_going_back`.
+
+    Returns:
+        Where the later records and members are.
+
+    Raises:
+        UsageError: that generation is not kept.
+    """
+    record = read_record(folder.generation(generation).record, GenerationRecord)
+    if record is None or not has_checkpoints(folder, record):
+        raise UsageError(_not_kept(folder, generation))
+    before = tuple(
+        Member(number=m.number, folder=m.folder, values=m.values) for m in record.members
+    )
+    state = ExperimentState(generation=generation - 1, members=before, going_back_to=generation)
+    write_record(folder.state, state)
+    return _finish(folder, state, record)
+
+
+def finish_going_back(folder: ExperimentDir) -> None:
+    """Do what a controller had begun to do when it was killed."""
+    state = read_record(folder.state, ExperimentState)
+    if state is not None and state.going_back_to is not None:
+        record = read_record(folder.generation(state.going_back_to).record, GenerationRecord)
+        assert record is not None
+        _finish(folder, state, record)
+
+
+def _finish(folder: ExperimentDir, state: ExperimentState, record: GenerationRecord) -> Path:
+    aside = _new_folder(folder.superseded)
+    for member in record.members:
+        if member.checkpoint is not None:
+            _restore(folder, record, member.folder, member.number, member.checkpoint, aside)
+    _move_later(folder, record.generation, aside)
+    remove_curves(folder.curves, after=record.generation)
+    write_record(folder.state, state.model_copy(update={"going_back_to": None}))
+    return aside
+
+
+def _not_kept(folder: ExperimentDir, generation: int) -> str:
+    kept = []
+    for number in folder.kept_generations():
+        record = read_record(folder.generation(number).record, GenerationRecord)
+        if record is not None and has_checkpoints(folder, record):
+            kept.append(str(number))
+    found = f"it keeps {', '.join(kept)}" if kept else "it keeps none yet"
+    return (
+        f"{folder.root} does not keep the checkpoints of generation {generation}; {found} "
+        "(keep_generations says which)"
+    )
+
+
+def _restore(
+    folder: ExperimentDir,
+    record: GenerationRecord,
+    name: str,
+    number: int,
+    checkpoint: str,
+    aside: Path,
+) -> None:
+    """The member's newest checkpoint is the one of the record again."""
+    run_dir = folder.member(name)
+    kept = folder.generation(record.generation).checkpoint(number)
+    run_dir.checkpoints.mkdir(exist_ok=True)
+    link_checkpoint(kept, run_dir.checkpoints / checkpoint)
+    for path in run_dir.checkpoints_newest_first():
+        if int(path.name) > int(checkpoint):
+            place = aside / "members" / name / "checkpoints"
+            place.mkdir(parents=True, exist_ok=True)
+            path.rename(place / path.name)
+
+
+def _move_later(folder: ExperimentDir, generation: int, aside: Path) -> None:
+    """Records after the generation, copies that were made after it or in it, and the champion."""
+    for number in folder.generations.iterdir():
+        if number.name.isdecimal() and int(number.name) > generation:
+            _move(number, aside / "generations")
+    for path in folder.members.iterdir():
+        if (copied_after(path.name) or 0) >= generation:
+            _move(path, aside / "members" / "copies")
+    for path in (folder.champion, folder.champion_record, folder.validation):
+        if path.exists():
+            _move(path, aside)
+
+
+def _move(path: Path, to: Path) -> None:
+    to.mkdir(parents=True, exist_ok=True)
+    path.rename(to / path.name)
+
+
+def _new_folder(parent: Path) -> Path:
+    parent.mkdir(exist_ok=True)
+    paths = (parent / f"{number:03d}" for number in itertools.count())
+    free = next(path for path in paths if not path.exists())
+    free.mkdir()
+    return free

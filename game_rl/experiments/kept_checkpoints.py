@@ -1,0 +1,87 @@
+"""Checkpoints that a population keeps, linked beside each record: the controller decides which."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from game_rl.config.population import KeepGenerationsConfig
+from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
+from game_rl.experiments.records import GenerationRecord
+from game_rl.run_dir import new_directory, remove_directory, synced_file
+
+
+def link_checkpoint(source: Path, target: Path) -> None:
+    """Make `target` of the same files as the checkpoint `source`, unless it stands.
+
+    On another file system, or one without links, they are copied.
+    """
+    if target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with new_directory(target) as directory:
+        for file in sorted(source.iterdir()):
+            _link(file, directory / file.name)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        with source.open("rb") as file, synced_file(target) as copy:
+            shutil.copyfileobj(file, copy)
+
+
+def keep_generation(folder: ExperimentDir, record: GenerationRecord) -> None:
+    """Link the checkpoints of a generation's members beside its record."""
+    generation = folder.generation(record.generation)
+    for member in record.members:
+        if member.checkpoint is not None:
+            source = folder.member(member.folder).checkpoints / member.checkpoint
+            link_checkpoint(source, generation.checkpoint(member.number))
+
+
+def forget_generations(
+    folder: ExperimentDir, keep: KeepGenerationsConfig, *, newest: int, present: set[str]
+) -> None:
+    """Delete links of generations that are not kept; of runs all checkpoints but the newest, and
+    that one, too, of those that no one goes on with. Records, results, curves and accounts stay.
+
+    Args:
+        present: folders of the members that train next.
+    """
+    for number in folder.kept_generations():
+        if not keep.keeps(number, newest=newest):
+            for path in _checkpoints_of(folder.generation(number).root):
+                remove_directory(path)
+    for path in folder.members.iterdir() if folder.members.is_dir() else ():
+        is_underway = (copied_after(path.name) or 0) > newest  # a decision that is carried out
+        if path.is_dir() and not path.name.startswith(".") and not is_underway:
+            saved = folder.member(path.name).checkpoints_newest_first()
+            for checkpoint in saved[1:] if path.name in present else saved:
+                remove_directory(checkpoint)
+
+
+def has_checkpoints(folder: ExperimentDir, record: GenerationRecord) -> bool:
+    """Whether the population can go back to this generation."""
+    generation = folder.generation(record.generation)
+    return all(
+        generation.checkpoint(m.number).is_dir() for m in record.members if m.checkpoint is not None
+    )
+
+
+def checkpoints_bytes(folder: ExperimentDir) -> int:
+    """Of all that the experiment keeps; a file with several names counts once."""
+    seen: dict[tuple[int, int], int] = {}
+    for path in folder.root.rglob("*"):
+        is_checkpoint = path.parent.name.isdecimal()
+        if is_checkpoint and path.is_file():
+            status = path.stat()
+            seen[status.st_dev, status.st_ino] = status.st_size
+    return sum(seen.values())
+
+
+def _checkpoints_of(generation: Path) -> Iterator[Path]:
+    return (path for path in list(generation.iterdir()) if path.is_dir() and path.name.isdecimal())

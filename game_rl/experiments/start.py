@@ -1,0 +1,222 @@
+"""Beginning a population, and going on with one: the order of things."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from game_rl.config.changed_values import flat
+from game_rl.config.experiments import Population, dump_population, load_population
+from game_rl.errors import DoesNotFitError, GameRLError, Interrupted, UsageError
+from game_rl.executors.executor import Executor
+from game_rl.executors.local import LocalExecutor
+from game_rl.experiments.account import (
+    Account,
+    ExperimentBegun,
+    ExperimentEnded,
+    Listener,
+    WentBack,
+)
+from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
+from game_rl.experiments.forecast import PopulationReport, population_preflight
+from game_rl.experiments.going_back import finish_going_back, go_back
+from game_rl.experiments.population import PopulationRun, read_state
+from game_rl.experiments.records import ChampionRecord
+from game_rl.experiments.tasks import StopFlag
+from game_rl.games.definition import load_game
+from game_rl.run_dir import write_atomic
+from game_rl.system.machine import detect_machine
+
+_MAY_CHANGE = ("executor", "keep_generations", "champion")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentCommand:
+    """How somebody wants an experiment to be carried out, beside its config.
+
+    Attributes:
+        force: start even if it does not fit this machine.
+        stop: ends it early when it is set.
+        listeners: each gets every event.
+        show: gets the preflight's report before anything starts.
+    """
+
+    stop: StopFlag
+    force: bool = False
+    listeners: Sequence[Listener] = ()
+    show: Callable[[PopulationReport], None] = lambda _: None
+
+
+def train_population(population: Population, command: ExperimentCommand) -> ChampionRecord:
+    """Begin a population and bring it to its end.
+
+    Raises:
+        UsageError: its folder holds one already, or another controller is there.
+        DoesNotFitError: the preflight says so, and nobody forces it.
+        Interrupted: by a signal; all that was learned is saved.
+        ExperimentError: it cannot go on.
+    """
+    folder = ExperimentDir(population.config.run_dir)
+    _refuse_existing(folder)
+    report = _check_fit(population, command)
+    folder.root.mkdir(parents=True, exist_ok=True)
+    with folder.locked():
+        _refuse_existing(folder)  # it may have come meanwhile
+        write_atomic(folder.config, dump_population(population))
+        return _carried_out(folder, population, command, report, WentBackFrom())
+
+
+def resume_population(
+    root: Path,
+    command: ExperimentCommand,
+    *,
+    generation: int | None = None,
+    overrides: Sequence[str] = (),
+) -> ChampionRecord:
+    """Go on with the population at `root`, exactly as if it had not been broken off.
+
+    Args:
+        generation: go back to the decision after this one, and set what came later aside.
+        overrides: `key=value`, for keys that change no result.
+
+    Raises:
+        UsageError: there is none, another controller is there, a key must not change, or the
+            generation is not kept.
+    """
+    folder = find_experiment(root)
+    with folder.locked():
+        before = _moved(load_population(folder.config, is_saved=True), root)
+        population = _moved(load_population(folder.config, overrides, is_saved=True), root)
+        _refuse_changes(before, population)
+        report = _check_fit(population, command)
+        write_atomic(folder.config, dump_population(population))
+        finish_going_back(folder)
+        went = WentBackFrom()
+        if generation is not None:
+            went = WentBackFrom(generation, str(go_back(folder, generation)))
+        return _carried_out(folder, population, command, report, went)
+
+
+@dataclass(frozen=True)
+class WentBackFrom:
+    """To which generation, and where the later ones are; None: it goes on where it was."""
+
+    generation: int | None = None
+    place: str = ""
+
+
+def _moved(population: Population, root: Path) -> Population:
+    """With the folder where it is now."""
+    config = population.config.model_copy(update={"run_dir": root})
+    run = population.run.model_copy(update={"run_dir": root / "members" / "00"})
+    return Population(config, run)
+
+
+def _refuse_existing(folder: ExperimentDir) -> None:
+    if folder.exists():
+        raise UsageError(
+            f"{folder.root} already holds an experiment; continue it with --resume {folder.root}, "
+            "choose another place with --set run_dir=..., or delete it"
+        )
+    if (folder.root / "config.yaml").exists():
+        raise UsageError(
+            f"{folder.root} holds a run; choose another place with --set run_dir=..., or delete it"
+        )
+
+
+def _refuse_changes(before: Population, now: Population) -> None:
+    old, new = _flat(before), _flat(now)
+    changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    refused = [key for key in changed if key.partition(".")[0] not in _MAY_CHANGE]
+    if refused:
+        raise UsageError(
+            f"a population that goes on cannot change {', '.join(refused)}: it would be another "
+            f"experiment; {', '.join(_MAY_CHANGE)} may change. Begin another one with --config"
+        )
+
+
+def _flat(population: Population) -> dict[str, object]:
+    config = flat(population.config.model_dump(mode="json", exclude={"member"}))
+    return config | flat(population.run.model_dump(mode="json"), "member")
+
+
+def _check_fit(population: Population, command: ExperimentCommand) -> PopulationReport:
+    config = population.config
+    report = population_preflight(
+        population, load_game(population.run.game), detect_machine(config.run_dir)
+    )
+    command.show(report)
+    if report.verdict == "does_not_fit" and not command.force:
+        raise DoesNotFitError(
+            "the population does not fit this machine; apply a fix above, or try all the same with "
+            "--force"
+        )
+    return report
+
+
+def _carried_out(
+    folder: ExperimentDir,
+    population: Population,
+    command: ExperimentCommand,
+    report: PopulationReport,
+    went: WentBackFrom,
+) -> ChampionRecord:
+    config, identity = population.config, folder.identity()
+    write_atomic(folder.preflight, json.dumps(report.to_json(), indent=2))
+    state = read_state(folder, population)
+    with (
+        Account(folder.events, command.listeners) as account,
+        LocalExecutor(report.slots) as executor,
+        _told_how_it_ends(account),
+    ):
+        if went.generation is not None:
+            account.emit(WentBack(generation=went.generation - 1, set_aside=went.place))
+        account.emit(
+            ExperimentBegun(
+                generation=state.generation,
+                experiment=identity.id,
+                members=config.members,
+                generations=config.generations,
+                slots=report.slots,
+            )
+        )
+        return _run(folder, population, executor, account, command.stop)
+
+
+def _run(
+    folder: ExperimentDir,
+    population: Population,
+    executor: Executor,
+    account: Account,
+    stop: StopFlag,
+) -> ChampionRecord:
+    try:
+        champion = PopulationRun(folder, population, executor, account, stop).run()
+    except Interrupted as reason:
+        raise Interrupted(
+            f"{reason}; all members are saved, continue with --resume {folder.root}",
+            exit_code=reason.exit_code,
+        ) from None
+    account.emit(ExperimentEnded(reason="completed", exit_code=0))
+    return champion
+
+
+@contextmanager
+def _told_how_it_ends(account: Account) -> Iterator[None]:
+    """Emit `ExperimentEnded` for whatever is raised inside, and let it go on."""
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt) as error:
+        code = error.exit_code if isinstance(error, Interrupted) else Interrupted("").exit_code
+        _emit(account, ExperimentEnded(reason="stopped", exit_code=code, text=str(error)))
+        raise
+    except Exception as error:
+        code = error.exit_code if isinstance(error, GameRLError) else GameRLError.exit_code
+        _emit(account, ExperimentEnded(reason="failed", exit_code=code, text=str(error)))
+        raise
+
+
+def _emit(account: Account, ended: ExperimentEnded) -> None:
+    with suppress(OSError):  # the disk that fails may be what has ended the experiment
+        account.emit(ended)

@@ -1,0 +1,58 @@
+"""An experiment's state and its descent, for people."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from game_rl.experiments.descent import Branch
+from game_rl.experiments.status import ExperimentStatus
+from game_rl.experiments.tables import changes_words, fitness_cells
+
+
+def status_table(status: ExperimentStatus) -> RenderableType:
+    line = f"{status.path}: {status.state}, generation {status.generation}/{status.generations}"
+    table = Table()
+    for name in ("member", "timesteps", "timesteps/s", "last fitness", "reward"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("now")
+    for member in status.members:
+        speed, last = member.timesteps_per_s, member.last
+        table.add_row(
+            member.folder,
+            f"{member.timesteps:,} of {status.stretch_until:,}",
+            "" if speed is None else f"{speed:,.0f}",
+            *(("", "") if last is None else fitness_cells(last)),
+            "has ended its stretch" if member.has_ended_stretch else "",
+        )
+    return Group(Text(line), *([Text(status.text)] if status.text else []), table)
+
+
+def descent_tree(name: str, branches: Sequence[Branch]) -> Tree:
+    tree = Tree(Text(name))
+    for branch in branches:
+        _grow(tree, branch)
+    return tree
+
+
+def descent_json(branch: Branch) -> dict[str, Any]:
+    copied = branch.copied
+    return {
+        "run": branch.folder,
+        "generations": list(branch.generations),
+        "copied": None if copied is None else copied.model_dump(mode="json"),
+        "children": [descent_json(child) for child in branch.children],
+    }
+
+
+def _grow(tree: Tree, branch: Branch) -> None:
+    first, last = branch.generations
+    text = f"{branch.folder}  generations {first}-{last}"
+    if branch.copied is not None:
+        text += f"  {changes_words(branch.copied)}"
+    grown = tree.add(Text(text))
+    for child in branch.children:
+        _grow(grown, child)

@@ -1,0 +1,92 @@
+"""What people read of an experiment: tables of a generation, of the champion."""
+
+from collections.abc import Mapping
+
+from rich.table import Table
+from rich.text import Text
+
+from game_rl.experiments.account import StretchEnded
+from game_rl.experiments.fitness import Fitness
+from game_rl.experiments.mutation import Value
+from game_rl.experiments.records import ChampionRecord, CopyRecord, GenerationRecord, TrainedMember
+
+
+def generation_table(
+    record: GenerationRecord, stretches: Mapping[int, StretchEnded] | None = None
+) -> Table:
+    """A row for each member, the best first.
+
+    Args:
+        stretches: how fast and where each has trained, as far as that is known.
+    """
+    table = Table()
+    for name in ("member", "fitness", "reward"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("goes on as")
+    for name in ("timesteps/s", "where"):
+        table.add_column(name, justify="right", no_wrap=True)
+    by_number = {member.number: member for member in record.members}
+    copies = {copy.number: copy for copy in record.copies}
+    for number in record.ranking:
+        member, stretch = by_number[number], (stretches or {}).get(number)
+        table.add_row(
+            member.folder,
+            *_fitness_cells(member),
+            _future(copies.get(number)),
+            "" if stretch is None else f"{stretch.timesteps_per_s:,.0f}",
+            "" if stretch is None else stretch.host,
+        )
+    return table
+
+
+def champion_table(champion: ChampionRecord) -> Table:
+    """Its figures, each from episodes of their own."""
+    table = Table(title=Text(f"champion: member {champion.folder}"), title_justify="left")
+    table.add_column("episodes that")
+    for name in ("member", "number", "fitness", "reward"):
+        table.add_column(name, justify="right")
+    for each in champion.candidates:
+        _add_figures(table, "selected it", each.folder, each.selection)
+    for each in champion.candidates:
+        _add_figures(table, "chose among candidates", each.folder, each.validation)
+    _add_figures(table, "selected nothing", champion.folder, champion.final)
+    return table
+
+
+def _add_figures(table: Table, name: str, folder: str, fitness: Fitness) -> None:
+    table.add_row(name, folder, f"{fitness.episodes}", *fitness_cells(fitness))
+
+
+def fitness_cells(fitness: Fitness) -> tuple[str, str]:
+    """Share of successes with its 95 % interval, and the mean reward."""
+    reward = f"{fitness.mean_reward:.2f}"
+    if fitness.success_rate is None or fitness.success_interval is None:
+        return "not defined", reward
+    low, high = fitness.success_interval
+    return f"{fitness.success_rate:.1%} ({100 * low:.0f}-{100 * high:.0f})", reward
+
+
+def changes_words(copy: CopyRecord) -> str:
+    """What mutated, such as `learning_rate 0.0005 to 0.00061`."""
+    return ", ".join(
+        f"{key.rpartition('.')[2]} {_words(copy.old_values[key])} to {_words(value)}"
+        for key, value in copy.new_values.items()
+    )
+
+
+def _fitness_cells(member: TrainedMember) -> tuple[str, str]:
+    if member.fitness is None:
+        return "not finite", ""
+    return fitness_cells(member.fitness)
+
+
+def _future(copy: CopyRecord | None) -> str:
+    if copy is None:
+        return "itself"
+    return f"copy of {copy.parent}: {changes_words(copy)}"
+
+
+def _words(value: Value) -> str:
+    if isinstance(value, dict):
+        return f"{{{value['start']:.3g}, {value['end']:.3g}}}"
+    return f"{value:.3g}"

@@ -1,0 +1,151 @@
+"""Jobs until each has left its result: started again where they were killed, told of where not."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from game_rl.errors import ExperimentError, Interrupted
+from game_rl.executors.executor import Ended, Executor, Job
+from game_rl.run_dir import RunDir
+
+MOST_DEATHS = 10
+"""Of one job without a new checkpoint."""
+_LOOK_EVERY_S = 0.2
+_LOCK_TIMEOUT_S = 60.0  # a process whose controller was killed ends within seconds
+
+
+class StopFlag:
+    """Whether the experiment is to save and end, and why; a signal sets it."""
+
+    def __init__(self) -> None:
+        self.reason: Interrupted | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A job that is done once a file is there.
+
+    Attributes:
+        result: what it leaves.
+        run_dir: that it writes to, which another process may still hold; None: none.
+    """
+
+    job: Job
+    result: Path
+    run_dir: RunDir | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.result.exists()
+
+    def newest_checkpoint(self) -> str:
+        saved = self.run_dir.checkpoints_newest_first() if self.run_dir is not None else []
+        return saved[0].name if saved else ""
+
+
+@dataclass
+class _Deaths:
+    """Of one task, since the checkpoint of this name."""
+
+    count: int = 0
+    checkpoint: str = ""
+
+    def add(self, checkpoint: str) -> int:
+        self.count = 1 if checkpoint != self.checkpoint else self.count + 1
+        self.checkpoint = checkpoint
+        return self.count
+
+
+class TaskRunner:
+    """Brings tasks to their end with an executor.
+
+    Args:
+        on_death: is told of each job that was killed, with how often it was since its newest
+            checkpoint.
+    """
+
+    def __init__(
+        self, executor: Executor, stop: StopFlag, on_death: Callable[[Ended, int], None]
+    ) -> None:
+        self._executor = executor
+        self._stop = stop
+        self._on_death = on_death
+
+    def run(self, tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
+        """Call `on_done` for each task as it ends; for those that are done already, first.
+
+        Raises:
+            Interrupted: by a signal; all jobs have saved and ended.
+            ExperimentError: a job failed, or died too often; the others have saved and ended.
+        """
+        pending: deque[Task] = deque()
+        for task in tasks:
+            if task.is_done:
+                on_done(task)
+            else:
+                pending.append(task)
+        running: dict[str, Task] = {}
+        deaths = {task.job.name: _Deaths() for task in tasks}
+        try:
+            while pending or running:
+                self._raise_if_stopped()
+                while pending and len(running) < self._executor.slots:
+                    task = pending.popleft()
+                    _wait_until_free(task)
+                    running[task.job.name] = task
+                    self._executor.start(task.job)
+                # all at once: what is raised below must find the others counted
+                ends = [(e, running.pop(e.job.name)) for e in self._executor.wait(_LOOK_EVERY_S)]
+                for ended, task in ends:
+                    if task.is_done:
+                        on_done(task)
+                    else:
+                        self._bury(ended, task, deaths[ended.job.name])
+                        pending.appendleft(task)
+        except (ExperimentError, Interrupted):
+            self._drain(len(running))
+            raise
+
+    def _raise_if_stopped(self) -> None:
+        if self._stop.reason is not None:
+            raise self._stop.reason
+
+    def _bury(self, ended: Ended, task: Task, deaths: _Deaths) -> None:
+        if not ended.was_stopped:
+            raise ExperimentError(_failure(ended))
+        count = deaths.add(task.newest_checkpoint())
+        self._on_death(ended, count)
+        if count >= MOST_DEATHS:
+            raise ExperimentError(
+                f"{ended.job.name} was killed {count} times without a new checkpoint, at last "
+                f"with exit code {ended.code}; it may need more memory than there is (see "
+                f"{ended.job.output}): lower executor.parallel, and go on with --resume"
+            )
+
+    def _drain(self, running: int) -> None:
+        """Let those that still run save and end."""
+        self._executor.ask_to_stop()
+        while running:
+            running -= len(self._executor.wait(_LOOK_EVERY_S))
+
+
+def _failure(ended: Ended) -> str:
+    last = ended.text.splitlines()[-1] if ended.text else "it printed nothing"
+    what = "left no result" if ended.code == 0 else f"failed with exit code {ended.code}"
+    return f"{ended.job.name} {what} on {ended.where}: {last} (its output: {ended.job.output})"
+
+
+def _wait_until_free(task: Task) -> None:
+    """Until the process of a controller that was killed has let go of the run."""
+    if task.run_dir is None or not task.run_dir.root.is_dir():
+        return
+    try:
+        with FileLock(task.run_dir.root / "lock", timeout=_LOCK_TIMEOUT_S):
+            pass
+    except Timeout:
+        raise ExperimentError(
+            f"another process is writing to {task.run_dir.root}; stop it, and go on with --resume"
+        ) from None

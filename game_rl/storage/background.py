@@ -1,0 +1,192 @@
+"""Uploading beside a training: the training's hold on the process that does it.
+
+This module is the training's side. It never imports obstore, it never waits for storage but in
+`finish`, and whatever the other process does, the training goes on.
+"""
+
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from game_rl.event_log import EventLog, parse_event
+from game_rl.events import CheckpointSaved, Event, Uploaded, UploadProgress, UploadQueued, Warned
+from game_rl.run_dir import RunDir
+from game_rl.storage.contents import checkpoint_bytes
+from game_rl.storage.settings import UploadSettings
+
+_GB = 10**9
+_LEAVES_WITHIN_S = 5.0
+_LOOK_EVERY_S = 0.1
+
+# `import game_rl` makes the games known to Gymnasium, which takes 17 MB that an uploader does not
+# need: a bare package of the same name finds the same modules.
+_START = """\
+import sys, types
+package = types.ModuleType("game_rl")
+package.__path__ = [sys.argv[1]]
+sys.modules["game_rl"] = package
+from game_rl.storage.process import main
+sys.exit(main())
+"""
+
+
+class BackgroundUpload:
+    """Sends a run's checkpoints while it trains; close it, or use it as a context manager.
+
+    Args:
+        settings: what goes where.
+        events: gets what happens.
+    """
+
+    def __init__(self, settings: UploadSettings, events: EventLog) -> None:
+        self._settings = settings
+        self._events = events
+        self._progress = UploadProgress(waiting_checkpoints=0, waiting_bytes=0)
+        self._is_over_backlog = False
+        self._process, self._reader = self._started()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """That have to be sent yet."""
+        return self._progress.waiting_bytes
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def on_event(self, event: Event) -> None:
+        """A Listener of the training's events."""
+        if isinstance(event, CheckpointSaved):
+            self._revive()
+            self._tell("look")
+
+    def held(self) -> set[int]:
+        """Timesteps of checkpoints that are read just now and must not be deleted.
+
+        None where they take more than `upload.backlog_gb`: then their upload is given up.
+        It may have begun a moment later: what is deleted then is dropped by who reads it.
+        """
+        sending = set(self._progress.sending) if self._process.poll() is None else set()
+        limit = self._settings.upload.backlog_gb * _GB
+        if sending and self._held_bytes(sending) > limit:
+            if not self._is_over_backlog:
+                self._is_over_backlog = True
+                self._events.warn(
+                    f"the upload to {self._settings.upload.to} does not keep up: old checkpoints "
+                    "would take more than upload.backlog_gb here, so they are deleted unsent, and "
+                    "newer ones follow; save less often, or raise upload.backlog_gb"
+                )
+            return set()
+        return sending
+
+    def finish(self, wait_s: float, *, is_given_up: Callable[[], bool] = lambda: False) -> None:
+        """Wait at most so long for what is left; ends the process.
+
+        Args:
+            is_given_up: whether somebody wants the run to end now; a KeyboardInterrupt does, too.
+        """
+        deadline_s = time.monotonic() + wait_s
+        self._revive()
+        self._tell(f"finish {wait_s}")
+        try:
+            while self._process.poll() is None and time.monotonic() < deadline_s:
+                if is_given_up():
+                    break
+                self._events.emit(self._progress.model_copy(update={"is_ending": True}))
+                time.sleep(_LOOK_EVERY_S)
+        except KeyboardInterrupt:
+            pass
+        self.close()
+        progress = self._progress
+        if progress.waiting_checkpoints:
+            count = progress.waiting_checkpoints
+            self._events.warn(
+                f"{count} checkpoint{'s' if count > 1 else ''} of this run could not be uploaded "
+                f"to {self._settings.upload.to} yet; `game-rl remote push "
+                f"{self._settings.run_dir}` sends what is left"
+            )
+
+    def close(self) -> None:
+        """End the process, which may have more to send; may be called twice."""
+        with suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        if self._process.poll() is None:
+            self._process.kill()  # its journal is whole at any moment
+        self._process.wait()
+        self._reader.join(_LEAVES_WITHIN_S)
+
+    def _started(self) -> tuple[subprocess.Popen[str], threading.Thread]:
+        process = _start()
+        reader = threading.Thread(target=self._read, args=(process,), daemon=True)
+        reader.start()
+        _write(process, self._settings.model_dump_json())
+        return process, reader
+
+    def _revive(self) -> None:
+        """A process that was killed, for want of memory perhaps, is replaced."""
+        if (self._process.poll() or 0) < 0:
+            self._events.warn("the upload's process was killed; another one goes on")
+            self.close()
+            newest = RunDir(self._settings.run_dir).checkpoints_newest_first()
+            if newest:  # what is stored up to here is of this training
+                begins_at = int(newest[0].name)
+                self._settings = self._settings.model_copy(update={"begins_at": begins_at})
+            self._process, self._reader = self._started()
+
+    def _tell(self, line: str) -> None:
+        _write(self._process, line)
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        with process.stdout as output:
+            for line in output:
+                self._hear(parse_event(line))
+
+    def _hear(self, event: Event | None) -> None:
+        match event:
+            case UploadProgress():
+                self._progress = event
+            case UploadQueued() | Uploaded() | Warned():
+                now = {"timesteps": self._events.timesteps}
+                with suppress(OSError):  # a full disk ends the training elsewhere
+                    self._events.emit(event.model_copy(update=now))
+
+    def _held_bytes(self, sending: set[int]) -> int:
+        """What would be freed here without them, at most."""
+        run_dir, lake = RunDir(self._settings.run_dir), self._settings.lake
+        folders = sum(checkpoint_bytes(run_dir.checkpoint(t)) for t in sending)
+        shelved = [] if lake is None else list(lake.glob("*.shelved"))
+        return folders + sum(_size(path) for path in shelved)
+
+
+def _write(process: subprocess.Popen[str], line: str) -> None:
+    with suppress(OSError, ValueError):  # it has ended, and said why
+        assert process.stdin is not None
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _start() -> subprocess.Popen[str]:
+    """A fresh interpreter: this process has threads, and forked children of obstore hang."""
+    package = Path(__file__).parents[1]
+    idle = ["ionice", "-c", "3"] if shutil.which("ionice") else []
+    return subprocess.Popen(
+        [*idle, sys.executable, "-c", _START, str(package)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # what a library prints there may have secrets in it
+        text=True,
+    )

@@ -1,0 +1,231 @@
+"""A run at a checkpoint as files to send, each with the sha256 that it must have."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from game_rl.checkpoints.files import MANIFEST, Manifest, read_manifest, read_verified
+from game_rl.errors import CheckpointError, LakeError
+from game_rl.lake.mark import Mark, MarkedSegment
+from game_rl.run_dir import RunDir, RunIdentity
+from game_rl.storage.faults import LostFileError
+from game_rl.storage.manifest import Piece, RunManifest, StoredFile
+from game_rl.storage.settings import UploadSettings
+
+PIECE_BYTES = 1 << 20
+"""Of files that grow: whole pieces never change, so only the last one is sent again."""
+_CHUNK_BYTES = 1 << 20
+_SHELVED = ".shelved"
+_TRAILER_BYTES = 40  # of a segment: its own sha256, of all before, and a magic word
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a piece is here.
+
+    Attributes:
+        segment: the file of the Lake that it is.
+        was_read: it was compared with its sha256 a moment ago, and is not again.
+    """
+
+    path: Path
+    offset: int
+    piece: Piece
+    segment: str | None = None
+    was_read: bool = False
+
+    def chunks(self) -> Iterator[bytes]:
+        """Its bytes; the last of them only if all are as they should be.
+
+        Raises:
+            LostFileError: they are not, or the file is gone.
+        """
+        digest, left, is_wrong = hashlib.sha256(), self.piece.n_bytes, False
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.offset)
+                while left:
+                    chunk = file.read(min(left, _CHUNK_BYTES))
+                    left -= len(chunk)
+                    if not self.was_read:
+                        digest.update(chunk)
+                        is_wrong = not left and digest.hexdigest() != self.piece.sha256
+                    if not chunk or is_wrong:
+                        raise LostFileError(f"{self.path} is damaged", is_damaged=True)
+                    yield chunk
+        except OSError as error:
+            raise LostFileError(f"{self.path} cannot be read: {error.strerror}") from None
+
+
+@dataclass
+class Contents:
+    """What makes a run at a checkpoint.
+
+    Attributes:
+        sources: by sha256.
+    """
+
+    files: list[StoredFile] = field(default_factory=list)
+    sources: dict[str, Source] = field(default_factory=dict)
+
+    def add(self, path: str, *sources: Source) -> None:
+        pieces = tuple(source.piece for source in sources)
+        self.files.append(StoredFile(path=path, pieces=pieces))
+        self.sources |= {source.piece.sha256: source for source in sources}
+
+    def add_whole(self, path: str, file: Path, sha256: str, n_bytes: int) -> None:
+        self.add(path, Source(file, 0, Piece(sha256=sha256, n_bytes=n_bytes)))
+
+    def add_growing(self, path: str, file: Path, n_bytes: int | None = None) -> None:
+        """The first so many bytes; None: all that are there now."""
+        self.add(path, *_pieces(file, file.stat().st_size if n_bytes is None else n_bytes))
+
+
+SegmentHashes = dict[str, tuple[str, int]]
+"""sha256 and bytes of whole segments, by name."""
+
+
+def checkpoint_contents(
+    settings: UploadSettings, timesteps: int, hashes: SegmentHashes
+) -> tuple[RunManifest, Contents]:
+    """What a run at this checkpoint is.
+
+    Args:
+        hashes: of segments that were read before; gets those that are read now.
+
+    Raises:
+        LostFileError: something of it is not there any more, or damaged.
+    """
+    run_dir = RunDir(settings.run_dir)
+    try:
+        return _checkpoint_contents(settings, run_dir, timesteps, hashes)
+    except (CheckpointError, LakeError) as error:
+        is_here = run_dir.checkpoint(timesteps).is_dir()
+        raise LostFileError(str(error), is_damaged=is_here) from None
+    except OSError as error:
+        raise LostFileError(f"{error.filename}: {error.strerror}") from None
+
+
+def _checkpoint_contents(
+    settings: UploadSettings, run_dir: RunDir, timesteps: int, hashes: SegmentHashes
+) -> tuple[RunManifest, Contents]:
+    contents, path = Contents(), run_dir.checkpoint(timesteps)
+    files = read_manifest(path)
+    state = json.loads(read_verified(path, files, "state.json"))
+    _add_checkpoint(contents, path, files)
+    best = state["best"]
+    best_path = None if best is None else _best_path(run_dir, best)
+    if best_path is not None and best_path != path and best_path.is_dir():
+        _add_checkpoint(contents, best_path, read_manifest(best_path))
+    has_lake = "lake" in settings.upload.what and "lake.json" in files.files
+    if has_lake and settings.lake is not None:
+        mark = json.loads(read_verified(path, files, "lake.json"))["mark"]
+        _add_lake(contents, settings.lake, Mark.from_json(mark, source=path), hashes)
+    _add_reports(contents, settings, run_dir, int(state.get("events_bytes", 0)))
+    manifest = RunManifest(
+        run=RunIdentity.model_validate_json(run_dir.identity_file.read_bytes()),
+        timesteps=timesteps,
+        saved=datetime.fromtimestamp(int((path / MANIFEST).stat().st_mtime), UTC),
+        best_timesteps=None if best is None else int(best["timesteps"]),
+        rom_sha256=state["rom_sha256"],
+        config=state["config"],
+        game_file=settings.game.game_file,
+        has_lake=has_lake and settings.lake is not None,
+        files=tuple(contents.files),
+    )
+    return manifest, contents
+
+
+def video_contents(run_dir: RunDir) -> Contents:
+    """Clips, and the comparison of the forecast with what was measured."""
+    contents = Contents()
+    for file in sorted(run_dir.videos.glob("*.*")):
+        if not file.name.startswith("."):
+            contents.add_growing(f"videos/{file.name}", file)
+    if run_dir.footprint.exists():
+        contents.add_growing(run_dir.footprint.name, run_dir.footprint)
+    return contents
+
+
+def checkpoint_bytes(path: Path) -> int:
+    """Of all files of a checkpoint; 0 if it is gone."""
+    try:
+        return sum(file.stat().st_size for file in path.iterdir())
+    except OSError:
+        return 0
+
+
+def _best_path(run_dir: RunDir, best: dict[str, Any]) -> Path:
+    """It may be of the phase before the first timestep."""
+    offline = int(best.get("offline_gradient_steps", 0))
+    return run_dir.offline.checkpoint(offline) if offline else run_dir.checkpoint(best["timesteps"])
+
+
+def _add_checkpoint(contents: Contents, path: Path, files: Manifest) -> None:
+    folder = f"{path.parent.name}/{path.name}"
+    for name, entry in files.files.items():
+        contents.add_whole(f"{folder}/{name}", path / name, entry.sha256, entry.bytes)
+    text = (path / MANIFEST).read_bytes()
+    sha256 = hashlib.sha256(text).hexdigest()
+    contents.add_whole(f"{folder}/{MANIFEST}", path / MANIFEST, sha256, len(text))
+
+
+def _add_lake(contents: Contents, lake: Path, mark: Mark, hashes: SegmentHashes) -> None:
+    contents.add_growing("lake/lake.json", lake / "lake.json")
+    for marked in mark.segments:
+        path = lake / marked.name
+        if not path.exists():
+            path = path.with_suffix(_SHELVED)
+        is_new = marked.name not in hashes
+        if is_new:
+            hashes[marked.name] = _hashed_segment(path, marked)
+        sha256, n_bytes = hashes[marked.name]
+        piece = Piece(sha256=sha256, n_bytes=n_bytes)
+        contents.add(f"lake/{marked.name}", Source(path, 0, piece, marked.name, was_read=is_new))
+
+
+def _hashed_segment(path: Path, marked: MarkedSegment) -> tuple[str, int]:
+    """Read the whole file; its own sha256 is of all but its end."""
+    digest, left = hashlib.sha256(), marked.n_bytes - _TRAILER_BYTES
+    with path.open("rb") as file:
+        while left > 0 and (chunk := file.read(min(left, _CHUNK_BYTES))):
+            digest.update(chunk)
+            left -= len(chunk)
+        own = digest.hexdigest()
+        end = file.read(_TRAILER_BYTES + 1)
+    digest.update(end)
+    if left or own != marked.sha256 or len(end) != _TRAILER_BYTES:
+        raise LostFileError(f"{path} is damaged", is_damaged=True)
+    return digest.hexdigest(), marked.n_bytes
+
+
+def _add_reports(
+    contents: Contents, settings: UploadSettings, run_dir: RunDir, events_bytes: int
+) -> None:
+    """Tables are in the checkpoint; curves are cut to their length then when they are fetched."""
+    contents.add_growing("run.json", run_dir.identity_file)
+    if run_dir.preflight.exists():
+        contents.add_growing("preflight.json", run_dir.preflight)
+    if events_bytes and run_dir.events.exists():
+        contents.add_growing("events.jsonl", run_dir.events, events_bytes)
+    for file in sorted(run_dir.tensorboard.glob("events.out.tfevents.*")):
+        contents.add_growing(f"tensorboard/{file.name}", file)
+    for path, file in settings.game.paths.items():
+        contents.add_growing(path, file)
+
+
+def _pieces(file: Path, n_bytes: int) -> Iterator[Source]:
+    with file.open("rb") as opened:
+        for offset in range(0, n_bytes, PIECE_BYTES):
+            content = opened.read(min(PIECE_BYTES, n_bytes - offset))
+            sha256 = hashlib.sha256(content).hexdigest()
+            yield Source(file, offset, Piece(sha256=sha256, n_bytes=len(content)))
+
+
+def as_json(manifest: Any) -> bytes:  # noqa: ANN401 - any of our models
+    """The same bytes each time."""
+    return str(manifest.model_dump_json(indent=1)).encode()

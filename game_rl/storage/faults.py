@@ -1,0 +1,60 @@
+"""What can go wrong with object storage, in words that repeat nothing of what it said."""
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from game_rl.errors import StorageError
+
+FaultKind = Literal["denied", "missing", "full", "busy", "slow", "unreachable", "refused", "unable"]
+
+_WORDS: dict[FaultKind, tuple[str, str]] = {
+    "denied": (
+        "refuses access",
+        "check the credentials in the provider's environment variables or files, what they may do "
+        "there, and this machine's clock, which says {now}",
+    ),
+    "missing": (
+        "is not there",
+        "create the bucket or the folder, or mount the disk, or correct the address",
+    ),
+    "full": ("is full", "free some space there, or raise its quota"),
+    "busy": ("fails or is overloaded", "nothing to do if it passes; else ask the provider"),
+    "slow": ("does not answer in time", "check the network; a lower upload.limit_mb_s may help"),
+    "unreachable": (
+        "cannot be reached",
+        "check the network, the address and, for a store of your own, AWS_ENDPOINT_URL",
+    ),
+    "refused": ("refuses the request", "check the address and the region"),
+    "unable": ("cannot do what is needed", "use another kind of storage"),
+}
+
+
+class StoreFault(StorageError):  # noqa: N818 - it may pass
+    """The storage refuses, fails or is out of reach; later it may work.
+
+    Attributes:
+        kind: of fault.
+    """
+
+    def __init__(self, kind: FaultKind, address: str, status: int | None = None) -> None:
+        self.kind: FaultKind = kind
+        what, way_out = _WORDS[kind]
+        number = "" if status is None else f" (HTTP {status})"
+        now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        super().__init__(f"{address} {what}{number}; {way_out.format(now=now)}")
+
+
+class SecondWriterError(StorageError):
+    """Somebody else writes to the run there."""
+
+
+class LostFileError(StorageError):
+    """What was to be sent is gone here, or damaged.
+
+    Attributes:
+        is_damaged: it is here, and not what was written.
+    """
+
+    def __init__(self, message: str, *, is_damaged: bool = False) -> None:
+        super().__init__(message)
+        self.is_damaged = is_damaged

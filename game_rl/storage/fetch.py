@@ -1,0 +1,228 @@
+"""A run from storage into a directory, where it can go on.
+
+Files appear under their names when they are whole and have the sha256 of the manifest; what a kill
+leaves is not fetched again. The config comes last: before, the directory is no run.
+"""
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from game_rl.config.loader import dump_config
+from game_rl.config.older import saved_config
+from game_rl.config.schema import RunConfig
+from game_rl.errors import StorageError, UsageError
+from game_rl.run_dir import RunDir, remove_directory, sync_directory, write_atomic
+from game_rl.storage.claim import refuse_active
+from game_rl.storage.manifest import (
+    RunManifest,
+    StoredFile,
+    blob_name,
+    parse_videos,
+    run_folder,
+)
+from game_rl.storage.object_store import ObjectStore
+from game_rl.storage.remote import RemoteAddress, find_manifest
+
+_AT_ONCE = 4
+_PART = ".part"
+_CHUNK_BYTES = 1 << 20
+
+Tell = Callable[[int], None]
+"""Gets the bytes that came since the last call."""
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A run that was fetched.
+
+    Attributes:
+        fetched_bytes: without what was here already.
+    """
+
+    run_dir: RunDir
+    manifest: RunManifest
+    fetched_bytes: int
+
+
+def fetch(
+    store: ObjectStore,
+    address: RemoteAddress,
+    root: Path,
+    *,
+    take_over: bool = True,
+    begin: Callable[[RunManifest], None] = lambda _: None,
+    tell: Tell = lambda _: None,
+) -> Fetched:
+    """Bring the run at `address` to the directory `root`, where no other run is.
+
+    Args:
+        take_over: fetch it even if a machine writes to it.
+        begin: gets what will be fetched.
+        tell: gets how it goes, from several threads.
+
+    Raises:
+        UsageError: `root` has a run, or something else.
+        StorageError: a blob is missing or damaged, or storage fails.
+    """
+    run_dir = RunDir(root)
+    if run_dir.exists():
+        raise UsageError(f"{root} holds a run already; name a directory that is new")
+    manifest = find_manifest(store, address)
+    if not take_over:
+        refuse_active(store, manifest.run.id)
+    _check_place(run_dir, manifest)
+    begin(manifest)
+    root.mkdir(parents=True, exist_ok=True)
+    _remove_other_checkpoints(run_dir, manifest)
+    files = [*manifest.files, *_videos(store, manifest, address)]
+    files.sort(key=lambda file: file.path != run_dir.identity_file.name)
+    fetched = _fetch_file(store, files[0], root, tell)  # first, who it is: a kill may follow
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        fetched += sum(pool.map(lambda file: _fetch_file(store, file, root, tell), files[1:]))
+    _restore_reports(run_dir, manifest)
+    _pin(run_dir, manifest)
+    write_atomic(run_dir.config, dump_config(_config(manifest, root)))
+    return Fetched(run_dir, manifest, fetched)
+
+
+def _check_place(run_dir: RunDir, manifest: RunManifest) -> None:
+    """Raise UsageError unless it is new, or has a part of this very run."""
+    root, identity = run_dir.root, run_dir.identity_file
+    if root.exists() and not root.is_dir():
+        raise UsageError(f"{root} is a file; name a directory that is new")
+    found = [path for path in root.iterdir() if path.suffix != _PART] if root.is_dir() else []
+    if not found:
+        return
+    if identity.exists() and json.loads(identity.read_bytes())["id"] == manifest.run.id:
+        return
+    raise UsageError(f"{root} is not empty, and has no part of this run; name one that is new")
+
+
+def _remove_other_checkpoints(run_dir: RunDir, manifest: RunManifest) -> None:
+    """What an earlier attempt fetched of an older checkpoint is not whole."""
+    paths = [Path(file.path).parts for file in manifest.files]
+    wanted = {parts[1] for parts in paths if parts[0] == "checkpoints"}
+    for path in run_dir.checkpoints_newest_first():
+        if path.name not in wanted:
+            remove_directory(path)
+
+
+def _videos(
+    store: ObjectStore, manifest: RunManifest, address: RemoteAddress
+) -> tuple[StoredFile, ...]:
+    """Of the run's end, for who fetches the newest checkpoint."""
+    name = f"{run_folder(manifest.run.id)}/videos.json"
+    content = None if address.timesteps is not None else store.get(name)
+    return () if content is None else parse_videos(content, name).files
+
+
+def _fetch_file(store: ObjectStore, file: StoredFile, root: Path, tell: Tell) -> int:
+    """Bytes that were fetched; 0 if the file is here already, with the right content."""
+    path = root / file.path
+    if path.is_file() and path.stat().st_size == file.n_bytes and _is_whole(path, file):
+        tell(file.n_bytes)
+        return 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + _PART)
+    with part.open("wb") as output:
+        for chunk in verified_chunks(store, file):
+            output.write(chunk)
+            tell(len(chunk))
+        output.flush()
+        os.fsync(output.fileno())
+    part.replace(path)
+    sync_directory(path.parent)
+    return file.n_bytes
+
+
+def verified_chunks(store: ObjectStore, file: StoredFile) -> Iterator[bytes]:
+    """The content of a stored file.
+
+    Raises:
+        StorageError: a blob is missing, or not what its name says; what came before is void.
+    """
+    for piece in file.pieces:
+        digest, name = hashlib.sha256(), blob_name(piece.sha256)
+        try:
+            for chunk in store.pieces(name):
+                digest.update(chunk)
+                yield chunk
+        except FileNotFoundError:
+            raise StorageError(
+                f"{store.address}/{name}, a part of {file.path}, is missing; fetch another "
+                "checkpoint, as in …/runs/ID@TIMESTEPS"
+            ) from None
+        if digest.hexdigest() != piece.sha256:
+            raise StorageError(
+                f"{store.address}/{name}, a part of {file.path}, is damaged: its sha256 is not "
+                "its name; fetch another checkpoint, as in …/runs/ID@TIMESTEPS"
+            )
+
+
+def _is_whole(path: Path, file: StoredFile) -> bool:
+    with path.open("rb") as opened:
+        for piece in file.pieces:
+            digest, left = hashlib.sha256(), piece.n_bytes
+            while left and (chunk := opened.read(min(left, _CHUNK_BYTES))):
+                digest.update(chunk)
+                left -= len(chunk)
+            if digest.hexdigest() != piece.sha256:
+                return False
+    return True
+
+
+def _restore_reports(run_dir: RunDir, manifest: RunManifest) -> None:
+    """The table of evaluations, and curves as long as they were: the checkpoint knows."""
+    play = _json(run_dir.checkpoint(manifest.timesteps) / "play.json")
+    if play["evaluations"]:
+        write_atomic(run_dir.evaluations, str(play["evaluations"]))
+    if play.get("evaluation_episodes"):
+        episodes = base64.b64decode(play["evaluation_episodes"])
+        write_atomic(run_dir.evaluation_episodes, episodes)
+    for path in run_dir.tensorboard.glob("events.out.tfevents.*"):
+        n_bytes = play["log"]["file_bytes"].get(path.name)
+        if n_bytes is None:
+            path.unlink()
+        elif path.stat().st_size > n_bytes:
+            os.truncate(path, n_bytes)
+
+
+def _pin(run_dir: RunDir, manifest: RunManifest) -> None:
+    """Keep what the checkpoint needs of the Lake, as the run did."""
+    if not manifest.has_lake:
+        return
+    path = run_dir.checkpoint(manifest.timesteps)
+    state = _json(path / "lake.json")
+    pins = run_dir.lake / "pins"
+    pins.mkdir(exist_ok=True)
+    write_atomic(pins / f"{state['stream']}.{path.name}.json", str(state["mark"]))
+
+
+def _config(manifest: RunManifest, root: Path) -> RunConfig:
+    """The run's, in its new place."""
+    document: dict[str, Any] = saved_config(manifest.config, source="the manifest")
+    document["run_dir"] = str(root)
+    if manifest.game_file is not None:
+        document["game"] = f"./{manifest.game_file}"  # relative to the config
+    if manifest.has_lake and document["lake"] is not None:
+        document["lake"]["path"] = None
+    try:
+        return RunConfig.model_validate_json(json.dumps(document))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise StorageError(f"the stored config cannot be used here: {first['msg']}") from None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """Of a file that was compared with its sha256."""
+    content: dict[str, Any] = json.loads(path.read_bytes())
+    return content

@@ -1,0 +1,60 @@
+"""What the uploader has to know of a run, from its config and its game."""
+
+from pathlib import Path
+
+from game_rl.config.loader import game_path, load_yaml_model
+from game_rl.config.schema import RunConfig
+from game_rl.errors import GameFileError
+from game_rl.games.definition import GameDefinition
+from game_rl.run_dir import RunDir
+from game_rl.storage.settings import GameFiles, UploadSettings
+
+_FOLDER = "game"
+
+
+def upload_settings(
+    config: RunConfig, run_dir: RunDir, *, begins_at: int, take_over: bool
+) -> UploadSettings | None:
+    """None if the run is not uploaded; only under the run's lock, as its identity may be drawn."""
+    if config.upload is None:
+        return None
+    lake = config.lake
+    return UploadSettings(
+        run_dir=run_dir.root.absolute(),
+        run=run_dir.identity().id,
+        upload=config.upload,
+        lake=None if lake is None else (lake.path or run_dir.lake).absolute(),
+        game=game_files(config.game),
+        begins_at=begins_at,
+        take_over=take_over,
+    )
+
+
+def game_files(game: str) -> GameFiles:
+    """The files that a game.yaml names, but for its ROM, which is never uploaded."""
+    path = game_path(game, relative_to=Path())
+    if path is None:
+        return GameFiles()
+    if path.is_dir():
+        path /= "game.yaml"
+    definition = load_yaml_model(path, GameDefinition, error=GameFileError)
+    named = [state.file for state in definition.start_states.values()]
+    named += [definition.symbols]
+    if definition.reward is not None:
+        named.append(Path(f"{definition.reward.partition(':')[0]}.py"))
+    folder = path.parent
+    inside = [file for file in named if file is not None and _is_inside(file)]
+    return GameFiles(
+        game_file=f"{_FOLDER}/{path.name}",
+        paths={f"{_FOLDER}/{path.name}": path.absolute()}
+        | {
+            f"{_FOLDER}/{file.as_posix()}": (folder / file).absolute()
+            for file in inside
+            if (folder / file).is_file()
+        },
+    )
+
+
+def _is_inside(file: Path) -> bool:
+    """A file elsewhere would be elsewhere on the other machine, too."""
+    return not file.is_absolute() and ".." not in file.parts

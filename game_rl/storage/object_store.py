@@ -1,0 +1,327 @@
+"""A folder in object storage, or on a mounted disk: the one place that knows obstore.
+
+Only the uploader's own process and the `remote` commands may import this: a process that is forked
+after obstore was used hangs for ever. Texts of obstore never leave this file, as they may repeat
+what a server or an address said; a fault is worded from its kind and its HTTP status alone.
+"""
+
+import configparser
+import errno
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+from urllib.parse import unquote, urlsplit
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotSupportedError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import LocalStore, from_url
+
+from game_rl.config.upload import checked_address
+from game_rl.errors import StorageError
+from game_rl.run_dir import sync_directory
+from game_rl.storage.faults import FaultKind, StoreFault
+
+CHUNK_BYTES = 1 << 20
+PART_BYTES = 5 << 20  # the least that S3 takes
+_MOST_PARTS_AT_ONCE = 2  # with one that is filled they are 16 MB of the uploader's 56; four: 66
+_CONNECT_S = 5.0
+_STATUS = re.compile(r"status(?: code)?: (\d{3})")
+_SYSTEM_ERRORS: dict[FaultKind, tuple[int, ...]] = {
+    "full": (errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+    "denied": (errno.EACCES, errno.EPERM, errno.EROFS),
+    "missing": (errno.ENOENT, errno.ENOTDIR),
+}
+_STATUS_KINDS: dict[int, FaultKind] = {
+    401: "denied", 403: "denied", 404: "missing", 408: "slow", 413: "full", 429: "busy",
+    507: "full",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One object.
+
+    Attributes:
+        name: from the store's folder on.
+        modified: by the storage's clock.
+    """
+
+    name: str
+    n_bytes: int
+    modified: datetime
+
+
+class ObjectStore:
+    """Reads and writes objects under one address.
+
+    Args:
+        address: a folder's, without credentials; those are in the environment.
+        patience_s: how long one request may take, with up to 5 MiB in it.
+        retries: within obstore, of reads and of answers such as 503.
+
+    Raises (everywhere):
+        StoreFault: the storage refuses, fails or is out of reach.
+    """
+
+    def __init__(self, address: str, *, patience_s: float = 60.0, retries: int = 2) -> None:
+        try:
+            self.address = checked_address(address)
+        except ValueError as error:
+            raise StorageError(str(error)) from None
+        self._folder = _local_folder(self.address)
+        self._parts_at_once = _MOST_PARTS_AT_ONCE
+        with self._told():
+            self._store = self._open(patience_s, retries)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a store holds secrets: open another one in the other process")
+
+    def _open(self, patience_s: float, retries: int) -> Any:  # noqa: ANN401 - one of five classes
+        if self._folder is not None:
+            if not self._folder.is_dir():
+                raise StoreFault("missing", self.address)  # a disk that is not mounted, perhaps
+            return LocalStore(self._folder)
+        options: dict[str, Any] = {
+            "timeout": timedelta(seconds=patience_s),
+            "connect_timeout": timedelta(seconds=_CONNECT_S),
+            "allow_http": _endpoint().startswith("http://"),
+        }
+        retrying = {
+            "max_retries": retries,
+            "retry_timeout": timedelta(seconds=min(60.0, patience_s)),
+            "backoff": {"init_backoff": timedelta(milliseconds=200)},
+        }
+        found: dict[str, Any] = {
+            "client_options": options,
+            "retry_config": retrying,
+        }
+        if self.address.startswith("s3:"):
+            found["config"] = _aws_settings()
+        return from_url(self.address, **found)
+
+    def put(self, name: str, content: bytes, *, is_new: bool = False) -> None:
+        """Write an object in one piece.
+
+        Args:
+            is_new: it must not be there yet.
+
+        Raises:
+            FileExistsError: it is, and is_new.
+        """
+        mode: Literal["create", "overwrite"] = "create" if is_new else "overwrite"
+        with self._told():
+            try:
+                obstore.put(self._store, name, content, mode=mode, use_multipart=False)
+            except AlreadyExistsError:
+                raise FileExistsError(name) from None
+        self._sync(name)
+
+    def put_pieces(self, name: str, pieces: Iterator[bytes]) -> None:
+        """Write an object of many pieces, which nobody sees before it is whole.
+
+        What the iterator raises goes through, and nothing is written then.
+        """
+        with self._told():
+            obstore.put(
+                self._store,
+                name,
+                pieces,
+                chunk_size=PART_BYTES,
+                max_concurrency=self._parts_at_once,
+            )
+        self._sync(name)
+
+    def one_part_at_a_time(self) -> None:
+        """For a link on which several are too slow together."""
+        self._parts_at_once = 1
+
+    def replace(self, name: str, content: bytes, *, known: str | None) -> bool:
+        """Write an object unless somebody changed it meanwhile; False if somebody did.
+
+        Args:
+            known: what `version` gave. A disk cannot compare: there it is just written.
+        """
+        if known is None or self._folder is not None:
+            self.put(name, content)
+            return True
+        with self._told():
+            try:
+                obstore.put(self._store, name, content, mode={"e_tag": known}, use_multipart=False)
+            except PreconditionError:
+                return False
+            except (NotSupportedError, NotImplementedError):
+                self.put(name, content)
+        return True
+
+    def find(self, name: str) -> Stored | None:
+        """None if there is no such object."""
+        with self._told():
+            try:
+                meta = obstore.head(self._store, name)
+            except FileNotFoundError:
+                return None
+        return _stored(meta)
+
+    def get(self, name: str) -> bytes | None:
+        """A small object; None if there is none."""
+        found = self.get_versioned(name)
+        return None if found is None else found[0]
+
+    def get_versioned(self, name: str) -> tuple[bytes, str | None] | None:
+        with self._told():
+            try:
+                result = obstore.get(self._store, name)
+            except FileNotFoundError:
+                return None
+            return bytes(result.bytes()), result.meta["e_tag"]
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """A large object, a piece at a time.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        with self._told():
+            try:
+                result = obstore.get(self._store, name)
+            except FileNotFoundError:
+                raise FileNotFoundError(errno.ENOENT, "is not in storage", name) from None
+            for piece in result.stream(min_chunk_size=CHUNK_BYTES):
+                yield bytes(piece)
+
+    def list(self, folder: str) -> Iterator[Stored]:
+        with self._told():
+            for batch in obstore.list(self._store, folder):
+                yield from map(_stored, batch)
+
+    def delete(self, name: str) -> None:
+        """Whether it is there or not."""
+        with self._told():
+            try:
+                obstore.delete(self._store, name)
+            except FileNotFoundError:
+                return
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Raise obstore's errors as faults of ours."""
+        try:
+            yield
+        except (FileExistsError, StoreFault):
+            raise
+        except FileNotFoundError as error:
+            if error.errno is not None:  # of ours, a local file or an object that is not there
+                raise
+            raise StoreFault("missing", self.address) from None
+        except (BaseError, NotImplementedError) as error:
+            raise _fault(error, self.address) from None
+        except OSError as error:
+            raise StoreFault(_system_kind(error), self.address) from None
+        except BaseException as error:
+            if type(error).__name__ == "PanicException":  # of obstore; it is no Exception
+                raise StoreFault("unable", self.address) from None
+            raise
+
+    def _sync(self, name: str) -> None:
+        """What was written to a disk is there after a power failure: obstore syncs nothing."""
+        if self._folder is None:
+            return
+        path = self._folder / name
+        with self._told():
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            while path != self._folder:
+                path = path.parent
+                sync_directory(path)
+
+
+def _stored(meta: Any) -> Stored:  # noqa: ANN401 - a TypedDict that exists for checkers alone
+    return Stored(str(meta["path"]), int(meta["size"]), meta["last_modified"])
+
+
+def _local_folder(address: str) -> Path | None:
+    parts = urlsplit(address)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+
+def _endpoint() -> str:
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+
+
+def _aws_settings() -> dict[str, str]:
+    """What obstore does not find by itself: the files of AWS's own tools, and the endpoint."""
+    settings = {"endpoint": _endpoint()} if _endpoint() else {}
+    profile = os.environ.get("AWS_PROFILE", "default")
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    home = Path("~/.aws").expanduser()
+    if not region:
+        config = _section("AWS_CONFIG_FILE", home / "config", f"profile {profile}", profile)
+        region = config.get("region") or "us-east-1"
+    settings["region"] = region
+    if "AWS_ACCESS_KEY_ID" not in os.environ:
+        found = _section("AWS_SHARED_CREDENTIALS_FILE", home / "credentials", profile)
+        for theirs, ours in {
+            "aws_access_key_id": "access_key_id",
+            "aws_secret_access_key": "secret_access_key",
+            "aws_session_token": "session_token",
+        }.items():
+            if theirs in found:
+                settings[ours] = found[theirs]
+    return settings
+
+
+def _section(variable: str, default: Path, *names: str) -> dict[str, str]:
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read(os.environ.get(variable) or default)
+    except (configparser.Error, UnicodeDecodeError, OSError):
+        return {}
+    return next((dict(parser[name]) for name in names if parser.has_section(name)), {})
+
+
+def _fault(error: Exception, address: str) -> StoreFault:
+    text = str(error)
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        return StoreFault("denied", address, _status(text))
+    if isinstance(error, NotSupportedError | NotImplementedError):
+        return StoreFault("unable", address)
+    status = _status(text)
+    if status is not None:
+        kind = _STATUS_KINDS.get(status) or ("busy" if status >= 500 else "refused")
+        return StoreFault(kind, address, status)
+    if "169.254.169.254" in text or "credential" in text.lower():
+        return StoreFault("denied", address)
+    for number, kind in ((n, k) for k, numbers in _SYSTEM_ERRORS.items() for n in numbers):
+        if f"(os error {number})" in text or f"code: {number}," in text:
+            return StoreFault(kind, address)
+    is_slow = "timed out" in text or "timeout" in text.lower().replace("retry_timeout", "")
+    return StoreFault("slow" if is_slow else "unreachable", address)
+
+
+def _system_kind(error: OSError) -> FaultKind:
+    kinds = (k for k, numbers in _SYSTEM_ERRORS.items() if error.errno in numbers)
+    return next(kinds, "unreachable")
+
+
+def _status(text: str) -> int | None:
+    found = _STATUS.search(text)
+    return None if found is None else int(found[1])
+
+
+OpenStore = Callable[[float], ObjectStore]
+"""A new store with so many seconds of patience."""

@@ -1,0 +1,83 @@
+"""The uploader's own process: `BackgroundUpload` starts it, one JSON object a line goes each way.
+
+To it: its settings, then `look` for each new file and `finish SECONDS`. From it: events. When its
+input ends, the training has died; it sends what there is, for so long as a run waits at its end.
+It ignores signals that are meant for the training, and takes the lowest priority.
+"""
+
+import os
+import signal
+import sys
+import threading
+import traceback
+from contextlib import suppress
+
+from game_rl.errors import GameRLError
+from game_rl.events import Event, Warned
+from game_rl.run_dir import RunDir
+from game_rl.storage.journal import Journal
+from game_rl.storage.settings import UploadSettings
+from game_rl.storage.uploader import Uploader
+from game_rl.storage.uploading import Bell, Uploading, alone
+
+_IGNORED = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")
+_LOCK_WAIT_S = 3600.0  # a predecessor leaves within upload.wait_s
+
+
+def main() -> int:
+    """Returns 0, whatever storage does."""
+    for name in _IGNORED:
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    with suppress(OSError):
+        os.nice(19)
+    settings = UploadSettings.model_validate_json(sys.stdin.readline())
+    bell = Bell()
+    listening = threading.Thread(target=_listen, args=(bell, settings), daemon=True)
+    listening.start()
+    with alone(settings.run_dir, wait_s=_LOCK_WAIT_S) as is_alone:
+        if is_alone:
+            _upload(settings, bell)
+    return 0
+
+
+def _upload(settings: UploadSettings, bell: Bell) -> None:
+    try:
+        with Journal(RunDir(settings.run_dir).upload_journal) as journal:
+            uploader = Uploader(settings, journal, _emit)
+            advice = (
+                "The training goes on, and the upload is tried again; what is left at the end, "
+                f"`game-rl remote push {settings.run_dir}` sends"
+            )
+            Uploading(uploader, settings, _emit, advice=advice).run(bell)
+    except GameRLError as error:
+        _emit(Warned(text=f"{error}. Nothing is uploaded any more; the training goes on"))
+    except OSError as error:
+        _emit(Warned(text=f"the upload ends: {error.filename or 'a disk'}: {error.strerror}"))
+    except Exception as error:  # noqa: BLE001 - its text might repeat a secret, so only its place
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        name = type(error).__name__
+        text = f"the upload ends with {name} in {os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - text
+        _emit(Warned(text=f"{text}; `game-rl remote push {settings.run_dir}` sends what is left"))
+
+
+def _listen(bell: Bell, settings: UploadSettings) -> None:
+    """Until the training says how long there is, or dies."""
+    seconds = settings.upload.wait_s
+    for line in sys.stdin:
+        word, _, rest = line.strip().partition(" ")
+        if word == "finish":
+            seconds = float(rest)
+            break
+        bell.ring()
+    bell.ring(is_ending=True)
+    threading.Timer(seconds, lambda: os._exit(0)).start()  # the journal is always whole
+
+
+def _emit(event: Event) -> None:
+    with suppress(OSError, ValueError):  # nobody listens any more
+        sys.stdout.write(event.model_dump_json(exclude_none=True) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

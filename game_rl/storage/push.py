@@ -1,0 +1,34 @@
+"""Sending what a run has not stored yet, while somebody waits for it."""
+
+from collections.abc import Callable
+
+from game_rl.errors import UsageError
+from game_rl.events import Event
+from game_rl.run_dir import RunDir
+from game_rl.storage.journal import Journal
+from game_rl.storage.settings import UploadSettings
+from game_rl.storage.uploader import Uploader
+from game_rl.storage.uploading import Bell, Uploading, alone
+
+_LOCK_WAIT_S = 5.0
+
+
+def push(
+    settings: UploadSettings, emit: Callable[[Event], None], *, most_failures: int | None = None
+) -> None:
+    """Return when everything that the run has is stored.
+
+    Raises:
+        UsageError: the run's training uploads it just now.
+        StorageError: storage fails again and again, or somebody else writes to the run there.
+    """
+    with alone(settings.run_dir, wait_s=_LOCK_WAIT_S) as is_alone:
+        if not is_alone:
+            raise UsageError(
+                f"{settings.run_dir} is being uploaded by its own training; wait until that ends"
+            )
+        bell = Bell()
+        bell.ring(is_ending=True)
+        with Journal(RunDir(settings.run_dir).upload_journal) as journal:
+            uploader = Uploader(settings, journal, emit)
+            Uploading(uploader, settings, emit, most_failures=most_failures).run(bell)

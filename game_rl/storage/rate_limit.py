@@ -1,0 +1,31 @@
+"""No more than so many bytes a second."""
+
+import time
+from collections.abc import Iterator
+
+_BURST_S = 0.25
+
+
+class RateLimit:
+    """A bucket that fills with time; whoever sends waits while it is empty.
+
+    Args:
+        mb_s: 10^6 bytes a second; None: no limit.
+    """
+
+    def __init__(self, mb_s: float | None) -> None:
+        self._bytes_s = None if mb_s is None else mb_s * 1e6
+        self._free_at_s = time.monotonic()
+
+    def slowed(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            self._wait(len(chunk))
+            yield chunk
+
+    def _wait(self, n_bytes: int) -> None:
+        if self._bytes_s is None:
+            return
+        now = time.monotonic()
+        self._free_at_s = max(self._free_at_s, now - _BURST_S) + n_bytes / self._bytes_s
+        if self._free_at_s > now:
+            time.sleep(self._free_at_s - now)

@@ -1,0 +1,117 @@
+"""Where a run is, and what of it is safe where, from the files that it leaves."""
+
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from game_rl.event_log import read_events
+from game_rl.events import Begun, CheckpointSaved, Ended, Evaluated, Resumed
+from game_rl.run_dir import RunDir
+from game_rl.storage.journal import UploadState, read_state
+from game_rl.storage.manifest import run_folder
+from game_rl.system.proc_files import read_text
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """What of the run is in storage.
+
+    Attributes:
+        address: of the run there.
+        newest: timesteps of the newest checkpoint that can be fetched from there.
+        is_newest_safe: it is the newest that there is here, too.
+        waiting: timesteps of checkpoints that are not there yet, newest first.
+        waiting_bytes: of those, at most.
+    """
+
+    address: str
+    checkpoints: tuple[int, ...]
+    newest: int | None
+    is_newest_safe: bool
+    waiting: tuple[int, ...]
+    waiting_bytes: int
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """A run as it is now.
+
+    Attributes:
+        is_training: a process trains it on this machine.
+        timesteps: of the last event.
+        last_checkpoint: timesteps of the newest one here; None: there is none.
+        evaluation: the newest: timesteps, mean reward, success rate.
+        ended: how the last process left it, in a word; None: it trains, or was killed.
+        uploads: None if the run was never uploaded.
+    """
+
+    run: str
+    is_training: bool
+    timesteps: int
+    total_timesteps: int | None
+    timesteps_per_s: float | None
+    last_checkpoint: int | None
+    evaluation: dict[str, float | int | bool | None] | None
+    ended: str | None
+    uploads: StoredPart | None
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def run_status(run_dir: RunDir) -> RunStatus:
+    """Raise UsageError if the run's identity cannot be read."""
+    events = read_events(run_dir)
+    here = [int(path.name) for path in run_dir.checkpoints_newest_first()]
+    totals = [e.total_timesteps for e in events if isinstance(e, Begun | Resumed)]
+    speeds = [event.timesteps_per_s for event in events if event.event == "rollout_ended"]
+    evaluations = [event for event in events if isinstance(event, Evaluated)]
+    saved = [event.timesteps for event in events if isinstance(event, CheckpointSaved)]
+    last = events[-1] if events else None
+    run = run_dir.identity().id
+    state = read_state(run_dir.upload_journal)
+    return RunStatus(
+        run=run,
+        is_training=_is_locked(run_dir.root / "lock"),
+        timesteps=max([event.timesteps for event in events], default=0),
+        total_timesteps=totals[-1] if totals else None,
+        timesteps_per_s=speeds[-1] if speeds else None,
+        last_checkpoint=max([*here, *saved[-1:]], default=None),
+        evaluation=None if not evaluations else _evaluation(evaluations[-1]),
+        ended=last.reason if isinstance(last, Ended) else None,
+        uploads=None if state.to is None else _stored_part(state, run, here),
+    )
+
+
+def _evaluation(event: Evaluated) -> dict[str, float | int | bool | None]:
+    return {
+        "policy_timesteps": event.policy_timesteps,
+        "mean_reward": event.mean_reward,
+        "success_rate": event.success_rate,
+        "is_final": event.is_final,
+    }
+
+
+def _stored_part(state: UploadState, run: str, here: list[int]) -> StoredPart:
+    stored = tuple(sorted(state.committed))
+    newest = stored[-1] if stored else None
+    return StoredPart(
+        address=f"{state.to}/{run_folder(run)}",
+        checkpoints=stored,
+        newest=newest,
+        is_newest_safe=newest is not None and newest >= max(here, default=0),
+        waiting=tuple(sorted(state.waiting, reverse=True)),
+        waiting_bytes=sum(state.waiting.values()),
+    )
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether a process here holds the lock; asking for it could turn a training away."""
+    try:
+        inode = os.stat(path).st_ino  # noqa: PTH116 - the number alone
+    except OSError:
+        return False
+    held = (line.split() for line in read_text(Path("/proc/locks")).splitlines())
+    return any(
+        words[1] == "FLOCK" and words[5].endswith(f":{inode}") for words in held if len(words) > 5
+    )

@@ -1,0 +1,50 @@
+"""The runs at an address."""
+
+from dataclasses import asdict, dataclass
+
+from game_rl.storage.claim import read_claim
+from game_rl.storage.object_store import ObjectStore
+from game_rl.storage.remote import read_manifest_of, stored_runs
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run in storage.
+
+    Attributes:
+        run: its id.
+        checkpoints: timesteps, ascending.
+        newest_saved: when its newest checkpoint was written, in UTC.
+        newest_bytes: what fetching that takes.
+        writer_host: who wrote it last.
+        is_active: whether that one has not ended, as far as is known here.
+    """
+
+    run: str
+    game: str
+    checkpoints: tuple[int, ...]
+    newest_saved: str
+    newest_bytes: int
+    writer_host: str | None
+    is_active: bool
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def list_runs(store: ObjectStore) -> list[StoredRun]:
+    """Ordered by id."""
+    return [_stored_run(store, run, found) for run, found in stored_runs(store).items()]
+
+
+def _stored_run(store: ObjectStore, run: str, found: list[int]) -> StoredRun:
+    manifest, claim = read_manifest_of(store, run, found[-1]), read_claim(store, run)
+    return StoredRun(
+        run=run,
+        game=str(manifest.config.get("game")),
+        checkpoints=tuple(found),
+        newest_saved=f"{manifest.saved:%Y-%m-%d %H:%M:%S}",
+        newest_bytes=manifest.n_bytes,
+        writer_host=None if claim is None else claim.host,
+        is_active=claim is not None and claim.is_active,
+    )

@@ -1,0 +1,307 @@
+"""Sends a run's checkpoints to storage, the newest first, each step written down before the next.
+
+    seen → begun → each blob uploaded → verified → manifest committed
+
+It only reads the run directory, but for its journal. Whatever kills it, at whatever step, it goes
+on from the journal; a step that is done twice does nothing.
+"""
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from game_rl.events import Event, Uploaded, UploadProgress, UploadQueued, Warned
+from game_rl.run_dir import RunDir
+from game_rl.storage.claim import Claim
+from game_rl.storage.contents import (
+    Source,
+    as_json,
+    checkpoint_bytes,
+    checkpoint_contents,
+    video_contents,
+)
+from game_rl.storage.faults import LostFileError, SecondWriterError, StoreFault
+from game_rl.storage.journal import (
+    BlobUploaded,
+    BlobVerified,
+    Committed,
+    Dropped,
+    Journal,
+    Opened,
+    Seen,
+    UploadState,
+    VideosStored,
+)
+from game_rl.storage.manifest import (
+    RunManifest,
+    StoredVideos,
+    blob_name,
+    manifest_name,
+    parse_manifest,
+    run_folder,
+    superseded_name,
+    timesteps_of,
+)
+from game_rl.storage.object_store import PART_BYTES, ObjectStore
+from game_rl.storage.rate_limit import RateLimit
+from game_rl.storage.settings import UploadSettings
+from game_rl.storage.sweep import keep_newest, needs_renewal
+
+_PROGRESS_EVERY_BYTES = 4 << 20
+
+
+@dataclass
+class _Sending:
+    """What is underway."""
+
+    checkpoints: tuple[int, ...] = ()
+    sent_bytes: int = 0
+    left_bytes: int = 0
+    n_blobs: int = 0
+    confirmed: set[str] = field(default_factory=set)
+    """Blobs that this process knows to be there."""
+
+
+class Uploader:
+    """Brings storage up to date, one checkpoint at a time.
+
+    Args:
+        emit: gets what happens.
+
+    Raises (everywhere):
+        StoreFault: storage fails; the same may be tried again later.
+        SecondWriterError: somebody else writes to the run there.
+        OSError: the journal cannot be written.
+    """
+
+    def __init__(
+        self, settings: UploadSettings, journal: Journal, emit: Callable[[Event], None]
+    ) -> None:
+        self._settings = settings
+        self._run_dir = RunDir(settings.run_dir)
+        self._journal = journal
+        self._emit = emit
+        self._limit = RateLimit(settings.upload.limit_mb_s)
+        self._sending = _Sending()
+        self._is_open = False
+        self._clock = datetime.now(UTC), time.monotonic()
+        writer = journal.state.writer or secrets.token_hex(8)
+        journal.write(Opened(to=settings.upload.to, writer=writer))
+        self._claim = Claim(settings.run, writer, take_over=settings.take_over)
+
+    @property
+    def n_steps(self) -> int:
+        """Blobs that storage has taken so far."""
+        return self._sending.n_blobs
+
+    @property
+    def state(self) -> UploadState:
+        return self._journal.state
+
+    def scan(self) -> list[int]:
+        """The checkpoints that wait, newest first; new ones are announced, lost ones dropped."""
+        if "checkpoints" not in self._settings.upload.what:
+            return []
+        state, here = self.state, {}
+        for path in self._run_dir.checkpoints_newest_first():
+            here[int(path.name)] = path
+        for timesteps in [t for t in state.waiting if t not in here]:
+            self._journal.write(Dropped(timesteps=timesteps, reason="a newer one replaced it"))
+        for timesteps, path in sorted(here.items()):
+            written_ns = path.stat().st_mtime_ns if path.exists() else 0
+            if state.seen.get(timesteps) != written_ns and written_ns:
+                n_bytes = checkpoint_bytes(path)
+                self._journal.write(
+                    Seen(timesteps=timesteps, n_bytes=n_bytes, written_ns=written_ns)
+                )
+                self._emit(
+                    UploadQueued(
+                        timesteps=timesteps,
+                        checkpoint=path.name,
+                        n_bytes=n_bytes,
+                        to=self._settings.address,
+                    )
+                )
+        return sorted(state.waiting, reverse=True)
+
+    def send_checkpoint(self, store: ObjectStore, timesteps: int) -> None:
+        """Every blob of it, then its manifest; dropped if it is gone meanwhile."""
+        started_s = time.monotonic()
+        self._begin(timesteps)
+        try:
+            self._open(store)
+            manifest, contents = checkpoint_contents(self._settings, timesteps, self.state.segments)
+            # the best is promised with it
+            self._sending.checkpoints = tuple(
+                t for t in (timesteps, manifest.best_timesteps) if t is not None
+            )
+            self._send_blobs(store, contents.sources)
+            self._commit(store, manifest)
+        except LostFileError as error:
+            self._journal.write(Dropped(timesteps=timesteps, reason=str(error)))
+            if error.is_damaged:
+                self._emit(Warned(text=f"checkpoint {timesteps:,} is not uploaded: {error}"))
+            return
+        finally:
+            self._sending.checkpoints = ()
+            self.tell_progress()
+        self._emit(
+            Uploaded(
+                timesteps=timesteps,
+                checkpoint=self._run_dir.checkpoint(timesteps).name,
+                sent_bytes=self._sending.sent_bytes,
+                seconds=round(time.monotonic() - started_s, 3),
+                to=self._settings.address,
+            )
+        )
+        if self._settings.upload.keep_remote_last is not None:
+            keep_newest(store, self._settings.run, self._settings.upload.keep_remote_last)
+
+    def send_videos(self, store: ObjectStore) -> None:
+        """Clips as they are now, if they are wanted and others than before."""
+        if "videos" not in self._settings.upload.what:
+            return
+        try:
+            contents = video_contents(self._run_dir)
+            listed = as_json(StoredVideos(files=tuple(contents.files)))
+            if not contents.files or self.state.videos == _sha256(listed):
+                return
+            self._open(store)
+            self._send_blobs(store, contents.sources)
+        except (LostFileError, FileNotFoundError):
+            return  # it is being written again
+        store.put(f"{run_folder(self._settings.run)}/videos.json", listed)
+        self._journal.write(VideosStored(sha256=_sha256(listed)))
+
+    def release(self, store: ObjectStore) -> None:
+        """Nothing is left to send, and nobody trains."""
+        if self._is_open:
+            self._claim.release(store)
+
+    def tell_progress(self, *, is_trying: bool = True) -> None:
+        waiting = self.state.waiting
+        current = self._sending.checkpoints[:1]
+        others = sum(n_bytes for t, n_bytes in waiting.items() if t not in current)
+        left = self._sending.left_bytes if current else 0
+        self._emit(
+            UploadProgress(
+                sending=self._sending.checkpoints,
+                waiting_checkpoints=len(waiting),
+                waiting_bytes=others + left,
+                is_trying=is_trying,
+            )
+        )
+
+    # ------------------------------------------------------------------ one checkpoint
+
+    def _begin(self, timesteps: int) -> None:
+        self._sending.checkpoints = (timesteps,)
+        self._sending.sent_bytes = 0
+        self._sending.left_bytes = self.state.waiting.get(timesteps, 0)
+        self.tell_progress()
+
+    def _open(self, store: ObjectStore) -> None:
+        """Claim the run, and set a future aside that is trained again; once."""
+        if self._is_open:
+            self._claim.check(store)
+            return
+        self._claim.take(store)
+        kept = []
+        for stored in list(store.list(f"{run_folder(self._settings.run)}/checkpoints")):
+            timesteps = timesteps_of(stored.name)
+            if timesteps is None:
+                continue
+            if timesteps > self._settings.begins_at:
+                self._supersede(store, timesteps)
+            else:
+                kept.append(stored.name)
+        content = store.get(max(kept)) if kept else None
+        if content is not None:
+            self._sending.confirmed = set(parse_manifest(content, max(kept)).blobs())
+        self._clock = self._claim.written(store), time.monotonic()
+        self._is_open = True
+
+    def _supersede(self, store: ObjectStore, timesteps: int) -> None:
+        """Out of the way of the checkpoint that will be written again."""
+        run = self._settings.run
+        content = store.get(manifest_name(run, timesteps))
+        if content is not None:
+            store.put(superseded_name(run, timesteps, self._claim.epoch), content)
+            store.delete(manifest_name(run, timesteps))
+
+    def _now(self) -> datetime:
+        """By the storage's clock, as this machine's may be wrong."""
+        read, at_s = self._clock
+        return read + timedelta(seconds=time.monotonic() - at_s)
+
+    def _send_blobs(self, store: ObjectStore, sources: dict[str, Source]) -> None:
+        missing = {s: at for s, at in sources.items() if s not in self._sending.confirmed}
+        self._sending.left_bytes = sum(source.piece.n_bytes for source in missing.values())
+        self.tell_progress()
+        told = self._sending.left_bytes
+        for source in missing.values():
+            self._send_blob(store, source)
+            self._sending.left_bytes -= source.piece.n_bytes
+            if told - self._sending.left_bytes > _PROGRESS_EVERY_BYTES:
+                told = self._sending.left_bytes
+                self.tell_progress()
+
+    def _send_blob(self, store: ObjectStore, source: Source) -> None:
+        """Put it there unless it is, and ask storage how long it is."""
+        piece = source.piece
+        name = blob_name(piece.sha256)
+        found = store.find(name)
+        was_there = found is not None and found.n_bytes == piece.n_bytes
+        if found is None or not was_there or needs_renewal(found, now=self._now()):
+            self._put(store, name, source)
+            self._sending.sent_bytes += piece.n_bytes
+            was_there = False
+        self._journal.write(
+            BlobUploaded(
+                sha256=piece.sha256,
+                n_bytes=piece.n_bytes,
+                was_there=was_there,
+                segment=source.segment,
+            )
+        )
+        if not was_there:
+            found = store.find(name)
+            if found is None or found.n_bytes != piece.n_bytes:
+                raise StoreFault("busy", self._settings.upload.to)  # it will be sent again
+        self._journal.write(BlobVerified(sha256=piece.sha256))
+        self._sending.confirmed.add(piece.sha256)
+        self._sending.n_blobs += 1
+
+    def _put(self, store: ObjectStore, name: str, source: Source) -> None:
+        chunks = self._limit.slowed(source.chunks())
+        if source.piece.n_bytes <= PART_BYTES:
+            store.put(name, b"".join(chunks))
+        else:
+            store.put_pieces(name, chunks)
+
+    def _commit(self, store: ObjectStore, manifest: RunManifest) -> None:
+        """Last: whoever sees the manifest can fetch all that it names."""
+        self._claim.check(store)
+        name = manifest_name(self._settings.run, manifest.timesteps)
+        try:
+            store.put(name, as_json(manifest), is_new=True)
+        except FileExistsError:
+            content = store.get(name)
+            stored = None if content is None else parse_manifest(content, name)
+            if stored is None:
+                raise StoreFault("busy", self._settings.upload.to) from None
+            if not manifest.is_same_checkpoint(stored):
+                raise SecondWriterError(
+                    f"{self._settings.address} has another checkpoint of timestep "
+                    f"{manifest.timesteps:,}: another copy of this run was uploaded there; go on "
+                    "with one of them alone, with --take-over"
+                ) from None
+        self._journal.write(Committed(timesteps=manifest.timesteps))
+        self._sending.confirmed = set(manifest.blobs())  # what no manifest names may be swept
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

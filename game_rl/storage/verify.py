@@ -1,0 +1,70 @@
+"""Reads everything that manifests name, and compares."""
+
+import hashlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from game_rl.storage.manifest import blob_name
+from game_rl.storage.object_store import ObjectStore
+from game_rl.storage.remote import RemoteAddress, read_manifest_of, stored_runs
+
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was read.
+
+    Attributes:
+        damage: by run and timesteps, what is wrong with a checkpoint.
+    """
+
+    n_checkpoints: int
+    n_blobs: int
+    n_bytes: int
+    damage: dict[tuple[str, int], str]
+
+
+def verify(
+    store: ObjectStore, address: RemoteAddress, tell: Callable[[int, int], None] = lambda *_: None
+) -> Verdict:
+    """Every blob of every manifest that the address means, read once.
+
+    Args:
+        tell: gets how many blobs were read, and how many there are.
+    """
+    wanted: dict[tuple[str, int], dict[str, int]] = {}
+    for run, found in stored_runs(store).items():
+        for timesteps in found:
+            if address.run in (None, run) and address.timesteps in (None, timesteps):
+                manifest = read_manifest_of(store, run, timesteps)
+                wanted[run, timesteps] = manifest.blobs()
+    blobs = {sha256: n for named in wanted.values() for sha256, n in named.items()}
+    wrong: dict[str, str] = {}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        faults = pool.map(lambda item: blob_fault(store, *item), blobs.items())
+        for number, (sha256, fault) in enumerate(zip(blobs, faults, strict=True), start=1):
+            tell(number, len(blobs))
+            if fault is not None:
+                wrong[sha256] = fault
+    damage = {
+        key: "; ".join(wrong[sha256] for sha256 in named if sha256 in wrong)
+        for key, named in wanted.items()
+        if any(sha256 in wrong for sha256 in named)
+    }
+    return Verdict(len(wanted), len(blobs), sum(blobs.values()), damage)
+
+
+def blob_fault(store: ObjectStore, sha256: str, n_bytes: int) -> str | None:
+    """What is wrong with a blob; None: it is what its name says."""
+    digest, read = hashlib.sha256(), 0
+    try:
+        for chunk in store.pieces(blob_name(sha256)):
+            digest.update(chunk)
+            read += len(chunk)
+    except FileNotFoundError:
+        return f"blob {sha256} is missing"
+    if digest.hexdigest() != sha256:
+        return f"blob {sha256} is damaged: {read:,} of {n_bytes:,} bytes"
+    return None

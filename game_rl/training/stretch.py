@@ -1,0 +1,118 @@
+"""Bring a run to a timestep and leave a result: what a member of an experiment does."""
+
+import platform
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from game_rl.callbacks.stop import StopRequest
+from game_rl.checkpoints.best import best_of
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.evaluation_files import read_episodes
+from game_rl.checkpoints.files import read_manifest
+from game_rl.errors import ExperimentError, NonFiniteError
+from game_rl.events import Event, Listener, Progress, RolloutEnded
+from game_rl.playback.evaluate import evaluate_run
+from game_rl.playback.policy import open_trained_run
+from game_rl.run_dir import RunDir, write_atomic
+from game_rl.training.stretch_result import Played, StretchResult, read_result
+from game_rl.training.train import Command, resume
+
+
+@dataclass
+class _Speed:
+    """A Listener that remembers how fast the training was."""
+
+    timesteps_per_s: float = 0.0
+    others: list[Listener] = field(default_factory=list)
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Progress | RolloutEnded):
+            self.timesteps_per_s = event.timesteps_per_s
+        for other in self.others:
+            other(event)
+
+
+def run_stretch(
+    root: Path,
+    *,
+    until: int,
+    seed: int,
+    result: Path,
+    stop: StopRequest,
+    listeners: list[Listener],
+) -> StretchResult:
+    """Train the run at `root` up to timestep `until`, with an evaluation there from `seed`.
+
+    However often it is broken off and called again, the result is the same; where there is one
+    already, nothing is done. An update that leaves weights non-finite is a result, too.
+
+    Raises:
+        Interrupted: by a signal; what was learned is saved.
+        GameRLError: as `train.resume`.
+    """
+    found = read_result(result)
+    if found is not None:
+        return found
+    started, speed = time.monotonic(), _Speed(others=listeners)
+    command = Command(until=until, force=True, evaluates_at_end=False, stop=stop, listeners=[speed])
+    ram_peak = 0
+    try:
+        trained = resume(root, command, overrides=[f"evaluation.seed={seed}"])
+        ram_peak = int(trained.footprint["ram_peak_bytes"]["measured"])
+        end = _end_of(RunDir(root), seed)
+    except NonFiniteError as error:
+        end = StretchResult(timesteps=until, failure="non_finite", text=str(error))
+    measured = {
+        "host": platform.node(),
+        "timesteps_per_s": speed.timesteps_per_s,
+        "seconds": round(time.monotonic() - started, 3),
+        "ram_peak_bytes": ram_peak,
+    }
+    made = end.model_copy(update=measured)
+    write_atomic(result, made.model_dump_json(indent=2) + "\n")
+    return made
+
+
+def _end_of(run_dir: RunDir, seed: int) -> StretchResult:
+    """What follows from the run directory alone."""
+    newest = Checkpoint(run_dir.checkpoints_newest_first()[0])
+    episodes, best = read_episodes(run_dir), best_of(run_dir, newest)
+    timesteps = newest.state.num_timesteps
+    if not episodes.timesteps or episodes.timesteps[-1] != timesteps or best is None:
+        raise ExperimentError(
+            f"{run_dir.root} has no evaluation at timestep {timesteps:,}; "
+            "evaluation.every_timesteps must be that of a stretch"
+        )
+    return StretchResult(
+        timesteps=timesteps,
+        checkpoint=newest.path.name,
+        weights_sha256=read_manifest(newest.path).files["policy.safetensors"].sha256,
+        played=Played(
+            seed=seed,
+            deterministic=best.deterministic,
+            rewards=tuple(map(float, episodes.results[-1])),
+            successes=_successes(episodes.successes),
+        ),
+    )
+
+
+def _successes(lists: list[list[bool]]) -> tuple[bool, ...]:
+    return tuple(map(bool, lists[-1])) if lists else ()
+
+
+def play_checkpoint(
+    root: Path, checkpoint: str, *, episodes: int, seed: int, result: Path
+) -> Played:
+    """Play episodes with a kept checkpoint, and leave what each gave."""
+    run = open_trained_run(root, checkpoint)
+    evaluation = evaluate_run(run, episodes=episodes, seed=seed)
+    played = Played(
+        seed=seed,
+        deterministic=evaluation.deterministic,
+        rewards=evaluation.rewards,
+        successes=evaluation.successes,
+    )
+    result.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(result, played.model_dump_json(indent=2) + "\n")
+    return played

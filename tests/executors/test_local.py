@@ -1,0 +1,111 @@
+"""Real processes: how they end, what they are given, and that none is left."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from game_rl.executors.executor import Ended, Job
+from game_rl.executors.local import LocalExecutor
+
+_TIMEOUT_S = 120.0
+
+
+@pytest.fixture
+def executor() -> Iterator[LocalExecutor]:
+    with LocalExecutor(2) as opened:
+        yield opened
+
+
+def ends_of(executor: LocalExecutor, count: int) -> list[Ended]:
+    ended: list[Ended] = []
+    deadline = time.monotonic() + _TIMEOUT_S
+    while len(ended) < count and time.monotonic() < deadline:
+        ended += executor.wait(1.0)
+    return ended
+
+
+def test_a_job_ends_with_its_exit_code_and_the_end_of_what_it_printed(
+    executor: LocalExecutor, tmp_path: Path
+) -> None:
+    executor.start(Job("good", ("--version",), tmp_path / "good.log"))
+    executor.start(Job("bad", ("checkpoints", str(tmp_path / "nothing")), tmp_path / "bad.log"))
+    ended = {end.job.name: end for end in ends_of(executor, 2)}
+    assert (ended["good"].code, ended["good"].text) == (0, "")
+    assert ended["bad"].code == 2
+    assert "is not a run directory" in ended["bad"].text
+    assert not ended["bad"].was_stopped
+
+
+def test_the_output_of_an_earlier_attempt_stays(executor: LocalExecutor, tmp_path: Path) -> None:
+    for _ in range(2):
+        executor.start(Job("again", ("--version",), tmp_path / "log"))
+        ends_of(executor, 1)
+    assert len((tmp_path / "log").read_text().splitlines()) == 2
+
+
+def test_a_job_that_is_killed_was_stopped_and_so_was_one_that_saved(tmp_path: Path) -> None:
+    job = Job("x", (), tmp_path / "log")
+    assert Ended(job, -signal.SIGKILL, "here").was_stopped
+    assert Ended(job, 143, "here").was_stopped
+    assert not Ended(job, 1, "here").was_stopped
+    assert not Ended(job, 0, "here").was_stopped
+
+
+def test_closing_ends_what_still_runs(executor: LocalExecutor, tmp_path: Path) -> None:
+    run = _endless(tmp_path)
+    executor.start(run)
+    (process,) = psutil.Process().children()
+    executor.close()
+    assert not process.is_running()
+
+
+def test_a_job_ends_when_its_controller_is_killed(tmp_path: Path) -> None:
+    """The controller is a process that starts a job with this executor and waits."""
+    run = _endless(tmp_path)
+    code = f"""
+from pathlib import Path
+from game_rl.executors.executor import Job
+from game_rl.executors.local import LocalExecutor
+executor = LocalExecutor(1)
+executor.start(Job("x", {run.arguments!r}, Path({str(run.output)!r})))
+print("started", flush=True)
+executor.wait(600)
+"""
+    controller = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert controller.stdout is not None
+    assert controller.stdout.readline() == "started\n"
+    _wait_for(run.output)
+    family = psutil.Process(controller.pid).children(recursive=True)
+    assert family
+    os.kill(controller.pid, signal.SIGKILL)
+    controller.wait()
+    controller.stdout.close()
+    _, left = psutil.wait_procs(family, timeout=_TIMEOUT_S)
+    assert left == []
+
+
+def _endless(tmp_path: Path) -> Job:
+    """A training that has hours to go."""
+    (tmp_path / "config.yaml").write_text(
+        f"game: duel\ntotal_timesteps: 100_000_000\nrun_dir: {tmp_path / 'run'}\n"
+        "env: {n_envs: 2, n_workers: 1}\nalgorithm: {n_steps: 16, batch_size: 16}\n"
+    )
+    arguments = ("train", "--config", str(tmp_path / "config.yaml"))
+    return Job("endless", arguments, tmp_path / "endless.log")
+
+
+def _wait_for(output: Path) -> None:
+    """Until the training has begun."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    while time.monotonic() < deadline:
+        if (output.exists() and "timesteps/s" in output.read_text()) or "/s" in output.read_text():
+            return
+        time.sleep(0.05)
+    raise AssertionError(output.read_text())

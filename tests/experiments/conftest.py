@@ -1,0 +1,42 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from game_rl.config.experiments import Population, load_population
+
+_RUN = """\
+game: duel
+total_timesteps: 1
+run_dir: x
+env: {n_envs: 2}
+algorithm: {n_steps: 16, batch_size: 16, learning_rate: {start: 1.0e-3, end: 1.0e-4}}
+"""
+_POPULATION = """\
+kind: population
+run_dir: PLACE
+member: {config: run.yaml}
+members: 4
+generations: 5
+timesteps_per_generation: 100
+fitness: {episodes: 8, metric: mean_reward}
+selection: {share: 0.5}
+mutation: {algorithm.learning_rate: {factor: [0.8, 1.25], bounds: [1.0e-5, 1.0e-2]}}
+champion: {candidates: 2, episodes: 10}
+keep_generations: {last: 2, every: 2}
+"""
+
+MakePopulation = Callable[..., Population]
+
+
+@pytest.fixture
+def make_population(tmp_path: Path) -> MakePopulation:
+    def make(name: str = "population", *overrides: str) -> Population:
+        (tmp_path / "run.yaml").write_text(
+            _RUN.replace("total_timesteps: 1", "total_timesteps: 100")
+        )
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(_POPULATION.replace("PLACE", str(tmp_path / name)))
+        return load_population(path, overrides)
+
+    return make

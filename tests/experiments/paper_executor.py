@@ -1,0 +1,135 @@
+"""An executor whose members train on paper: a checkpoint is a hash of all that led to it.
+
+It does what the commands `game-rl member train`, `copy` and `play` promise, in a millisecond each,
+so that a controller can be broken off at every single step.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from game_rl.executors.executor import Ended, Job
+from game_rl.run_dir import RunDir, new_directory, write_atomic
+from game_rl.training.stretch_result import Played, StretchResult
+
+
+class PaperExecutor:
+    """Carries jobs out when they are asked after, in the order in which they began.
+
+    Args:
+        non_finite: (run directory's name, timestep) of stretches that break the weights.
+        exit_codes: by a part of a job's name: what its first processes end with, doing nothing.
+    """
+
+    def __init__(
+        self,
+        slots: int = 2,
+        *,
+        non_finite: Sequence[tuple[str, int]] = (),
+        exit_codes: dict[str, list[int]] | None = None,
+    ) -> None:
+        self.slots = slots
+        self.started: list[Job] = []
+        self._running: list[Job] = []
+        self._non_finite = set(non_finite)
+        self._exit_codes = exit_codes or {}
+
+    def start(self, job: Job) -> None:
+        assert len(self._running) < self.slots
+        self.started.append(job)
+        self._running.append(job)
+
+    def wait(self, timeout_s: float) -> list[Ended]:  # noqa: ARG002
+        if not self._running:
+            return []
+        job = self._running.pop(0)
+        for part, codes in self._exit_codes.items():
+            if part in job.name and codes:
+                return [Ended(job, codes.pop(0), "paper", "what it printed")]
+        options = dict(zip(job.arguments[3::2], job.arguments[4::2], strict=True))
+        getattr(self, f"_{job.arguments[1]}")(Path(job.arguments[2]), options)
+        return [Ended(job, 0, "paper")]
+
+    def ask_to_stop(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._running.clear()
+
+    def _train(self, root: Path, options: dict[str, str]) -> None:
+        until, seed = int(options["--until"]), int(options["--seed"])
+        result = Path(options["--result"])
+        if (root.name, until) in self._non_finite:
+            self._leave(result, StretchResult(timesteps=until, failure="non_finite", text="NaN"))
+            return
+        run_dir = RunDir(root)
+        run_dir.identity()
+        path = run_dir.checkpoint(until)
+        if not path.exists():
+            before = run_dir.checkpoints_newest_first()
+            assert all(int(p.name) < until for p in before)
+            weights = [_weights(before[0])] if before else []
+            config = yaml.safe_load(run_dir.config.read_text())
+            learned = [config["algorithm"]["learning_rate"], config["seed"], until, *weights]
+            run_dir.checkpoints.mkdir(exist_ok=True)
+            write_checkpoint(path, json.dumps(learned).encode())
+        played = _played(path, seed, episodes=8)
+        self._leave(
+            result,
+            StretchResult(
+                timesteps=until,
+                checkpoint=path.name,
+                weights_sha256=_weights(path),
+                played=played,
+            ),
+        )
+
+    def _copy(self, root: Path, options: dict[str, str]) -> None:
+        to, at = Path(options["--to"]), int(options["--at"])
+        values = json.loads(options["--values"])
+        source = RunDir(root)
+        config = yaml.safe_load(source.config.read_text())
+        config["seed"] = values["seed"]
+        config["algorithm"]["learning_rate"] = values["algorithm.learning_rate"]
+        with new_directory(to) as folder:
+            new = RunDir(folder)
+            shutil.copytree(source.checkpoint(at), new.checkpoint(at))
+            new.config.write_text(yaml.safe_dump(config))
+
+    def _play(self, root: Path, options: dict[str, str]) -> None:
+        path = RunDir(root).checkpoint(int(options["--checkpoint"]))
+        played = _played(path, int(options["--seed"]), episodes=int(options["--episodes"]))
+        self._leave(Path(options["--result"]), played)
+
+    def _leave(self, path: Path, made: StretchResult | Played) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, made.model_dump_json())
+
+
+def write_checkpoint(path: Path, content: bytes) -> None:
+    sha256 = hashlib.sha256(content).hexdigest()
+    entry = {"bytes": len(content), "sha256": sha256}
+    with new_directory(path) as folder:
+        (folder / "policy.safetensors").write_bytes(content)
+        files = {"format": 2, "files": {"policy.safetensors": entry}}
+        (folder / "manifest.json").write_text(json.dumps(files))
+
+
+def _weights(path: Path) -> str:
+    return hashlib.sha256((path / "policy.safetensors").read_bytes()).hexdigest()
+
+
+def _played(path: Path, seed: int, *, episodes: int) -> Played:
+    rng = np.random.default_rng([seed, int(_weights(path)[:12], 16)])
+    rewards = tuple(rng.normal(size=episodes).round(3).tolist())
+    return Played(
+        seed=seed,
+        deterministic=True,
+        rewards=rewards,
+        successes=tuple(reward > 0 for reward in rewards),
+    )

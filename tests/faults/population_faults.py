@@ -1,0 +1,253 @@
+"""What a population loses when its controller, its members or both are killed: a table.
+
+    python -m tests.faults.population_faults [--kills 100] [--only controller member both signal]
+
+Each run is a real `game-rl train` of a tiny population in processes of its own. It is killed at
+random moments, resumed each time, and compared with one that was not: every record byte for byte,
+the champion's record, weights and optimiser of each checkpoint that is kept. Nothing may be left
+running, no temporary file may stay, and nobody may see a traceback.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from tests.faults.trainings import Tally
+
+KINDS = ("controller", "member", "both", "signal")
+_KILLS_A_RUN = 5
+HANG_S = 900.0
+_RUN = """\
+game: duel
+total_timesteps: 1000
+run_dir: x
+device: cpu
+env: {n_envs: 2, n_workers: 1, frame_skip: 8, max_episode_timesteps: 25, start_states: [level_1]}
+algorithm:
+  {n_steps: 16, batch_size: 16, n_epochs: 1, learning_rate: {start: 1.0e-3, end: 0}, ent_coef: 0.01}
+evaluation: {n_envs: 2}
+checkpoints: {every_timesteps: 32, keep_last: 1}
+"""
+_POPULATION = """\
+kind: population
+run_dir: PLACE
+member: {config: run.yaml}
+members: 3
+generations: 3
+timesteps_per_generation: 64
+fitness: {episodes: 2, metric: mean_reward}
+selection: {share: 0.34}
+mutation:
+  algorithm.learning_rate: {factor: [0.8, 1.25], bounds: [1.0e-5, 1.0e-2]}
+  algorithm.ent_coef: {factor: [0.8, 1.25], bounds: [1.0e-4, 0.1]}
+champion: {candidates: 2, episodes: 2}
+keep_generations: {last: 2}
+"""
+_COMPARED = ("policy.safetensors", "optimizer.safetensors", "arrays.safetensors")
+
+
+class Controller:
+    """One `game-rl train` of a population, in a session of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        arguments = ["--config", str(folder.with_suffix(".yaml"))]
+        if (folder / "experiment.yaml").exists():
+            arguments = ["--resume", str(folder)]
+        self._output = folder.with_suffix(".log")
+        self._from = self._output.stat().st_size if self._output.exists() else 0
+        with self._output.open("ab") as file:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "game_rl", "train", *arguments],
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._family: dict[int, psutil.Process] = {}
+
+    @property
+    def output(self) -> str:
+        return self._output.read_bytes()[self._from :].decode()
+
+    def run_for(self, seconds: float) -> bool:
+        """Whether it still runs then; meanwhile its family is noted."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and self.process.poll() is None:
+            self.note_family()
+            time.sleep(0.1)
+        return self.process.poll() is None
+
+    def note_family(self) -> None:
+        with suppress(psutil.NoSuchProcess):
+            for process in psutil.Process(self.process.pid).children(recursive=True):
+                self._family[process.pid] = process
+
+    def members(self) -> list[psutil.Process]:
+        with suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.process.pid).children()
+        return []
+
+    def orphans(self) -> list[str]:
+        """What outlived the controller by ten seconds."""
+        _, left = psutil.wait_procs(list(self._family.values()), timeout=10)
+        return [f"{p.pid} {' '.join(p.cmdline()[:6])}" for p in left if p.is_running()]
+
+
+class PopulationBench:
+    """Populations that are killed, and the one that was not."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = folder
+        self.random = random.Random(seed)
+        self.whole = self.new("whole")
+        began = time.monotonic()
+        controller = Controller(self.whole)
+        if controller.process.wait(HANG_S) != 0:
+            raise SystemExit(f"the undisturbed population failed:\n{controller.output}")
+        self.seconds = time.monotonic() - began
+
+    def new(self, name: str) -> Path:
+        path = self.folder / name
+        write_population(self.folder, path)
+        return path
+
+    def differences(self, folder: Path) -> list[str]:
+        """How a finished population is not the undisturbed one."""
+        here, there = records_of(folder), records_of(self.whole)
+        found = [f"another {name}" for name in there if here.get(name) != there[name]]
+        found += [f"{name} too many" for name in here if name not in there]
+        if hashes_of(folder) != hashes_of(self.whole):
+            found.append("other weights")
+        left = [str(p) for p in folder.rglob(".*") if p.name.endswith((".tmp", ".trash", ".fork"))]
+        return found + [f"left behind: {path}" for path in left]
+
+
+def write_population(folder: Path, root: Path) -> Path:
+    """The file of a tiny population that lives in `root`, with that of its member beside it."""
+    (folder / "run.yaml").write_text(_RUN)
+    file = root.with_suffix(".yaml")
+    file.write_text(_POPULATION.replace("PLACE", str(root)))
+    return file
+
+
+def records_of(folder: Path) -> dict[str, str]:
+    """Whatever must be the same to the byte, but for the folder's own name."""
+    files = [*folder.glob("generations/*/record.json"), folder / "champion.json"]
+    files += [folder / "state.json", *folder.glob("members/*/eval.csv")]
+    return {
+        str(path.relative_to(folder)): path.read_text().replace(str(folder), "")
+        for path in files
+        if path.exists()
+    }
+
+
+def hashes_of(folder: Path) -> dict[str, dict[str, str]]:
+    """Weights, optimiser and emulators of each kept checkpoint."""
+    found = {}
+    for path in folder.rglob("manifest.json"):
+        files = json.loads(path.read_text())["files"]
+        found[str(path.parent.relative_to(folder))] = {
+            name: files[name]["sha256"] for name in _COMPARED
+        }
+    return found
+
+
+def strike(kind: str, controller: Controller, rng: random.Random) -> bool:
+    """Kill whom the kind says; False: no member runs just then."""
+    members = controller.members()
+    if kind in ("member", "both"):
+        if not members:
+            return False
+        with suppress(psutil.NoSuchProcess):
+            rng.choice(members).send_signal(signal.SIGKILL)
+    if kind in ("controller", "both"):
+        controller.process.kill()
+    if kind == "signal":
+        controller.process.send_signal(rng.choice([signal.SIGTERM, signal.SIGINT]))
+    return True
+
+
+def trials(bench: PopulationBench, kind: str, kills: int) -> Tally:
+    """Runs with a few kills each, every one brought to its end."""
+    tally = Tally()
+    while tally.trials < kills:
+        folder = bench.new(f"{kind}-{tally.runs}")
+        label = f"{kind} {tally.runs}"
+        before = tally.trials
+        while tally.trials < min(before + _KILLS_A_RUN, kills):
+            controller = Controller(folder)
+            while controller.run_for(bench.random.uniform(0.5, bench.seconds / _KILLS_A_RUN)):
+                controller.note_family()
+                tally.trials += strike(kind, controller, bench.random)
+                if kind != "member" or tally.trials >= before + _KILLS_A_RUN:
+                    break
+            controller.process.wait(HANG_S)
+            tally.problems += judge(kind, controller, f"{label}, kill {tally.trials - before}")
+            if (folder / "champion").exists():
+                break
+        tally.runs += 1
+        finish(bench, folder, tally, label)
+    return tally
+
+
+def judge(kind: str, controller: Controller, label: str) -> list[str]:
+    found = [f"{label}: orphan {orphan}" for orphan in controller.orphans()]
+    if "Traceback" in controller.output:
+        found.append(f"{label}: a traceback: {controller.output[-1500:]}")
+    code = controller.process.returncode
+    allowed = {0, -signal.SIGKILL}
+    if kind == "signal":
+        allowed |= {128 + signal.SIGTERM, 128 + signal.SIGINT, -signal.SIGTERM, -signal.SIGINT}
+    if code not in allowed:
+        found.append(f"{label}: exit code {code}: {controller.output[-1500:]}")
+    return found
+
+
+def finish(bench: PopulationBench, folder: Path, tally: Tally, label: str) -> None:
+    """Resume to the end, undisturbed, and compare."""
+    if not (folder / "champion").exists():
+        controller = Controller(folder)
+        if controller.process.wait(HANG_S) != 0:
+            tally.problems.append(f"{label}: the resume failed: {controller.output[-1500:]}")
+            return
+    tally.problems += [f"{label}: {p}" for p in bench.differences(folder)]
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.faults.population_faults", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--kills", type=int, default=100, help="in all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="a folder for what is compared")
+    arguments = parser.parse_args()
+    os.environ.setdefault("PYTHONPATH", str(Path.cwd()))
+    folder = arguments.keep or Path(tempfile.mkdtemp(prefix="game_rl_population_faults_"))
+    folder.mkdir(exist_ok=True)
+    bench = PopulationBench(folder, arguments.seed)
+    share = -(-arguments.kills // len(arguments.only))
+    tallies = {kind: trials(bench, kind, share) for kind in arguments.only}
+    print(f"{'killed':<12} {'kills':>6} {'runs':>5} {'bad':>4}")
+    for kind, tally in tallies.items():
+        print(f"{kind:<12} {tally.trials:>6} {tally.runs:>5} {len(tally.problems):>4}")
+    for problem in [p for tally in tallies.values() for p in tally.problems][:20]:
+        print(f"\nBAD {problem}")
+    if arguments.keep is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 1 if any(tally.problems for tally in tallies.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,253 @@
+"""The uploader's process, as a training starts and loses it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from game_rl.config.upload import UploadConfig
+from game_rl.event_log import EventLog
+from game_rl.events import CheckpointSaved, Event, Uploaded, Warned
+from game_rl.run_dir import RunDir
+from game_rl.storage.background import BackgroundUpload
+from game_rl.storage.object_store import ObjectStore
+from game_rl.storage.remote import stored_runs
+from game_rl.storage.settings import UploadSettings
+from tests.faults.proxy import FaultProxy
+from tests.storage.runs import add_checkpoint, make_run, settings_of
+
+_WITHIN_S = 60.0
+
+
+class Heard:
+    """Events, and waiting for one."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.changed = threading.Condition()
+
+    def __call__(self, event: Event) -> None:
+        with self.changed:
+            self.events.append(event)
+            self.changed.notify_all()
+
+    def of(self, kind: type[Event]) -> list[Event]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def wait_for(self, kind: type[Event], count: int = 1) -> None:
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.of(kind)) >= count, _WITHIN_S)
+
+
+@contextmanager
+def background(settings: UploadSettings) -> Iterator[tuple[BackgroundUpload, EventLog, Heard]]:
+    heard = Heard()
+    events = EventLog(None, [heard])
+    upload = BackgroundUpload(settings, events)
+    events.add_listener(upload.on_event)
+    try:
+        yield upload, events, heard
+    finally:
+        upload.close()
+
+
+def saved(run_dir: RunDir, events: EventLog, timesteps: int) -> None:
+    add_checkpoint(run_dir, timesteps)
+    name = run_dir.checkpoint(timesteps).name
+    events.emit(
+        CheckpointSaved(
+            timesteps=timesteps, checkpoint=name, n_bytes=1, seconds=0.1, contents=("policy",)
+        )
+    )
+
+
+def test_each_checkpoint_is_uploaded_while_the_training_goes_on(
+    tmp_path: Path, address: str
+) -> None:
+    run_dir = make_run(tmp_path / "run")
+    with background(settings_of(run_dir, address)) as (upload, events, heard):
+        saved(run_dir, events, 100)
+        heard.wait_for(Uploaded, 1)
+        saved(run_dir, events, 200)
+        heard.wait_for(Uploaded, 2)
+        upload.finish(30)
+    assert stored_runs(ObjectStore(address)) == {run_dir.identity().id: [100, 200]}
+    assert not heard.of(Warned)
+    assert not psutil.pid_exists(upload.pid)
+
+
+def test_the_process_is_the_last_to_get_a_core(tmp_path: Path, disk_address: str) -> None:
+    run_dir = make_run(tmp_path / "run")
+    with background(settings_of(run_dir, disk_address)) as (upload, events, heard):
+        saved(run_dir, events, 100)
+        heard.wait_for(Uploaded)
+        process = psutil.Process(upload.pid)
+        assert process.nice() == 19
+        assert not [m.path for m in process.memory_maps() if "torch" in m.path]
+
+
+def test_signals_for_the_training_do_not_end_it(tmp_path: Path, disk_address: str) -> None:
+    run_dir = make_run(tmp_path / "run")
+    with background(settings_of(run_dir, disk_address)) as (upload, events, heard):
+        saved(run_dir, events, 100)
+        heard.wait_for(Uploaded)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            os.kill(upload.pid, number)
+        saved(run_dir, events, 200)
+        heard.wait_for(Uploaded, 2)
+
+
+def test_an_outage_at_the_end_leaves_after_the_wait_and_says_how_to_go_on(
+    tmp_path: Path, s3_address: str, s3_endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_dir = make_run(tmp_path / "run")
+    with FaultProxy(s3_endpoint, lambda *_: "stall") as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.address)
+        with background(settings_of(run_dir, s3_address)) as (upload, events, heard):
+            saved(run_dir, events, 100)
+            upload.finish(2.0)
+            assert not psutil.pid_exists(upload.pid)
+    assert "remote push" in heard.of(Warned)[-1].text  # type: ignore[union-attr]
+
+
+def test_a_warning_is_heard_and_the_upload_goes_on_without_the_training_noticing(
+    tmp_path: Path, disk_address: str
+) -> None:
+    folder = tmp_path / "mounted disk"
+    folder.rename(tmp_path / "unmounted")
+    run_dir = make_run(tmp_path / "run")
+    with background(settings_of(run_dir, disk_address)) as (_upload, events, heard):
+        saved(run_dir, events, 100)
+        heard.wait_for(Warned)
+        (tmp_path / "unmounted").rename(folder)
+        saved(run_dir, events, 200)
+        heard.wait_for(Uploaded)
+        heard.wait_for(Warned, 2)
+    texts = [event.text for event in heard.events if isinstance(event, Warned)]
+    assert len(texts) == 2
+    assert "mount the disk" in texts[0]
+    assert "remote push" in texts[0]
+    assert "go on again" in texts[1]
+
+
+def test_what_is_being_sent_is_held_until_it_is_there(
+    tmp_path: Path, s3_address: str, s3_endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+
+    def plan(method: str, _path: str) -> None:
+        if method == "PUT":
+            gate.wait(_WITHIN_S)
+
+    run_dir = make_run(tmp_path / "run")
+    with FaultProxy(s3_endpoint, plan) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.address)
+        with background(settings_of(run_dir, s3_address)) as (upload, events, heard):
+            saved(run_dir, events, 100)
+            deadline = time.monotonic() + _WITHIN_S
+            while upload.held() != {100} and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert upload.held() == {100}
+            assert upload.waiting_bytes > 0
+            gate.set()
+            heard.wait_for(Uploaded)
+            upload.finish(30)
+            assert upload.held() == set()
+            assert upload.waiting_bytes == 0
+
+
+def test_beyond_the_backlog_nothing_is_held_and_one_warning_says_so(
+    tmp_path: Path, s3_address: str, s3_endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_dir = make_run(tmp_path / "run")
+    settings = settings_of(run_dir, s3_address).model_copy(
+        update={"upload": UploadConfig(to=s3_address, backlog_gb=1e-6)}
+    )
+    with FaultProxy(s3_endpoint, lambda *_: "stall") as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.address)
+        with background(settings) as (upload, events, heard):
+            saved(run_dir, events, 100)
+            deadline = time.monotonic() + _WITHIN_S
+            while not heard.of(Warned) and time.monotonic() < deadline:
+                assert upload.held() == set()
+                time.sleep(0.02)
+            assert upload.held() == set()
+            (warning,) = heard.of(Warned)
+    assert "upload.backlog_gb" in warning.text  # type: ignore[union-attr]
+
+
+def test_a_process_that_is_killed_is_replaced_at_the_next_checkpoint(
+    tmp_path: Path, disk_address: str
+) -> None:
+    run_dir = make_run(tmp_path / "run")
+    with background(settings_of(run_dir, disk_address)) as (upload, events, heard):
+        saved(run_dir, events, 100)
+        heard.wait_for(Uploaded)
+        os.kill(upload.pid, signal.SIGKILL)
+        deadline = time.monotonic() + _WITHIN_S
+        while psutil.Process(upload.pid).status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < deadline
+        saved(run_dir, events, 200)
+        heard.wait_for(Uploaded, 2)
+        upload.finish(30)
+    assert len(heard.of(Warned)) == 1
+    assert stored_runs(ObjectStore(disk_address)) == {run_dir.identity().id: [100, 200]}
+
+
+_ORPHAN = """
+import sys, time
+from game_rl.event_log import EventLog
+from game_rl.storage.background import BackgroundUpload
+from game_rl.storage.settings import UploadSettings
+upload = BackgroundUpload(UploadSettings.model_validate_json(sys.argv[1]), EventLog())
+print(upload.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("is_reachable", [True, False])
+def test_the_process_of_a_training_that_was_killed_finishes_or_leaves_in_time(
+    tmp_path: Path,
+    s3_address: str,
+    s3_endpoint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    is_reachable: bool,
+) -> None:
+    run_dir = make_run(tmp_path / "run", 100)
+    settings = settings_of(run_dir, s3_address).model_copy(
+        update={"upload": UploadConfig(to=s3_address, wait_s=20 if is_reachable else 2)}
+    )
+    if not is_reachable:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    training = subprocess.Popen(
+        [sys.executable, "-c", _ORPHAN, settings.model_dump_json()],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert training.stdout is not None
+    process = psutil.Process(int(training.stdout.readline()))
+    training.kill()
+    training.communicate()
+    process.wait(_WITHIN_S)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
+    found = stored_runs(ObjectStore(s3_address))
+    assert found == ({run_dir.identity().id: [100]} if is_reachable else {})
+
+
+def test_a_training_and_its_forkserver_never_load_obstore() -> None:
+    code = (
+        "import sys, game_rl.training.train, game_rl.cli.main, game_rl.vec_env.worker\n"
+        "from game_rl.vec_env.worker_pool import _PRELOAD\n"
+        "for name in _PRELOAD: __import__(name)\n"
+        "print('obstore' in sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-W", "ignore", "-c", code], stdout=-1, check=True)
+    assert ended.stdout.split() == [b"False"]
