@@ -79,6 +79,7 @@ class Evaluation:
             "success_rate": self.success_rate,
             "mean_length": self.mean_length,
             "deterministic": self.deterministic,
+            "q_minus_return": self.q_minus_return,
         }
 
 

@@ -89,6 +89,18 @@ def write_teacher(run_dir: RunDir, source: Path, record: TeacherRecord) -> None:
         write_synced(folder / _RECORD, record.model_dump_json(indent=2).encode())
 
 
+def link_teacher(source: RunDir, target: RunDir) -> None:
+    """Give `target` the teacher of `source`, which stays as it is.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    with new_directory(target.teacher) as folder, new_directory(folder / _CHECKPOINT) as copy:
+        for name in (*_PLAYED, MANIFEST):
+            link_file(source.teacher / _CHECKPOINT / name, copy / name)
+        link_file(source.teacher / _RECORD, folder / _RECORD)
+
+
 def has_teacher(run_dir: RunDir) -> bool:
     return (run_dir.teacher / _RECORD).exists()
 

@@ -3,7 +3,7 @@
 A run that writes a Lake leaves `origins/STREAM.json` there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -58,6 +58,19 @@ def read_origin(lake: Path, stream: str) -> Origin | None:
         return _of_the_run_around(lake, stream)
     origin: Origin = from_document(text, _KIND, source=file)["origin"]
     return origin
+
+
+def take_origins(source: Path, target: Path, streams: Iterable[str]) -> None:
+    """Give the Lake at `target` what `source` knows of how these streams were played.
+
+    Raises:
+        LakeError: a file was changed.
+        OSError: the disk fails.
+    """
+    for stream in streams:
+        is_there = (target / "origins" / f"{stream}.json").exists()
+        if not is_there and (origin := read_origin(source, stream)) is not None:
+            write_origin(target, stream, origin)
 
 
 def _of_the_run_around(lake: Path, stream: str) -> Origin | None:

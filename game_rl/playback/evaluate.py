@@ -1,10 +1,20 @@
 """Playing a trained run's episodes: how good is it?"""
 
 from contextlib import closing
+from typing import Any
 
-from game_rl.callbacks.evaluate import Evaluation, evaluate
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.utils import obs_as_tensor
+
+from game_rl.algorithms.q_networks import DQNPolicy, PQNPolicy
+from game_rl.callbacks.evaluate import Evaluation, Values, evaluate
 from game_rl.callbacks.stop import StopRequest
+from game_rl.config.algorithms import PPOConfig
 from game_rl.config.changed_values import with_changed
+from game_rl.config.schema import RunConfig
 from game_rl.playback.policy import TrainedRun
 from game_rl.seeds import seed_for
 from game_rl.vec_env.make_vec_env import make_vec_env
@@ -46,4 +56,20 @@ def evaluate_run(
             deterministic=run.deterministic,
             seed=seed,
             stop=stop,
+            values=_values(policy, config),
         )
+
+
+def _values(policy: BasePolicy, config: RunConfig) -> Values | None:
+    """What a Q-network expects; None: the policy has none."""
+    if isinstance(config.algorithm, PPOConfig):
+        return None
+    assert isinstance(policy, DQNPolicy | PQNPolicy)
+    q_net = policy.q_net
+
+    def best(observations: NDArray[Any]) -> NDArray[np.float32]:
+        with torch.no_grad():
+            values: torch.Tensor = q_net(obs_as_tensor(observations, policy.device))
+        return values.max(dim=1).values.float().numpy()
+
+    return Values(best, config.algorithm.gamma)

@@ -6,6 +6,8 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.lake.forked import link_marked
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_state import LakeState, new_stream
+from game_rl.lake.origin import take_origins
+from game_rl.lake.segment_names import SegmentName
 
 
 def forked_lake(
@@ -38,4 +40,6 @@ def forked_lake(
         return new_stream(stream)
     mark = state.parsed_mark(checkpoint.path)
     link_marked(Lake.open(source), mark, target, pin=f"{stream}.{pin}")
+    streams = {SegmentName.of(Path(each.name)).stream for each in mark.segments}
+    take_origins(source, target, streams)
     return state.forked(stream, replay_seed=replay_seed)

@@ -89,6 +89,12 @@ def is_judged_otherwise(differences: Differences) -> bool:
     )
 
 
+def is_taught_the_same(differences: Differences) -> bool:
+    """Whether what was measured of the parent's teacher holds for the fork's."""
+    teacher = ("algorithm.name", "algorithm.teacher.run", "algorithm.teacher.temperature")
+    return not is_judged_otherwise(differences) and not differences.config_keys(teacher)
+
+
 def told_anew(
     new: NewParts, differences: Differences, *, had_replay: bool, had_best: bool
 ) -> Iterator[str]:

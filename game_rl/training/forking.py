@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.algorithms.automatic import resolved
+from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.forked import NewParts, link_for_play, write_forked_checkpoint
-from game_rl.checkpoints.state import CheckpointState
+from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.checkpoints.teacher import has_teacher, link_teacher
 from game_rl.checkpoints.tensors import Tensors
 from game_rl.config.changed_values import with_changed
 from game_rl.config.fork import ForkConfig
@@ -48,6 +50,7 @@ from game_rl.training.fork_parts import (
     Differences,
     find_differences,
     is_judged_otherwise,
+    is_taught_the_same,
     new_parts,
     told_anew,
 )
@@ -128,6 +131,7 @@ class ForkPlan:
         config: its own; its section `fork` names the timestep.
         policy: weights for another algorithm; None: the parent's as they are.
         keeps_best: the parent's best evaluation is the fork's, too.
+        keeps_teacher: the parent's teacher is the fork's, too, as it was measured there.
     """
 
     source: ForkSource
@@ -137,6 +141,7 @@ class ForkPlan:
     new: NewParts
     policy: Tensors | None
     keeps_best: bool
+    keeps_teacher: bool
 
     @property
     def timesteps(self) -> int:
@@ -183,6 +188,7 @@ def plan_fork(config: RunConfig) -> ForkPlan:
         new=new,
         policy=fitting_weights(source.checkpoint, source.config, config, game),
         keeps_best=not new.counters and not is_judged_otherwise(differences),
+        keeps_teacher=has_teacher(source.run_dir) and is_taught_the_same(differences),
     )
 
 
@@ -208,6 +214,8 @@ def make_fork(plan: ForkPlan) -> Forked:
     with _whole_run(root) as run_dir:
         identity, parent = _identity(run_dir, plan.source)
         _write_lineage(run_dir, plan, parent)
+        if plan.keeps_teacher:
+            link_teacher(plan.source.run_dir, run_dir)
         _copy_curves(run_dir, plan)
         event = _event(plan, identity)
         events_bytes = _write_events(run_dir, plan, event)
@@ -239,7 +247,8 @@ def _write_lineage(run_dir: RunDir, plan: ForkPlan, parent: Parent) -> None:
         sha256=parent.sha256,
         sources=lineage.sources,
     )
-    write_lineage(run_dir, Lineage(began_at=plan.timesteps, sources=(fork,)))
+    teachers = [s for s in lineage.sources if s.kind == "teacher" and plan.keeps_teacher]
+    write_lineage(run_dir, Lineage(began_at=plan.timesteps, sources=(fork, *teachers)))
 
 
 def _copy_curves(run_dir: RunDir, plan: ForkPlan) -> None:
@@ -279,11 +288,20 @@ def _write_checkpoints(
     write_forked_checkpoint(
         source.checkpoint, path, plan.new, state=state, policy=plan.policy, lake=lake
     )
-    best = state.best
-    if best is not None and best.timesteps != source.timesteps:
-        with suppress(CheckpointError, FileNotFoundError):  # a resume says that it is lost
-            kept = kept_checkpoint(source.run_dir, best.timesteps)
-            link_for_play(kept, run_dir.checkpoint(best.timesteps))
+    if state.best is not None:
+        _link_best(run_dir, source, state.best)
+
+
+def _link_best(run_dir: RunDir, source: ForkSource, best: Best) -> None:
+    """The policy, where it is another checkpoint's than the one that is forked."""
+    theirs, ours = (best_checkpoint(each, best) for each in (source.run_dir, run_dir))
+    if ours.exists():
+        return
+    with suppress(CheckpointError, FileNotFoundError):  # a resume says that it is lost
+        kept = Checkpoint(theirs)
+        kept.verify()
+        ours.parent.mkdir(exist_ok=True)
+        link_for_play(kept, ours)
 
 
 def _lake(run_dir: RunDir, plan: ForkPlan, stream: str) -> LakeState | None:

@@ -1,9 +1,11 @@
 """`game-rl evaluate` from start states that the user names."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import torch
 
 from game_rl.callbacks.stop import StopRequest
 from game_rl.cli.main import main
@@ -11,6 +13,7 @@ from game_rl.config.loader import load_config
 from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import open_trained_run
 from game_rl.training.train import Command, train
+from game_rl.vec_env.make_vec_env import make_vec_env
 from tests.tiny_run import TINY
 
 
@@ -35,8 +38,34 @@ def test_each_named_start_state_is_played_whether_trained_on_or_not(
     report = json.loads(capsys.readouterr().out)
     assert list(report) == ["level_1", "level_3"]
     assert report["level_1"] == trained_on
-    assert report["level_3"] == evaluate_run(run, episodes=3, start_state="level_3").to_json()
+    played = evaluate_run(run, episodes=3, start_state="level_3").to_json()
+    assert report["level_3"] == played | {"policy_timesteps": 192, "policy_frames": 192 * 8}
     assert report["level_3"] != report["level_1"]
+
+
+@pytest.mark.parametrize("name", ["dqn", "pqn"])
+def test_what_a_q_network_expects_is_compared_with_what_it_gets(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(TINY.format(run_dir=tmp_path / "run"))
+    algorithm = {
+        "dqn": "{name: dqn, replay: {capacity: 60}, learning_starts: 40, gamma: 0.9}",
+        "pqn": "{name: pqn, n_steps: 16, batch_size: 16, gamma: 0.9}",
+    }
+    config = load_config(path, [f"algorithm={algorithm[name]}", "recording.episodes=0"])
+    train(config, Command(stop=StopRequest(), until=64))
+    run = open_trained_run(tmp_path / "run", "latest")
+    found = evaluate_run(run, episodes=1, seed=7)
+    with closing(make_vec_env(run.config.env, run.game, n_envs=1, seed=7)) as vec_env:
+        vec_env.seed(7)
+        observation, rewards, over = vec_env.reset(), [], False
+        policy = run.policy(vec_env.observation_space, vec_env.action_space)
+        expected = policy.q_net(torch.as_tensor(observation)).max().item()
+        while not over:
+            observation, reward, done, _ = vec_env.step(policy.predict(observation, None)[0])
+            rewards.append(float(reward[0]))
+            over = bool(done[0])
+    got = sum(0.9**t * reward for t, reward in enumerate(rewards))
+    assert found.q_minus_return == pytest.approx(expected - got, abs=1e-4)
 
 
 def test_an_unknown_start_state_is_named_before_anything_is_played(

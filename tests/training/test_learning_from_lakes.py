@@ -15,6 +15,7 @@ from game_rl.events import CheckpointSaved, Evaluated, Event, OfflineProgress
 from game_rl.lake.lake import Lake
 from game_rl.lineage import read_lineage
 from game_rl.run_dir import RunDir
+from game_rl.training.forking import find_source, forked_config
 from game_rl.training.train import Command, resume, train
 from tests.tiny_run import MakeConfig, command
 from tests.training.test_run_lake import console, told
@@ -114,6 +115,26 @@ def test_learning_before_the_first_timestep_goes_on_where_it_was_stopped(
     assert [p.name for p in RunDir(broken.run_dir).checkpoints_newest_first()] == ["0" * 12]
     resume(broken.run_dir, command(console()))
     assert_same_end(whole.run_dir, broken.run_dir)
+
+
+def test_a_fork_of_the_phase_s_end_is_the_run_that_went_on(
+    make_config: MakeConfig, lake: Path, tmp_path: Path
+) -> None:
+    parent = make_config("parent", *overrides(lake, offline=OFFLINE))
+    train(parent, command(console(), until=0))
+    source = find_source(parent.run_dir, 0)
+    forks = [
+        forked_config(source, tmp_path / name, {("algorithm", "learn_from", "own_share"): share})
+        for name, share in {"same": {"start": 0.3, "end": 0.9, "until": 150}, "own": 1.0}.items()
+    ]
+    for fork in forks:
+        train(fork, command(console()))
+    resume(parent.run_dir, command(console()))
+    assert_same_end(parent.run_dir, forks[0].run_dir)
+    ends = [Checkpoint(RunDir(fork.run_dir).checkpoint(192)).policy() for fork in forks]
+    assert any(not torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
+    streams = {each.run for each in read_lineage(RunDir(forks[0].run_dir)).sources}
+    assert streams == {RunDir(parent.run_dir).identity().id, RunDir(lake.parent).identity().id}
 
 
 def test_the_phase_is_told_evaluated_and_saved(make_config: MakeConfig, lake: Path) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.files import read_manifest
+from game_rl.checkpoints.teacher import has_teacher
 from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
@@ -23,6 +24,7 @@ from game_rl.lineage import read_lineage
 from game_rl.playback.policy import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.find_teacher import check_teacher
+from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
 from game_rl.training.train import resume, train
 from tests.tiny_run import TINY, command
 
@@ -110,6 +112,39 @@ def test_breaks_change_nothing_and_the_teachers_own_folder_may_go(
     alone = make("alone", student(taught[1], ", until: 1"), *more)
     train(alone, command(quiet()))
     assert not is_same(*policies(straight, 192), *policies(alone, 192))
+
+
+def test_a_fork_keeps_its_parents_teacher_whose_own_folder_may_go(
+    taught: tuple[Path, Path], make: Make, tmp_path: Path
+) -> None:
+    copy = tmp_path / "moved_pqn"
+    shutil.copytree(taught[1], copy)
+    parent = make("parent", student(copy), "checkpoints.save_replay_buffer=true")
+    train(parent, command(quiet()))
+    shutil.rmtree(copy)
+    source = find_source(parent.run_dir, 64)
+    fork = forked_config(source, tmp_path / "fork", {("algorithm", "teacher", "weight"): 3.0})
+    train(fork, command(quiet()))
+    assert is_same(*policies(parent, 192), *policies(fork, 192))
+    theirs, ours = (RunDir(config.run_dir) for config in (parent, fork))
+    records = [run_dir.teacher / "teacher.json" for run_dir in (theirs, ours)]
+    assert records[0].read_bytes() == records[1].read_bytes()
+    (of_parent,) = read_lineage(theirs).sources
+    assert [each.kind for each in read_lineage(ours).sources] == ["fork", "teacher"]
+    assert read_lineage(ours).sources[1] == of_parent
+
+
+def test_a_fork_that_is_judged_otherwise_measures_its_teacher_anew(
+    taught: tuple[Path, Path], make: Make, tmp_path: Path
+) -> None:
+    parent = make("parent", student(taught[1]))
+    train(parent, command(quiet(), until=64))
+    for seed in (0, 1):
+        plan = plan_fork(
+            forked_config(find_source(parent.run_dir, 64), tmp_path / f"{seed}", {("seed",): seed})
+        )
+        make_fork(plan)
+        assert has_teacher(RunDir(plan.config.run_dir)) == (seed == parent.seed)
 
 
 def test_the_account_names_the_teacher_and_the_run_keeps_it(
