@@ -67,10 +67,12 @@ KEY_HINTS = {
     "lake_capacity_transitions": _LAKE_KEY + "{capacity_transitions: 1_000_000}",
     "lake_capacity_gb": _LAKE_KEY + "{capacity_gb: 20}",
     "lake_on_full": _LAKE_KEY + "{on_full: evict}",
-    "learn_from": (
+    "algorithm.learn_from": (
         "only `algorithm: {name: dqn}` learns from Lakes: ppo and pqn learn from what they have "
         "just played; under algorithm write name: dqn, or remove it"
     ),
-    "offline": "it belongs to algorithm.learn_from of name: dqn, which says from which Lakes",
+    "algorithm.offline": (
+        "it belongs to algorithm.learn_from of name: dqn, which says from which Lakes"
+    ),
     "<<": "merge keys are YAML 1.1; write the keys out",
 }

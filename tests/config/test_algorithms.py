@@ -38,7 +38,7 @@ def test_the_name_decides_and_a_file_that_was_written_says_the_same(
 def test_what_dqn_shares_with_sb3_has_its_names() -> None:
     ours = set(DQNConfig.model_fields) - {
         "name", "replay", "n_step", "double_q", "exploration", "precision", "layer_norm",
-        "teacher",
+        "teacher", "learn_from",
     }  # fmt: skip
     assert ours <= set(inspect.signature(DQN).parameters)
 
