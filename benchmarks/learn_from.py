@@ -12,6 +12,7 @@ grow while rows are drawn.
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -52,14 +53,17 @@ def main() -> None:
     parser.add_argument("--timesteps", type=int, default=6_000, help="that are timed")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--own-share", type=float, default=0.5)
+    parser.add_argument(
+        "--folder", type=Path, default=Path(tempfile.gettempdir()), help="for Lake and runs"
+    )
     parser.add_argument("--lake", type=Path, help=argparse.SUPPRESS)  # of a timed process
     parser.add_argument("--is-timed", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.is_timed:
-        found = timed(arguments.lake, arguments.timesteps, arguments.own_share)
+        found = timed(arguments)
         print(json.dumps(found))
         return
-    with tempfile.TemporaryDirectory(prefix="game_rl_", dir=".") as folder:
+    with tempfile.TemporaryDirectory(prefix="game_rl_", dir=arguments.folder) as folder:
         lake = made_lake(Path(folder), arguments.transitions)
         print(f"a Lake of {len(lake.view()):,} transitions in {len(lake.view().streams):,} streams")
         compare(lake.path, arguments)
@@ -115,7 +119,8 @@ def compare(lake: Path, arguments: argparse.Namespace) -> None:
             f"round {number}: {arguments.timesteps / own['wall_s']:,.0f} timesteps/s from its own "
             f"replay, {arguments.timesteps / half['wall_s']:,.0f} half from the Lake "
             f"({by_wall[-1]:.3f}); CPU seconds {own['cpu_s']:.1f} and {half['cpu_s']:.1f} "
-            f"({by_cpu[-1]:.3f}); the learner's memory, MiB: {memory}"
+            f"({by_cpu[-1]:.3f}); the learner's memory, MiB: {memory}; at its peak "
+            f"{half['peak_bytes'] / _MIB:.0f} (own replay alone {own['peak_bytes'] / _MIB:.0f})"
         )
     print(
         f"timesteps/s: {median(by_wall):.3f} ({min(by_wall):.3f} - {max(by_wall):.3f}) of learning "
@@ -130,15 +135,18 @@ def _in_its_process(
     place = [] if lake is None else ["--lake", str(lake)]
     command = [sys.executable, "-m", "benchmarks.learn_from", "--is-timed", *place]
     numbers = ("--timesteps", str(arguments.timesteps), "--own-share", str(arguments.own_share))
-    run = subprocess.run([*command, *numbers], stdout=subprocess.PIPE, text=True, check=True)
+    folder = ("--folder", str(arguments.folder))
+    run = subprocess.run(
+        [*command, *numbers, *folder], stdout=subprocess.PIPE, text=True, check=True
+    )
     found: dict[str, float | list[int]] = json.loads(run.stdout.splitlines()[-1])
     return found
 
 
-def timed(lake: Path | None, timesteps: int, own_share: float) -> dict[str, float | list[int]]:
+def timed(arguments: argparse.Namespace) -> dict[str, float | list[int]]:
     """Wall and CPU seconds of so many timesteps, and the memory at moments in between."""
-    with tempfile.TemporaryDirectory(prefix="game_rl_", dir=".") as folder:
-        config = _config(Path(folder) / "run", lake, own_share)
+    with tempfile.TemporaryDirectory(prefix="game_rl_", dir=arguments.folder) as folder:
+        config = _config(Path(folder) / "run", arguments.lake, arguments.own_share)
         run_dir = RunDir(config.run_dir)
         run_dir.root.mkdir()
         with (
@@ -148,12 +156,13 @@ def timed(lake: Path | None, timesteps: int, own_share: float) -> dict[str, floa
             session.learn_until(_WARM_UP)
             began_s, cpu_s, memory = time.perf_counter(), _cpu_s(), []
             for look in range(1, _LOOKS + 1):
-                session.learn_until(_WARM_UP + timesteps * look // _LOOKS)
+                session.learn_until(_WARM_UP + arguments.timesteps * look // _LOOKS)
                 memory.append(resident_bytes(os.getpid())[0])
             found: dict[str, float | list[int]] = {
                 "wall_s": time.perf_counter() - began_s,
                 "cpu_s": _cpu_s() - cpu_s,
                 "resident_bytes": memory,
+                "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             }
             session.release_lakes()
         return found

@@ -83,6 +83,11 @@ class Columns:
         flags[self.rows[len(self.rows) - n_last :]] &= ~np.uint8(TRANSITION)
         return replace(self, flags=flags)
 
+    @property
+    def begins_episode(self) -> bool:
+        """The first transition is an episode's first."""
+        return bool(self.flags[self.rows[0]] & FIRST)
+
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """For each row, the oldest row that its stack may reach."""
@@ -125,11 +130,6 @@ class Block:
         columns = self.columns
         return self.frames.nbytes + columns.actions.nbytes + 9 * len(columns.flags)
 
-    @property
-    def begins_episode(self) -> bool:
-        """Its first transition is an episode's first."""
-        return bool(self.columns.is_first[self.columns.rows[0]])
-
     def without(self, n_first: int, n_last: int = 0) -> "Block":
         """A block of which so many transitions are frames that stacks reach, and nothing more."""
         if not n_first and not n_last:
@@ -149,6 +149,12 @@ class Block:
         sources = rows[:, None] - ages
         blank = sources < self.columns.starts[rows][:, None]
         return np.where(blank, 0, sources), blank
+
+
+def row_bytes(schema: LakeSchema) -> int:
+    """Of a row of a block in memory."""
+    action = np.dtype((schema.action_dtype, schema.action_shape))
+    return schema.packing.nbytes + action.itemsize + 9
 
 
 class BlockEncoder:
@@ -246,19 +252,26 @@ def decode(data: bytes, schema: LakeSchema) -> Block:
     check_payload(head, data)
     n_rows = int(head["n_rows"])
     frame_bytes = schema.packing.nbytes
-    pixels = _decompressed(_payload(head, data)[1], n_rows * frame_bytes)
+    pixels = _decompressed(frames_payload(head, data), n_rows * frame_bytes)
+    frames = np.frombuffer(pixels, np.uint8).reshape(n_rows, -1)
     return Block(
         env=int(head["env"]),
         first=int(head["first"]),
         columns=decode_columns(head, data, schema),
-        frames=_frames(pixels, n_rows, is_delta=bool(head["is_delta"])),
+        frames=without_delta(frames) if head["is_delta"] else frames,
     )
 
 
-def _frames(pixels: bytes, n_rows: int, *, is_delta: bool) -> NDArray[np.uint8]:
-    word = np.uint64 if len(pixels) // n_rows % 8 == 0 else np.uint8  # XOR of 8 bytes at once
-    rows = np.frombuffer(pixels, word).reshape(n_rows, -1)
-    return (np.bitwise_xor.accumulate(rows, axis=0) if is_delta else rows).view(np.uint8)
+def without_delta(changes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The frames, as a new array, of which each was XORed with the one before it."""
+    word = np.uint64 if changes.shape[1] % 8 == 0 else np.uint8  # XOR of 8 bytes at once
+    frames: NDArray[np.uint8] = np.bitwise_xor.accumulate(changes.view(word), axis=0).view(np.uint8)
+    return frames
+
+
+def frames_payload(head: np.void, data: bytes) -> memoryview:
+    """The compressed frames of a whole block."""
+    return _payload(head, data)[1]
 
 
 def decode_columns(head: np.void, data: bytes, schema: LakeSchema) -> Columns:
@@ -283,12 +296,12 @@ def decode_columns(head: np.void, data: bytes, schema: LakeSchema) -> Columns:
     )
 
 
-def _payload(head: np.void, data: bytes) -> tuple[bytes, bytes]:
-    middle = HEAD.itemsize + int(head["columns_bytes"])
-    return data[HEAD.itemsize : middle], data[middle : total_bytes(head)]
+def _payload(head: np.void, data: bytes) -> tuple[memoryview, memoryview]:
+    middle, view = HEAD.itemsize + int(head["columns_bytes"]), memoryview(data)
+    return view[HEAD.itemsize : middle], view[middle : total_bytes(head)]
 
 
-def _decompressed(data: bytes, n_bytes: int) -> bytes:
+def _decompressed(data: memoryview, n_bytes: int) -> bytes:
     try:
         plain = zstandard.ZstdDecompressor().decompress(data, max_output_size=n_bytes)
     except zstandard.ZstdError as error:

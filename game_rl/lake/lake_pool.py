@@ -47,6 +47,36 @@ class _Part:
     ends: NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """What the parts have, int64 [n_parts], so that no draw goes through all of them.
+
+    Attributes:
+        ends: of all parts, one after another; `first_ends` says where a part's begin.
+    """
+
+    readers: Indices
+    streams: Indices
+    firsts: Indices
+    lengths: Indices
+    n_envs: Indices
+    first_ends: Indices
+    ends: Indices
+
+
+def _columns(parts: Sequence[_Part]) -> _Columns:
+    n_envs = np.array([len(part.ends) for part in parts])
+    return _Columns(
+        readers=np.array([part.reader for part in parts]),
+        streams=np.array([part.stream for part in parts]),
+        firsts=np.array([part.first for part in parts]),
+        lengths=np.array([part.length for part in parts]),
+        n_envs=n_envs,
+        first_ends=np.cumsum(n_envs) - n_envs,
+        ends=np.concatenate([part.ends for part in parts]),
+    )
+
+
 class LakePool:
     """Draws rows of some Lakes by their identity (stream, env, number), with replacement.
 
@@ -140,7 +170,7 @@ class LakePool:
 
     def _chosen(self, rng: np.random.Generator, n: int) -> tuple[Indices, Indices]:
         """Of each row, its part and its place there."""
-        lengths = np.array([part.length for part in self._parts])
+        lengths = self._columns.lengths
         if self._agents is None:
             ends = np.cumsum(lengths)
             rows = rng.integers(ends[-1], size=n)
@@ -150,8 +180,8 @@ class LakePool:
         return parts, rng.integers(lengths[parts])
 
     def _taken(self, parts: Indices, places: Indices) -> Drawn:
-        readers = np.array([part.reader for part in self._parts])[parts]
-        ranks = places + np.array([part.first for part in self._parts])[parts]
+        readers = self._columns.readers[parts]
+        ranks = places + self._columns.firsts[parts]
         used = np.unique(readers).tolist()
         batches = [self.readers[number].take(ranks[readers == number]) for number in used]
         batch = batches[0]
@@ -163,14 +193,13 @@ class LakePool:
                     for field in fields(Batch)
                 )
             )
-        batch.streams[:] = np.array([part.stream for part in self._parts])[parts]
+        batch.streams[:] = self._columns.streams[parts]
         return Drawn(batch, self._ages(parts, batch))
 
     def _ages(self, parts: Indices, batch: Batch) -> NDArray[np.int64]:
-        ages = np.empty(len(parts), np.int64)
-        for number in np.unique(parts).tolist():
-            rows, ends = parts == number, self._parts[number].ends
-            ages[rows] = (ends[batch.envs[rows]] - batch.numbers[rows]) * len(ends)
+        columns = self._columns
+        ends = columns.ends[columns.first_ends[parts] + batch.envs]
+        ages: NDArray[np.int64] = (ends - batch.numbers) * columns.n_envs[parts]
         return ages
 
     # ------------------------------------------------------------------ the views
@@ -187,6 +216,7 @@ class LakePool:
         self._parts = [
             part for number in range(len(self.readers)) for part in self._parts_of(number)
         ]
+        self._columns = _columns(self._parts)
         if self._agents is not None:
             self._chances = _chances(self._agents, self.streams, self._parts)
 

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
-from game_rl.lake.block import FIRST, TERMINATED, TRANSITION, TRUNCATED, Block
+from game_rl.lake.block import FIRST, TERMINATED, TRUNCATED, Columns
+from game_rl.lake.block_cache import BlockCache, Frames
 from game_rl.lake.schema import LakeSchema
-from game_rl.lake.view import BlockCache, Indices, LakeView
+from game_rl.lake.view import Indices, LakeView
 
 _ENDED = TERMINATED | TRUNCATED
 
@@ -100,21 +101,19 @@ class Sampler:
             EvictedError: a segment is gone; make a new view.
             LakeError: a block is damaged.
         """
-        batch = _empty(self._view.schema, len(ranks))
-        stacks = _PackedStacks(self._view.schema, 2 * len(ranks))
-        numbers, places = self._view.places(ranks)
-        batch.streams[:] = self._view.block_sequences[numbers] >> 32
-        rewards = np.zeros((len(ranks), self._n_step), np.float32)
-        done = np.zeros(len(ranks), np.bool_)
-        for i in np.argsort(numbers, kind="stable").tolist():  # each block once
-            number, place = int(numbers[i]), int(places[i])
-            done[i] = self._fill_one(batch, stacks, rewards, i, number, place)
-        batch.rewards[done] = discounted_sums(rewards[done], batch.steps[done], self._gamma)
-        for number in np.unique(numbers[~done]).tolist():
-            chosen = np.flatnonzero((numbers == number) & ~done)
-            self._fill(batch, stacks, chosen, number, places[chosen])
-        pixels = stacks.unpacked()  # of all at once, which is what takes the least time
-        batch.stacks[:], batch.next_stacks[:] = pixels[: len(ranks)], pixels[len(ranks) :]
+        view, n = self._view, len(ranks)
+        stacks = _Stacks(view.schema, 2 * n)
+        batch = _empty(view.schema, stacks.pixels)
+        numbers, places = view.places(ranks)
+        batch.streams[:] = view.block_sequences[numbers] >> 32
+        batch.envs[:] = view.heads["env"][numbers]
+        batch.numbers[:] = view.heads["first"][numbers].astype(np.int64)
+        batch.numbers[:] += view.hidden[numbers] + places
+        rewards = np.zeros((n, self._n_step), np.float32)
+        for i in np.argsort(-ranks, kind="stable").tolist():  # each block once, its last row first
+            self._fill(batch, stacks, rewards, i, int(numbers[i]), int(places[i]))
+        stacks.unpack()  # all at once, which is what takes the least time
+        batch.rewards[:] = discounted_sums(rewards, batch.steps, self._gamma)
         batch.discounts[:] = _discounts(batch, self._gamma)
         return batch
 
@@ -126,106 +125,68 @@ class Sampler:
         streams = rng.choice(len(ends), n, p=self._shares)
         return (ends - lengths)[streams] + rng.integers(lengths[streams])
 
-    def _fill_one(
+    def _fill(
         self,
         batch: Batch,
-        stacks: "_PackedStacks",
+        stacks: "_Stacks",
         rewards: NDArray[np.float32],
         i: int,
         number: int,
         place: int,
-    ) -> bool:
-        """Row i of the batch, if its timesteps are all in one block, as nearly all are.
+    ) -> None:
+        """Row i of the batch.
 
         Single values, not arrays: of a Lake that is larger than the cache, most blocks are read for
         one row, and a call of NumPy takes as long for one value as for a hundred.
         """
-        block = self._cache[number]
-        columns = block.columns
+        columns = self._cache.columns(number)
         row = int(columns.rows[place])
-        flags = columns.flags[row : row + self._n_step].tolist()
-        n = next((n for n, flag in enumerate(flags, 1) if flag & _ENDED), self._n_step)
-        if n > len(flags) or not all(flag & TRANSITION for flag in flags[:n]):
-            return False
         batch.actions[i] = columns.actions[row]
-        batch.envs[i], batch.numbers[i] = block.env, block.first + place
         batch.versions[i] = columns.versions[row]
-        batch.steps[i], batch.terminated[i] = n, bool(flags[n - 1] & TERMINATED)
-        rewards[i, :n] = columns.rewards[row : row + n]
-        stacks.put_one(i, block, row)
-        stacks.put_one(len(rewards) + i, block, row + n)
-        return True
+        walk = self._walk(number, place)
+        rewards[i, : len(walk.rewards)] = walk.rewards
+        batch.steps[i], batch.terminated[i] = len(walk.rewards), walk.terminated
+        end = walk.next_row if walk.number == number else row
+        frames = self._cache.frames(number, end + 1)
+        stacks.put(i, columns, frames, row)
+        if walk.number != number:
+            frames = self._cache.frames(walk.number, walk.next_row + 1)
+        stacks.put(len(rewards) + i, walk.columns, frames, walk.next_row)
 
-    def _fill(
-        self,
-        batch: Batch,
-        stacks: "_PackedStacks",
-        chosen: Indices,
-        number: int,
-        places: Indices,
-    ) -> None:
-        """Those of one block."""
-        block = self._cache[number]
-        columns = block.columns
-        rows = columns.rows[places]
-        batch.actions[chosen] = columns.actions[rows]
-        batch.envs[chosen] = block.env
-        batch.numbers[chosen] = block.first + places
-        batch.versions[chosen] = columns.versions[rows]
-        trail = self._trail(number, int(places.max()) + self._n_step)
-        lengths = trail.lengths(places, self._n_step)
-        lasts = places + lengths - 1
-        batch.steps[chosen] = lengths
-        batch.rewards[chosen] = trail.sums(places, lengths, self._n_step, self._gamma)
-        batch.terminated[chosen] = trail.terminated[lasts]
-        stacks.put(chosen, block, rows)
-        owners, next_rows = trail.numbers[lasts], trail.rows[lasts] + 1
-        for owner in np.unique(owners).tolist():
-            own = owners == owner
-            stacks.put(len(batch.rewards) + chosen[own], self._cache[owner], next_rows[own])
-
-    def _trail(self, number: int, end: int) -> "_Trail":
-        """The transitions of a block and, as far as the view has them, those up to `end`."""
-        numbers = [number]
-        missing = end - len(self._cache[number].columns.rows)
-        while missing > 0 and self._view.continued[numbers[-1]]:
-            if self._cache[numbers[-1] + 1].begins_episode:
-                break  # a crash ended the episode before
-            numbers.append(numbers[-1] + 1)
-            missing -= int(self._view.n_transitions[numbers[-1]])
-        parts = [self._cache[n].columns for n in numbers]
-        return _Trail(
-            np.repeat(numbers, [len(part.rows) for part in parts]),
-            np.concatenate([part.rows for part in parts]),
-            np.concatenate([part.rewards[part.rows] for part in parts]),
-            np.concatenate([part.ended[part.rows] for part in parts]),
-            np.concatenate([part.terminated[part.rows] for part in parts]),
-        )
+    def _walk(self, number: int, place: int) -> "_Walk":
+        """Up to n steps from a transition on, as far as its episode and the view go."""
+        columns, flags, row = self._cache.columns(number), 0, 0
+        rewards: list[np.float32] = []
+        while len(rewards) < self._n_step and not flags & _ENDED:
+            if place == len(columns.rows):
+                if not self._view.continued[number]:
+                    break
+                following = self._cache.columns(number + 1)
+                if following.begins_episode:
+                    break  # a crash ended the episode before
+                columns, number, place = following, number + 1, 0
+            row = int(columns.rows[place])
+            rewards.append(columns.rewards[row])
+            flags = int(columns.flags[row])
+            place += 1
+        return _Walk(rewards, bool(flags & TERMINATED), number, columns, row + 1)
 
 
 @dataclass(frozen=True)
-class _Trail:
-    """Consecutive transitions of a sequence: [n] arrays."""
+class _Walk:
+    """Consecutive transitions.
 
-    numbers: Indices
-    rows: Indices
-    rewards: NDArray[np.float32]
-    ended: NDArray[np.bool_]
-    terminated: NDArray[np.bool_]
+    Attributes:
+        rewards: of each.
+        terminated: the game was over after the last.
+        number, columns, next_row: block and row of the frame that they led to.
+    """
 
-    def lengths(self, places: Indices, n_step: int) -> Indices:
-        """How many timesteps the transitions at `places` have: k of `Batch`."""
-        ends = np.flatnonzero(self.ended)
-        after = np.searchsorted(ends, places)
-        last = np.append(ends, len(self.ended) - 1)[after]
-        return np.minimum(n_step, last - places + 1)
-
-    def sums(
-        self, places: Indices, lengths: Indices, n_step: int, gamma: float
-    ) -> NDArray[np.float32]:
-        """In float32, added up as `Pond.batch` does."""
-        walked = np.minimum(places[:, None] + np.arange(n_step), len(self.rewards) - 1)
-        return discounted_sums(self.rewards[walked], lengths, gamma)
+    rewards: list[np.float32]
+    terminated: bool
+    number: int
+    columns: Columns
+    next_row: int
 
 
 def discounted_sums(
@@ -255,35 +216,34 @@ def _shares_in_order(view: LakeView, shares: Mapping[str, float]) -> NDArray[np.
     return np.array([share / sum(found) for share in found])
 
 
-class _PackedStacks:
-    """Stacks of many blocks, packed until all are there."""
+class _Stacks:
+    """Stacks of many blocks, packed until all are there.
+
+    Attributes:
+        pixels: uint8 [size, frame_stack * C, H, W], once they are unpacked; zeros before an
+            episode's first frame.
+    """
 
     def __init__(self, schema: LakeSchema, size: int) -> None:
         self._schema = schema
         self._packed = np.zeros((size, schema.frame_stack, schema.packing.nbytes), np.uint8)
-        self._blank = np.empty((size, schema.frame_stack), np.bool_)
+        self._blank = np.ones((size, schema.frame_stack), np.bool_)
+        self.pixels = np.empty((size, *schema.observation_shape), np.uint8)
 
-    def put(self, places: Indices, block: Block, rows: Indices) -> None:
-        """Those that end at these rows of the block."""
-        sources, blank = block.stack_rows(rows, self._schema.frame_stack)
-        self._packed[places], self._blank[places] = block.frames[sources], blank
-
-    def put_one(self, place: int, block: Block, row: int) -> None:
-        """One of them."""
+    def put(self, place: int, columns: Columns, frames: Frames, row: int) -> None:
+        """The one that ends at this row of a block."""
         n = self._schema.frame_stack
-        flags = block.columns.flags[max(0, row + 1 - n) : row + 1].tolist()
+        flags = columns.flags[max(0, row + 1 - n) : row + 1].tolist()
         age = next(
             (age for age, flag in enumerate(reversed(flags)) if flag & FIRST), len(flags) - 1
         )
-        self._packed[place, n - 1 - age :] = block.frames[row - age : row + 1]
-        self._blank[place, : n - 1 - age] = True
+        self._packed[place, n - 1 - age :] = frames[row - age : row + 1]
         self._blank[place, n - 1 - age :] = False
 
-    def unpacked(self) -> NDArray[np.uint8]:
-        """uint8 [size, frame_stack * C, H, W]; zeros before an episode's first frame."""
-        frames = self._schema.packing.unpack(self._packed)
-        frames[self._blank] = 0
-        return frames.reshape(len(frames), *self._schema.observation_shape)
+    def unpack(self) -> None:
+        pixels = self.pixels.reshape(*self._packed.shape[:2], -1)
+        self._schema.packing.unpack_into(self._packed, pixels)
+        pixels[self._blank] = 0
 
 
 def _discounts(batch: Batch, gamma: float) -> NDArray[np.float32]:
@@ -291,12 +251,14 @@ def _discounts(batch: Batch, gamma: float) -> NDArray[np.float32]:
     return np.where(batch.terminated, np.float32(0), discounts)
 
 
-def _empty(schema: LakeSchema, size: int) -> Batch:
+def _empty(schema: LakeSchema, pixels: NDArray[np.uint8]) -> Batch:
+    """Its stacks are the first half of the pixels, its next stacks the second."""
+    size = len(pixels) // 2
     return Batch(
-        np.empty((size, *schema.observation_shape), np.uint8),
+        pixels[:size],
         np.empty((size, *schema.action_shape), schema.action_dtype),
         np.empty(size, np.float32),
-        np.empty((size, *schema.observation_shape), np.uint8),
+        pixels[size:],
         np.empty(size, np.int64),
         np.empty(size, np.bool_),
         np.empty(size, np.float32),

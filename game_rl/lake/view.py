@@ -1,7 +1,6 @@
 """A view of a Lake: which transitions it has and where, fixed at one moment."""
 
 import os
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -162,8 +161,8 @@ class LakeView:
     def places(self, ranks: Indices) -> tuple[Indices, Indices]:
         """Of transitions, the numbers of their blocks and their places among the block's own."""
         numbers = np.searchsorted(self.edges, ranks, side="right")
-        starts: Indices = self.edges - self.n_transitions
-        return numbers, ranks - starts[numbers]
+        starts: Indices = self.edges[numbers] - self.n_transitions[numbers]
+        return numbers, ranks - starts
 
     def __len__(self) -> int:
         """Transitions."""
@@ -199,7 +198,7 @@ class LakeView:
             block = blocks.decode(data, self.schema)
             return block.without(int(self.hidden[number]), int(self.surplus[number]))
         except DamagedBlockError as error:
-            raise self._damaged(number, error) from None
+            raise self.damaged_block(number, error) from None
 
     def columns(self, number: int) -> Columns:
         """Of one block, without reading its frames.
@@ -212,17 +211,45 @@ class LakeView:
         data = self.encoded(number, blocks.HEAD.itemsize + int(head["columns_bytes"]))
         try:
             self._check_head(number, data)
-            columns = blocks.decode_columns(head, data, self.schema)
-            return columns.without(int(self.hidden[number]), int(self.surplus[number]))
         except DamagedBlockError as error:
-            raise self._damaged(number, error) from None
+            raise self.damaged_block(number, error) from None
+        return self.columns_of(number, data)
+
+    def columns_of(self, number: int, data: bytes) -> Columns:
+        """Of one block, whose bytes up to the end of its columns have been read.
+
+        Raises:
+            LakeError: they are damaged.
+        """
+        try:
+            columns = blocks.decode_columns(self.heads[number], data, self.schema)
+        except DamagedBlockError as error:
+            raise self.damaged_block(number, error) from None
+        n_first, n_last = int(self.hidden[number]), int(self.surplus[number])
+        return columns.without(n_first, n_last) if n_first or n_last else columns
+
+    def whole(self, number: int) -> bytes:
+        """A block as it is on disk, its checksums compared.
+
+        Raises:
+            EvictedError: its segment is gone.
+            LakeError: it is damaged.
+        """
+        data = self.encoded(number)
+        try:
+            self._check_head(number, data)
+            blocks.check_payload(self.heads[number], data)
+        except DamagedBlockError as error:
+            raise self.damaged_block(number, error) from None
+        return data
 
     def _check_head(self, number: int, data: bytes) -> None:
         """Compare with the footer's copy."""
         if data[: blocks.HEAD.itemsize] != self.heads[number].tobytes():
             raise DamagedBlockError("its head is changed")
 
-    def _damaged(self, number: int, error: DamagedBlockError) -> LakeError:
+    def damaged_block(self, number: int, error: DamagedBlockError) -> LakeError:
+        """The error that names it."""
         offset = self._places[1][number]
         return damaged(self.path_of(number), f"the block at byte {offset:,}: {error}")
 
@@ -238,24 +265,3 @@ def ends_of(segments: Iterable[SealedSegment]) -> dict[str, int]:
 
 def stream_of(segment: SealedSegment) -> str:
     return SegmentName.of(segment.path).stream
-
-
-class BlockCache:
-    """Some blocks of a view in memory, those that were asked for last."""
-
-    def __init__(self, view: LakeView, limit_bytes: int) -> None:
-        self._view = view
-        self._limit_bytes = limit_bytes
-        self._blocks: OrderedDict[int, Block] = OrderedDict()
-        self.n_bytes = 0
-
-    def __getitem__(self, number: int) -> Block:
-        """Raises as `LakeView.block` does."""
-        block = self._blocks.pop(number, None)
-        if block is None:
-            block = self._view.block(number)
-            self.n_bytes += block.nbytes
-        self._blocks[number] = block
-        while self.n_bytes > self._limit_bytes and len(self._blocks) > 1:
-            self.n_bytes -= self._blocks.popitem(last=False)[1].nbytes
-        return block

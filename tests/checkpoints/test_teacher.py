@@ -12,13 +12,13 @@ from game_rl.checkpoints.teacher import (
     Validation,
     forget_teacher,
     has_teacher,
-    manifest_sha256,
     read_teacher,
     read_validation,
     write_teacher,
     write_validation,
 )
 from game_rl.errors import CheckpointError
+from game_rl.lineage import manifest_sha256
 from game_rl.run_dir import RunDir
 
 STATE = CheckpointState(

@@ -68,8 +68,8 @@ def test_a_wrong_game_file_ends_with_2_and_a_message(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["train"], "train needs --config FILE, or --resume RUN"),
-        (["train", "--resume", "runs", "--config", "a.yaml"], "leave --config out"),
+        (["train"], "train needs --config FILE, --resume RUN"),
+        (["train", "--resume", "runs", "--config", "a.yaml"], "leave --config and --fork out"),
         (["train", "--resume", "no/such/run"], "no/such/run is not a run directory"),
         (["evaluate", "no/such/run"], "no/such/run is not a run directory"),
         (["record", "."], ". is not a run directory: it has no config.yaml"),
@@ -116,10 +116,14 @@ def test_preflight_prints_exactly_the_documented_json(config: Path, capsys: Outp
     assert set(report["training"]) == {
         "timesteps_per_update",
         "updates",
+        "timesteps",
+        "frames",
         "minibatches_per_epoch",
         "gradient_steps_per_update",
         "checkpoints",
         "evaluations",
+        "samples_per_timestep",
+        "offline_gradient_steps",
     }
     for part in (*report["ram"]["parts"], *report["disk"]["parts"]):
         assert set(part) == {"name", "bytes"}
@@ -129,7 +133,10 @@ def test_preflight_prints_exactly_the_documented_json(config: Path, capsys: Outp
 
 
 def test_what_does_not_fit_ends_with_3_and_a_fix(config: Path, capsys: Output) -> None:
-    large = ["algorithm={n_steps: 8192, batch_size: 65536}", "evaluation.every_timesteps=100_000"]
+    large = [
+        "algorithm={n_steps: 8192, batch_size: 65536, micro_batch_size: null}",
+        "evaluation.every_timesteps=100_000",
+    ]
     overrides = [word for value in large for word in ("--set", value)]
     assert call("preflight", "--config", config, *overrides, "--on", "ram=4GiB", "--json") == 3
     report = json.loads(capsys.readouterr().out)

@@ -20,7 +20,7 @@ TOO_LARGE = [
     for value in (
         "total_timesteps=1_000_000_000",
         "env.observation={size: full, colour: rgb}",
-        "algorithm={n_steps: 1_000_000, batch_size: 1_000_000}",
+        "algorithm={n_steps: 1_000_000, batch_size: 1_000_000, micro_batch_size: null}",
         "evaluation.every_timesteps=1_000_000_000",
         "checkpoints.every_timesteps=1_000_000_000",
     )

@@ -143,6 +143,7 @@ def assert_view_holds(
     n_step: int = 1,
     gamma: float = 0.9,
     ends: dict[str, int] | None = None,
+    cache_bytes: int = 64 << 20,
 ) -> set[tuple[str, int]]:
     """Whatever the view has is what the lists have; returns what it has.
 
@@ -150,7 +151,7 @@ def assert_view_holds(
     """
     if not len(view):
         return set()
-    batch, where = everything(view, n_step=n_step, gamma=gamma)
+    batch, where = everything(view, n_step=n_step, gamma=gamma, cache_bytes=cache_bytes)
     assert len(set(where)) == len(where), "a transition is there twice"
     known: dict[str, set[int]] = {}
     for sequence, at in where:

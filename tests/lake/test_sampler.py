@@ -41,9 +41,10 @@ schemas = st.builds(
     st.sampled_from([0.0, 0.1, 0.6, 1.0]),
     st.integers(1, 9),
     st.integers(1, 3),
+    st.sampled_from([0, 300, 1 << 20]),
 )
 def test_every_transition_is_the_naive_stores_bit_for_bit(
-    schema: LakeSchema, seed: int, end_chance: float, n_step: int, n_envs: int
+    schema: LakeSchema, seed: int, end_chance: float, n_step: int, n_envs: int, cache_bytes: int
 ) -> None:
     """Over blocks, segments, seals in the middle of episodes and n steps across all of them."""
     with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +58,7 @@ def test_every_transition_is_the_naive_stores_bit_for_bit(
             assert writer.seal()
             play.steps(writer, 5)
         sequences = {f"a/{env}": rows for env, rows in enumerate(play.stored)}
-        found = assert_view_holds(lake.view(), sequences, n_step=n_step)
+        found = assert_view_holds(lake.view(), sequences, n_step=n_step, cache_bytes=cache_bytes)
         assert found == {
             (sequence, at) for sequence, rows in sequences.items() for at in range(len(rows))
         }
