@@ -52,7 +52,7 @@ class Plan:
 
     seeds: tuple[int, ...]
     level: str = "level_1"
-    total_timesteps: int = 200_000
+    total_timesteps: int = 300_000
     over: int = 40_000
     every_timesteps: int = 10_000
     fights: int = 100
@@ -152,10 +152,11 @@ class Recovery:
 
 
 _NEARLY = 0.03
+_BEFORE = 3  # evaluations; adjacent ones differ by far more than 100 fights can explain
 
 
 def recovery_of(base: Result, fork: Result) -> Recovery:
-    before = curve_of(base)[-1][1]
+    before = mean(rate for _, rate in curve_of(base)[-_BEFORE:])
     broken_at, curve = fork["broken_at"], curve_of(fork)
     assert isinstance(broken_at, int)
     rates = [rate for _, rate in curve]
