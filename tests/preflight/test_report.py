@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from game_rl.config.experiments import kind_of
 from game_rl.config.loader import load_config
 from game_rl.errors import ConfigError
 from game_rl.games.definition import load_game
@@ -111,7 +112,10 @@ def test_the_32_gb_run_has_the_numbers_of_lean_storage() -> None:
     assert {"n_steps_is_no_episode_length", "machine_under_used"} <= codes
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
+RUNS = [path for path in sorted(CONFIGS.glob("*.yaml")) if kind_of(path) != "population"]
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
 def test_every_config_that_we_ship_fits_the_machine_of_the_analysis(path: Path) -> None:
     config = load_config(path)
     report = preflight(config, load_game(config.game), WORKSTATION)
