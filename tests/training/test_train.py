@@ -116,7 +116,7 @@ def test_evaluate_prints_the_documented_json(
     found = json.loads(capsys.readouterr().out)
     assert set(found) == {
         "episodes", "mean_reward", "std_reward", "success_rate", "mean_length",
-        "deterministic", "policy_timesteps", "policy_frames",
+        "deterministic", "policy_timesteps", "policy_frames", "q_minus_return",
     }  # fmt: skip
     assert found["episodes"] == 3
 
