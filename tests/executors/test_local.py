@@ -59,9 +59,9 @@ def test_a_job_that_is_killed_was_stopped_and_so_was_one_that_saved(tmp_path: Pa
 
 
 def test_closing_ends_what_still_runs(executor: LocalExecutor, tmp_path: Path) -> None:
-    run = _endless(tmp_path)
+    run, before = _endless(tmp_path), set(psutil.Process().children())
     executor.start(run)
-    (process,) = psutil.Process().children()
+    (process,) = set(psutil.Process().children()) - before
     executor.close()
     assert not process.is_running()
 

@@ -24,7 +24,7 @@ from game_rl.storage.settings import UploadSettings
 from tests.faults.proxy import FaultProxy
 from tests.storage.runs import add_checkpoint, make_run, settings_of
 
-_WITHIN_S = 60.0
+_WITHIN_S = 300.0  # the process has the lowest priority, and the cores may be busy
 
 
 class Heard:
