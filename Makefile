@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 DEMO_DIR ?= runs/demo_$(shell date +%Y%m%d_%H%M%S)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint format rom lock clean
+.PHONY: help install demo test test-slow test-ci lint format rom lock clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 16
@@ -28,9 +28,12 @@ demo: $(INSTALLED)  ## train the default config on duel, evaluate it, record a G
 	$(BIN)/python train.py --config configs/duel_ppo.yaml --set run_dir=$(DEMO_DIR)
 
 test: $(INSTALLED)  ## the tests, without those that train for minutes
-	$(BIN)/python -m pytest -m "not slow and not gpu" --numprocesses auto
+	$(BIN)/python -m pytest -m "not slow and not soak and not gpu" --numprocesses auto
 
 test-slow: $(INSTALLED)  ## the tests that train agents, and kill trainings
+	$(BIN)/python -m pytest -m "slow or soak"
+
+test-ci: $(INSTALLED)  ## the slow tests without those that CI leaves out
 	$(BIN)/python -m pytest -m slow
 
 lint: $(INSTALLED)  ## ruff and mypy

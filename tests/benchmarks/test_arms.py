@@ -37,7 +37,7 @@ def test_recovery_is_the_first_of_two_evaluations_that_are_as_good() -> None:
     assert recovered_after(curve[:1], reference=0.1, broken_at=100) is None
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(("name", "n_results"), [("recovery", 4), ("offline_learning", 7)])
 def test_the_whole_path_works_and_goes_on_where_a_result_is_missing(
     name: str, n_results: int, tmp_path: Path

@@ -3,10 +3,18 @@ import pytest
 from tests.faults import population_faults
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", population_faults.KINDS)
 def test_a_few_kills_of_each_kind_lose_nothing(
     kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["population_faults", "--kills", "3", "--only", kind])
+    assert population_faults.main() == 0, capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_population_survives_a_kill_of_controller_and_member_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["population_faults", "--kills", "2", "--only", "both"])
     assert population_faults.main() == 0, capsys.readouterr().out

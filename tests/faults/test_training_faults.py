@@ -24,7 +24,7 @@ def test_a_few_faults_of_each_kind_lose_nothing(
     assert training_faults.main() == 0, capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", ["kill", "failpoint"])
 def test_a_few_faults_of_forks_lose_nothing_and_leave_the_parent_alone(
     kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -3,8 +3,13 @@ import pytest
 from tests.faults import upload_faults
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", upload_faults.KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.slow if kind == "journal" else pytest.mark.soak)
+        for kind in upload_faults.KINDS
+    ],
+)
 def test_a_few_kills_and_faults_of_uploads_lose_nothing(
     kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

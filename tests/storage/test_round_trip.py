@@ -72,8 +72,13 @@ def hashes(run_dir: Path, timesteps: int) -> dict[str, str]:
     return found | {"eval.csv": (run_dir / "eval.csv").read_text()}
 
 
-@pytest.mark.slow  # trains twice, in seven processes
-@pytest.mark.parametrize(("algorithm", "lake"), [(PPO, "null"), (DQN, "{}")], ids=["ppo", "dqn"])
+@pytest.mark.parametrize(
+    ("algorithm", "lake"),  # each trains twice, in seven processes
+    [
+        pytest.param(PPO, "null", marks=pytest.mark.soak, id="ppo"),
+        pytest.param(DQN, "{}", marks=pytest.mark.slow, id="dqn"),
+    ],
+)
 def test_a_run_that_is_fetched_elsewhere_goes_on_as_the_one_that_stayed(
     tmp_path: Path, address: str, algorithm: str, lake: str
 ) -> None:
@@ -96,8 +101,14 @@ def test_a_run_that_is_fetched_elsewhere_goes_on_as_the_one_that_stayed(
     assert "every byte is as it was written" in game_rl("remote", "verify", address)
 
 
-@pytest.mark.slow  # trains, in a process of its own
-@pytest.mark.parametrize("ending", ["completed", "refused", "crashed"])
+@pytest.mark.parametrize(
+    "ending",  # each trains, in a process of its own
+    [
+        pytest.param("completed", marks=pytest.mark.soak),
+        pytest.param("refused", marks=pytest.mark.soak),
+        pytest.param("crashed", marks=pytest.mark.slow),
+    ],
+)
 def test_no_secret_is_in_anything_that_a_run_leaves_or_says(
     tmp_path: Path,
     s3_address: str,
