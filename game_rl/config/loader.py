@@ -149,7 +149,7 @@ class Source:
         """The model that a tree describes.
 
         Args:
-            problems: of the text, which are told with those of the model.
+            problems: of the text, reported with those of the model.
         """
         self._require_mapping(root, model, problems)
         diagnosis = Diagnosis(root, model, more_checks)

@@ -1,4 +1,4 @@
-"""Jobs until each has left its result: started again where they were killed, told of where not."""
+"""Jobs until each has left its result: killed ones start again, failed ones are reported."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -63,7 +63,7 @@ class TaskRunner:
     """Brings tasks to their end with an executor.
 
     Args:
-        on_death: is told of each job that was killed, with how often it was since its newest
+        on_death: gets each job that was killed, with how often it was since its newest
             checkpoint.
     """
 

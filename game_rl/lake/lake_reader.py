@@ -22,7 +22,7 @@ class LakeReader:
     """One view of a Lake, which changes only when it is renewed; nothing but pins is written.
 
     A pin keeps what the view has, also where its writers let it go. In a Lake that cannot be
-    written to, rows can be lost, and the run is told.
+    written to, rows can be lost, and the run hears of it.
 
     Args:
         pins: the beginning of the names of this run's pins.

@@ -1,4 +1,4 @@
-"""What the uploader's process is told when it starts; there is no secret in it."""
+"""What the uploader's process gets when it starts; there is no secret in it."""
 
 from pathlib import Path
 from typing import Annotated

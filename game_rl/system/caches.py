@@ -12,7 +12,7 @@ USUAL_CACHE_BYTES = 2 * MIB
 
 
 def cache_bytes_per_cpu(root: Path = _ROOT) -> int:
-    """A CPU's share of the cache of which it has most; `USUAL_CACHE_BYTES` if nothing is told.
+    """A CPU's share of the cache of which it has most; `USUAL_CACHE_BYTES` if it cannot be read.
 
     CPU 0 stands for all. Those that share a cache count as often as the kernel lists them, also
     where a container may use fewer.
