@@ -69,7 +69,7 @@ class BackgroundUpload:
         """Timesteps of checkpoints that are read just now and must not be deleted.
 
         None where they take more than `upload.backlog_gb`: then their upload is given up.
-        It may have begun a moment later: the process drops what was deleted before it could read it.
+        It may have begun a moment later: the process drops what was deleted before it read it.
         """
         sending = set(self._progress.sending) if self._process.poll() is None else set()
         limit = self._settings.upload.backlog_gb * _GB
