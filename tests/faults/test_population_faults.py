@@ -16,5 +16,5 @@ def test_a_few_kills_of_each_kind_lose_nothing(
 def test_a_population_survives_a_kill_of_controller_and_member_at_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["population_faults", "--kills", "2", "--only", "both"])
+    monkeypatch.setattr("sys.argv", ["population_faults", "--kills", "1", "--only", "both"])
     assert population_faults.main() == 0, capsys.readouterr().out
