@@ -99,10 +99,12 @@ def test_signals_for_the_training_do_not_end_it(tmp_path: Path, disk_address: st
     with background(settings_of(run_dir, disk_address)) as (upload, events, heard):
         saved(run_dir, events, 100)
         heard.wait_for(Uploaded)
+        pid = upload.pid
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
-            os.kill(upload.pid, number)
+            os.kill(pid, number)
         saved(run_dir, events, 200)
         heard.wait_for(Uploaded, 2)
+        assert upload.pid == pid  # and not another one in its place
 
 
 def test_an_outage_at_the_end_leaves_after_the_wait_and_says_how_to_go_on(
