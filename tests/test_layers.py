@@ -17,7 +17,7 @@ PACKAGE = ROOT / "game_rl"
 # From the bottom up: whoever stands lower imports only from above. Names in one row must not import
 # each other.
 LAYERS = (
-    {"errors", "seeds", "returns", "schedules"},
+    {"errors", "seeds", "returns", "schedules", "statistics"},
     {"run_dir"},
     {"events", "lineage"},
     {"event_log"},

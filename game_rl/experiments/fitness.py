@@ -1,13 +1,11 @@
 """How good a member is, from the episodes that it has played."""
 
-from math import sqrt
 from statistics import fmean, pstdev
 
 from game_rl.config.saved import Saved
 from game_rl.errors import ExperimentError
+from game_rl.statistics.proportion import wilson_interval
 from game_rl.training.stretch_result import Played
-
-_Z95 = 1.959963984540054  # the normal distribution's 97.5 % point
 
 
 class Fitness(Saved):
@@ -50,16 +48,3 @@ def fitness_of(played: Played, metric: str) -> Fitness:
         mean_reward=mean,
         std_reward=pstdev(played.rewards),
     )
-
-
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """The 95 % score interval of a share (Wilson 1927); holds for 0 and for all, too.
-
-    (p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n), with p = successes / n.
-    """
-    n, z = trials, _Z95
-    p = successes / n
-    middle = p + z * z / (2 * n)
-    half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
-    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
