@@ -7,7 +7,7 @@ source calls `add_sources`; `game-rl lineage` adds up what all of them have play
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -111,6 +111,16 @@ def all_sources(sources: tuple[Source, ...], depth: int = 0) -> Iterator[tuple[i
         yield from all_sources(source.sources, depth + 1)
 
 
+def counted_once(runs: Sequence[Source]) -> list[Source]:
+    """These and all that they come from, each as far as any of them has used it."""
+    farthest: dict[str, Source] = {}
+    for _, source in all_sources(tuple(runs)):
+        known = farthest.get(source.run)
+        if known is None or source.played_timesteps > known.played_timesteps:
+            farthest[source.run] = source
+    return list(farthest.values())
+
+
 @dataclass(frozen=True)
 class Account:
     """What a run has played, and all that it comes from.
@@ -124,12 +134,7 @@ class Account:
     @property
     def counted(self) -> list[Source]:
         """Each run once, as far as it was used: what it played counts once, in whichever ways."""
-        farthest = {self.run.run: self.run}
-        for _, source in all_sources(self.run.sources):
-            known = farthest.get(source.run)
-            if known is None or source.played_timesteps > known.played_timesteps:
-                farthest[source.run] = source
-        return list(farthest.values())
+        return counted_once([self.run])
 
     @property
     def total_timesteps(self) -> int:

@@ -58,6 +58,7 @@ HEAVY = {"torch", "stable_baselines3", "ray", "tensorboard", "torchvision"}
 ONLY_IN = {
     "pyboy": {"emulator/pyboy_emulator.py"},
     "obstore": {"storage/object_store.py"},
+    "matplotlib": {"experiments/compare/plot.py"},
     "psutil": {"system/machine.py", "system/process_memory.py"},
 }
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}

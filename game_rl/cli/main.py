@@ -12,6 +12,7 @@ from importlib import metadata
 
 from game_rl.cli import (
     checkpoints,
+    comparing,
     games,
     lineage,
     members,
@@ -83,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     playing.add_evaluate(commands)
     playing.add_record(commands)
     status.add_status(commands)
+    comparing.add_compare(commands)
     checkpoints.add_checkpoints(commands)
     checkpoints.add_export(commands)
     checkpoints.add_import(commands)

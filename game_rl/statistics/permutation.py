@@ -127,7 +127,8 @@ def _drawn_exchanges(one: Floats, two: Floats) -> Floats:
     gone = np.where(from_one, pool[leaves], 0).sum(axis=1)
     stayed = np.where(from_one, 0, pool[leaves]).sum(axis=1)
     came = two.sum() - stayed
-    return ((gone - came)[kept] / counts[kept]).astype(np.float64)
+    values: Floats = (gone - came)[kept] / counts[kept]
+    return values
 
 
 def _sorted(values: Floats, scores: Floats, *, is_exact: bool) -> TypicalValues:

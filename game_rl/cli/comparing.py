@@ -1,0 +1,151 @@
+"""`game-rl compare`: runs against each other, or the report of a study."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from game_rl.cli.arguments import add_command
+from game_rl.errors import UsageError
+
+if TYPE_CHECKING:
+    from game_rl.cli.arguments import Commands
+    from game_rl.experiments.compare.comparison import Comparison
+
+
+def add_compare(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "compare",
+        _compare,
+        summary="compare runs and populations over their seeds, or report a study: table, "
+        "intervals, exact p-values, curves, verdict",
+        example="game-rl compare runs/ppo_* runs/pqn_* --output runs/ppo_or_pqn",
+    )
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        type=Path,
+        metavar="RUN|STUDY",
+        help="directories of runs or populations, of which the first one's arm is what the others "
+        "are compared with; or one study's file",
+    )
+    _add_options_of_runs(parser)
+    parser.add_argument(
+        "--x",
+        choices=["timesteps", "frames"],
+        default="timesteps",
+        help="what the curves are drawn over, of everybody (default: timesteps)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        help="write report.md, report.json and report.png there (of a study: its results folder)",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_options_of_runs(parser: argparse.ArgumentParser) -> None:
+    options = parser.add_argument_group("of runs; a study's file says these")
+    options.add_argument(
+        "--arm",
+        action="append",
+        default=[],
+        metavar="NAME=PATTERN",
+        help="runs whose path or folder name matches belong together, such as pqn='pqn_*'; the "
+        "others do if their configs differ by nothing but the seed",
+    )
+    options.add_argument("--against", metavar="NAME", help="the arm that others are compared with")
+    options.add_argument("--metric", choices=["success_rate", "mean_reward"])
+    options.add_argument(
+        "--unpaired", action="store_true", help="runs of the same seed have nothing in common"
+    )
+    options.add_argument("--alpha", type=float, default=0.05, metavar="P")
+    options.add_argument(
+        "--minimum", type=float, default=0.0, metavar="D", help="a smaller difference is none"
+    )
+    options.add_argument(
+        "--margin", type=float, metavar="D", help="worse by less than this is not worse"
+    )
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    first: Path = arguments.runs[0]
+    if first.is_file():
+        raise UsageError(f"{first} is a file; name directories of runs")
+    return _compare_runs(arguments)
+
+
+def _compare_runs(arguments: argparse.Namespace) -> int:
+    from game_rl.experiments.compare.arms import arms_of, check_metric, grouped, metric_of
+    from game_rl.experiments.compare.comparison import Rule, can_be_paired, compare_arms
+    from game_rl.experiments.compare.runs import read_folder
+
+    _check_numbers(arguments)
+    found = [read_folder(path) for path in dict.fromkeys(arguments.runs)]
+    arms, is_final = arms_of(grouped(found, _patterns(arguments.arm)))
+    names = [arm.name for arm in arms]
+    against = arguments.against or names[0]
+    if against not in names:
+        raise UsageError(f"--against {against}: no such arm; there are {', '.join(names)}")
+    metric = arguments.metric or metric_of(arms)
+    check_metric(arms, metric)
+    rule = Rule(
+        metric=metric,
+        paired=can_be_paired(arms) and not arguments.unpaired,
+        alpha=arguments.alpha,
+        minimum=arguments.minimum,
+        margin=arguments.margin,
+    )
+    pairs = [(name, against) for name in names if name != against]
+    comparison = compare_arms(arms, rule, pairs)
+    note = (
+        "scores are of each run's final evaluation, on episodes that selected nothing"
+        if is_final
+        else "some runs are not at their end: scores are of each run's newest evaluation, and the "
+        "verdict may change"
+    )
+    title = ", ".join(names) if len(names) > 1 else names[0]
+    show_comparison(arguments, comparison, title=title, notes=[note])
+    return 0
+
+
+def show_comparison(
+    arguments: argparse.Namespace, comparison: "Comparison", *, title: str, notes: list[str]
+) -> None:
+    """Print it, and write report.md, report.json and report.png where that is asked for."""
+    from game_rl.experiments.compare.report import comparison_lines, to_json
+
+    report = {"title": title, "notes": notes, **to_json(comparison)}
+    lines = [f"# {title}", "", *comparison_lines(comparison, notes)]
+    output: Path | None = arguments.output
+    if output is not None:
+        from game_rl.experiments.compare.plot import picture
+        from game_rl.run_dir import write_atomic
+
+        output.mkdir(parents=True, exist_ok=True)
+        write_atomic(output / "report.json", json.dumps(report, indent=2) + "\n")
+        write_atomic(output / "report.png", picture(comparison, arguments.x))
+        text = "\n".join([*lines, "", "![curves and differences](report.png)", ""])
+        write_atomic(output / "report.md", text)
+    print(json.dumps(report, indent=2) if arguments.json else "\n".join(lines))
+
+
+def _patterns(texts: list[str]) -> dict[str, str]:
+    patterns = {}
+    for text in texts:
+        name, equals, pattern = text.partition("=")
+        if not (name and equals and pattern):
+            raise UsageError(f"--arm {text}: write a name and a pattern, such as --arm pqn='pqn_*'")
+        patterns[name] = pattern
+    return patterns
+
+
+def _check_numbers(arguments: argparse.Namespace) -> None:
+    if not 0 < arguments.alpha < 1:
+        raise UsageError(f"--alpha {arguments.alpha:g} is not between 0 and 1; 0.05 is usual")
+    for name in ("minimum", "margin"):
+        value = getattr(arguments, name)
+        if value is not None and value < 0:
+            raise UsageError(f"--{name} {value:g} is negative; of success rates 0.05 is 5 points")

@@ -1,0 +1,54 @@
+"""Curves of several seeds at the same places, for a plot."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.experiments.compare.outcome import Arm, Metric, Outcome
+
+Axis = Literal["timesteps", "frames"]
+Floats = NDArray[np.float64]
+_MOST_PLACES = 200
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Of one seed: float64 [n] each, x ascending."""
+
+    x: Floats
+    y: Floats
+
+
+def curve_of(outcome: Outcome, metric: Metric, axis: Axis) -> Curve | None:
+    """Over everybody's timesteps or frames; None where nothing was evaluated on the way."""
+    points = [p for p in outcome.curve if metric == "mean_reward" or p.success_rate is not None]
+    if not points:
+        return None
+    x = [p.total_timesteps if axis == "timesteps" else p.total_frames for p in points]
+    y = [p.success_rate if metric == "success_rate" else p.mean_reward for p in points]
+    return Curve(np.array(x, dtype=np.float64), np.array(y, dtype=np.float64))
+
+
+def curves_of(arm: Arm, metric: Metric, axis: Axis) -> list[Curve]:
+    found = (curve_of(outcome, metric, axis) for outcome in arm.outcomes)
+    return [curve for curve in found if curve is not None]
+
+
+def places_of(curves: Sequence[Curve]) -> Floats:
+    """Where every curve has a value, at evaluations of any of them; empty: nowhere."""
+    if not curves:
+        return np.empty(0)
+    first, last = max(curve.x[0] for curve in curves), min(curve.x[-1] for curve in curves)
+    every = np.unique(np.concatenate([curve.x for curve in curves]))
+    inside: Floats = every[(every >= first) & (every <= last)]
+    if len(inside) <= _MOST_PLACES:
+        return inside
+    return np.linspace(first, last, _MOST_PLACES)
+
+
+def values_at(curves: Sequence[Curve], places: Floats) -> Floats:
+    """Float64 [curves, places], in straight lines between evaluations."""
+    return np.array([np.interp(places, curve.x, curve.y) for curve in curves])

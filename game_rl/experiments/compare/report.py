@@ -1,0 +1,172 @@
+"""A comparison as Markdown, for people, and as JSON, for programs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from game_rl.experiments.compare.comparison import LEAST_SEEDS, Comparison
+from game_rl.experiments.compare.outcome import Arm, Outcome
+from game_rl.experiments.compare.wording import (
+    difference_words,
+    interval_words,
+    p_words,
+    rule_words,
+    score_words,
+    share_words,
+)
+
+_METRIC_NAMES = {"success_rate": "success rate", "mean_reward": "mean reward"}
+_MUCH_MORE = 1.02  # of the timesteps of everybody: more than what the last update overshoots
+
+
+def verdict_lines(comparison: Comparison) -> list[str]:
+    return [
+        f"{d.arm} against {d.against}: **{d.verdict}** "
+        f"({difference_words(d.mean, comparison.rule.metric)}, p {d.adjusted_p_value:.4f})"
+        for d in comparison.differences
+    ]
+
+
+def comparison_lines(comparison: Comparison, notes: Sequence[str] = ()) -> list[str]:
+    """Markdown: verdicts, rule, tables and what to bear in mind.
+
+    Args:
+        notes: of whoever made the comparison.
+    """
+    return [
+        *(f"- {line}" for line in verdict_lines(comparison)),
+        "",
+        "Rule:",
+        "",
+        *(f"- {line}" for line in rule_words(comparison.rule)),
+        "",
+        *_arms_table(comparison),
+        "",
+        *_differences_table(comparison),
+        "",
+        *_seeds_table(comparison),
+        "",
+        *(f"- {note}" for note in (*notes, *_notes(comparison))),
+    ]
+
+
+def to_json(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "rule": asdict(comparison.rule),
+        "arms": [asdict(summary) for summary in comparison.summaries],
+        "differences": [asdict(difference) for difference in comparison.differences],
+        "seeds": [
+            _outcome_json(arm, outcome) for arm in comparison.arms for outcome in arm.outcomes
+        ],
+    }
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Of Markdown."""
+    return [
+        f"| {' | '.join(header)} |",
+        f"|{'---|' * len(header)}",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
+
+
+def _arms_table(comparison: Comparison) -> list[str]:
+    metric = comparison.rule.metric
+    header = ["arm", "seeds", "failed", f"mean {_METRIC_NAMES[metric]}", _interval_head(comparison)]
+    header += ["own timesteps", "timesteps of everybody", "frames of everybody"]
+    rows = [
+        [
+            each.name,
+            f"{len(each.scores)}",
+            f"{each.failed}",
+            score_words(each.mean, metric),
+            interval_words(each.interval, metric, signed=False),
+            f"{each.timesteps:,.0f}",
+            f"{each.total_timesteps:,.0f}",
+            f"{each.total_frames:,.0f}",
+        ]
+        for each in comparison.summaries
+    ]
+    return table(header, rows)
+
+
+def _differences_table(comparison: Comparison) -> list[str]:
+    metric = comparison.rule.metric
+    header = ["comparison", "difference of means", _interval_head(comparison), "p", "p (Holm)"]
+    header += ["higher in pairs of seeds", "verdict"]
+    rows = [
+        [
+            f"{each.arm} - {each.against}",
+            difference_words(each.mean, metric),
+            interval_words(each.interval, metric, signed=True),
+            p_words(each),
+            f"{each.adjusted_p_value:.4f}",
+            f"{100 * each.superiority:.0f} %",
+            each.verdict,
+        ]
+        for each in comparison.differences
+    ]
+    return table(header, rows)
+
+
+def _seeds_table(comparison: Comparison) -> list[str]:
+    metric = comparison.rule.metric
+    header = ["arm", "seed", _METRIC_NAMES[metric], "95 % over its episodes", "episodes"]
+    header += ["timesteps of everybody", "where"]
+    rows = [
+        [
+            arm.name,
+            f"{outcome.seed}",
+            f"{score_words(value, metric)}{' (failed)' if outcome.score is None else ''}",
+            *_episode_cells(outcome),
+            f"{outcome.total_timesteps:,}",
+            outcome.name,
+        ]
+        for arm, summary in zip(comparison.arms, comparison.summaries, strict=True)
+        for outcome, value in zip(arm.outcomes, summary.scores, strict=True)
+    ]
+    return table(header, rows)
+
+
+def _episode_cells(outcome: Outcome) -> tuple[str, str]:
+    score = outcome.score
+    if score is None:
+        return "", ""
+    rate = score.success_rate
+    return "" if rate is None else share_words(rate, score.episodes), f"{score.episodes}"
+
+
+def _interval_head(comparison: Comparison) -> str:
+    return f"{100 * (1 - comparison.rule.alpha):g} % over seeds"
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    """What makes a figure weaker than it looks."""
+    for arm in comparison.arms:
+        for outcome in arm.outcomes:
+            if outcome.failure:
+                yield (
+                    f"{arm.name}, seed {outcome.seed} failed and counts as the worst value: "
+                    f"{outcome.failure}"
+                )
+    for each in comparison.differences:
+        if each.smallest_p_value > comparison.rule.alpha:
+            yield (
+                f"{each.arm} - {each.against}: so few seeds can never give a p below "
+                f"{each.smallest_p_value:.4f}; take more"
+            )
+    if any(len(summary.scores) < LEAST_SEEDS for summary in comparison.summaries):
+        yield f"fewer than {LEAST_SEEDS} seeds carry no interval: look at every single value"
+    played = {summary.name: summary.total_timesteps for summary in comparison.summaries}
+    least, most = min(played, key=lambda n: played[n]), max(played, key=lambda n: played[n])
+    if played[most] > _MUCH_MORE * played[least]:
+        yield (
+            f"the arms played different amounts: everybody in {most} {played[most]:,.0f} "
+            f"timesteps, in {least} {played[least]:,.0f}"
+        )
+    yield "episodes of evaluations are counted in no column of timesteps"
+
+
+def _outcome_json(arm: Arm, outcome: Outcome) -> dict[str, Any]:
+    curve = [point.model_dump(mode="json") for point in outcome.curve]
+    return {"arm": arm.name, **asdict(outcome), "curve": curve}
