@@ -9,7 +9,10 @@ from game_rl.config.experiments import kind_of, load_population
 from game_rl.config.loader import json_schema, load_config
 from game_rl.config.population import PopulationConfig
 from game_rl.config.schema import RunConfig
+from game_rl.config.studies import load_study
+from game_rl.config.study import StudyConfig
 from game_rl.experiments.forecast import population_preflight
+from game_rl.experiments.study.forecast import study_preflight
 from game_rl.games.definition import load_game
 from game_rl.preflight.preflight import preflight
 from game_rl.system.machine import detect_machine, parse_machine
@@ -17,9 +20,11 @@ from game_rl.system.machine import detect_machine, parse_machine
 CONFIGS = Path(__file__).parents[1] / "configs"
 EVERY = sorted(CONFIGS.glob("*.yaml"))
 POPULATIONS = [path for path in EVERY if kind_of(path) == "population"]
-SHIPPED = [path for path in EVERY if path not in POPULATIONS]
+STUDIES = [path for path in EVERY if kind_of(path) == "study"]
+SHIPPED = [path for path in EVERY if kind_of(path) is None]
 SCHEMA = CONFIGS / "run.schema.json"
 POPULATION_SCHEMA = CONFIGS / "population.schema.json"
+STUDY_SCHEMA = CONFIGS / "study.schema.json"
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -41,6 +46,7 @@ def test_a_shipped_population_loads_and_fits_a_small_machine(path: Path) -> None
 def test_the_first_line_points_an_editor_at_the_schema(path: Path) -> None:
     first = path.read_text().splitlines()[0]
     schema = POPULATION_SCHEMA if path in POPULATIONS else SCHEMA
+    schema = STUDY_SCHEMA if path in STUDIES else schema
     assert first == f"# yaml-language-server: $schema={schema.name}"
 
 
@@ -48,6 +54,22 @@ def test_the_schema_of_populations_is_that_of_the_model() -> None:
     assert POPULATION_SCHEMA.read_text() == json_schema(PopulationConfig), (
         "regenerate it: game-rl schema --population > configs/population.schema.json"
     )
+
+
+def test_the_schema_of_studies_is_that_of_the_model() -> None:
+    assert STUDY_SCHEMA.read_text() == json_schema(StudyConfig), (
+        "regenerate it: game-rl schema --study > configs/study.schema.json"
+    )
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_a_shipped_study_loads_and_fits_a_small_machine(path: Path) -> None:
+    study = load_study(path)
+    assert study.config.run_dir == Path("runs") / path.stem
+    assert {run.total_timesteps for run in study.runs.values()} == {study.config.budget.timesteps}
+    machine = parse_machine("ram=8GiB,vram=0,disk=20GiB,cpus=2", here=detect_machine(Path()))
+    report = study_preflight(study, machine)
+    assert (report.verdict, report.slots) == ("fits", 2)
 
 
 def test_the_population_of_the_documents_is_shipped() -> None:

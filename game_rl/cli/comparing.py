@@ -71,13 +71,17 @@ def _add_options_of_runs(parser: argparse.ArgumentParser) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    first: Path = arguments.runs[0]
-    if first.is_file():
-        raise UsageError(f"{first} is a file; name directories of runs")
-    return _compare_runs(arguments)
+    files = [path for path in arguments.runs if path.is_file()]
+    if not files:
+        return compare_runs(arguments)
+    if len(arguments.runs) > 1:
+        raise UsageError(f"{files[0]} is a file: name directories of runs, or one study's file")
+    from game_rl.cli.studies import report_study
+
+    return report_study(arguments)
 
 
-def _compare_runs(arguments: argparse.Namespace) -> int:
+def compare_runs(arguments: argparse.Namespace) -> int:
     from game_rl.experiments.compare.arms import arms_of, check_metric, grouped, metric_of
     from game_rl.experiments.compare.comparison import Rule, can_be_paired, compare_arms
     from game_rl.experiments.compare.runs import read_folder

@@ -3,7 +3,7 @@
 import argparse
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from game_rl.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
-    from game_rl.cli.experiment_console import ExperimentConsole
     from game_rl.experiments.tasks import StopFlag
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -65,6 +64,25 @@ def is_experiment(arguments: argparse.Namespace) -> bool:
 
 def train_experiment(arguments: argparse.Namespace) -> int:
     """Begin the experiment of `--config`, or go on with the one of `--resume`."""
+    from game_rl.cli.studies import train_study
+    from game_rl.config.experiments import kind_of
+
+    _check_combination(arguments)
+    if arguments.config is not None and kind_of(arguments.config, arguments.set) == "study":
+        return train_study(arguments)
+    return _train_population(arguments)
+
+
+def _check_combination(arguments: argparse.Namespace) -> None:
+    if arguments.until is not None or arguments.at is not None:
+        raise UsageError(
+            "--until and --at belong to a run; in an experiment, --generation N goes back"
+        )
+    if arguments.generation is not None and arguments.resume is None:
+        raise UsageError("--generation goes back in an experiment: name one with --resume")
+
+
+def _train_population(arguments: argparse.Namespace) -> int:
     from game_rl.cli.experiment_console import ExperimentConsole, print_json
     from game_rl.cli.run_console import PatientConsole
     from game_rl.config.experiments import load_population
@@ -75,12 +93,6 @@ def train_experiment(arguments: argparse.Namespace) -> int:
     )
     from game_rl.experiments.tasks import StopFlag
 
-    if arguments.until is not None or arguments.at is not None:
-        raise UsageError(
-            "--until and --at belong to a run; in an experiment, --generation N goes back"
-        )
-    if arguments.generation is not None and arguments.resume is None:
-        raise UsageError("--generation goes back in an experiment: name one with --resume")
     is_json = arguments.log == "json"
     console = PatientConsole(quiet=is_json)
     watcher = ExperimentConsole(console)
@@ -90,7 +102,7 @@ def train_experiment(arguments: argparse.Namespace) -> int:
         listeners=[print_json if is_json else watcher],
         show=watcher.show_preflight,
     )
-    with _stopping_on_signals(stop, watcher):
+    with stopping_on_signals(stop, watcher.notice):
         if arguments.config is not None:
             train_population(load_population(arguments.config, arguments.set), command)
         else:
@@ -104,15 +116,15 @@ def train_experiment(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _stopping_on_signals(stop: "StopFlag", console: "ExperimentConsole") -> Iterator[None]:
-    """Inside, SIGINT and SIGTERM ask to stop: members save and end; once more ends all at once."""
+def stopping_on_signals(stop: "StopFlag", notice: Callable[[str], None]) -> Iterator[None]:
+    """Inside, SIGINT and SIGTERM ask to stop: runs save and end; once more ends all at once."""
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         if stop.reason is not None:
             raise KeyboardInterrupt
         name = signal.Signals(number).name
         stop.reason = Interrupted(f"stopped by {name}", exit_code=128 + number)
-        console.notice(f"{name}: the members save and end; once more ends them at once")
+        notice(f"{name}: the runs save and end; once more ends them at once")
 
     previous = {number: signal.signal(number, on_signal) for number in _SIGNALS}
     try:

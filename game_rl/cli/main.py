@@ -22,6 +22,7 @@ from game_rl.cli import (
     replay,
     schemas,
     status,
+    studies,
     training,
     tuning,
 )
@@ -85,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     playing.add_record(commands)
     status.add_status(commands)
     comparing.add_compare(commands)
+    studies.add_study(commands)
     checkpoints.add_checkpoints(commands)
     checkpoints.add_export(commands)
     checkpoints.add_import(commands)

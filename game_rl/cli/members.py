@@ -25,6 +25,7 @@ def add_member(commands: "Commands") -> None:
     train.add_argument("--until", type=positive, required=True, metavar="T")
     train.add_argument("--seed", type=not_negative, required=True, metavar="N")
     train.add_argument("--result", type=Path, required=True, metavar="FILE")
+    _add_finish(steps)
     copy = add_command(
         steps,
         "copy",
@@ -50,6 +51,42 @@ def add_member(commands: "Commands") -> None:
     play.add_argument("--episodes", type=positive, required=True, metavar="N")
     play.add_argument("--seed", type=not_negative, required=True, metavar="N")
     play.add_argument("--result", type=Path, required=True, metavar="FILE")
+
+
+def _add_finish(steps: "Commands") -> None:
+    finish = add_command(
+        steps,
+        "finish",
+        _finish,
+        summary="train a run to its end, let it play a test and leave the result",
+        example="game-rl member finish runs/x/ppo-100 --episodes 200 --seed 7 --result ppo.json",
+    )
+    finish.add_argument("run", type=Path, metavar="RUN")
+    finish.add_argument("--selection", choices=["best", "last"], default="best")
+    finish.add_argument("--episodes", type=positive, required=True, metavar="N")
+    finish.add_argument("--seed", type=not_negative, required=True, metavar="N")
+    finish.add_argument("--result", type=Path, required=True, metavar="FILE")
+
+
+def _finish(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from game_rl.callbacks.stop import StopRequest
+    from game_rl.cli.run_console import RunConsole
+    from game_rl.cli.signals import stopping_on_signals
+    from game_rl.training.finishing import Test, finish_run
+
+    stop = StopRequest()
+    test = Test(selection=arguments.selection, episodes=arguments.episodes, seed=arguments.seed)
+    with stopping_on_signals(stop):
+        finish_run(
+            arguments.run,
+            test,
+            result=arguments.result,
+            stop=stop,
+            listeners=[RunConsole(Console())],
+        )
+    return 0
 
 
 def _train(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from game_rl.cli.arguments import add_command, add_config_arguments
-from game_rl.cli.population_planning import is_population, preflight_population
+from game_rl.cli.population_planning import preflight_population
+from game_rl.cli.studies import preflight_study
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -42,7 +43,12 @@ def add_preflight(commands: "Commands") -> None:
 
 
 def _preflight(arguments: argparse.Namespace) -> int:
-    if is_population(arguments):
+    from game_rl.config.experiments import kind_of
+
+    kind = kind_of(arguments.config, arguments.set)
+    if kind == "study":
+        return preflight_study(arguments)
+    if kind is not None:
         return preflight_population(arguments, _probed)
     from game_rl.config.loader import load_config
     from game_rl.games.definition import load_game

@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     Probe = Callable[[RunConfig, Game], tuple[EpisodeLengths, MeasuredLake | None]]
 
 
-def is_population(arguments: argparse.Namespace) -> bool:
-    from game_rl.config.experiments import kind_of
-
-    return kind_of(arguments.config, arguments.set) is not None
-
-
 def preflight_population(arguments: argparse.Namespace, probe: "Probe") -> int:
     from game_rl.config.experiments import load_population
     from game_rl.experiments.forecast import population_preflight

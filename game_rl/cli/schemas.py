@@ -20,6 +20,7 @@ def add_schema(commands: "Commands") -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--game", action="store_true", help="of a game.yaml instead")
     which.add_argument("--population", action="store_true", help="of a population instead")
+    which.add_argument("--study", action="store_true", help="of a study instead")
 
 
 def _schema(arguments: argparse.Namespace) -> int:
@@ -28,10 +29,13 @@ def _schema(arguments: argparse.Namespace) -> int:
     from game_rl.config.loader import json_schema
     from game_rl.config.population import PopulationConfig
     from game_rl.config.schema import RunConfig
+    from game_rl.config.study import StudyConfig
     from game_rl.games.definition import GameDefinition
 
     model: type[BaseModel] = GameDefinition if arguments.game else RunConfig
     if arguments.population:
         model = PopulationConfig
+    if arguments.study:
+        model = StudyConfig
     print(json_schema(model), end="")
     return 0

@@ -13,7 +13,7 @@ from game_rl.config.values import expanded_path
 from game_rl.config.yaml_tree import LocatedProblem, Node, Place
 from game_rl.errors import ConfigError
 
-KINDS = ("population",)
+KINDS = ("population", "study")
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ def load_population(
     config = source.model_of(root, problems, PopulationConfig, run_dir_problems)
     member = root.nearest(("member",))
     if not is_saved:
-        _refuse(source, root, _given_away(member))
+        refuse_problems(source, root, _given_away(member))
     run = _member_config(source, config, member)
-    _refuse(source, root, mutation_problems(config.mutation, run.model_dump(mode="json")))
+    refuse_problems(source, root, mutation_problems(config.mutation, run.model_dump(mode="json")))
     return Population(config, run)
 
 
@@ -71,7 +71,8 @@ def dump_population(population: Population) -> str:
     return dump_config(population.config.model_copy(update={"member": member}))
 
 
-def _refuse(source: Source, root: Node, problems: Iterator[Problem]) -> None:
+def refuse_problems(source: Source, root: Node, problems: Iterator[Problem]) -> None:
+    """Raise the source's error if there are any, each at its place in the file."""
     found = [LocatedProblem(root.nearest(p.key).place, p.key, p.message) for p in problems]
     if found:
         source.fail(found)
@@ -97,22 +98,35 @@ def _given_away(member: Node) -> Iterator[Problem]:
 
 def _member_config(source: Source, config: PopulationConfig, member: Node) -> RunConfig:
     """The run that `member` describes, with the keys that the plan decides."""
-    base, tree = source, member
-    if member.has(("config",)):
-        file = source.path.parent / expanded_path(str(member.nearest(("config",)).value))
+    run = run_based_on(source, member, tuple(_decided(config)))
+    if run.fork is not None:
+        place = member.nearest(("fork",)).place
+        message = "members begin by themselves: remove the section"
+        source.fail([LocatedProblem(place, ("fork",), message)])
+    return run
+
+
+def run_based_on(
+    source: Source, section: Node, decided: Sequence[tuple[Key, Any, str]]
+) -> RunConfig:
+    """The run of a section that is a run's config, or `config: FILE` and what differs.
+
+    Args:
+        source: the file that the section stands in.
+        decided: keys that the plan decides, each with its value and what decides it.
+    """
+    base, tree = source, section
+    if section.has(("config",)):
+        file = source.path.parent / expanded_path(str(section.nearest(("config",)).value))
         base = Source(file, ConfigError)
         below, problems = base.tree()
         if problems:
             base.fail(problems)
-        over = _labelled(member.without(("config",)), source.path.name)
+        over = _labelled(section.without(("config",)), source.path.name)
         tree = _merged(below, over)
-    for key, value, label in _decided(config):
+    for key, value, label in decided:
         tree = tree.with_value(key, Node(value, Place(0, label), f"{value}"))
     run = base.model_of(tree, [], RunConfig, lambda _: ())
-    if run.fork is not None:
-        node = tree.nearest(("fork",))
-        message = "members begin by themselves: remove the section"
-        base.fail([LocatedProblem(node.place, ("fork",), message)])
     game_file = game_path(run.game, relative_to=base.path.parent)
     return run if game_file is None else run.model_copy(update={"game": str(game_file)})
 

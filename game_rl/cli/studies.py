@@ -1,0 +1,173 @@
+"""Studies on the command line: register, carry out, status, report."""
+
+import argparse
+import functools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from game_rl.cli.arguments import add_command
+from game_rl.cli.comparing import show_comparison
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from game_rl.cli.arguments import Commands
+    from game_rl.executors.executor import Ended
+    from game_rl.experiments.study.forecast import StudyReport
+    from game_rl.experiments.study.results import Result
+
+
+def add_study(commands: "Commands") -> None:
+    parser = commands.add_parser(
+        "study", help="register a study before its first run, and say how far it is"
+    )
+    steps = parser.add_subparsers(title="steps", metavar="STEP", required=True)
+    register = add_command(
+        steps,
+        "register",
+        _register,
+        summary="freeze a study: its plan, with the hash of every file that may change a result",
+        example="game-rl study register configs/study_ppo_pqn.yaml",
+    )
+    register.add_argument("file", type=Path, metavar="FILE")
+    status = add_command(
+        steps,
+        "status",
+        _status,
+        summary="say which (arm, seed) has a result, and how far the others are",
+        example="game-rl study status configs/study_ppo_pqn.yaml",
+    )
+    status.add_argument("file", type=Path, metavar="FILE")
+    status.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _register(arguments: argparse.Namespace) -> int:
+    from game_rl.config.studies import load_study
+    from game_rl.experiments.study.registration import register
+    from game_rl.experiments.study.study_dir import study_dir
+
+    study = load_study(arguments.file)
+    registration = register(study)
+    print(f"registered   {study_dir(study.config).registration}")
+    print(f"             {len(registration.code)} files of game_rl, {registration.sha256()[:16]}")
+    print("next         commit it, then")
+    print(f"             python train.py --config {arguments.file}")
+    print(f"             game-rl compare {arguments.file}")
+    return 0
+
+
+def train_study(arguments: argparse.Namespace) -> int:
+    """Make the results that are missing."""
+    from game_rl.cli.experiments import stopping_on_signals
+    from game_rl.cli.run_console import PatientConsole
+    from game_rl.config.studies import load_study
+    from game_rl.experiments.study.carrying_out import StudyCommand, carry_out
+    from game_rl.experiments.tasks import StopFlag
+
+    console = PatientConsole(quiet=arguments.log == "json")
+    stop = StopFlag()
+    command = StudyCommand(
+        stop=stop,
+        force=arguments.force,
+        show=lambda report: _show_forecast(report, console),
+        on_result=_print_json if arguments.log == "json" else functools.partial(_show, console),
+        on_death=functools.partial(_show_death, console),
+    )
+    study = load_study(arguments.config, arguments.set)
+    with stopping_on_signals(stop, lambda text: console.print(text, style="yellow", markup=False)):
+        carry_out(study, command)
+    console.print(f"report       game-rl compare {arguments.config}", soft_wrap=True, markup=False)
+    return 0
+
+
+def report_study(arguments: argparse.Namespace) -> int:
+    """The report of the study whose file is named, into its results folder."""
+    from game_rl.config.studies import load_study
+    from game_rl.experiments.study.report import study_findings
+
+    findings = study_findings(load_study(arguments.runs[0]))
+    if arguments.output is None:
+        arguments.output = findings.study.config.results
+    show_comparison(
+        arguments,
+        findings.comparison,
+        title=findings.study.config.question,
+        notes=list(findings.notes),
+    )
+    return 0
+
+
+def preflight_study(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from game_rl.config.studies import load_study
+    from game_rl.experiments.study.forecast import study_preflight
+    from game_rl.system.machine import detect_machine, parse_machine
+
+    study = load_study(arguments.config, arguments.set)
+    machine = detect_machine(study.config.run_dir)
+    if arguments.on:
+        machine = parse_machine(arguments.on, here=machine)
+    report = study_preflight(study, machine)
+    if arguments.json:
+        print(json.dumps(report.to_json(), indent=2))
+    else:
+        _show_forecast(report, Console())
+    return 3 if report.verdict == "does_not_fit" else 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from game_rl.config.studies import load_study
+    from game_rl.experiments.study.status import study_status
+
+    rows = study_status(load_study(arguments.file))
+    if arguments.json:
+        print(json.dumps([row.to_json() for row in rows], indent=2))
+        return 0
+    for row in rows:
+        print(f"{row.arm:<20} seed {row.seed:<12} {row.text}")
+    done = sum(row.is_done for row in rows)
+    print(f"{done} of {len(rows)} results")
+    return 0
+
+
+def _show_forecast(report: "StudyReport", console: "Console") -> None:
+    from rich.text import Text
+
+    from game_rl.preflight.table import VERDICTS
+    from game_rl.system.units import format_bytes
+
+    words, style = VERDICTS[report.verdict]
+    machine = report.machine
+    console.print(
+        Text.assemble(
+            (words, style),
+            f"  {report.runs} runs, {report.slots} at once: "
+            f"RAM {format_bytes(report.ram_bytes)} of {format_bytes(machine.ram_available_bytes)}; "
+            f"disk {format_bytes(report.disk_bytes)} of {format_bytes(machine.disk_free_bytes)}",
+        ),
+        soft_wrap=True,
+    )
+
+
+def _show(console: "Console", result: "Result", done: int, count: int) -> None:
+    from game_rl.experiments.study.status import result_words
+    from game_rl.system.units import format_duration
+
+    took = format_duration(result.seconds)
+    text = f"[{done}/{count}] {result.arm}, seed {result.seed}: {result_words(result)}, {took}"
+    console.print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+def _print_json(result: "Result", done: int, count: int) -> None:  # noqa: ARG001 - as `_show`
+    print(result.model_dump_json(exclude_none=True), flush=True)
+
+
+def _show_death(console: "Console", ended: "Ended", deaths: int) -> None:
+    console.print(
+        f"warning: {ended.job.name} was killed (exit code {ended.code}); it is started again, "
+        f"{deaths} since its newest checkpoint",
+        soft_wrap=True,
+        markup=False,
+    )

@@ -1,0 +1,124 @@
+"""Carrying a study out: whatever (arm, seed) has no result yet, on one machine or on several.
+
+All that is known is on the disk. Killed at any moment, the next call makes what is not there, and
+so comes to the same results.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from game_rl.config.studies import Study
+from game_rl.errors import DoesNotFitError, Interrupted, UsageError
+from game_rl.executors.executor import Ended, Executor
+from game_rl.executors.local import LocalExecutor
+from game_rl.experiments.records import write_record
+from game_rl.experiments.study.forecast import StudyReport, study_preflight
+from game_rl.experiments.study.pairs import Pair, PairRuns, pairs_of
+from game_rl.experiments.study.registration import registered
+from game_rl.experiments.study.results import Result, read_result, result_of
+from game_rl.experiments.study.study_dir import StudyDir, study_dir
+from game_rl.experiments.tasks import StopFlag, Task, TaskRunner
+from game_rl.run_dir import RunDir, write_atomic
+from game_rl.system.machine import detect_machine
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyCommand:
+    """How somebody wants a study to be carried out.
+
+    Attributes:
+        force: start even if it does not fit this machine.
+        stop: ends it early when it is set.
+        show: gets the preflight's report before anything starts.
+        on_result: gets each result that is new, and how many there are of how many.
+        on_death: gets each process that was killed, and how often since its newest checkpoint.
+    """
+
+    stop: StopFlag
+    force: bool = False
+    show: Callable[[StudyReport], None] = lambda _: None
+    on_result: Callable[[Result, int, int], None] = lambda *_: None
+    on_death: Callable[[Ended, int], None] = lambda *_: None
+
+
+def carry_out(study: Study, command: StudyCommand) -> None:
+    """Make every result that is missing.
+
+    Raises:
+        UsageError: the study is not registered, or another process carries it out.
+        ExperimentError: it is not what was registered, or a run cannot go on.
+        DoesNotFitError: the preflight says so, and nobody forces it.
+        Interrupted: by a signal; all that was learned is saved.
+    """
+    registration, folder = registered(study).sha256(), study_dir(study.config)
+    report = study_preflight(study, detect_machine(study.config.run_dir))
+    command.show(report)
+    if report.verdict == "does_not_fit" and not command.force:
+        raise DoesNotFitError(
+            "the study does not fit this machine; lower executor.parallel, make room, or try all "
+            "the same with --force"
+        )
+    folder.runs.mkdir(parents=True, exist_ok=True)
+    with folder.locked():
+        _claim(folder, registration)
+        RunDir(folder.runs).remove_leftovers()  # none of the runs is under way
+        with LocalExecutor(report.slots) as executor:
+            StudyRun(study, folder, registration, executor, command).run()
+
+
+def _claim(folder: StudyDir, registration: str) -> None:
+    """Runs of another registration must not become results of this one."""
+    path = folder.registration_of_runs
+    if not path.exists():
+        write_atomic(path, registration + "\n")
+    elif path.read_text().strip() != registration:
+        raise UsageError(
+            f"{folder.runs} holds runs of another registration; delete it, or name another folder "
+            "with --set run_dir=..."
+        )
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """A study that this process carries out; it holds the lock of the folder."""
+
+    study: Study
+    folder: StudyDir
+    registration: str
+    executor: Executor
+    command: StudyCommand
+
+    def run(self) -> None:
+        pairs = list(pairs_of(self.study))
+        missing = [pair for pair in pairs if not self._has_result(pair)]
+        runs, by_result, done = PairRuns(self.study, self.folder), {}, len(pairs) - len(missing)
+        tasks = []
+        for pair in missing:
+            runs.begin(pair)
+            task = runs.task(pair)
+            tasks.append(task)
+            by_result[task.result] = pair
+
+        def take(task: Task) -> None:
+            nonlocal done
+            done += 1
+            self.command.on_result(self._keep(by_result[task.result]), done, len(pairs))
+
+        try:
+            TaskRunner(self.executor, self.command.stop, self.command.on_death).run(tasks, take)
+        except Interrupted as reason:
+            raise Interrupted(
+                f"{reason}; all runs are saved, the same command goes on",
+                exit_code=reason.exit_code,
+            ) from None
+
+    def _has_result(self, pair: Pair) -> bool:
+        found = read_result(self.folder, pair.arm, pair.seed, registration=self.registration)
+        return found is not None
+
+    def _keep(self, pair: Pair) -> Result:
+        result = result_of(
+            self.study, self.folder, pair.arm, pair.seed, registration=self.registration
+        )
+        write_record(self.folder.result(pair.arm, pair.seed), result)
+        return result

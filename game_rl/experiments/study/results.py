@@ -1,0 +1,125 @@
+"""What each (arm, seed) of a study leaves for good."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from game_rl.config.saved import Saved
+from game_rl.config.studies import Study
+from game_rl.errors import ExperimentError
+from game_rl.experiments.compare.outcome import Arm, Metric, Outcome, Point, Score
+from game_rl.experiments.compare.runs import curve_of, played_by, totals
+from game_rl.experiments.fitness import fitness_of
+from game_rl.experiments.records import read_record
+from game_rl.experiments.study.study_dir import StudyDir
+from game_rl.training.finished import Finished
+from game_rl.training.stretch_result import Played
+
+_Count = Annotated[int, Field(ge=0)]
+
+
+class Result(Saved):
+    """One (arm, seed), written once; all but the last three is the same in each attempt."""
+
+    format: Literal[1] = 1
+    registration: str
+    """SHA-256 of what was registered."""
+    arm: str
+    seed: _Count
+    timesteps: _Count
+    """That the run has played itself."""
+    total_timesteps: _Count
+    """That everybody has played: the run, and all that it comes from."""
+    total_frames: _Count
+    policy_timesteps: _Count
+    """At which the tested policy was learned."""
+    weights_sha256: str | None
+    played: Played | None
+    """The test's episodes; None where the run failed."""
+    curve: tuple[Point, ...]
+    """The evaluations on the way."""
+    failure: str = ""
+    """Why it failed; empty: it did not."""
+    host: str = ""
+    seconds: float = 0.0
+    """Of the process that ended it."""
+    versions: dict[str, str] = Field(default_factory=dict)
+
+
+def result_of(study: Study, folder: StudyDir, arm: str, seed: int, *, registration: str) -> Result:
+    """What follows from a run directory and from what its process has left."""
+    finished = read_record(folder.finished(arm, seed), Finished)
+    assert finished is not None
+    run_dir = folder.run(arm, seed)
+    own = played_by(run_dir, study.runs[arm].env.frame_skip)
+    total_timesteps, total_frames = totals([own], own.timesteps)
+    return Result(
+        registration=registration,
+        arm=arm,
+        seed=seed,
+        timesteps=own.played_timesteps,
+        total_timesteps=total_timesteps,
+        total_frames=total_frames,
+        policy_timesteps=finished.policy_timesteps,
+        weights_sha256=finished.weights_sha256,
+        played=finished.played,
+        curve=curve_of(run_dir, [own]),
+        failure=finished.text if finished.failure is not None else "",
+        host=finished.host,
+        seconds=finished.seconds,
+        versions=finished.versions,
+    )
+
+
+def read_results(study: Study, folder: StudyDir, *, registration: str) -> dict[str, list[Result]]:
+    """Of each arm those that are there, in the order of seeds.
+
+    Raises:
+        ExperimentError: one is of another registration, or was moved.
+    """
+    return {
+        arm: [
+            found
+            for seed in study.config.seeds
+            if (found := read_result(folder, arm, seed, registration=registration)) is not None
+        ]
+        for arm in study.runs
+    }
+
+
+def read_result(folder: StudyDir, arm: str, seed: int, *, registration: str) -> Result | None:
+    path = folder.result(arm, seed)
+    found = read_record(path, Result)
+    if found is None:
+        return None
+    if found.registration != registration:
+        raise ExperimentError(
+            f"{path} is of another registration than {folder.registration}; delete it, and it is "
+            "made again, or restore the registration that it belongs to"
+        )
+    if (found.arm, found.seed) != (arm, seed):
+        raise ExperimentError(
+            f"{path} holds arm {found.arm}, seed {found.seed}; give it its own name back"
+        )
+    return found
+
+
+def arm_of(name: str, results: list[Result], folder: StudyDir, metric: Metric) -> Arm:
+    return Arm(name, tuple(_outcome(result, folder, metric) for result in results))
+
+
+def _outcome(result: Result, folder: StudyDir, metric: Metric) -> Outcome:
+    score = None
+    if result.played is not None:
+        fitness = fitness_of(result.played, metric)
+        score = Score(fitness.mean_reward, fitness.success_rate, fitness.episodes)
+    return Outcome(
+        name=folder.result(result.arm, result.seed).name,
+        seed=result.seed,
+        score=score,
+        curve=result.curve,
+        timesteps=result.timesteps,
+        total_timesteps=result.total_timesteps,
+        total_frames=result.total_frames,
+        failure=result.failure,
+    )

@@ -1,0 +1,61 @@
+"""How far a study is, from its folders alone."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from game_rl.config.studies import Study
+from game_rl.event_log import read_events
+from game_rl.experiments.compare.wording import share_words
+from game_rl.experiments.fitness import fitness_of
+from game_rl.experiments.study.pairs import pairs_of
+from game_rl.experiments.study.registration import registered
+from game_rl.experiments.study.results import Result, read_result
+from game_rl.experiments.study.study_dir import StudyDir, study_dir
+
+
+@dataclass(frozen=True)
+class PairStatus:
+    arm: str
+    seed: int
+    is_done: bool
+    timesteps: int
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def study_status(study: Study) -> list[PairStatus]:
+    """Read only; whoever carries the study out does not notice.
+
+    Raises:
+        UsageError: the study is not registered.
+        ExperimentError: it is not what was registered.
+    """
+    registration, folder = registered(study).sha256(), study_dir(study.config)
+    rows = []
+    for pair in pairs_of(study):
+        found = read_result(folder, pair.arm, pair.seed, registration=registration)
+        if found is not None:
+            words = result_words(found)
+            rows.append(PairStatus(pair.arm, pair.seed, True, found.timesteps, words))
+        else:
+            timesteps = _timesteps(folder, pair.arm, pair.seed)
+            total = study.runs[pair.arm].total_timesteps
+            words = f"{timesteps:,} of {total:,} timesteps" if timesteps else "not begun"
+            rows.append(PairStatus(pair.arm, pair.seed, False, timesteps, words))
+    return rows
+
+
+def result_words(result: Result) -> str:
+    if result.played is None:
+        return f"failed: {result.failure}"
+    fitness = fitness_of(result.played, "mean_reward")
+    if fitness.success_rate is None:
+        return f"mean reward {fitness.mean_reward:.2f}"
+    rate = fitness.success_rate
+    return f"success {rate:.1%} ({share_words(rate, fitness.episodes)})"
+
+
+def _timesteps(folder: StudyDir, arm: str, seed: int) -> int:
+    return max((event.timesteps for event in read_events(folder.run(arm, seed))[-1:]), default=0)

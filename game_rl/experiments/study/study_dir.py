@@ -1,0 +1,69 @@
+"""Every path of a study: what is worth keeping, and what may be deleted."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from game_rl.config.study import StudyConfig
+from game_rl.errors import UsageError
+from game_rl.run_dir import RunDir
+
+
+@dataclass(frozen=True)
+class StudyDir:
+    """The two folders of one study.
+
+    Attributes:
+        results: to be committed.
+        runs: disposable.
+    """
+
+    results: Path
+    runs: Path
+
+    @property
+    def registration(self) -> Path:
+        return self.results / "registered.json"
+
+    def result(self, arm: str, seed: int) -> Path:
+        """Of an (arm, seed), written once."""
+        return self.results / "results" / f"{arm}-{seed}.json"
+
+    def run(self, arm: str, seed: int) -> RunDir:
+        return RunDir(self.runs / f"{arm}-{seed}")
+
+    def finished(self, arm: str, seed: int) -> Path:
+        """What the run's process has left."""
+        return self.runs / f"{arm}-{seed}.json"
+
+    def output(self, arm: str, seed: int) -> Path:
+        """What the run's process has printed."""
+        return self.runs / f"{arm}-{seed}.log"
+
+    @property
+    def registration_of_runs(self) -> Path:
+        """The SHA-256 of the registration that the runs belong to."""
+        return self.runs / "registration.sha256"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only controller here; the kernel lets go when the process ends.
+
+        Raises:
+            UsageError: another one is.
+        """
+        try:
+            with FileLock(self.runs / "lock", timeout=0):
+                yield
+        except Timeout:
+            raise UsageError(
+                f"another process carries the study out in {self.runs}; wait until it has ended, "
+                "or stop it"
+            ) from None
+
+
+def study_dir(config: StudyConfig) -> StudyDir:
+    return StudyDir(config.results, config.run_dir)

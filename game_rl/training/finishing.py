@@ -1,0 +1,98 @@
+"""Bring a run to its end and test it: what an (arm, seed) of a study does."""
+
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from game_rl.callbacks.evaluate import EvaluationInterrupted
+from game_rl.callbacks.stop import StopRequest
+from game_rl.checkpoints.files import read_manifest
+from game_rl.checkpoints.versions import installed_versions
+from game_rl.config.loader import load_config
+from game_rl.errors import Interrupted, NonFiniteError
+from game_rl.events import Listener
+from game_rl.playback.evaluate import evaluate_run
+from game_rl.playback.policy import open_trained_run
+from game_rl.run_dir import RunDir, write_atomic
+from game_rl.training.finished import Finished, read_finished
+from game_rl.training.stretch_result import Played
+from game_rl.training.train import Command, resume
+
+
+@dataclass(frozen=True, kw_only=True)
+class Test:
+    """Episodes of a finished run.
+
+    Attributes:
+        selection: which of its policies plays.
+        seed: chooses the episodes.
+    """
+
+    __test__ = False  # pytest: no test of ours
+
+    selection: Literal["best", "last"]
+    episodes: int
+    seed: int
+
+
+def finish_run(
+    root: Path, test: Test, *, result: Path, stop: StopRequest, listeners: list[Listener]
+) -> Finished:
+    """Train the run at `root` to its end, let it play the test, and leave what that gave.
+
+    However often it is broken off and called again, the result is the same; where there is one
+    already, nothing is done. An update that leaves weights non-finite is a result, too.
+
+    Raises:
+        Interrupted: by a signal; what was learned is saved.
+        GameRLError: as `train.resume`.
+    """
+    found = read_finished(result)
+    if found is not None:
+        return found
+    started = time.monotonic()
+    try:
+        _train(root, stop, listeners)
+        end = _tested(root, test, stop)
+    except NonFiniteError as error:
+        end = Finished(failure="non_finite", text=str(error))
+    measured = {
+        "host": platform.node(),
+        "seconds": round(time.monotonic() - started, 3),
+        "versions": installed_versions(),
+    }
+    made = end.model_copy(update=measured)
+    result.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(result, made.model_dump_json(indent=2) + "\n")
+    return made
+
+
+def _train(root: Path, stop: StopRequest, listeners: list[Listener]) -> None:
+    """The final evaluation is left out, but where it chooses between student and teacher."""
+    config = load_config(RunDir(root).config, is_saved=True)
+    has_teacher = config.validation_episodes > 0
+    command = Command(force=True, evaluates_at_end=has_teacher, stop=stop, listeners=listeners)
+    resume(root, command)
+
+
+def _tested(root: Path, test: Test, stop: StopRequest) -> Finished:
+    run = open_trained_run(root, "best" if test.selection == "best" else "latest")
+    try:
+        evaluation = evaluate_run(run, episodes=test.episodes, seed=test.seed, stop=stop)
+    except EvaluationInterrupted:
+        code = stop.reason.exit_code if stop.reason is not None else Interrupted("").exit_code
+        raise Interrupted(f"{stop.reason}; the run is complete", exit_code=code) from None
+    newest = RunDir(root).checkpoints_newest_first()[0]
+    return Finished(
+        timesteps=int(newest.name),
+        policy_timesteps=run.state.num_timesteps,
+        weights_sha256=read_manifest(run.checkpoint.path).files["policy.safetensors"].sha256,
+        played=Played(
+            seed=test.seed,
+            deterministic=evaluation.deterministic,
+            rewards=evaluation.rewards,
+            successes=evaluation.successes,
+        ),
+    )
