@@ -74,10 +74,12 @@ def _finish(arguments: argparse.Namespace) -> int:
     from game_rl.callbacks.stop import StopRequest
     from game_rl.cli.run_console import RunConsole
     from game_rl.cli.signals import stopping_on_signals
-    from game_rl.training.finishing import Test, finish_run
+    from game_rl.training.finishing import FinalTest, finish_run
 
     stop = StopRequest()
-    test = Test(selection=arguments.selection, episodes=arguments.episodes, seed=arguments.seed)
+    test = FinalTest(
+        selection=arguments.selection, episodes=arguments.episodes, seed=arguments.seed
+    )
     with stopping_on_signals(stop):
         finish_run(
             arguments.run,

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from game_rl.cli.arguments import add_command
+from game_rl.cli.arguments import add_command, not_negative
 from game_rl.cli.comparing import show_comparison
 
 if TYPE_CHECKING:
@@ -31,6 +31,18 @@ def add_study(commands: "Commands") -> None:
         example="game-rl study register configs/study_ppo_pqn.yaml",
     )
     register.add_argument("file", type=Path, metavar="FILE")
+    give_up = add_command(
+        steps,
+        "give-up",
+        _give_up,
+        summary="have a run that cannot be brought to its end count as failed, the worst value",
+        example="game-rl study give-up configs/study_ppo_pqn.yaml --arm pqn --seed 103 "
+        "--reason 'the emulator locks up'",
+    )
+    give_up.add_argument("file", type=Path, metavar="FILE")
+    give_up.add_argument("--arm", required=True, metavar="NAME")
+    give_up.add_argument("--seed", type=not_negative, required=True, metavar="N")
+    give_up.add_argument("--reason", required=True, metavar="TEXT", help="the report shows it")
     status = add_command(
         steps,
         "status",
@@ -54,6 +66,17 @@ def _register(arguments: argparse.Namespace) -> int:
     print("next         commit it, then")
     print(f"             python train.py --config {arguments.file}")
     print(f"             game-rl compare {arguments.file}")
+    return 0
+
+
+def _give_up(arguments: argparse.Namespace) -> int:
+    from game_rl.config.studies import load_study
+    from game_rl.experiments.study.carrying_out import give_up
+    from game_rl.experiments.study.pairs import Pair
+
+    pair = Pair(arguments.arm, arguments.seed)
+    result = give_up(load_study(arguments.file), pair, arguments.reason)
+    print(f"{pair.name} counts as failed at timestep {result.timesteps:,}")
     return 0
 
 

@@ -22,7 +22,7 @@ class Finished(Saved):
     weights_sha256: str | None = None
     """Of that policy."""
     played: Played | None = None
-    failure: Literal["non_finite"] | None = None
+    failure: Literal["non_finite", "given_up"] | None = None
     text: str = ""
     """Of the failure."""
     host: str = ""

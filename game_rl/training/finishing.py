@@ -22,7 +22,7 @@ from game_rl.training.train import Command, resume
 
 
 @dataclass(frozen=True, kw_only=True)
-class Test:
+class FinalTest:
     """Episodes of a finished run.
 
     Attributes:
@@ -30,15 +30,13 @@ class Test:
         seed: chooses the episodes.
     """
 
-    __test__ = False  # pytest: no test of ours
-
     selection: Literal["best", "last"]
     episodes: int
     seed: int
 
 
 def finish_run(
-    root: Path, test: Test, *, result: Path, stop: StopRequest, listeners: list[Listener]
+    root: Path, test: FinalTest, *, result: Path, stop: StopRequest, listeners: list[Listener]
 ) -> Finished:
     """Train the run at `root` to its end, let it play the test, and leave what that gave.
 
@@ -77,7 +75,7 @@ def _train(root: Path, stop: StopRequest, listeners: list[Listener]) -> None:
     resume(root, command)
 
 
-def _tested(root: Path, test: Test, stop: StopRequest) -> Finished:
+def _tested(root: Path, test: FinalTest, stop: StopRequest) -> Finished:
     run = open_trained_run(root, "best" if test.selection == "best" else "latest")
     try:
         evaluation = evaluate_run(run, episodes=test.episodes, seed=test.seed, stop=stop)

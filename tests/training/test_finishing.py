@@ -8,11 +8,9 @@ from game_rl.errors import Interrupted
 from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import open_trained_run
 from game_rl.run_dir import RunDir
-from game_rl.training.finishing import Test, finish_run
+from game_rl.training.finishing import FinalTest, finish_run
 from game_rl.training.train import Command, train
 from tests.tiny_run import MakeConfig, make_config  # noqa: F401 - a fixture
-
-TEST = Test(selection="best", episodes=3, seed=77)
 
 
 @pytest.mark.parametrize("selection", ["best", "last"])
@@ -30,7 +28,7 @@ def test_a_run_is_trained_and_its_policy_plays_the_test(
     run_dir.root.mkdir()
     run_dir.config.write_text(dump_config(begun))
     result, stop = begun.run_dir.with_suffix(".json"), StopRequest()
-    test = Test(selection="best" if selection == "best" else "last", episodes=3, seed=77)
+    test = FinalTest(selection="best" if selection == "best" else "last", episodes=3, seed=77)
     stop.reason = Interrupted("stopped")
     with pytest.raises(Interrupted):
         finish_run(run_dir.root, test, result=result, stop=stop, listeners=[])

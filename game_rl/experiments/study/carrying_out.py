@@ -20,6 +20,7 @@ from game_rl.experiments.study.study_dir import StudyDir, study_dir
 from game_rl.experiments.tasks import StopFlag, Task, TaskRunner
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.machine import detect_machine
+from game_rl.training.finished import Finished, read_finished
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,12 +114,38 @@ class StudyRun:
             ) from None
 
     def _has_result(self, pair: Pair) -> bool:
-        found = read_result(self.folder, pair.arm, pair.seed, registration=self.registration)
-        return found is not None
+        return read_result(self.folder, pair, registration=self.registration) is not None
 
     def _keep(self, pair: Pair) -> Result:
-        result = result_of(
-            self.study, self.folder, pair.arm, pair.seed, registration=self.registration
+        finished = read_finished(self.folder.finished(pair.arm, pair.seed))
+        assert finished is not None
+        return _kept(self.study, self.folder, pair, finished, self.registration)
+
+
+def give_up(study: Study, pair: Pair, reason: str) -> Result:
+    """Have a run that cannot be brought to its end count as failed.
+
+    Raises:
+        UsageError: there is no such (arm, seed), it has a result, or the study is carried out.
+        ExperimentError: the study is not what was registered.
+    """
+    registration, folder = registered(study).sha256(), study_dir(study.config)
+    if pair not in set(pairs_of(study)):
+        raise UsageError(
+            f"the study has no {pair.name}; its arms are {', '.join(study.runs)}, its seeds "
+            f"{', '.join(map(str, study.config.seeds))}"
         )
-        write_record(self.folder.result(pair.arm, pair.seed), result)
-        return result
+    folder.runs.mkdir(parents=True, exist_ok=True)
+    with folder.locked():
+        if read_result(folder, pair, registration=registration) is not None:
+            raise UsageError(f"{pair.name} has a result: {folder.result(pair.arm, pair.seed)}")
+        finished = Finished(failure="given_up", text=f"given up: {reason}")
+        return _kept(study, folder, pair, finished, registration)
+
+
+def _kept(
+    study: Study, folder: StudyDir, pair: Pair, finished: Finished, registration: str
+) -> Result:
+    result = result_of(study, folder, pair, finished, registration=registration)
+    write_record(folder.result(pair.arm, pair.seed), result)
+    return result

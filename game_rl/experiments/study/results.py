@@ -11,6 +11,7 @@ from game_rl.experiments.compare.outcome import Arm, Metric, Outcome, Point, Sco
 from game_rl.experiments.compare.runs import curve_of, played_by, totals
 from game_rl.experiments.fitness import fitness_of
 from game_rl.experiments.records import read_record
+from game_rl.experiments.study.pairs import Pair
 from game_rl.experiments.study.study_dir import StudyDir
 from game_rl.training.finished import Finished
 from game_rl.training.stretch_result import Played
@@ -46,17 +47,17 @@ class Result(Saved):
     versions: dict[str, str] = Field(default_factory=dict)
 
 
-def result_of(study: Study, folder: StudyDir, arm: str, seed: int, *, registration: str) -> Result:
-    """What follows from a run directory and from what its process has left."""
-    finished = read_record(folder.finished(arm, seed), Finished)
-    assert finished is not None
-    run_dir = folder.run(arm, seed)
-    own = played_by(run_dir, study.runs[arm].env.frame_skip)
+def result_of(
+    study: Study, folder: StudyDir, pair: Pair, finished: Finished, *, registration: str
+) -> Result:
+    """What follows from a run directory and from how the run has ended."""
+    run_dir = folder.run(pair.arm, pair.seed)
+    own = played_by(run_dir, study.runs[pair.arm].env.frame_skip)
     total_timesteps, total_frames = totals([own], own.timesteps)
     return Result(
         registration=registration,
-        arm=arm,
-        seed=seed,
+        arm=pair.arm,
+        seed=pair.seed,
         timesteps=own.played_timesteps,
         total_timesteps=total_timesteps,
         total_frames=total_frames,
@@ -81,14 +82,15 @@ def read_results(study: Study, folder: StudyDir, *, registration: str) -> dict[s
         arm: [
             found
             for seed in study.config.seeds
-            if (found := read_result(folder, arm, seed, registration=registration)) is not None
+            if (found := read_result(folder, Pair(arm, seed), registration=registration))
         ]
         for arm in study.runs
     }
 
 
-def read_result(folder: StudyDir, arm: str, seed: int, *, registration: str) -> Result | None:
-    path = folder.result(arm, seed)
+def read_result(folder: StudyDir, pair: Pair, *, registration: str) -> Result | None:
+    """None where there is none yet; raises as `read_results`."""
+    path = folder.result(pair.arm, pair.seed)
     found = read_record(path, Result)
     if found is None:
         return None
@@ -97,7 +99,7 @@ def read_result(folder: StudyDir, arm: str, seed: int, *, registration: str) -> 
             f"{path} is of another registration than {folder.registration}; delete it, and it is "
             "made again, or restore the registration that it belongs to"
         )
-    if (found.arm, found.seed) != (arm, seed):
+    if (found.arm, found.seed) != (pair.arm, pair.seed):
         raise ExperimentError(
             f"{path} holds arm {found.arm}, seed {found.seed}; give it its own name back"
         )

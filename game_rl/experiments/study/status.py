@@ -35,7 +35,7 @@ def study_status(study: Study) -> list[PairStatus]:
     registration, folder = registered(study).sha256(), study_dir(study.config)
     rows = []
     for pair in pairs_of(study):
-        found = read_result(folder, pair.arm, pair.seed, registration=registration)
+        found = read_result(folder, pair, registration=registration)
         if found is not None:
             words = result_words(found)
             rows.append(PairStatus(pair.arm, pair.seed, True, found.timesteps, words))

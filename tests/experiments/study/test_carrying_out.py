@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from game_rl.config.loader import load_config
 from game_rl.config.studies import Study, load_study
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.study.carrying_out import StudyCommand, StudyRun, carry_out
-from game_rl.experiments.study.registration import register
+from game_rl.experiments.study.registration import Registration, register
 from game_rl.experiments.study.results import Result
 from game_rl.experiments.study.study_dir import study_dir
 from game_rl.experiments.tasks import StopFlag
@@ -25,11 +26,8 @@ def on_paper(study: Study, finisher: PaperFinisher | None = None) -> list[Result
         register(study)
     folder.runs.mkdir(exist_ok=True)
     command = StudyCommand(stop=StopFlag(), on_result=lambda result, *_: found.append(result))
-    sha256 = json.loads(folder.registration.read_text())
-    from game_rl.experiments.study.registration import Registration
-
-    registration = Registration.model_validate(sha256).sha256()
-    StudyRun(study, folder, registration, finisher or PaperFinisher(), command).run()
+    registration = Registration.model_validate_json(folder.registration.read_bytes())
+    StudyRun(study, folder, registration.sha256(), finisher or PaperFinisher(), command).run()
     return found
 
 
@@ -59,8 +57,6 @@ def test_each_run_has_its_arms_config_its_seed_and_the_budget(make_study: MakeSt
     study = make_study()
     on_paper(study)
     folder = study_dir(study.config)
-    from game_rl.config.loader import load_config
-
     config = load_config(folder.run("fast", 7).config, is_saved=True)
     assert (config.seed, config.total_timesteps) == (7, 192)
     assert config.algorithm.learning_rate == 1e-2

@@ -1,0 +1,157 @@
+"""What a study loses when its controller, its runs or both are killed: a table.
+
+    python -m tests.faults.study_faults [--kills 20] [--only controller member both signal]
+
+Each is a real study of two arms and two seeds, registered and carried out by `game-rl train` in
+processes of its own. It is killed at random moments, gone on with each time, and compared with one
+that was not: every result but its place and its seconds, weights and optimiser of each checkpoint
+that is kept. Nothing may be left running, and nobody may see a traceback.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.faults.population_faults import HANG_S, KINDS, Controller, hashes_of, judge, strike
+from tests.faults.trainings import Tally
+
+_KILLS_A_STUDY = 3
+_RUN = """\
+game: duel
+total_timesteps: 1000
+run_dir: x
+device: cpu
+env: {n_envs: 2, n_workers: 1, frame_skip: 8, max_episode_timesteps: 25, start_states: [level_1]}
+algorithm: {n_steps: 16, batch_size: 16, n_epochs: 1}
+evaluation: {every_timesteps: 64, episodes: 2, n_envs: 2}
+checkpoints: {every_timesteps: 32, keep_last: 2}
+"""
+_STUDY = """\
+kind: study
+question: Does a large learning rate bring more reward?
+results: PLACE/results
+run_dir: PLACE/runs
+arms:
+  small: {config: run.yaml}
+  large: {config: run.yaml, algorithm: {learning_rate: 1.0e-2}}
+seeds: [3, 4]
+budget: {timesteps: 256}
+test: {episodes: 4}
+metric: mean_reward
+primary: {arm: large, against: small}
+decision: {alpha: 0.6}
+"""
+_OF_NO_RESULT = ("registration", "host", "seconds")
+
+
+def write_study(folder: Path, place: Path) -> Path:
+    """The file of a study whose folders are in `place`, registered, with its arms' config."""
+    (folder / "run.yaml").write_text(_RUN)
+    file = place.with_suffix(".yaml")
+    file.write_text(_STUDY.replace("PLACE", str(place)))
+    register = [sys.executable, "-m", "game_rl", "study", "register", str(file)]
+    subprocess.run(register, check=True, capture_output=True)
+    return file
+
+
+def results_of(place: Path) -> dict[str, dict[str, object]]:
+    """Whatever must be the same."""
+    found = {}
+    for path in sorted(place.glob("results/results/*.json")):
+        document = json.loads(path.read_text())
+        found[path.name] = {k: v for k, v in document.items() if k not in _OF_NO_RESULT}
+    return found
+
+
+class StudyBench:
+    """Studies that are killed, and the one that was not."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder, self.random = folder, random.Random(seed)
+        self.whole = self.new("whole")
+        began = time.monotonic()
+        controller = Controller(self.whole)
+        if controller.process.wait(HANG_S) != 0:
+            raise SystemExit(f"the undisturbed study failed:\n{controller.output}")
+        self.seconds = time.monotonic() - began
+
+    def new(self, name: str) -> Path:
+        place = self.folder / name
+        write_study(self.folder, place)
+        return place
+
+    def is_complete(self, place: Path) -> bool:
+        return len(results_of(place)) == len(results_of(self.whole))
+
+    def differences(self, place: Path) -> list[str]:
+        """How a finished study is not the undisturbed one."""
+        here, there = results_of(place), results_of(self.whole)
+        found = [f"another {name}" for name in there if here.get(name) != there[name]]
+        if hashes_of(place) != hashes_of(self.whole):
+            found.append("other weights")
+        left = [str(p) for p in place.rglob(".*") if p.name.endswith((".tmp", ".trash"))]
+        return found + [f"left behind: {path}" for path in left]
+
+
+def trials(bench: StudyBench, kind: str, kills: int) -> Tally:
+    """Studies with a few kills each, every one brought to its end."""
+    tally = Tally()
+    while tally.trials < kills:
+        place, label = bench.new(f"{kind}-{tally.runs}"), f"{kind} {tally.runs}"
+        before = tally.trials
+        while tally.trials < min(before + _KILLS_A_STUDY, kills) and not bench.is_complete(place):
+            controller = Controller(place)
+            while controller.run_for(bench.random.uniform(0.5, bench.seconds / _KILLS_A_STUDY)):
+                controller.note_family()
+                tally.trials += strike(kind, controller, bench.random)
+                if kind != "member" or tally.trials >= before + _KILLS_A_STUDY:
+                    break
+            controller.process.wait(HANG_S)
+            tally.problems += judge(kind, controller, f"{label}, kill {tally.trials - before}")
+        tally.runs += 1
+        _finish(bench, place, tally, label)
+    return tally
+
+
+def _finish(bench: StudyBench, place: Path, tally: Tally, label: str) -> None:
+    """Go on to the end, undisturbed, and compare."""
+    if not bench.is_complete(place):
+        controller = Controller(place)
+        if controller.process.wait(HANG_S) != 0:
+            tally.problems.append(f"{label}: going on failed: {controller.output[-1500:]}")
+            return
+    tally.problems += [f"{label}: {problem}" for problem in bench.differences(place)]
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.faults.study_faults", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--kills", type=int, default=20, help="in all")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    os.environ.setdefault("PYTHONPATH", str(Path.cwd()))
+    with tempfile.TemporaryDirectory(prefix="game_rl_study_faults_") as folder:
+        bench = StudyBench(Path(folder), arguments.seed)
+        share = -(-arguments.kills // len(arguments.only))
+        tallies = {kind: trials(bench, kind, share) for kind in arguments.only}
+    print(f"one undisturbed study takes {bench.seconds:.0f} s")
+    print(f"{'killed':<12} {'kills':>6} {'studies':>8} {'bad':>4}")
+    for kind, tally in tallies.items():
+        print(f"{kind:<12} {tally.trials:>6} {tally.runs:>8} {len(tally.problems):>4}")
+    for problem in [p for tally in tallies.values() for p in tally.problems][:20]:
+        print(f"\nBAD {problem}")
+    return 1 if any(tally.problems for tally in tallies.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
