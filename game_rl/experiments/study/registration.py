@@ -46,8 +46,9 @@ def register(study: Study) -> Registration:
     """Write the registration.
 
     Raises:
-        UsageError: there is one already.
+        UsageError: there is one already, or a game does not know the metric.
     """
+    _check_metric(study)
     path = study_dir(study.config).registration
     if path.exists():
         raise UsageError(
@@ -64,6 +65,16 @@ def register(study: Study) -> Registration:
     )
     write_record(path, registration)
     return registration
+
+
+def _check_metric(study: Study) -> None:
+    for name, run in study.runs.items():
+        knows_success = load_game(run.game).definition.success is not None
+        if study.config.metric == "success_rate" and not knows_success:
+            raise UsageError(
+                f"arm {name}: the game {run.game} does not say what success is; write metric: "
+                "mean_reward, or give the game file a success condition"
+            )
 
 
 def registered(study: Study) -> Registration:

@@ -43,9 +43,8 @@ def study_findings(study: Study) -> StudyFindings:
             "one), and a study is judged when it is complete: python train.py --config "
             f"{study.file}"
         )
-    metric = study.config.metric
-    arms = [arm_of(name, found, folder, metric) for name, found in results.items()]
-    check_metric(arms, metric)
+    arms = [arm_of(name, found, folder) for name, found in results.items()]
+    check_metric(arms, study.config.metric)
     every = [each for found in results.values() for each in found]
     notes = (*_plan_notes(study, registration), *_deviations(study, every))
     return StudyFindings(study, registration, _judged(study, arms), notes)

@@ -7,7 +7,7 @@ from pydantic import Field
 from game_rl.config.saved import Saved
 from game_rl.config.studies import Study
 from game_rl.errors import ExperimentError
-from game_rl.experiments.compare.outcome import Arm, Metric, Outcome, Point, Score
+from game_rl.experiments.compare.outcome import Arm, Outcome, Point, Score
 from game_rl.experiments.compare.runs import curve_of, played_by, totals
 from game_rl.experiments.fitness import fitness_of
 from game_rl.experiments.records import read_record
@@ -106,14 +106,14 @@ def read_result(folder: StudyDir, pair: Pair, *, registration: str) -> Result | 
     return found
 
 
-def arm_of(name: str, results: list[Result], folder: StudyDir, metric: Metric) -> Arm:
-    return Arm(name, tuple(_outcome(result, folder, metric) for result in results))
+def arm_of(name: str, results: list[Result], folder: StudyDir) -> Arm:
+    return Arm(name, tuple(_outcome(result, folder) for result in results))
 
 
-def _outcome(result: Result, folder: StudyDir, metric: Metric) -> Outcome:
+def _outcome(result: Result, folder: StudyDir) -> Outcome:
     score = None
     if result.played is not None:
-        fitness = fitness_of(result.played, metric)
+        fitness = fitness_of(result.played, "mean_reward")
         score = Score(fitness.mean_reward, fitness.success_rate, fitness.episodes)
     return Outcome(
         name=folder.result(result.arm, result.seed).name,
