@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
@@ -31,7 +30,6 @@ _NAMES = {"success_rate": "success rate", "mean_reward": "mean reward"}
 def picture(comparison: Comparison, axis: Axis) -> bytes:
     """A PNG."""
     figure = Figure(figsize=_SIZE_INCHES, dpi=_DPI, layout="constrained")
-    FigureCanvasAgg(figure)
     above, below = figure.subplots(2, 1, sharex=True)
     for number, arm in enumerate(comparison.arms):
         _draw_arm(above, comparison, arm, axis, colour=_COLOURS[number % len(_COLOURS)])

@@ -72,7 +72,13 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _arms_table(comparison: Comparison) -> list[str]:
     metric = comparison.rule.metric
-    header = ["arm", "seeds", "failed", f"mean {_METRIC_NAMES[metric]}", _interval_head(comparison)]
+    header = [
+        "arm",
+        "seeds",
+        "failed",
+        f"{_METRIC_NAMES[metric]}, mean",
+        _interval_head(comparison),
+    ]
     header += ["own timesteps", "timesteps of everybody", "frames of everybody"]
     rows = [
         [
@@ -111,7 +117,7 @@ def _differences_table(comparison: Comparison) -> list[str]:
 
 def _seeds_table(comparison: Comparison) -> list[str]:
     metric = comparison.rule.metric
-    header = ["arm", "seed", _METRIC_NAMES[metric], "95 % over its episodes", "episodes"]
+    header = ["arm", "seed", _METRIC_NAMES[metric], "success, 95 % over its episodes", "episodes"]
     header += ["timesteps of everybody", "where"]
     rows = [
         [
