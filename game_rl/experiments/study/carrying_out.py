@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from game_rl.config.studies import Study
-from game_rl.errors import DoesNotFitError, Interrupted, UsageError
+from game_rl.errors import DoesNotFitError, ExperimentError, Interrupted, UsageError
 from game_rl.executors.executor import Ended, Executor
 from game_rl.executors.local import LocalExecutor
 from game_rl.experiments.records import write_record
@@ -112,6 +112,8 @@ class StudyRun:
                 f"{reason}; all runs are saved, the same command goes on",
                 exit_code=reason.exit_code,
             ) from None
+        except ExperimentError as error:
+            raise ExperimentError(f"{error} (a study goes on with the same command)") from None
 
     def _has_result(self, pair: Pair) -> bool:
         return read_result(self.folder, pair, registration=self.registration) is not None

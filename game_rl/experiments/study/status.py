@@ -51,10 +51,10 @@ def result_words(result: Result) -> str:
     if result.played is None:
         return f"failed: {result.failure}"
     fitness = fitness_of(result.played, "mean_reward")
-    if fitness.success_rate is None:
-        return f"mean reward {fitness.mean_reward:.2f}"
-    rate = fitness.success_rate
-    return f"success {rate:.1%} ({share_words(rate, fitness.episodes)})"
+    words, rate = f"mean reward {fitness.mean_reward:.2f}", fitness.success_rate
+    if rate is None:
+        return words
+    return f"{words}, success {rate:.1%} ({share_words(rate, fitness.episodes)})"
 
 
 def _timesteps(folder: StudyDir, arm: str, seed: int) -> int:

@@ -127,6 +127,17 @@ def test_a_result_under_another_name_is_refused(make_study: MakeStudy) -> None:
         on_paper(study)
 
 
+def test_a_run_that_fails_otherwise_ends_the_command_and_is_no_result(
+    make_study: MakeStudy,
+) -> None:
+    study = make_study()
+    with pytest.raises(ExperimentError, match="fast, seed 6 failed with exit code 1.*goes on with"):
+        on_paper(study, PaperFinisher(exit_codes={"fast, seed 6": 1}))
+    assert "fast-6.json" not in results_of(study)
+    on_paper(study)
+    assert len(results_of(study)) == 12
+
+
 def test_runs_of_another_registration_are_not_gone_on_with(make_study: MakeStudy) -> None:
     study = make_study()
     register(study)
