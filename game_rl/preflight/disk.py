@@ -6,6 +6,7 @@ from game_rl.checkpoints import size
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
+from game_rl.lake.stored_view import TABLE_BYTES
 from game_rl.preflight import calibration
 from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.facts import RunFacts
@@ -30,13 +31,15 @@ def disk_footprint(
         *_teacher(config, facts),
         Part("clip", _clip_bytes(config, facts)),
         *_parent_parts(facts),
+        *_lake_tables(facts),
         *_offline_checkpoints(config, facts, training),
     )
     return DiskFootprint(
         parts=parts,
         checkpoint_bytes=checkpoint,
         momentary_bytes=(retention.at_once(training.updates) - kept) * checkpoint
-        + _held_bytes(config, checkpoint),
+        + _held_bytes(config, checkpoint)
+        + 2 * _lake_table_bytes(facts),  # a new one, not in order and in order, beside the last
         log_bytes_per_update=logs / training.updates,
     )
 
@@ -57,6 +60,17 @@ def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:
         Part("the parent's curves and tables", facts.fork.copied_bytes),
         Part(f"the parent's checkpoint and Lake, {kind}", facts.fork.new_shared_bytes),
     )
+
+
+def _lake_tables(facts: RunFacts) -> tuple[Part, ...]:
+    """Where the rows are that are learned from; in files without a name."""
+    if not facts.learned_lakes.blocks:
+        return ()
+    return (Part("tables of the Lakes that are learned from", _lake_table_bytes(facts)),)
+
+
+def _lake_table_bytes(facts: RunFacts) -> int:
+    return facts.learned_lakes.blocks * TABLE_BYTES
 
 
 def _offline_checkpoints(

@@ -43,6 +43,7 @@ def open_lakes(
     check_agreement(settings, schema, config, game, tell)
     reader = partial(
         LakeReader,
+        table_folder=run_dir.root,
         pins=f"reads-{run_dir.identity().id}",
         n_step=algorithm.n_step,
         gamma=algorithm.gamma,

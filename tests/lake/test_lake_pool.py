@@ -36,7 +36,15 @@ def pool_of(
     tell: Callable[[str], None] = lambda _: None,
 ) -> LakePool:
     readers = [
-        LakeReader(path, pins="reads-me", n_step=n_step, gamma=0.9, cache_bytes=2_000, tell=tell)
+        LakeReader(
+            path,
+            table_folder=path.parent,
+            pins="reads-me",
+            n_step=n_step,
+            gamma=0.9,
+            cache_bytes=2_000,
+            tell=tell,
+        )
         for path in paths
     ]
     return LakePool(readers, agents=agents)
