@@ -147,8 +147,8 @@ class LakeReader:
             if not self._cannot_store:
                 self._cannot_store = True
                 self._tell(
-                    f"{self._table_folder} has no room for the table of {self.path} ({error}), "
-                    "which is kept in memory instead; free space there"
+                    f"the table of {self.path} cannot be written to {self._table_folder} "
+                    f"({error}), and is kept in memory instead; free space there"
                 )
             return view
 

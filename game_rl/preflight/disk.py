@@ -31,7 +31,6 @@ def disk_footprint(
         *_teacher(config, facts),
         Part("clip", _clip_bytes(config, facts)),
         *_parent_parts(facts),
-        *_lake_tables(facts),
         *_offline_checkpoints(config, facts, training),
     )
     return DiskFootprint(
@@ -39,7 +38,7 @@ def disk_footprint(
         checkpoint_bytes=checkpoint,
         momentary_bytes=(retention.at_once(training.updates) - kept) * checkpoint
         + _held_bytes(config, checkpoint)
-        + 2 * _lake_table_bytes(facts),  # a new one, not in order and in order, beside the last
+        + _lake_tables(facts),
         log_bytes_per_update=logs / training.updates,
     )
 
@@ -62,15 +61,9 @@ def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:
     )
 
 
-def _lake_tables(facts: RunFacts) -> tuple[Part, ...]:
-    """Where the rows are that are learned from; in files without a name."""
-    if not facts.learned_lakes.blocks:
-        return ()
-    return (Part("tables of the Lakes that are learned from", _lake_table_bytes(facts)),)
-
-
-def _lake_table_bytes(facts: RunFacts) -> int:
-    return facts.learned_lakes.blocks * TABLE_BYTES
+def _lake_tables(facts: RunFacts) -> int:
+    """Of files without a name, which go with the process: one, and a new one sorted beside it."""
+    return 3 * facts.learned_lakes.blocks * TABLE_BYTES
 
 
 def _offline_checkpoints(

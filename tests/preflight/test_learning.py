@@ -18,5 +18,5 @@ def test_a_lake_of_ten_times_the_rows_takes_disk_and_no_memory() -> None:
         for n in (100_000, 1_000_000)
     )
     assert large.ram.peak.bytes == small.ram.peak.bytes
-    assert large.disk.bytes - small.disk.bytes == 900_000 * TABLE_BYTES
-    assert large.disk.momentary_bytes - small.disk.momentary_bytes == 2 * 900_000 * TABLE_BYTES
+    assert large.disk.bytes == small.disk.bytes  # what is left when the run has ended
+    assert large.disk.momentary_bytes - small.disk.momentary_bytes == 3 * 900_000 * TABLE_BYTES
