@@ -30,7 +30,6 @@ def test_whole_lines_stay_and_new_ones_are_lines_of_their_own(
     with JsonLines(path) as file:
         for text in after:
             file.append(text)
-        file.sync()
         assert file.n_bytes() == path.stat().st_size
     found = [line.decode().rstrip("\n") for _, line in located_lines(path)]
     assert found[:whole] == before[:whole]
