@@ -38,13 +38,13 @@ def write_run(
     write_episodes(run_dir, _episodes(curve))
     with EventFile(run_dir.events) as events:
         for number, rate in enumerate(curve, start=1):
-            events.append(_evaluated(64 * number, rate, is_final=False))
+            events.add(_evaluated(64 * number, rate, is_final=False))
         if final is not None:
-            events.append(_evaluated(192, final, is_final=True))
-            events.append(Ended(timesteps=192, reason="completed", exit_code=0))
+            events.add(_evaluated(192, final, is_final=True))
+            events.add(Ended(timesteps=192, reason="completed", exit_code=0))
         elif failure is not None:
             timesteps = 64 * len(curve)
-            events.append(Ended(timesteps=timesteps, reason="failed", exit_code=1, text=failure))
+            events.add(Ended(timesteps=timesteps, reason="failed", exit_code=1, text=failure))
     return run_dir
 
 

@@ -85,7 +85,7 @@ def pretend_to_have_trained(path: Path, began_at: int, timesteps: int) -> None:
     run_dir.identity()
     write_lineage(run_dir, Lineage(began_at=began_at))
     with EventFile(run_dir.events) as events:
-        events.append(Ended(timesteps=timesteps, reason="until", exit_code=0))
+        events.add(Ended(timesteps=timesteps, reason="until", exit_code=0))
 
 
 def test_a_folder_that_is_no_run_is_refused_with_the_way_out(tmp_path: Path) -> None:

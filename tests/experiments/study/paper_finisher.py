@@ -73,7 +73,7 @@ class PaperFinisher:
         write_episodes(run_dir, lists)
         if not run_dir.events.exists():
             with EventFile(run_dir.events) as events:
-                events.append(RunEnded(timesteps=192, reason="until", exit_code=0))
+                events.add(RunEnded(timesteps=192, reason="until", exit_code=0))
         finished = Finished(
             timesteps=192,
             policy_timesteps=128,
