@@ -2,11 +2,12 @@
 
     python -m benchmarks.preflight_accuracy [--only N]
 
-Each run makes some updates of the bundled game with an evaluation, checkpoints and a clip, and
+Each run makes some updates of a bundled game with an evaluation, checkpoints and a clip, and
 writes its footprint.json: the memory peak of the whole process tree (summed proportional set size,
-sampled all along) and the bytes of its run directory. The table compares both with what the
-preflight said. Constants of `game_rl.preflight.calibration` were fitted to the first 36 rows; the
-rows after them, marked "?", had been run and looked at by then, but had no part in the fit.
+sampled all along) and the bytes of its run directory without its Lake. The table compares both
+with what the preflight said. Constants of `game_rl.preflight.calibration` were fitted to the first
+36 rows; the rows after them, marked "?", had no part in the fit, though the first six of these had
+been run and looked at by then.
 
 Pages that other programs on the machine map too (another torch, say) count only in part, so run it
 on a quiet machine. A GPU, if there is one, is not used.
@@ -30,7 +31,7 @@ _HEADER = (
     " RAM MB forecast  error | disk MB forecast  error"
 )
 _RAM_TOLERANCE = 0.10
-_DISK_TOLERANCE = 0.05
+_DISK_TOLERANCE = 0.02
 
 
 _FITTED = 36
