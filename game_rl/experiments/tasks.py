@@ -2,11 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from game_rl.claims import take_claim
 from game_rl.errors import ExperimentError, Interrupted
 from game_rl.executors.executor import Ended, Executor, Job
 from game_rl.run_dir import RunDir
@@ -96,7 +97,7 @@ class TaskRunner:
                     task = pending.popleft()
                     _wait_until_free(task)
                     running[task.job.name] = task
-                    self._executor.start(task.job)
+                    self._executor.start(_with_claim(task))
                 # all at once: what is raised below must find the others counted
                 ends = [(e, running.pop(e.job.name)) for e in self._executor.wait(_LOOK_EVERY_S)]
                 for ended, task in ends:
@@ -136,6 +137,13 @@ def _failure(ended: Ended) -> str:
     last = ended.text.splitlines()[-1] if ended.text else "it printed nothing"
     what = "left no result" if ended.code == 0 else f"failed with exit code {ended.code}"
     return f"{ended.job.name} {what} on {ended.where}: {last} (its output: {ended.job.output})"
+
+
+def _with_claim(task: Task) -> Job:
+    """The job, and from here on no other process writes to its run."""
+    if task.run_dir is None:
+        return task.job
+    return replace(task.job, claim=take_claim(task.run_dir))
 
 
 def _wait_until_free(task: Task) -> None:
