@@ -40,7 +40,6 @@ _STORE_BYTES = 80 * 2**20  # Ray refuses less than 75 MiB; what tasks return is 
 _ANSWER_TIMEOUT_S = 120.0
 _CONNECT_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 20.0
-_CLUSTER_FILE = Path("/tmp/ray/ray_current_cluster")  # noqa: S108 - where Ray notes who began it
 # Ray's sockets lie below it, and a socket's path has 107 characters: TMPDIR may be too long
 _SHORT_FOLDER = Path("/tmp")  # noqa: S108
 _FOLDER_PREFIX = "game_rl-"
@@ -188,11 +187,13 @@ def _joined_cluster(address: str) -> Iterator[None]:
 
 
 def _refuse_strangers() -> None:
-    """Ray joins whatever began last on this machine, whoever began it."""
+    """Ray joins whatever was started last on this machine, and notes it in a file of who did."""
     if "RAY_ADDRESS" in os.environ:
         return
+    places = (os.environ.get(name) for name in ("RAY_TMPDIR", "TMPDIR"))
+    noted = Path(next(filter(None, places), _SHORT_FOLDER)) / "ray" / "ray_current_cluster"
     with suppress(FileNotFoundError):
-        if _CLUSTER_FILE.stat().st_uid != os.getuid():
+        if noted.stat().st_uid != os.getuid():
             raise UsageError(
                 "executor.address: auto finds a Ray cluster of another user on this machine; name "
                 "yours as HOST:PORT, or use local"

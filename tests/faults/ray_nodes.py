@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import tempfile
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,17 +27,14 @@ class RayNodes:
     """A head that carries no members, and nodes that do; a context manager."""
 
     def __init__(self, nodes: int = 2, *, cpus: int = 1, seed: int = 0) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="grt", dir="/tmp"))
+        self._folder = Path(tempfile.mkdtemp(prefix="grt", dir="/tmp"))  # short, for sockets
         (self._folder / "ray").mkdir()
         os.environ.update(_SETTINGS, RAY_TMPDIR=str(self._folder))
         self._random = random.Random(seed)
         self._cpus = cpus
-        self._folder = tempfile.mkdtemp(prefix="grt", dir="/tmp")
         head = {"num_cpus": 0, "include_dashboard": False, "_system_config": _SYSTEM}
-        self._cluster: Any = Cluster(
-            initialize_head=True,
-            head_node_args=head | {"temp_dir": self._folder, "object_store_memory": _STORE_BYTES},
-        )
+        head["object_store_memory"] = _STORE_BYTES
+        self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
         self._nodes = [self._new() for _ in range(nodes)]
 
     @property
@@ -63,6 +61,7 @@ class RayNodes:
 
     def close(self) -> None:
         self._cluster.shutdown()
+        os.environ.pop("RAY_TMPDIR")
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> Self:
