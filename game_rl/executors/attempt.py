@@ -51,10 +51,11 @@ def carry_out(order: Order) -> Outcome:
     A KeyboardInterrupt, which is what a cluster raises here to cancel, or a SIGTERM has it save and
     end. When this process ends, however it does, the job ends at once with it.
     """
-    where, problem = platform.node(), order.needs.problem()
-    if problem is not None:
-        return Outcome(UsageError.exit_code, where, problem)
-    with _interrupted_by_sigterm():
+    where = platform.node()
+    with _interruptible():
+        problem = order.needs.problem()
+        if problem is not None:
+            return Outcome(UsageError.exit_code, where, problem)
         folder, environment = order.needs.folder, _environment(order)
         process = JobProcess(order.job, folder=folder, environment=environment)
         try:
@@ -84,12 +85,21 @@ def _treat_as_own(pid: int, niceness: int) -> None:
 
 
 @contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
-    """Inside, SIGTERM raises KeyboardInterrupt, and the exit codes of children can be read."""
-    on_sigterm = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    on_sigchld = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+def _interruptible() -> Iterator[None]:
+    """Inside, SIGTERM and SIGINT raise KeyboardInterrupt, and exit codes of children can be read.
+
+    Whoever was started in the background of a script ignores SIGINT, and so do all its children;
+    a cluster that was would cancel nothing.
+    """
+    previous = (
+        signal.signal(signal.SIGTERM, signal.default_int_handler),
+        signal.signal(signal.SIGINT, signal.default_int_handler),
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL),
+    )
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, on_sigterm)
-        signal.signal(signal.SIGCHLD, on_sigchld)
+        for number, handler in zip(
+            (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD), previous, strict=True
+        ):
+            signal.signal(number, handler)

@@ -19,6 +19,7 @@ from typing import Any
 import ray
 from filelock import FileLock, Timeout
 from ray import exceptions
+from ray._private import worker as ray_worker
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from game_rl.config.executors import RayExecutorConfig
@@ -213,12 +214,16 @@ def _refuse_silence(address: str) -> None:
 
 def _connect(**options: Any) -> None:  # noqa: ANN401 - Ray's own
     """Become the driver of a cluster; the signals stay the command's."""
+    # Ray would print what becomes of nodes on standard output, where `--log json` has its events
+    ray_worker._worker_logs_enabled = False
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         ray.init(log_to_driver=False, configure_logging=False, logging_level="ERROR", **options)
-    except SystemExit:  # what Ray has SIGTERM do, from the middle of its beginning on
+    except SystemExit:  # this is what SIGTERM does in the middle of it
+        ray.shutdown()
         raise Interrupted("stopped by SIGTERM", exit_code=128 + signal.SIGTERM) from None
     except (ConnectionError, RuntimeError, ValueError, OSError, exceptions.RayError) as error:
+        ray.shutdown()
         raise UsageError(
             f"executor.address: {options['address']} is no Ray cluster that this machine is a node "
             f"of: {_last_line(error)}"

@@ -4,15 +4,15 @@ import os
 import random
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import psutil
-from ray.cluster_utils import Cluster
 
 _STORE_BYTES = 80 * 2**20
-_MEMBER_TASK = "ray::"
+_TASK = "ray::"
 _SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
 # A lost node is noticed in seconds instead of half a minute.
 _SYSTEM = {
@@ -34,6 +34,8 @@ class RayNodes:
         self._cpus = cpus
         head = {"num_cpus": 0, "include_dashboard": False, "_system_config": _SYSTEM}
         head["object_store_memory"] = _STORE_BYTES
+        from ray.cluster_utils import Cluster  # once the settings are there
+
         self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
         self._nodes = [self._new() for _ in range(nodes)]
 
@@ -51,12 +53,20 @@ class RayNodes:
         """Processes of Ray that carry members out just now."""
         found = []
         for process in psutil.Process().children(recursive=True):
-            try:
-                name = process.cmdline()[0]
-            except (psutil.NoSuchProcess, IndexError):
-                continue
-            if name.startswith(_MEMBER_TASK) and "member" in name:
-                found.append(process)
+            with suppress(psutil.NoSuchProcess):
+                name = "".join(process.cmdline()[:1])
+                if name.startswith(_TASK) and "member" in name:
+                    found.append(process)
+        return found
+
+    def members(self) -> list[psutil.Process]:
+        """Processes of ours that run on the nodes, and what these have started."""
+        found = []
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                words = process.cmdline()
+                if "game_rl" in words and "member" in words:
+                    found += [process, *process.children(recursive=True)]
         return found
 
     def close(self) -> None:
