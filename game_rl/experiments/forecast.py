@@ -82,7 +82,11 @@ class PopulationReport:
     @property
     def is_of_a_node(self) -> bool:
         """The machine is one of several, all like it, as far as anyone knows."""
-        return isinstance(self.executor, RayExecutorConfig) and not self.executor.starts_cluster
+        return is_on_nodes(self.executor)
+
+    @property
+    def lacks_disk(self) -> bool:
+        return self.disk_bytes + self.momentary_bytes > self.machine.disk_free_bytes
 
     @property
     def vram_bytes(self) -> int:
@@ -154,12 +158,16 @@ def population_preflight(
 
 
 def slots_of(config: PopulationConfig, member: Report, machine: Machine) -> int:
-    """Members that train at once: as the config says, or as many as CPUs and memory allow."""
-    wanted = config.executor.parallel
-    if wanted != "auto":
-        return min(wanted, config.members)
+    """Members that train at once: as the config says, or as many as CPUs and memory allow.
+
+    A node of a cluster never gets more than it has room for.
+    """
+    wanted, executor = config.executor.parallel, config.executor
+    most = config.members if wanted == "auto" else min(wanted, config.members)
+    if wanted != "auto" and not is_on_nodes(executor):
+        return most
     by_cpus = machine.cpus // config.cpus_per_member
-    return max(1, min(config.members, by_cpus, _slots_by_memory(config.executor, member, machine)))
+    return max(1, min(most, by_cpus, _slots_by_memory(executor, member, machine)))
 
 
 def _slots_by_memory(executor: ExecutorConfig, member: Report, machine: Machine) -> int:
@@ -172,6 +180,11 @@ def _slots_by_memory(executor: ExecutorConfig, member: Report, machine: Machine)
         room = (1 - calibration.VRAM_MARGIN_FRACTION) * machine.gpu_free_bytes(vram.gpu)
         slots = min(slots, int(room // vram.peak.bytes))
     return slots
+
+
+def is_on_nodes(executor: ExecutorConfig) -> bool:
+    """Of a cluster that is more than this machine."""
+    return isinstance(executor, RayExecutorConfig) and not executor.starts_cluster
 
 
 def controller_bytes(executor: ExecutorConfig) -> int:
@@ -254,11 +267,8 @@ def _verdict(report: PopulationReport) -> Verdict:
 
 
 def _is_short(report: PopulationReport) -> bool:
-    machine = report.machine
     return (
-        _is_short_of_memory(report)
-        or report.disk_bytes + report.momentary_bytes > machine.disk_free_bytes
-        or report.member.verdict == "does_not_fit"
+        _is_short_of_memory(report) or report.lacks_disk or report.member.verdict == "does_not_fit"
     )
 
 
@@ -293,7 +303,7 @@ def _findings(population: Population, report: PopulationReport) -> Iterator[Find
             Fix("member.device", "cuda"),
         )
     needed = report.disk_bytes + report.momentary_bytes
-    if needed > machine.disk_free_bytes:
+    if report.lacks_disk:
         yield Finding(
             "error",
             "generations_do_not_fit",

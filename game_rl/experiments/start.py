@@ -151,7 +151,9 @@ def _check_fit(population: Population, command: ExperimentCommand) -> Population
         population, load_game(population.run.game), detect_machine(config.run_dir)
     )
     command.show(report)
-    if report.verdict == "does_not_fit" and not command.force:
+    # of a cluster's nodes, the executor asks each whether it has room for a member
+    may_fit_elsewhere = report.is_of_a_node and not report.lacks_disk
+    if report.verdict == "does_not_fit" and not (command.force or may_fit_elsewhere):
         raise DoesNotFitError(
             "the population does not fit this machine; apply a fix above, or try all the same with "
             "--force"
