@@ -162,6 +162,8 @@ def _own_cluster(demand: Demand) -> Iterator[None]:
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_worker_niceness": "0",
         "RAY_memory_monitor_refresh_ms": "0",  # the preflight has planned; the kernel decides
+        # where we are killed, Ray's agents look for the head for so long before they end
+        "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
         "RAY_kill_worker_timeout_milliseconds": f"{1000 * demand.patience_s:.0f}",
     }
     with _private_folder() as folder, _environment(settings):

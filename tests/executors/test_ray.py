@@ -22,7 +22,7 @@ from tests.faults.ray_nodes import RayNodes
 
 _TIMEOUT_S = 60.0
 _ROOT = Path(__file__).parents[2]
-_RAY_FOLDERS = "game_rl-*"
+_TMP, _RAY_FOLDERS = Path("/tmp"), "game_rl-*"  # noqa: S108 - where they are
 
 
 def demand(folder: Path, *, ram_bytes: int = 10**8, members: int = 4) -> Demand:
@@ -233,13 +233,14 @@ def population(folder: Path, name: str, executor: str) -> Path:
     file = write_population(folder, root)
     text = file.read_text().replace("members: 3", "members: 2")
     text = text.replace("generations: 3", "generations: 2").replace("share: 0.34", "share: 0.5")
+    text = text.replace("candidates: 2", "candidates: 1")
     file.write_text(f"{text}executor: {executor}\n")
     return root
 
 
 @pytest.mark.slow
 def test_ray_and_local_processes_give_the_same_population_and_nothing_stays(tmp_path: Path) -> None:
-    before = set(Path("/tmp").glob(_RAY_FOLDERS))  # noqa: S108 - where they are
+    before = set(_TMP.glob(_RAY_FOLDERS))
     found = []
     for name, executor in (
         ("local", "{kind: local, parallel: 2}"),
@@ -254,7 +255,7 @@ def test_ray_and_local_processes_give_the_same_population_and_nothing_stays(tmp_
         found.append((records_of(root), hashes_of(root)))
     assert found[0] == found[1]
     assert not list((tmp_path / "ray").glob(".*"))
-    assert set(Path("/tmp").glob(_RAY_FOLDERS)) <= before  # noqa: S108
+    assert set(_TMP.glob(_RAY_FOLDERS)) <= before
 
 
 @pytest.mark.soak
@@ -263,6 +264,7 @@ def test_a_controller_that_is_stopped_leaves_no_process_and_goes_on_to_the_same(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     """Its own cluster ends with it, by a Ctrl-C in its terminal as by a kill."""
+    before = set(_TMP.glob(_RAY_FOLDERS))
     whole = population(tmp_path, "whole", "{kind: local, parallel: 2}")
     assert Controller(whole).process.wait(_TIMEOUT_S * 5) == 0
     root = population(tmp_path, "stopped", "{kind: ray, parallel: 2}")
@@ -282,3 +284,4 @@ def test_a_controller_that_is_stopped_leaves_no_process_and_goes_on_to_the_same(
     controller = Controller(root)
     assert controller.process.wait(_TIMEOUT_S * 5) == 0, controller.output
     assert (records_of(root), hashes_of(root)) == (records_of(whole), hashes_of(whole))
+    assert set(_TMP.glob(_RAY_FOLDERS)) <= before
