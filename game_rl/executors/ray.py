@@ -6,10 +6,8 @@ was on a node that is lost, is reported as killed, and the experiment starts it 
 """
 
 import os
-import shutil
 import signal
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from filelock import FileLock, Timeout
 from ray import exceptions
 from ray._private import worker as ray_worker
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -35,15 +32,13 @@ from game_rl.executors.node import (
     marked,
     processors_warning,
 )
+from game_rl.executors.private_folder import SHORT_PLACE, private_folder
 from game_rl.system.units import format_bytes
 
 _STORE_BYTES = 80 * 2**20  # Ray refuses less than 75 MiB; what tasks return is far smaller
 _ANSWER_TIMEOUT_S = 120.0
 _CONNECT_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 20.0
-# Ray's sockets lie below it, and a socket's path has 107 characters: TMPDIR may be too long
-_SHORT_FOLDER = Path("/tmp")  # noqa: S108
-_FOLDER_PREFIX = "game_rl-"
 
 
 class RayExecutor:
@@ -166,7 +161,7 @@ def _own_cluster(demand: Demand) -> Iterator[None]:
         "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
         "RAY_kill_worker_timeout_milliseconds": f"{1000 * demand.patience_s:.0f}",
     }
-    with _private_folder() as folder, _environment(settings):
+    with private_folder() as folder, _environment(settings):
         _connect(
             address="local",
             num_cpus=demand.slots * demand.cpus,
@@ -194,7 +189,7 @@ def _refuse_strangers() -> None:
     if "RAY_ADDRESS" in os.environ:
         return
     places = (os.environ.get(name) for name in ("RAY_TMPDIR", "TMPDIR"))
-    noted = Path(next(filter(None, places), _SHORT_FOLDER)) / "ray" / "ray_current_cluster"
+    noted = Path(next(filter(None, places), SHORT_PLACE)) / "ray" / "ray_current_cluster"
     with suppress(FileNotFoundError):
         if noted.stat().st_uid != os.getuid():
             raise UsageError(
@@ -246,20 +241,6 @@ def _environment(settings: dict[str, str]) -> Iterator[None]:
             os.environ.pop(name)
             if value is not None:
                 os.environ[name] = value
-
-
-@contextmanager
-def _private_folder() -> Iterator[Path]:
-    """For Ray's sockets and logs; also deletes those of controllers that were killed."""
-    for left in _SHORT_FOLDER.glob(f"{_FOLDER_PREFIX}*/lock"):
-        with suppress(OSError, Timeout), FileLock(left, timeout=0):
-            shutil.rmtree(left.parent, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=_SHORT_FOLDER))
-    try:
-        with FileLock(folder / "lock"):
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 # ---------------------------------------------------------------------- nodes

@@ -18,8 +18,8 @@ _SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
 _SYSTEM = {
     "health_check_initial_delay_ms": 1_000,
     "health_check_period_ms": 1_000,
-    "health_check_timeout_ms": 1_000,
-    "health_check_failure_threshold": 2,
+    "health_check_timeout_ms": 2_000,
+    "health_check_failure_threshold": 4,
 }
 
 
@@ -29,7 +29,9 @@ class RayNodes:
     def __init__(self, nodes: int = 2, *, cpus: int = 1, seed: int = 0) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="grt", dir="/tmp"))  # short, for sockets
         (self._folder / "ray").mkdir()
-        os.environ.update(_SETTINGS, RAY_TMPDIR=str(self._folder))
+        settings = _SETTINGS | {"RAY_TMPDIR": str(self._folder)}
+        self._before = {name: os.environ.get(name) for name in settings}
+        os.environ.update(settings)
         self._random = random.Random(seed)
         self._cpus = cpus
         head = {"num_cpus": 0, "include_dashboard": False, "_system_config": _SYSTEM}
@@ -71,7 +73,10 @@ class RayNodes:
 
     def close(self) -> None:
         self._cluster.shutdown()
-        os.environ.pop("RAY_TMPDIR")
+        for name, value in self._before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> Self:
