@@ -60,7 +60,7 @@ class NodeFacts:
 
     Attributes:
         problem: why no member may run there; None: nothing.
-        niceness: of what Ray starts there.
+        niceness: of what a member's process gets there; above 0 it gives way to others.
     """
 
     host: str
@@ -105,18 +105,24 @@ def introduce(needs: NodeNeeds, name: str) -> NodeFacts:
     return NodeFacts(
         host=platform.node(),
         processor=processor_name(),
-        niceness=os.getpriority(os.PRIO_PROCESS, 0),
+        niceness=0 if os.geteuid() == 0 else os.getpriority(os.PRIO_PROCESS, 0),  # see attempt
         problem=problem,
     )
 
 
-def processors_warning(nodes: Sequence[NodeFacts]) -> str | None:
-    """What to say where nodes compute with different processors."""
+def warnings_of(nodes: Sequence[NodeFacts]) -> Iterator[str]:
+    """What to say of nodes that can train members, but not as this process would."""
+    own = os.getpriority(os.PRIO_PROCESS, 0)
     by_processor = {node.processor: node.host for node in nodes}
-    if len(by_processor) <= 1:
-        return None
-    found = ", ".join(f"{host} has {name}" for name, host in by_processor.items())
-    return (
-        f"processors differ: {found}; numbers are the same, bit for bit, only on processors of one "
-        "model, so this population cannot be repeated exactly"
-    )
+    if len(by_processor) > 1:
+        found = ", ".join(f"{host} has {name}" for name, host in by_processor.items())
+        yield (
+            f"processors differ: {found}; numbers are the same, bit for bit, only on processors of "
+            "one model, so this population cannot be repeated exactly"
+        )
+    late = sorted({node.host for node in nodes if node.niceness > own})
+    if late:
+        yield (
+            f"members give way to all other programs on {', '.join(late)}; start Ray there with "
+            "RAY_worker_niceness=0"
+        )

@@ -30,9 +30,10 @@ from game_rl.executors.node import (
     answer_of,
     introduce,
     marked,
-    processors_warning,
+    warnings_of,
 )
 from game_rl.executors.private_folder import SHORT_PLACE, private_folder
+from game_rl.executors.reaper import REAPED_VARIABLE, reaping
 from game_rl.system.units import format_bytes
 
 _STORE_BYTES = 80 * 2**20  # Ray refuses less than 75 MiB; what tasks return is far smaller
@@ -157,11 +158,13 @@ def _own_cluster(demand: Demand) -> Iterator[None]:
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_worker_niceness": "0",
         "RAY_memory_monitor_refresh_ms": "0",  # the preflight has planned; the kernel decides
-        # where we are killed, Ray's agents look for the head for so long before they end
-        "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
         "RAY_kill_worker_timeout_milliseconds": f"{1000 * demand.patience_s:.0f}",
     }
-    with private_folder() as folder, _environment(settings):
+    with (
+        private_folder() as folder,
+        reaping(folder),
+        _environment(settings | {REAPED_VARIABLE: str(folder)}),
+    ):
         _connect(
             address="local",
             num_cpus=demand.slots * demand.cpus,
@@ -256,8 +259,7 @@ def _check_nodes(needs: NodeNeeds, demand: Demand) -> None:
     for node in facts:
         if node.problem is not None:
             raise ExperimentError(f"node {node.host} cannot train members: {node.problem}")
-    warning = processors_warning(facts)
-    if warning is not None:
+    for warning in warnings_of(facts):
         demand.warn(warning)
 
 

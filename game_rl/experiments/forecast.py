@@ -23,9 +23,9 @@ from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
 
 CONTROLLER_BYTES = 60_000_000  # its resident size at the end of 25 generations of 16 members
-RAY_CONTROLLER_BYTES = 110_000_000  # the same with Ray loaded
-RAY_NODE_BYTES = 500_000_000  # what Ray runs on a node that is the head, too
-RAY_WORKER_BYTES = 90_000_000
+RAY_CONTROLLER_BYTES = 120_000_000  # the same with Ray loaded
+RAY_NODE_BYTES = 400_000_000  # what Ray runs on a node that is the head, too
+RAY_WORKER_BYTES = 80_000_000
 _FILES_A_STRETCH_BYTES = 4_000  # result, output and lines of the record and the account
 _COPY_START_S = 5.0  # torch is loaded once to make a generation's copies
 
@@ -292,16 +292,7 @@ def _findings(population: Population, report: PopulationReport) -> Iterator[Find
             f"{format_bytes(machine.ram_available_bytes)} are free",
             fix,
         )
-    vram = report.member.footprint.vram
-    if isinstance(config.executor, RayExecutorConfig) and vram is not None and vram.gpu:
-        yield Finding(
-            "error",
-            "ray_chooses_gpu",
-            "member.device",
-            f"a member is to use cuda:{vram.gpu}, and Ray shows each member only the GPU that it "
-            "gives it",
-            Fix("member.device", "cuda"),
-        )
+    yield from _gpu_by_number(report)
     needed = report.disk_bytes + report.momentary_bytes
     if report.lacks_disk:
         yield Finding(
@@ -318,6 +309,19 @@ def _findings(population: Population, report: PopulationReport) -> Iterator[Find
             finding,
             key=f"member.{finding.key}",
             fix=None if fix is None else Fix(f"member.{fix.key}", fix.value),
+        )
+
+
+def _gpu_by_number(report: PopulationReport) -> Iterator[Finding]:
+    vram = report.member.footprint.vram
+    if isinstance(report.executor, RayExecutorConfig) and vram is not None and vram.gpu:
+        yield Finding(
+            "error",
+            "ray_chooses_gpu",
+            "member.device",
+            f"a member is to use cuda:{vram.gpu}, and Ray shows each member only the GPU that it "
+            "gives it",
+            Fix("member.device", "cuda"),
         )
 
 

@@ -52,8 +52,7 @@ def run_stretch(
         Interrupted: by a signal; what was learned is saved.
         GameRLError: as `train.resume`.
     """
-    found = read_result(result)
-    if found is not None:
+    if (found := read_result(result)) is not None:
         return found
     check_claim(RunDir(root))
     started, speed = time.monotonic(), _Speed(others=listeners)
@@ -71,8 +70,11 @@ def run_stretch(
         "seconds": round(time.monotonic() - started, 3),
         "ram_peak_bytes": ram_peak,
     }
-    made = end.model_copy(update=measured)
-    check_claim(RunDir(root))
+    return _left(end.model_copy(update=measured), RunDir(root), result)
+
+
+def _left(made: StretchResult, run_dir: RunDir, result: Path) -> StretchResult:
+    check_claim(run_dir)
     write_atomic(result, made.model_dump_json(indent=2) + "\n")
     return made
 

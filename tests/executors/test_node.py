@@ -11,7 +11,7 @@ from game_rl.executors.node import (
     answer_of,
     introduce,
     marked,
-    processors_warning,
+    warnings_of,
 )
 
 
@@ -59,8 +59,13 @@ def test_a_node_says_what_it_lacks_and_leaves_no_answer(
 
 def test_processors_of_several_models_are_named() -> None:
     nodes = [NodeFacts(f"n{i}", name, 0, None) for i, name in enumerate(["A", "A", "B"])]
-    assert processors_warning(nodes[:2]) is None
-    warning = processors_warning(nodes)
-    assert warning is not None
+    assert list(warnings_of(nodes[:2])) == []
+    (warning,) = warnings_of(nodes)
     assert "n1 has A" in warning
     assert "n2 has B" in warning
+
+
+def test_nodes_where_members_would_give_way_are_named() -> None:
+    nodes = [NodeFacts("n1", "A", 0, None), NodeFacts("n2", "A", 15, None)]
+    (warning,) = warnings_of(nodes)
+    assert "on n2;" in warning

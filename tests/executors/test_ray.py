@@ -20,7 +20,7 @@ from game_rl.executors.make_executor import make_executor
 from tests.faults.population_faults import Controller, hashes_of, records_of, write_population
 from tests.faults.ray_nodes import RayNodes
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 180.0
 _ROOT = Path(__file__).parents[2]
 _TMP, _RAY_FOLDERS = Path("/tmp"), "game_rl-*"  # noqa: S108 - where they are
 
