@@ -33,7 +33,7 @@ from game_rl.executors.node import (
     warnings_of,
 )
 from game_rl.executors.private_folder import SHORT_PLACE, private_folder
-from game_rl.executors.reaper import REAPED_VARIABLE, reaping
+from game_rl.executors.reaper import reaping
 from game_rl.system.units import format_bytes
 
 _STORE_BYTES = 80 * 2**20  # Ray refuses less than 75 MiB; what tasks return is far smaller
@@ -160,11 +160,7 @@ def _own_cluster(demand: Demand) -> Iterator[None]:
         "RAY_memory_monitor_refresh_ms": "0",  # the preflight has planned; the kernel decides
         "RAY_kill_worker_timeout_milliseconds": f"{1000 * demand.patience_s:.0f}",
     }
-    with (
-        private_folder() as folder,
-        reaping(folder),
-        _environment(settings | {REAPED_VARIABLE: str(folder)}),
-    ):
+    with private_folder() as folder, reaping(folder), _environment(settings):
         _connect(
             address="local",
             num_cpus=demand.slots * demand.cpus,

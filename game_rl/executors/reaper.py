@@ -1,8 +1,9 @@
 """A process that ends what its parent has left, however that ends.
 
 A cluster that we start consists of many processes of others. When we are killed, those that notice
-it late, or wait a minute for one that has ended, must not stay: the reaper finds them by a variable
-of their environment. It is this file, run by itself, and so needs nothing but Python.
+it late, or wait a minute for one that has ended, must not stay: the reaper finds them by the files
+that they have open, as they overwrite their names and their environment. It is this file, run by
+itself, and so needs nothing but Python.
 """
 
 import contextlib
@@ -16,19 +17,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-REAPED_VARIABLE = "GAME_RL_REAPED"
-"""In the environment: the folder with which this process, and all that it starts, ends."""
 _END_TIMEOUT_S = 10.0
 _LOOK_EVERY_S = 0.1
 
 
 @contextmanager
 def reaping(folder: Path) -> Iterator[None]:
-    """When the block ends, or this process does, whatever has the variable `GAME_RL_REAPED` with
-    this folder is killed, and the folder deleted. Linux only; elsewhere only the folder is.
+    """When the block ends, or this process does, all others that have a file of the folder open are
+    killed, and the folder is deleted. Linux only; elsewhere only the folder is.
     """
     reaper = subprocess.Popen(
-        [sys.executable, "-I", __file__, str(folder)],
+        [sys.executable, "-I", __file__, str(folder.resolve()), str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -44,10 +43,10 @@ def reaping(folder: Path) -> Iterator[None]:
 
 
 def main() -> None:
-    folder = sys.argv[1]
+    folder, parent = sys.argv[1], int(sys.argv[2])
     sys.stdin.buffer.read()  # until our parent closes it, or is no more
     deadline = time.monotonic() + _END_TIMEOUT_S
-    while (left := _marked(folder)) and time.monotonic() < deadline:
+    while (left := _users(folder) - {parent}) and time.monotonic() < deadline:
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -55,15 +54,22 @@ def main() -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _marked(folder: str) -> list[int]:
-    """Processes of ours that have the variable; of one that has ended nothing can be read."""
-    wanted = f"{REAPED_VARIABLE}={folder}".encode()
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
+def _users(folder: str) -> set[int]:
+    """Processes that have a file below it open; those of other users cannot be looked at."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if wanted in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
+            if any(_open_file(fd).startswith(f"{folder}/") for fd in (process / "fd").iterdir()):
+                found.add(int(process.name))
     return found
+
+
+def _open_file(descriptor: Path) -> str:
+    """Empty if it has been closed meanwhile."""
+    try:
+        return str(descriptor.readlink())
+    except OSError:
+        return ""
 
 
 if __name__ == "__main__":
