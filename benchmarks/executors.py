@@ -10,7 +10,6 @@ time that they would take if nothing else did, and the controller's CPU and memo
 """
 
 import argparse
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -35,9 +34,6 @@ _MEMBER_BYTES = 500 * MIB
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["wait"]:  # a job of ours
-        time.sleep(float(sys.argv[2]))
-        return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="*", choices=["stretch", "waits"], default=["stretch"])
     parser.add_argument("--repeats", type=int, default=3)
@@ -132,31 +128,37 @@ def _ray_memory() -> tuple[int, int]:
 
 def wait_on(nodes: RayNodes, folder: Path, waits: int, wait_s: float, slots: int) -> None:
     config = RayExecutorConfig(kind="ray", address=nodes.address)
-    memory_mb: list[float] = []
     with _opened(config, folder, waits) as executor:
-        cpu_s, began = time.process_time(), time.monotonic()
-        for number in range(waits):
-            name = f"wait {number}"
-            log = folder / f"{name}.log"
-            executor.start(Job(name, ("wait", str(wait_s)), log, module="benchmarks.executors"))
-        ended, first_s = 0, 0.0
-        while ended < waits:
-            ended += len(executor.wait(0.2))
-            if ended <= slots:
-                first_s = time.monotonic() - began
-            memory_mb.append(_rss_mb())
-        elapsed_s = time.monotonic() - began
+        began_s = _waited(executor, folder / "first", slots, 0.0)
+        print(f"{slots} processes of Ray are there after {began_s:.1f} s")
+        memory_mb, cpu_s = [_rss_mb()], time.process_time()
+        elapsed_s = _waited(executor, folder / "timed", waits, wait_s, memory_mb)
         cpu_s = time.process_time() - cpu_s
     ideal_s = wait_s * -(-waits // slots)
-    third = len(memory_mb) // 3
     print(f"{waits} waits of {wait_s:g} s on {slots} slots took {elapsed_s:.1f} s")
+    print(f"  {ideal_s / elapsed_s:.1%} of ideal, {ideal_s / (elapsed_s + began_s):.1%} with that")
     print(
-        f"  {ideal_s / elapsed_s:.1%} of ideal; the first round, with Ray's start, {first_s:.1f} s"
+        f"  controller: {100 * cpu_s / elapsed_s:.2f} % of a core; memory {memory_mb[0]:.0f} MB at "
+        f"first, {memory_mb[len(memory_mb) // 3]:.0f} after a third, {memory_mb[-1]:.0f} at the end"
     )
-    print(
-        f"  controller: {100 * cpu_s / elapsed_s:.2f} % of a core; memory {memory_mb[0]:.0f} MB "
-        f"at first, {memory_mb[third]:.0f} after a third, {memory_mb[-1]:.0f} at the end"
-    )
+
+
+def _waited(
+    executor: Executor,
+    log: Path,
+    waits: int,
+    wait_s: float,
+    memory_mb: list[float] | None = None,
+) -> float:
+    """Seconds that so many waits take; adds how much memory this process has meanwhile."""
+    began, ended = time.monotonic(), 0
+    for number in range(waits):
+        executor.start(Job(f"wait {number}", (f"{wait_s}",), log, module="benchmarks.wait"))
+    while ended < waits:
+        ended += len(executor.wait(0.2))
+        if memory_mb is not None:
+            memory_mb.append(_rss_mb())
+    return time.monotonic() - began
 
 
 def _rss_mb() -> float:
