@@ -33,8 +33,8 @@ test: $(INSTALLED)  ## the tests, without those that train for minutes
 test-slow: $(INSTALLED)  ## the tests that train agents, and kill trainings
 	$(BIN)/python -m pytest -m "slow or soak"
 
-test-ci: $(INSTALLED)  ## the slow tests without those that CI leaves out
-	$(BIN)/python -m pytest -m slow
+test-ci: $(INSTALLED)  ## the slow tests without those that CI leaves out, two at a time
+	$(BIN)/python -m pytest -m slow --numprocesses 2 --dist worksteal
 
 lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -1,12 +1,14 @@
 """How fast DQN learns half from a Lake, beside learning from its own replay alone.
 
     python -m benchmarks.learn_from [--transitions 10_000_000] [--timesteps 6_000] [--rounds 5]
+    python -m benchmarks.learn_from --draws 500 [--transitions 10_000_000]
 
 Both train `configs/duel_dqn.yaml` in processes of their own, in turns, so that a slow moment of the
 machine hits both; timed is what comes after learning has begun. The Lake is one play of `duel`,
 linked under the names of as many streams as give so many transitions: its index is that of a Lake
 of this size, its reads come from the page cache. Aims: 0.9 of the timesteps/s; memory that does not
-grow while rows are drawn.
+grow while rows are drawn. With `--draws`, a process draws so many batches of 32 and
+does nothing else.
 """
 
 import argparse
@@ -20,6 +22,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import psutil
@@ -29,6 +32,8 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_env, make_frame_format
 from game_rl.games.definition import load_game
 from game_rl.lake.lake import Lake
+from game_rl.lake.lake_pool import LakePool
+from game_rl.lake.lake_reader import LakeReader
 from game_rl.lake.make_feed import lake_schema
 from game_rl.lake.origin import origin_of, write_origin
 from game_rl.lake.segment import SEALED
@@ -45,6 +50,7 @@ _PLAYED = 20_000  # transitions of the play that the Lake is made of
 _WARM_UP = 4_000  # timesteps, of which the last half is learned from
 _LOOKS = 5  # at the memory
 _MIB = 2**20
+_BATCH, _CACHE_BYTES = 32, 4 * _MIB  # of draws alone
 
 
 def main() -> None:
@@ -56,17 +62,21 @@ def main() -> None:
     parser.add_argument(
         "--folder", type=Path, default=Path(tempfile.gettempdir()), help="for Lake and runs"
     )
+    parser.add_argument("--draws", type=int, help="only draw so many batches, without a training")
     parser.add_argument("--lake", type=Path, help=argparse.SUPPRESS)  # of a timed process
     parser.add_argument("--is-timed", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.is_timed:
-        found = timed(arguments)
+        found = timed(arguments) if arguments.draws is None else drawn(arguments)
         print(json.dumps(found))
         return
     with tempfile.TemporaryDirectory(prefix="game_rl_", dir=arguments.folder) as folder:
         lake = made_lake(Path(folder), arguments.transitions)
         print(f"a Lake of {len(lake.view()):,} transitions in {len(lake.view().streams):,} streams")
-        compare(lake.path, arguments)
+        if arguments.draws is None:
+            compare(lake.path, arguments)
+        else:
+            _print_draws(_in_its_process(lake.path, arguments))
 
 
 def made_lake(folder: Path, n_transitions: int) -> Lake:
@@ -135,7 +145,9 @@ def _in_its_process(
     place = [] if lake is None else ["--lake", str(lake)]
     command = [sys.executable, "-m", "benchmarks.learn_from", "--is-timed", *place]
     numbers = ("--timesteps", str(arguments.timesteps), "--own-share", str(arguments.own_share))
-    folder = ("--folder", str(arguments.folder))
+    folder = ["--folder", str(arguments.folder)]
+    if arguments.draws is not None:
+        folder += ["--draws", str(arguments.draws)]
     run = subprocess.run(
         [*command, *numbers, *folder], stdout=subprocess.PIPE, text=True, check=True
     )
@@ -166,6 +178,39 @@ def timed(arguments: argparse.Namespace) -> dict[str, float | list[int]]:
             }
             session.release_lakes()
         return found
+
+
+def drawn(arguments: argparse.Namespace) -> dict[str, float | list[int]]:
+    """Memory before the Lake is opened, with it open and after the draws; CPU seconds of both."""
+    memory, began_s = [resident_bytes(os.getpid())[0]], time.process_time()
+    reader = LakeReader(
+        arguments.lake,
+        table_folder=arguments.folder,
+        pins="benchmark",
+        n_step=3,
+        gamma=0.99,
+        cache_bytes=_CACHE_BYTES,
+        tell=print,
+    )
+    pool, rng = LakePool([reader], agents=None), np.random.default_rng(0)
+    pool.begin([])
+    open_s = time.process_time() - began_s
+    memory.append(resident_bytes(os.getpid())[0])
+    for _ in range(arguments.draws):
+        pool.draw(rng, _BATCH)
+    memory.append(resident_bytes(os.getpid())[0])
+    draws_s = time.process_time() - began_s - open_s
+    pool.release()
+    return {"open_s": open_s, "draws_s": draws_s / arguments.draws, "resident_bytes": memory}
+
+
+def _print_draws(found: dict[str, Any]) -> None:
+    before, opened, after = (size / _MIB for size in found["resident_bytes"])
+    print(
+        f"opened in {found['open_s']:.2f} CPU seconds, {opened - before:+.1f} MiB; {_BATCH} rows "
+        f"in {1_000 * found['draws_s']:.2f} CPU milliseconds; {after - opened:+.1f} MiB by "
+        f"drawing, of which blocks that are kept are up to {_CACHE_BYTES / _MIB:.0f}"
+    )
 
 
 def _config(run_dir: Path, lake: Path | None, own_share: float) -> RunConfig:

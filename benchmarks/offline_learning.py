@@ -56,7 +56,7 @@ class Plan:
     teacher_timesteps: int = 300_000
     share: float = 0.25
     gradient_steps: int = 10_000
-    fights: int = 1_000
+    fights: int = 400
     evaluation_fights: int = 50
     teacher_sizes: tuple[str, ...] = ()
     student_sizes: tuple[str, ...] = ()

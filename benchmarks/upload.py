@@ -5,7 +5,7 @@
 An S3 server (moto's) runs beside. A Lake is uploaded by the uploader's process and, in turns, the
 same files by plain obstore; then again, when it is there already. Then one training runs with and
 without uploads in turns, a checkpoint every few seconds; its wall time has the last upload in it,
-and the server's work, which on a machine of few cores is felt; CPU is that of its own process.
+and CPU is that of its own process.
 """
 
 import argparse
@@ -126,7 +126,7 @@ def _with_lake(run_dir: RunDir, address: str, lake: Path) -> UploadSettings:
 def compare_training(folder: Path, pairs: int) -> None:
     """CPU of the training's own process and its workers, without the uploader's."""
     ratios: dict[str, list[float]] = {"wall": [], "CPU": []}
-    with s3_server() as endpoint:
+    with s3_server(niceness=19) as endpoint:  # it stands for another machine
         os.environ.update(s3_environment(endpoint))
         for pair in range(pairs):
             found = {}

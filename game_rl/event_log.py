@@ -5,16 +5,15 @@ begins again, says so with an event; what was written after that checkpoint is s
 `read_events` leaves it out.
 """
 
-import json
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter
 
 from game_rl.events import Begun, CheckpointSaved, Event, Listener, Resumed, Warned
+from game_rl.json_lines import JsonLines, located_lines, parsed
 from game_rl.run_dir import RunDir
 
 _ANY_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
@@ -46,7 +45,7 @@ class EventLog:
             for listener in self._listeners:
                 listener(event)
             if self._file is not None and event.is_kept:
-                self._file.append(event)
+                self._file.add(event)
 
     def warn(self, text: str) -> None:
         self.emit(Warned(timesteps=self.timesteps, text=text))
@@ -56,48 +55,20 @@ class EventLog:
         return 0 if self._file is None else self._file.synced_bytes()
 
 
-class EventFile:
+class EventFile(JsonLines):
     """`events.jsonl`, open for appending; close it, or use it as a context manager.
 
     Raises:
         OSError: everywhere, where the disk fails.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("ab")
-        if _is_torn(path):
-            self._write(b"\n")  # the line that a crash tore stays, on its own
-
-    def append(self, event: BaseModel) -> None:
-        self._write(event.model_dump_json(exclude_none=True).encode() + b"\n")
+    def add(self, event: BaseModel) -> None:
+        self.append(event.model_dump_json(exclude_none=True))
 
     def synced_bytes(self) -> int:
         """Its length, on the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        return self._file.tell()
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _write(self, line: bytes) -> None:
-        self._file.write(line)
-        self._file.flush()
-
-
-def _is_torn(path: Path) -> bool:
-    """Whether the last line has no end."""
-    with path.open("rb") as file:
-        if not file.seek(0, os.SEEK_END):
-            return False
-        file.seek(-1, os.SEEK_END)
-        return file.read() != b"\n"
+        self.sync()
+        return self.n_bytes()
 
 
 def read_events(run_dir: RunDir) -> list[Event]:
@@ -123,19 +94,11 @@ def _is_of(resumed: Resumed, event: Event) -> bool:
 
 def _located_events(path: Path) -> Iterator[tuple[int, Event]]:
     """Each event with the byte at which its line begins."""
-    if not path.exists():
-        return
-    offset = 0
-    with path.open("rb") as file:
-        for line in file:
-            if (event := parse_event(line)) is not None:
-                yield offset, event
-            offset += len(line)
+    for offset, line in located_lines(path):
+        if (event := parse_event(line)) is not None:
+            yield offset, event
 
 
 def parse_event(line: bytes | str) -> Event | None:
     """One line of the file; None if this version does not know it, or it is torn."""
-    try:
-        return _ANY_EVENT.validate_python(json.loads(line))
-    except (ValidationError, ValueError):
-        return None
+    return parsed(_ANY_EVENT, line)

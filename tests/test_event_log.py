@@ -53,7 +53,7 @@ def rollout(timesteps: int) -> RolloutEnded:
 def written(folder: Path, *events: Event) -> RunDir:
     with EventFile(RunDir(folder).events) as file:
         for event in events:
-            file.append(event)
+            file.add(event)
     return RunDir(folder)
 
 

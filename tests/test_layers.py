@@ -18,7 +18,7 @@ PACKAGE = ROOT / "game_rl"
 # each other.
 LAYERS = (
     {"errors", "seeds", "returns", "schedules"},
-    {"run_dir"},
+    {"run_dir", "json_lines"},
     {"events", "lineage", "claims"},
     {"event_log"},
     {"system"},

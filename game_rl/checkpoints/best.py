@@ -7,6 +7,7 @@ from pathlib import Path
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.evaluation_files import seed_of, was_deterministic, with_ways
 from game_rl.checkpoints.state import Best
+from game_rl.checkpoints.teacher import read_validation
 from game_rl.run_dir import RunDir
 
 
@@ -37,3 +38,13 @@ def best_of(run_dir: RunDir, newest: Checkpoint) -> Best | None:
                     seed=seed_of(newest.state.config),
                 )
     return newest.state.best
+
+
+def is_teacher_best(run_dir: RunDir, newest: Checkpoint) -> bool:
+    """Whether the run's best policy is its teacher's, as a validation found."""
+    best = best_of(run_dir, newest)
+    if best is None:
+        return False
+    now = newest.state.num_timesteps
+    found = read_validation(run_dir, at_timesteps=now, best=best.timesteps)
+    return found is not None and found.teacher_is_best

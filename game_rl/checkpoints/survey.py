@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-from game_rl.checkpoints.best import best_checkpoint, best_of
+from game_rl.checkpoints.best import best_checkpoint, best_of, is_teacher_best
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import CheckpointError
 from game_rl.run_dir import RunDir
@@ -17,7 +17,9 @@ class CheckpointFinding:
         timesteps: by its name.
         written_s: seconds since 1970.
         damage: what is wrong with it; None: every file is as it was written.
-        is_best: the newest good checkpoint of the run calls it the best.
+        is_best: the newest good checkpoint of the run calls it the best that the run has learned.
+        teacher_is_better: it is the best, and its teacher was better in the validation, so that
+            the teacher is what `best` plays.
         best_deterministic: whether the best took its likeliest actions, or drew them.
         differences: how the programs here differ from those that it was made with.
     """
@@ -27,6 +29,7 @@ class CheckpointFinding:
     written_s: float
     damage: str | None
     is_best: bool
+    teacher_is_better: bool
     best_mean_reward: float | None
     best_deterministic: bool | None
     differences: tuple[str, ...]
@@ -48,20 +51,24 @@ def survey(run_dir: RunDir) -> list[CheckpointFinding]:
             opened[timesteps] = checkpoint
         except CheckpointError as error:
             damage[timesteps] = str(error).removeprefix(f"{path}/")
-    best = next((best_of(run_dir, checkpoint) for checkpoint in opened.values()), None)
+    newest = next(iter(opened.values()), None)
+    best = None if newest is None else best_of(run_dir, newest)
+    teaches = newest is not None and is_teacher_best(run_dir, newest)
     return [
         CheckpointFinding(
             timesteps=timesteps,
             nbytes=sum(file.stat().st_size for file in path.iterdir()),
             written_s=path.stat().st_mtime,
             damage=damage.get(timesteps),
-            is_best=best is not None and best_checkpoint(run_dir, best) == path,
+            is_best=is_best,
+            teacher_is_better=is_best and teaches,
             best_mean_reward=None if best is None else best.mean_reward,
             best_deterministic=None if best is None else best.deterministic,
             differences=_differences(opened.get(timesteps)),
         )
         for path in paths
         for timesteps in [int(path.name)]
+        for is_best in [best is not None and best_checkpoint(run_dir, best) == path]
     ]
 
 

@@ -83,6 +83,8 @@ def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
         if finding.is_best and finding.best_mean_reward is not None:
             drawn = "" if finding.best_deterministic else ", actions drawn"
             notes.append(f"best so far, mean reward {finding.best_mean_reward:.2f}{drawn}")
+        if finding.teacher_is_better:
+            notes.append("its teacher was as good or better in the validation, and is the best")
         notes += finding.differences
         written = datetime.fromtimestamp(finding.written_s).strftime("%Y-%m-%d %H:%M:%S")
         table.add_row(

@@ -51,6 +51,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
 
     config = load_config(arguments.config, arguments.set)
     game = load_game(config.game)
+    teacher = _teacher_note(config, game)
     machine = detect_machine(config.run_dir)
     if arguments.on:
         machine = parse_machine(arguments.on, here=machine)
@@ -64,9 +65,9 @@ def _preflight(arguments: argparse.Namespace) -> int:
             measured = measure_speed(config, game)
         report = preflight(config, game, machine, probe=probe, lake=lake, measured=measured)
     if arguments.json:
-        print(json.dumps(report.to_json(), indent=2))
+        print(json.dumps({**report.to_json(), "teacher": teacher}, indent=2))
     else:
-        _print(report, unmeasured, _lake_note(config, lake))
+        _print(report, unmeasured, _lake_note(config, lake), teacher)
     return 3 if report.verdict == "does_not_fit" else 0
 
 
@@ -82,7 +83,9 @@ def _probed(config: "RunConfig", game: "Game") -> "tuple[EpisodeLengths, Measure
         return lengths, probe_lake(config, game)
 
 
-def _print(report: "Report", unmeasured: str | None, lake_note: str | None) -> None:
+def _print(
+    report: "Report", unmeasured: str | None, lake_note: str | None, teacher: str | None
+) -> None:
     from game_rl.preflight.report import render_report
 
     console = Console()
@@ -91,6 +94,8 @@ def _print(report: "Report", unmeasured: str | None, lake_note: str | None) -> N
         console.print(f"speed     not measured: {unmeasured}")
     if lake_note is not None:
         console.print(f"lake      {lake_note}")
+    if teacher is not None:
+        console.print(f"teacher   {teacher}", soft_wrap=True, markup=False)
 
 
 def _lake_note(config: "RunConfig", lake: "MeasuredLake | None") -> str | None:
@@ -103,6 +108,17 @@ def _lake_note(config: "RunConfig", lake: "MeasuredLake | None") -> str | None:
         f"{lake.bytes_per_timestep:,.0f} bytes a timestep on disk, measured over "
         f"{lake.timesteps:,} of random play; an agent that sees more of the game takes more"
     )
+
+
+def _teacher_note(config: "RunConfig", game: "Game") -> str | None:
+    """None if the run has no teacher; raises what is wrong with the one that it has."""
+    from game_rl.preflight.learning import has_teacher
+
+    if not has_teacher(config):
+        return None
+    from game_rl.training.find_teacher import describe_teacher  # loads torch
+
+    return describe_teacher(config, game)
 
 
 def _why_unmeasured(arguments: argparse.Namespace, report: "Report") -> str | None:

@@ -1,15 +1,15 @@
 """What happens in an experiment, as typed events: `events.jsonl` of its folder, and who watches."""
 
-import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from game_rl.event_log import EventFile
 from game_rl.experiments.fitness import Fitness
+from game_rl.json_lines import located_lines, parsed
 
 _Count = Annotated[int, Field(ge=0)]
 
@@ -143,7 +143,7 @@ class Account:
     def emit(self, event: ExperimentEvent) -> None:
         for listener in self._listeners:
             listener(event)
-        self._file.append(event)
+        self._file.add(event)
 
     def __enter__(self) -> Self:
         return self
@@ -153,21 +153,16 @@ class Account:
 
 
 def read_account(path: Path) -> list[ExperimentEvent]:
-    """What happened, without generations that the population went back from."""
+    """What happened, without generations that the population went back from.
+
+    A torn line, and an event that this version does not know, are left out.
+    """
     kept: list[ExperimentEvent] = []
-    for event in _events(path):
+    for _, line in located_lines(path):
+        event = parsed(_ANY, line)
+        if event is None:
+            continue
         if isinstance(event, WentBack):
             kept = [old for old in kept if old.generation <= event.generation]
         kept.append(event)
     return kept
-
-
-def _events(path: Path) -> list[ExperimentEvent]:
-    """A torn line, and an event that this version does not know, are left out."""
-    found = []
-    for line in path.read_bytes().splitlines() if path.exists() else ():
-        try:
-            found.append(_ANY.validate_python(json.loads(line)))
-        except (ValidationError, ValueError):
-            continue
-    return found

@@ -1,6 +1,7 @@
 """Whether rows of Lakes are of the game that a run plays, as it plays and sees it."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -9,10 +10,11 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.games.definition import Game
+from game_rl.lake.block_table import n_seen
 from game_rl.lake.lake import Lake
 from game_rl.lake.origin import disagreement, origin_of, read_origin
 from game_rl.lake.schema import LakeSchema
-from game_rl.lake.view import LakeView
+from game_rl.lake.view import EvictedError, LakeView
 
 _COMPARED = ("arrays", "frame_stack", "action_dtype", "action_shape")
 
@@ -23,7 +25,7 @@ class LakeRows:
 
     Attributes:
         transitions: of all streams.
-        blocks: in which they are compressed; a view has an index of them.
+        blocks: in which they are compressed; a view has a table of them.
     """
 
     transitions: int = 0
@@ -47,8 +49,8 @@ def check_agreement(
     """
     ours, transitions, blocks = origin_of(config, game), 0, 0
     for path in settings.lakes:
-        view = _matching(path, schema)
-        transitions, blocks = transitions + len(view), blocks + len(view.heads)
+        view, rows = _matching(path, schema)
+        transitions, blocks = transitions + rows.transitions, blocks + rows.blocks
         for stream in view.streams:
             if settings.agents is not None and not settings.agents.get(stream):
                 continue  # nothing of it is drawn
@@ -66,22 +68,31 @@ def check_agreement(
     return LakeRows(transitions, blocks)
 
 
-def _matching(path: Path, schema: LakeSchema) -> LakeView:
+def _matching(path: Path, schema: LakeSchema) -> tuple[LakeView, LakeRows]:
     """What the Lake has, if its rows look like this run's."""
-    lake = Lake.open(path)
+    lake = Lake.open(path, keeps_indices=False)
     if difference := _difference(lake.schema, schema):
         raise LakeError(
             f"{path}: {difference}; its rows cannot be learned from beside this run's: give "
             "the run the env.observation and env.frame_stack of the Lake, or take it out of "
             "algorithm.learn_from.lakes"
         )
-    view = lake.view()
-    if not len(view):
+    view, rows = _seen(lake)
+    if not rows.transitions:
         raise LakeError(
             f"{path} has no sealed transitions; let the run that writes it save a checkpoint "
             "first, or take it out of algorithm.learn_from.lakes"
         )
-    return view
+    return view, rows
+
+
+def _seen(lake: Lake) -> tuple[LakeView, LakeRows]:
+    """What there is, counted one segment after the other, in the memory of one."""
+    while True:
+        view = lake.view()
+        with suppress(EvictedError):  # its writer let a segment go: look again
+            counts = [(int(n_seen(part).sum()), len(part)) for part in view.parts()]
+            return view, LakeRows(sum(n for n, _ in counts), sum(n for _, n in counts))
 
 
 def _difference(theirs: LakeSchema, ours: LakeSchema) -> str | None:

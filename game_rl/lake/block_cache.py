@@ -52,7 +52,7 @@ class BlockCache:
         """
         columns, frames = self._block(number)
         if len(frames) < end:
-            head = self._view.heads[number]
+            head = self._view.record(number)["head"]
             try:
                 frames = self._first_frames.decode(head, self._data, end)
             except DamagedBlockError as error:
@@ -81,7 +81,7 @@ class BlockCache:
 
     def _bytes_of(self, number: int) -> int:
         """As `Block.nbytes`."""
-        return int(self._view.heads[number]["n_rows"]) * self._row_bytes
+        return int(self._view.record(number)["head"]["n_rows"]) * self._row_bytes
 
 
 class FirstFrames:

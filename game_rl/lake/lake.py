@@ -47,11 +47,12 @@ class Capacity:
 
 @dataclass
 class Lake:
-    """A Lake's folder; `create` or `open` one."""
+    """A Lake's folder, its segments' indices kept or read when needed; `create` or `open` one."""
 
     path: Path
     schema: LakeSchema
     capacity: Capacity = Capacity()
+    keeps_indices: bool = True
     _known: dict[str, SealedSegment] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -83,7 +84,9 @@ class Lake:
         return lake
 
     @classmethod
-    def open(cls, path: Path, *, capacity: Capacity = Capacity()) -> "Lake":
+    def open(
+        cls, path: Path, *, capacity: Capacity = Capacity(), keeps_indices: bool = True
+    ) -> "Lake":
         """One that is there.
 
         Raises:
@@ -93,7 +96,8 @@ class Lake:
             text = (path / "lake.json").read_text(errors="replace")
         except OSError:
             raise LakeError(f"{path} is no Lake: it has no lake.json") from None
-        return cls(path, LakeSchema.from_json(text, source=path / "lake.json"), capacity)
+        schema = LakeSchema.from_json(text, source=path / "lake.json")
+        return cls(path, schema, capacity, keeps_indices)
 
     def files(self, suffix: str) -> list[Path]:
         """In the order of their names: by stream, then in the order of writing."""
@@ -147,16 +151,19 @@ class Lake:
         wanted = [path for path in files if path not in merged]
         for path in wanted:
             try:
-                known[path.name] = self._known.get(path.name) or read_index(path)
+                known[path.name] = self._known.get(path.name) or self._read(path)
             except FileNotFoundError:
                 continue
         return known, len(known) == len(wanted)
+
+    def _read(self, path: Path) -> SealedSegment:
+        return read_index(path) if self.keeps_indices else read_index(path).without_index()
 
     def _marked(self, marked: MarkedSegment) -> SealedSegment:
         path = self.path / marked.name
         path = path if path.exists() else path.with_suffix(SHELVED)
         try:
-            segment = read_index(path)
+            segment = self._read(path)
         except FileNotFoundError:
             raise LakeError(
                 f"{self.path / marked.name} is missing, which the checkpoint needs; use a newer "

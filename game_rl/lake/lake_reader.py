@@ -9,6 +9,7 @@ from game_rl.errors import LakeError
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
 from game_rl.lake.sampler import Batch, Sampler
+from game_rl.lake.stored_view import StoredView
 from game_rl.lake.view import EvictedError, Indices, LakeView
 
 _MOST_VIEWS = 5  # taken for one draw, where files go at the same moment
@@ -25,6 +26,7 @@ class LakeReader:
     written to, rows can be lost, and the run hears of it.
 
     Args:
+        table_folder: on the disk where the view's table is kept.
         pins: the beginning of the names of this run's pins.
         cache_bytes: of blocks that are kept decompressed.
         tell: gets a sentence where rows were lost, or pins cannot be written.
@@ -34,6 +36,7 @@ class LakeReader:
         self,
         path: Path,
         *,
+        table_folder: Path,
         pins: str,
         n_step: int,
         gamma: float,
@@ -41,11 +44,12 @@ class LakeReader:
         tell: Callable[[str], None],
     ) -> None:
         self.path = path
-        self._lake = Lake.open(path)
+        self._lake = Lake.open(path, keeps_indices=False)
+        self._table_folder = table_folder
         self._pins = pins
         self._n_step, self._gamma, self._cache_bytes = n_step, gamma, cache_bytes
         self._tell = tell
-        self._cannot_pin = False
+        self._cannot_pin = self._cannot_store = False
         self.mark = Mark((), {})
         self._set_view(LakeView(self._lake.schema, ()))
 
@@ -65,7 +69,7 @@ class LakeReader:
                 return self._sampler.take(ranks)
             except EvictedError:
                 self._find_again(len(self._view))
-        raise LakeError(f"the files of {self.path} go as they are opened; learn from a copy of it")
+        raise self._files_go()
 
     def renew(self, name: str) -> None:
         """See all that is sealed now, and pin it under `name`.
@@ -126,9 +130,30 @@ class LakeReader:
 
     def _view_of(self, mark: Mark) -> LakeView:
         """By its files or, where some are gone, by its rows."""
+        for _ in range(_MOST_VIEWS):
+            with suppress(EvictedError):
+                return self._stored(self._found(mark))
+        raise self._files_go()
+
+    def _found(self, mark: Mark) -> LakeView:
         with suppress(LakeError):
             return self._lake.view(mark)
         return self._lake.rows_of(mark)
+
+    def _stored(self, view: LakeView) -> LakeView:
+        try:
+            return StoredView(view, self._table_folder)
+        except OSError as error:
+            if not self._cannot_store:
+                self._cannot_store = True
+                self._tell(
+                    f"the table of {self.path} cannot be written to {self._table_folder} "
+                    f"({error}), and is kept in memory instead; free space there"
+                )
+            return view
+
+    def _files_go(self) -> LakeError:
+        return LakeError(f"the files of {self.path} go as they are opened; learn from a copy of it")
 
     def _find_again(self, n_rows: int) -> None:
         """After files were renamed, merged or deleted."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from game_rl.errors import LakeError
 from game_rl.lake.block import FIRST, TERMINATED, TRUNCATED, Columns
 from game_rl.lake.block_cache import BlockCache, Frames
+from game_rl.lake.block_table import n_seen
 from game_rl.lake.schema import LakeSchema
 from game_rl.lake.view import Indices, LakeView
 
@@ -104,11 +105,12 @@ class Sampler:
         view, n = self._view, len(ranks)
         stacks = _Stacks(view.schema, 2 * n)
         batch = _empty(view.schema, stacks.pixels)
-        numbers, places = view.places(ranks)
-        batch.streams[:] = view.block_sequences[numbers] >> 32
-        batch.envs[:] = view.heads["env"][numbers]
-        batch.numbers[:] = view.heads["first"][numbers].astype(np.int64)
-        batch.numbers[:] += view.hidden[numbers] + places
+        numbers, records = view.find(ranks)
+        places = ranks - records["edge"] + n_seen(records)
+        batch.streams[:] = records["sequence"] >> 32
+        batch.envs[:] = records["head"]["env"]
+        batch.numbers[:] = records["head"]["first"].astype(np.int64)
+        batch.numbers[:] += records["hidden"] + places
         rewards = np.zeros((n, self._n_step), np.float32)
         for i in np.argsort(-ranks, kind="stable").tolist():  # each block once, its last row first
             self._fill(batch, stacks, rewards, i, int(numbers[i]), int(places[i]))
@@ -159,7 +161,7 @@ class Sampler:
         rewards: list[np.float32] = []
         while len(rewards) < self._n_step and not flags & _ENDED:
             if place == len(columns.rows):
-                if not self._view.continued[number]:
+                if not self._view.record(number)["is_continued"]:
                     break
                 following = self._cache.columns(number + 1)
                 if following.begins_episode:

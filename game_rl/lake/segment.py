@@ -14,9 +14,8 @@ import hashlib
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,33 +36,53 @@ _TRAILER = _COUNT.size + 32 + len(_END)
 
 
 @dataclass(frozen=True)
-class SealedSegment:
-    """What a reader knows of a sealed segment.
+class SegmentIndex:
+    """Where a segment's blocks are.
 
     Attributes:
         heads: HEAD [n_blocks].
         offsets: of the blocks in the file, int64.
+    """
+
+    heads: NDArray[np.void]
+    offsets: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SealedSegment:
+    """What a reader knows of a sealed segment.
+
+    Attributes:
+        ends: number after the last of its transitions, by "stream/env".
         sha256: of the file but for the last 40 bytes, which are this digest and a magic word.
+        kept: its index, unless that is read when it is needed.
     """
 
     path: Path
-    heads: NDArray[np.void]
-    offsets: NDArray[np.int64]
+    n_transitions: int
+    ends: Mapping[str, int]
     sha256: str
     n_bytes: int
+    kept: SegmentIndex | None = field(repr=False, compare=False)
 
-    @property
-    def n_transitions(self) -> int:
-        return int(self.heads["n_transitions"].sum())
+    def index(self) -> SegmentIndex:
+        """Of its blocks.
 
-    @cached_property
-    def ends(self) -> dict[str, int]:
-        """Number after the last of its transitions, by "stream/env"."""
-        stream, firsts = SegmentName.of(self.path).stream, self.heads["first"].astype(np.int64)
-        envs, which = np.unique(self.heads["env"], return_inverse=True)
-        ends = np.zeros(len(envs), np.int64)
-        np.maximum.at(ends, which, firsts + self.heads["n_transitions"])
-        return {f"{stream}/{env}": end for env, end in zip(envs, ends.tolist(), strict=True)}
+        Raises:
+            FileNotFoundError: it is not kept, and the file is gone.
+            LakeError: likewise, and the footer is changed.
+        """
+        if self.kept is not None:
+            return self.kept
+        found = read_index(self.path)
+        if found.sha256 != self.sha256:
+            raise damaged(self.path, "it is another file than a moment ago")
+        assert found.kept is not None
+        return found.kept
+
+    def without_index(self) -> "SealedSegment":
+        """The same in some hundred bytes."""
+        return replace(self, kept=None)
 
 
 class SegmentWriter:
@@ -197,14 +216,21 @@ def read_index(path: Path) -> SealedSegment:
     if zlib.crc32(data) != crc:
         raise damaged(path, "its footer is changed")
     heads = np.frombuffer(data, HEAD)
-    lengths = _lengths(heads)
     return SealedSegment(
-        path,
-        heads,
-        start - np.cumsum(lengths[::-1])[::-1],
-        trailer[_COUNT.size : _COUNT.size + 32].hex(),
-        size,
+        path=path,
+        n_transitions=int(heads["n_transitions"].sum()),
+        ends=_ends(SegmentName.of(path).stream, heads),
+        sha256=trailer[_COUNT.size : _COUNT.size + 32].hex(),
+        n_bytes=size,
+        kept=SegmentIndex(heads, start - np.cumsum(_lengths(heads)[::-1])[::-1]),
     )
+
+
+def _ends(stream: str, heads: NDArray[np.void]) -> dict[str, int]:
+    envs, which = np.unique(heads["env"], return_inverse=True)
+    ends = np.zeros(len(envs), np.int64)
+    np.maximum.at(ends, which, heads["first"].astype(np.int64) + heads["n_transitions"])
+    return {f"{stream}/{env}": end for env, end in zip(envs, ends.tolist(), strict=True)}
 
 
 def _lengths(heads: NDArray[np.void]) -> NDArray[np.int64]:

@@ -1,7 +1,7 @@
 """A view of a Lake: which transitions it has and where, fixed at one moment."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,15 @@ from numpy.typing import NDArray
 from game_rl.errors import LakeError
 from game_rl.lake import block as blocks
 from game_rl.lake.block import Block, Columns, DamagedBlockError
+from game_rl.lake.block_table import (
+    RECORD,
+    Limits,
+    Records,
+    by_time,
+    n_seen,
+    number,
+    seen_blocks,
+)
 from game_rl.lake.schema import LakeSchema
 from game_rl.lake.segment import SealedSegment, damaged
 from game_rl.lake.segment_names import SegmentName
@@ -55,96 +64,56 @@ class LakeView:
         """Names, sorted."""
         return sorted({stream_of(segment) for segment in self.segments})
 
-    @cached_property
-    def _unordered(self) -> tuple[NDArray[np.void], Indices, Indices]:
-        """Heads, sequences, and the order that sorts those that are seen by sequence and time."""
+    def parts(self) -> Iterator[Records]:
+        """Of each segment, its blocks that are seen; not in the view's order.
+
+        Raises:
+            EvictedError: a segment is gone.
+            LakeError: a segment's footer is changed.
+        """
         rank = {stream: number for number, stream in enumerate(self.streams)}
-        heads = [np.empty(0, blocks.HEAD), *(segment.heads for segment in self.segments)]
-        joined = np.concatenate(heads)
-        ranks = [rank[stream_of(segment)] for segment in self.segments]
-        streams = np.repeat(np.array(ranks, np.int64), [len(part) for part in heads[1:]])
-        sequences = (streams << 32) + joined["env"].astype(np.int64)
-        order = np.lexsort((joined["first"], sequences))  # stable: some have no transition
-        starts = joined["first"].astype(np.int64)
-        ends, seen_from = starts + joined["n_transitions"], self._firsts(sequences)
-        is_seen = (ends > seen_from) | (joined["n_transitions"] == 0) & (ends == seen_from)
-        is_seen &= starts < self._limits(sequences)
-        return joined, sequences, order[is_seen[order]]
-
-    def _firsts(self, sequences: Indices) -> Indices:
-        """Of blocks of these sequences, the number of the first transition that is seen."""
-        return self._by_sequence(self.horizon, sequences, otherwise=0)
-
-    def _limits(self, sequences: Indices) -> Indices:
-        """Likewise, the number after the last."""
-        otherwise = np.iinfo(np.int64).max if self.limits is None else 0
-        return self._by_sequence(self.limits or {}, sequences, otherwise=otherwise)
-
-    def _by_sequence(
-        self, numbers: Mapping[str, int], sequences: Indices, *, otherwise: int
-    ) -> Indices:
-        rank = {stream: number for number, stream in enumerate(self.streams)}
-        keys, which = np.unique(sequences, return_inverse=True)
-        found = np.full(len(keys), otherwise, np.int64)
-        for name, number in numbers.items():
-            stream, _, env = name.rpartition("/")
-            if stream in rank:
-                found[keys == (rank[stream] << 32) + int(env)] = number
-        numbers_of: Indices = found[which]
-        return numbers_of
+        limits = Limits(self.horizon, self.limits)
+        for position, segment in enumerate(self.segments):
+            stream = rank[stream_of(segment)]
+            try:
+                yield seen_blocks(segment, limits, position=position, stream=stream)
+            except FileNotFoundError:
+                raise _evicted(segment.path) from None
 
     @cached_property
+    def table(self) -> Records:
+        """Of every block."""
+        records = by_time(np.concatenate([np.empty(0, RECORD), *self.parts()]))
+        number(records, first_rank=0)
+        return records
+
+    @property
     def heads(self) -> NDArray[np.void]:
         """Of every block."""
-        heads, _, order = self._unordered
-        return heads[order]
+        heads: NDArray[np.void] = self.table["head"]
+        return heads
 
-    @cached_property
+    @property
     def block_sequences(self) -> Indices:
         """Of every block: position of its stream among the sorted names x 2^32 + env."""
-        _, sequences, order = self._unordered
-        return sequences[order]
+        sequences: Indices = self.table["sequence"]
+        return sequences
 
-    @cached_property
-    def hidden(self) -> Indices:
-        """Of every block, how many of its first transitions are not seen."""
-        firsts = self._firsts(self.block_sequences)
-        return np.maximum(0, firsts - self.heads["first"].astype(np.int64))
-
-    @cached_property
-    def surplus(self) -> Indices:
-        """Of every block, how many of its last transitions are not seen."""
-        ends = self.heads["first"].astype(np.int64) + self.heads["n_transitions"]
-        surplus: Indices = np.maximum(0, ends - self._limits(self.block_sequences))
-        return surplus
-
-    @cached_property
+    @property
     def n_transitions(self) -> Indices:
         """Of every block, those that are seen."""
-        return self.heads["n_transitions"].astype(np.int64) - self.hidden - self.surplus
+        return n_seen(self.table)
 
-    @cached_property
+    @property
     def continued(self) -> NDArray[np.bool_]:
         """The next block begins with the transition after this block's last."""
-        heads, sequences = self.heads, self.block_sequences
-        follows = np.zeros(len(heads), np.bool_)
-        ends = heads["first"] + heads["n_transitions"]
-        follows[:-1] = (ends[:-1] == heads["first"][1:]) & (sequences[:-1] == sequences[1:])
-        return follows
-
-    @cached_property
-    def _places(self) -> tuple[Indices, Indices]:
-        """Of every block: its segment, its offset there."""
-        order = self._unordered[2]
-        lengths = [len(segment.heads) for segment in self.segments]
-        offsets = [np.empty(0, np.int64), *(segment.offsets for segment in self.segments)]
-        owners = np.repeat(np.arange(len(lengths)), lengths)
-        return owners[order], np.concatenate(offsets)[order]
+        continued: NDArray[np.bool_] = self.table["is_continued"]
+        return continued
 
     @cached_property
     def edges(self) -> Indices:
         """Of every block, the rank that comes after its last transition's."""
-        return np.cumsum(self.n_transitions)
+        return np.ascontiguousarray(self.table["edge"])
 
     @cached_property
     def stream_edges(self) -> Indices:
@@ -153,20 +122,23 @@ class LakeView:
         edges: Indices = np.append(0, self.edges)[last]
         return edges
 
+    def record(self, number: int) -> np.void:
+        """Of one block."""
+        record: np.void = self.table[number]
+        return record
+
+    def find(self, ranks: Indices) -> tuple[Indices, Records]:
+        """Of transitions, the numbers of their blocks and what is known of those."""
+        numbers = np.searchsorted(self.edges, ranks, side="right")
+        return numbers, self.table[numbers]
+
     def path_of(self, number: int) -> Path:
         """The file that a block is in."""
-        owner = int(self._places[0][number])
-        return self.segments[owner].path
-
-    def places(self, ranks: Indices) -> tuple[Indices, Indices]:
-        """Of transitions, the numbers of their blocks and their places among the block's own."""
-        numbers = np.searchsorted(self.edges, ranks, side="right")
-        starts: Indices = self.edges[numbers] - self.n_transitions[numbers]
-        return numbers, ranks - starts
+        return self.segments[int(self.record(number)["segment"])].path
 
     def __len__(self) -> int:
         """Transitions."""
-        return int(self.n_transitions.sum())
+        return int(self.edges[-1]) if len(self.edges) else 0
 
     def encoded(self, number: int, n_bytes: int | None = None) -> bytes:
         """A block as it is on disk, not checked; all of it or the first `n_bytes`.
@@ -174,14 +146,15 @@ class LakeView:
         Raises:
             EvictedError: its segment is gone.
         """
-        path, offset = self.path_of(number), int(self._places[1][number])
+        record = self.record(number)
+        path = self.segments[int(record["segment"])].path
         try:
             file = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
-            raise EvictedError(f"{path} was evicted; take a new view of the Lake") from None
+            raise _evicted(path) from None
         try:
-            length = blocks.total_bytes(self.heads[number]) if n_bytes is None else n_bytes
-            return os.pread(file, length, offset)
+            length = blocks.total_bytes(record["head"]) if n_bytes is None else n_bytes
+            return os.pread(file, length, int(record["offset"]))
         finally:
             os.close(file)
 
@@ -196,7 +169,7 @@ class LakeView:
         try:
             self._check_head(number, data)
             block = blocks.decode(data, self.schema)
-            return block.without(int(self.hidden[number]), int(self.surplus[number]))
+            return block.without(*self._unseen(number))
         except DamagedBlockError as error:
             raise self.damaged_block(number, error) from None
 
@@ -207,7 +180,7 @@ class LakeView:
             EvictedError: its segment is gone.
             LakeError: it is damaged.
         """
-        head = self.heads[number]
+        head = self.record(number)["head"]
         data = self.encoded(number, blocks.HEAD.itemsize + int(head["columns_bytes"]))
         try:
             self._check_head(number, data)
@@ -222,11 +195,11 @@ class LakeView:
             LakeError: they are damaged.
         """
         try:
-            columns = blocks.decode_columns(self.heads[number], data, self.schema)
+            columns = blocks.decode_columns(self.record(number)["head"], data, self.schema)
         except DamagedBlockError as error:
             raise self.damaged_block(number, error) from None
-        n_first, n_last = int(self.hidden[number]), int(self.surplus[number])
-        return columns.without(n_first, n_last) if n_first or n_last else columns
+        unseen = self._unseen(number)
+        return columns.without(*unseen) if any(unseen) else columns
 
     def whole(self, number: int) -> bytes:
         """A block as it is on disk, its checksums compared.
@@ -238,19 +211,24 @@ class LakeView:
         data = self.encoded(number)
         try:
             self._check_head(number, data)
-            blocks.check_payload(self.heads[number], data)
+            blocks.check_payload(self.record(number)["head"], data)
         except DamagedBlockError as error:
             raise self.damaged_block(number, error) from None
         return data
 
     def _check_head(self, number: int, data: bytes) -> None:
         """Compare with the footer's copy."""
-        if data[: blocks.HEAD.itemsize] != self.heads[number].tobytes():
+        if data[: blocks.HEAD.itemsize] != self.record(number)["head"].tobytes():
             raise DamagedBlockError("its head is changed")
+
+    def _unseen(self, number: int) -> tuple[int, int]:
+        """How many of a block's first and of its last transitions are not seen."""
+        record = self.record(number)
+        return int(record["hidden"]), int(record["surplus"])
 
     def damaged_block(self, number: int, error: DamagedBlockError) -> LakeError:
         """The error that names it."""
-        offset = self._places[1][number]
+        offset = int(self.record(number)["offset"])
         return damaged(self.path_of(number), f"the block at byte {offset:,}: {error}")
 
 
@@ -261,6 +239,10 @@ def ends_of(segments: Iterable[SealedSegment]) -> dict[str, int]:
         for name, end in segment.ends.items():
             ends[name] = max(end, ends.get(name, 0))
     return ends
+
+
+def _evicted(path: Path) -> EvictedError:
+    return EvictedError(f"{path} was evicted; take a new view of the Lake")
 
 
 def stream_of(segment: SealedSegment) -> str:

@@ -8,11 +8,11 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.algorithms.make_policy import make_policy
-from game_rl.checkpoints.best import best_of
+from game_rl.checkpoints.best import best_of, is_teacher_best
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
-from game_rl.checkpoints.teacher import read_teacher, read_validation
+from game_rl.checkpoints.teacher import read_teacher
 from game_rl.checkpoints.tensors import load_module_tensors
 from game_rl.config.loader import load_config
 from game_rl.config.older import saved_config
@@ -83,8 +83,11 @@ def open_trained_run(root: Path, checkpoint: str) -> TrainedRun:
     as the best, and the likeliest actions where there is none yet. The best is the run's teacher
     where a validation has found that to be better.
     """
-    if checkpoint == "best" and _is_teacher_best(find_run(root)):
-        return open_teacher(root)
+    run_dir = find_run(root)
+    if checkpoint == "best" and run_dir.validation.exists():
+        newest, _ = newest_valid_checkpoint(run_dir)
+        if is_teacher_best(run_dir, newest):
+            return open_teacher(root)
     return open_own_run(root, checkpoint)
 
 
@@ -112,17 +115,6 @@ def config_of(checkpoint: Checkpoint) -> RunConfig:
     """The config of its run, as it was then."""
     saved = saved_config(checkpoint.state.config, source=checkpoint.path)
     return RunConfig.model_validate_json(json.dumps(saved))
-
-
-def _is_teacher_best(run_dir: RunDir) -> bool:
-    if not run_dir.validation.exists():
-        return False
-    newest, _ = newest_valid_checkpoint(run_dir)
-    best, now = best_of(run_dir, newest), newest.state.num_timesteps
-    if best is None:
-        return False
-    found = read_validation(run_dir, at_timesteps=now, best=best.timesteps)
-    return found is not None and found.teacher_is_best
 
 
 def _acts_deterministically(config: RunConfig, best: Best | None, timesteps: int) -> bool:

@@ -6,6 +6,7 @@ from game_rl.checkpoints import size
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
+from game_rl.lake.stored_view import TABLE_BYTES
 from game_rl.preflight import calibration
 from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.facts import RunFacts
@@ -36,7 +37,8 @@ def disk_footprint(
         parts=parts,
         checkpoint_bytes=checkpoint,
         momentary_bytes=(retention.at_once(training.updates) - kept) * checkpoint
-        + _held_bytes(config, checkpoint),
+        + _held_bytes(config, checkpoint)
+        + _lake_tables(facts),
         log_bytes_per_update=logs / training.updates,
     )
 
@@ -57,6 +59,11 @@ def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:
         Part("the parent's curves and tables", facts.fork.copied_bytes),
         Part(f"the parent's checkpoint and Lake, {kind}", facts.fork.new_shared_bytes),
     )
+
+
+def _lake_tables(facts: RunFacts) -> int:
+    """Of files without a name, which go with the process: one, and a new one sorted beside it."""
+    return 3 * facts.learned_lakes.blocks * TABLE_BYTES
 
 
 def _offline_checkpoints(

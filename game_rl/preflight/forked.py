@@ -57,6 +57,7 @@ def fork_facts(config: RunConfig) -> ForkFacts | None:
             f"{root} keeps no checkpoint to fork"
             + ("" if timesteps is None else f" at timestep {timesteps:,}")
             + f"; it has: {', '.join(f'{int(path.name):,}' for path in saved) or 'none'}"
+            + _still_offline(parent)
         )
     copies = [*(root / name for name in _COPIES), *parent.tensorboard.glob("*")]
     return ForkFacts(
@@ -64,6 +65,15 @@ def fork_facts(config: RunConfig) -> ForkFacts | None:
         copied_bytes=0 if counts_anew else sum(map(_size, copies)),
         shared_bytes=sum(map(_size, found[0].iterdir())) + _lake_bytes(config, found[0]),
         is_linked=is_same_disk(root, _nearest_folder(config.run_dir.absolute())),
+    )
+
+
+def _still_offline(parent: RunDir) -> str:
+    if parent.checkpoints_newest_first() or not parent.offline.checkpoints_newest_first():
+        return ""
+    return (
+        f"; it is still learning before its first timestep: game-rl train --resume {parent.root} "
+        "--until 0 ends that, and timestep 0 can be forked"
     )
 
 

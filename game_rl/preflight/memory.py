@@ -18,7 +18,7 @@ from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import MemoryFootprint, Part, Phase
 from game_rl.preflight.gpus import replay_gpu
-from game_rl.preflight.learning import INDEX_BYTES, learn_from_of, most_lake_rows
+from game_rl.preflight.learning import VIEW_BYTES, learn_from_of, most_lake_rows
 from game_rl.vec_env.shared_arrays import shared_bytes
 from game_rl.vec_env.worker_count import evaluation_workers, training_workers
 
@@ -229,7 +229,7 @@ def _lake_writer(config: RunConfig, facts: RunFacts) -> Part:
 
 
 def _lake_reader(config: RunConfig, facts: RunFacts, settings: LearnFromConfig) -> Part:
-    """The views' indices, blocks that are kept decompressed, and what is drawn.
+    """The views, blocks that are kept decompressed, and what is drawn.
 
     Drawn stacks are there packed, unpacked, as a batch, and joined with the own ones.
     """
@@ -240,7 +240,8 @@ def _lake_reader(config: RunConfig, facts: RunFacts, settings: LearnFromConfig) 
     stacks = 2 * frame_stack * most_lake_rows(config)
     drawn = stacks * (packing.nbytes + 2 * prod(packing.shape))
     joined = 2 * frame_stack * config.algorithm.batch_size * prod(packing.shape)
-    return Part("Lakes that are learned from", blocks * INDEX_BYTES + cache + drawn + joined)
+    views = len(settings.lakes) * VIEW_BYTES
+    return Part("Lakes that are learned from", views + cache + drawn + joined)
 
 
 def _step_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:

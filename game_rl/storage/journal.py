@@ -4,17 +4,15 @@ Each line is on the disk before the next step begins. A torn last line is ignore
 have said is done again, which is harmless.
 """
 
-import json
-import os
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from game_rl.config.saved import Saved
+from game_rl.json_lines import JsonLines, located_lines, parsed
 
 
 class Opened(Saved):
@@ -127,29 +125,22 @@ class UploadState:
                 self.videos = sha256
 
 
-def parsed_lines(content: bytes) -> Iterable[Line]:
-    """Every whole line that this version knows."""
-    whole = content[: content.rfind(b"\n") + 1]
-    for text in whole.splitlines():
-        try:
-            yield _LINE.validate_python(json.loads(text))
-        except (ValidationError, ValueError):
-            continue
+def read_lines(path: Path) -> Iterator[Line]:
+    """Every whole line that this version knows; none if there is no journal."""
+    for _, text in located_lines(path):
+        if (line := parsed(_LINE, text)) is not None:
+            yield line
 
 
 def read_state(path: Path) -> UploadState:
     """Empty if there is no journal."""
     state = UploadState()
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return state
-    for line in parsed_lines(content):
+    for line in read_lines(path):
         state.apply(line)
     return state
 
 
-class Journal:
+class Journal(JsonLines):
     """The file, open for appending by one process, and what it says.
 
     Raises:
@@ -158,35 +149,10 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.state = read_state(path)
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        if _is_torn(path):
-            os.write(self._file, b"\n")
+        super().__init__(path)
 
     def write(self, line: Line) -> None:
         """Append it; it is on the disk when this returns, and only then part of the state."""
-        data = line.model_dump_json(exclude_defaults=False).encode() + b"\n"
-        while data:
-            data = data[os.write(self._file, data) :]
-        os.fsync(self._file)
+        self.append(line.model_dump_json(exclude_defaults=False))
+        self.sync()
         self.state.apply(line)
-
-    def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-def _is_torn(path: Path) -> bool:
-    content = path.read_bytes()
-    return bool(content) and not content.endswith(b"\n")

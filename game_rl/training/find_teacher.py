@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from game_rl.checkpoints.best import best_of
 from game_rl.checkpoints.state import CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.checkpoints.teacher import has_teacher, read_teacher
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.run_at import run_at
 from game_rl.config.schema import RunConfig
@@ -13,17 +14,40 @@ from game_rl.config.teacher import TeacherConfig
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
 from game_rl.playback.policy import TrainedRun, config_of, find_run, open_trained_run
+from game_rl.run_dir import RunDir
+from game_rl.system.units import format_bytes, with_frames
 
 
 def teacher_config(config: RunConfig) -> TeacherConfig | None:
     return config.algorithm.teacher if isinstance(config.algorithm, DQNConfig) else None
 
 
-def check_teacher(config: RunConfig, game: Game) -> None:
-    """Raise GameRLError if there is to be a teacher, and it cannot teach this run."""
+def check_teacher(config: RunConfig, game: Game) -> TrainedRun | None:
+    """The teacher that there is to be; None: there is none.
+
+    Raises:
+        GameRLError: it cannot teach this run.
+    """
     teacher = teacher_config(config)
-    if teacher is not None:
-        find_teacher(teacher, config, game)
+    return None if teacher is None else find_teacher(teacher, config, game)
+
+
+def describe_teacher(config: RunConfig, game: Game) -> str | None:
+    """One line for people, of the run's own copy once it has one; None: there is no teacher.
+
+    Raises:
+        GameRLError: it cannot teach this run, or the copy is damaged.
+    """
+    run_dir = RunDir(config.run_dir)
+    if teacher_config(config) is not None and has_teacher(run_dir):
+        record, _ = read_teacher(run_dir)
+        when = with_frames(record.timesteps, record.frame_skip)
+        return f"{run_dir.teacher}, the run's copy of {record.path}, timestep {when}"
+    teacher = check_teacher(config, game)
+    if teacher is None:
+        return None
+    name, theirs = config_of(teacher.checkpoint).algorithm.name, teacher.run_dir.root
+    return f"{theirs}, {teacher.name} ({name}, {format_bytes(teacher.checkpoint.nbytes)})"
 
 
 def find_teacher(settings: TeacherConfig, config: RunConfig, game: Game) -> TrainedRun:

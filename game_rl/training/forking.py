@@ -92,6 +92,7 @@ def find_source(run: Path, timesteps: int | None) -> ForkSource:
     run_dir = find_run(run)
     if timesteps is None:
         checkpoint, _ = newest_valid_checkpoint(run_dir)
+        _refuse_offline(run_dir, checkpoint)
     else:
         checkpoint = kept_checkpoint(run_dir, timesteps)
     if not run_dir.identity_file.exists():
@@ -101,6 +102,16 @@ def find_source(run: Path, timesteps: int | None) -> ForkSource:
             f"{max(1, checkpoint.state.num_timesteps)}"
         )
     return ForkSource(run_dir, checkpoint, run_dir.identity())
+
+
+def _refuse_offline(run_dir: RunDir, checkpoint: Checkpoint) -> None:
+    """A fork of it would begin at timestep 0 as if the phase had ended."""
+    if checkpoint.is_offline:
+        raise UsageError(
+            f"{run_dir.root} is still learning before its first timestep: its newest checkpoint is "
+            f"{checkpoint.name}; fork it when it has reached timestep 0: game-rl train --resume "
+            f"{run_dir.root} --until 0, then --fork {run_dir.root}@0"
+        )
 
 
 def forked_config(
@@ -265,7 +276,7 @@ def _write_events(run_dir: RunDir, plan: ForkPlan, event: Forked) -> int:
         n_bytes = plan.source.checkpoint.state.events_bytes
         write_synced(run_dir.events, _first_bytes(plan, "events.jsonl", n_bytes))
     with EventFile(run_dir.events) as file:
-        file.append(event)
+        file.add(event)
         return file.synced_bytes()
 
 

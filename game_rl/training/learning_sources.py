@@ -6,6 +6,7 @@ from functools import partial
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.mixture import make_mixture
 from game_rl.config.algorithms import DQNConfig
+from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.games.definition import Game
@@ -41,15 +42,7 @@ def open_lakes(
         packing, frame_stack=config.env.frame_stack, n_actions=len(game.action_names)
     )
     check_agreement(settings, schema, config, game, tell)
-    reader = partial(
-        LakeReader,
-        pins=f"reads-{run_dir.identity().id}",
-        n_step=algorithm.n_step,
-        gamma=algorithm.gamma,
-        cache_bytes=settings.cache_mb * _MB // len(settings.lakes),
-        tell=tell,
-    )
-    pool = LakePool([reader(path) for path in settings.lakes], agents=settings.agents)
+    pool = _pool(algorithm, settings, run_dir, tell)
     model.mixture = make_mixture(
         settings,
         pool,
@@ -59,6 +52,21 @@ def open_lakes(
         tell=tell,
     )
     return pool
+
+
+def _pool(
+    algorithm: DQNConfig, settings: LearnFromConfig, run_dir: RunDir, tell: Callable[[str], None]
+) -> LakePool:
+    reader = partial(
+        LakeReader,
+        table_folder=run_dir.root,
+        pins=f"reads-{run_dir.identity().id}",
+        n_step=algorithm.n_step,
+        gamma=algorithm.gamma,
+        cache_bytes=settings.cache_mb * _MB // len(settings.lakes),
+        tell=tell,
+    )
+    return LakePool([reader(path) for path in settings.lakes], agents=settings.agents)
 
 
 def begin_to_draw(pool: LakePool, run_dir: RunDir) -> None:

@@ -22,7 +22,12 @@ from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.evaluation_files import append_row, seed_of
+from game_rl.checkpoints.evaluation_files import (
+    EpisodeLists,
+    append_row,
+    seed_of,
+    write_episodes,
+)
 from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import CheckpointStore, SavedCheckpoint
 from game_rl.config.algorithms import DQNConfig
@@ -182,6 +187,8 @@ class OfflinePhase:
             self._events.emit(event.model_copy(update=steps))
             if is_end:
                 append_row(self._run_dir, evaluation_row(evaluation, 0, is_best=is_it))
+        if is_end:  # those before it have no timestep of their own
+            write_episodes(self._run_dir, _episodes(better))
         self._log("mean_reward", better.mean_reward)
         if better.success_rate is not None:
             self._log("success_rate", better.success_rate)
@@ -258,6 +265,12 @@ class OfflinePhase:
                     gradient_steps_per_s=round(per_s, 1),
                 )
             )
+
+
+def _episodes(evaluation: Evaluation) -> EpisodeLists:
+    """The first entry, at timestep 0."""
+    successes = [list(evaluation.successes)] if evaluation.successes else []
+    return EpisodeLists([0], [list(evaluation.rewards)], [list(evaluation.lengths)], successes)
 
 
 def make_offline_phase(

@@ -114,10 +114,28 @@ def kept_checkpoint(run_dir: RunDir, timesteps: int) -> Checkpoint:
         raise CheckpointError(
             f"{run_dir.root} keeps no checkpoint of timestep {timesteps:,}; it has: "
             + (", ".join(found) or "none")
+            + _before_the_first(run_dir)
         )
     checkpoint = Checkpoint(run_dir.checkpoint(timesteps))
     checkpoint.verify()
     return checkpoint
+
+
+def _before_the_first(run_dir: RunDir) -> str:
+    """What to do with checkpoints that no timestep names."""
+    found = run_dir.offline.checkpoints_newest_first()
+    if not found:
+        return ""
+    steps = ", ".join(f"{int(path.name):,}" for path in found)
+    way_out = (
+        ""
+        if run_dir.checkpoints_newest_first()
+        else (f"; learn up to timestep 0 with: game-rl train --resume {run_dir.root} --until 0")
+    )
+    return (
+        f". Those in {run_dir.offline.checkpoints}, of gradient steps {steps}, are of the phase "
+        f"before the first timestep, which a run only goes on with from its newest{way_out}"
+    )
 
 
 def find_checkpoint(run_dir: RunDir, at: int | None = None) -> tuple[Checkpoint | None, list[str]]:

@@ -34,7 +34,13 @@ class Means:
 
 def mixture_of(path: Path, own_share: float | OwnShare, *, n_step: int = 3) -> Mixture:
     reader = LakeReader(
-        path, pins="reads", n_step=n_step, gamma=_GAMMA, cache_bytes=10_000, tell=print
+        path,
+        table_folder=path.parent,
+        pins="reads",
+        n_step=n_step,
+        gamma=_GAMMA,
+        cache_bytes=10_000,
+        tell=print,
     )
     pool = LakePool([reader], agents=None)
     pool.begin([])

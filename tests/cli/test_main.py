@@ -108,6 +108,7 @@ def test_preflight_prints_exactly_the_documented_json(config: Path, capsys: Outp
     memory = {"predicted_peak_bytes", "limit_bytes", "peak_phase", "parts"}
     assert set(report) == {
         "verdict", "ram", "vram", "replay_vram", "disk", "training", "speed", "findings", "growth",
+        "teacher",
     }  # fmt: skip
     assert report["speed"] is None
     assert report["growth"] == []  # PPO keeps no replay

@@ -32,7 +32,7 @@ class FaultyJournal(Journal):
             _die()
         if is_here and self.fault == "kill-half":
             data = line.model_dump_json().encode()
-            os.write(self._file, data[: len(data) // 2])
+            self._file.write(data[: len(data) // 2])
             _die()
         super().write(line)
         if is_here and self.fault == "kill-after":

@@ -38,7 +38,7 @@ def test_random_buttons_take_the_first_key_sometimes_and_finish_nothing(beacon: 
     _check_random(beacon, 60)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_random_buttons_take_the_first_key_in_5_to_30_percent_of_300_episodes(
     beacon: Beacon,
 ) -> None:
@@ -55,7 +55,7 @@ def test_a_scripted_player_finishes_from_the_beginning(beacon: Beacon) -> None:
     _check_scripted(beacon, 10)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_scripted_player_finishes_most_of_300_episodes(beacon: Beacon) -> None:
     _check_scripted(beacon, 300)
 

@@ -36,7 +36,15 @@ def pool_of(
     tell: Callable[[str], None] = lambda _: None,
 ) -> LakePool:
     readers = [
-        LakeReader(path, pins="reads-me", n_step=n_step, gamma=0.9, cache_bytes=2_000, tell=tell)
+        LakeReader(
+            path,
+            table_folder=path.parent,
+            pins="reads-me",
+            n_step=n_step,
+            gamma=0.9,
+            cache_bytes=2_000,
+            tell=tell,
+        )
         for path in paths
     ]
     return LakePool(readers, agents=agents)
@@ -201,6 +209,22 @@ def test_a_lake_that_cannot_be_pinned_is_read_all_the_same(tmp_path: Path) -> No
     assert len(pool.draw(np.random.default_rng(9), 10).ages) == 10
     assert len(told) == 1
     assert "is read without pins" in told[0]
+
+
+def test_a_table_that_cannot_be_written_is_kept_in_memory_and_told_once(tmp_path: Path) -> None:
+    path, told = tmp_path / "one", list[str]()
+    written(path, {"a": 30, "b": 20})
+    on_disk, in_memory = opened(path), pool_of(path, tell=told.append)
+    (reader,) = in_memory.readers
+    reader._table_folder = tmp_path / "nowhere"
+    in_memory.begin([])
+    written(path, {"c": 40})
+    for pool in (on_disk, in_memory):
+        pool.renew("000001")
+    drawn = [pool.draw(np.random.default_rng(5), 200) for pool in (on_disk, in_memory)]
+    np.testing.assert_array_equal(drawn[0].batch.stacks, drawn[1].batch.stacks)
+    assert len(told) == 1
+    assert "is kept in memory instead" in told[0]
 
 
 def test_a_part_of_a_block_can_be_all_that_was_seen(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def add_checkpoint(
                 ("policy.safetensors", [rng.bytes(weights_bytes)]),
             ],
         )
-        events.append(
+        events.add(
             CheckpointSaved(
                 timesteps=timesteps, checkpoint=path.name, n_bytes=1, seconds=0.1, contents=()
             )

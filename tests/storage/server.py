@@ -26,10 +26,10 @@ def s3_environment(endpoint: str) -> dict[str, str]:
 
 
 @contextmanager
-def s3_server() -> Iterator[str]:
+def s3_server(*, niceness: int = 0) -> Iterator[str]:
     """Its address, with an empty bucket."""
     process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "tests.storage.server"],
+        ["nice", "-n", str(niceness), sys.executable, "-W", "ignore", "-m", "tests.storage.server"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

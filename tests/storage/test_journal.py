@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from game_rl.storage.journal import (
     Seen,
     UploadState,
     VideosStored,
-    parsed_lines,
+    read_lines,
     read_state,
 )
 
@@ -73,11 +74,15 @@ def test_the_state_says_what_the_lines_say(lines: list[Line]) -> None:
 
 
 @given(st.lists(_lines, max_size=12), st.integers(0, 4000))
-def test_a_journal_that_is_cut_anywhere_has_its_whole_lines(lines: list[Line], cut: int) -> None:
+def test_a_journal_that_is_cut_anywhere_has_its_whole_lines(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[Line], cut: int
+) -> None:
     texts = [line.model_dump_json().encode() + b"\n" for line in lines]
     content = b"".join(texts)[:cut]
     n_whole = content.count(b"\n")
-    assert list(parsed_lines(content)) == lines[:n_whole]
+    path = tmp_path_factory.mktemp("run") / "upload.jsonl"
+    path.write_bytes(content)
+    assert list(read_lines(path)) == lines[:n_whole]
 
 
 @given(st.lists(_lines, max_size=12))

@@ -3,13 +3,15 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
 
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.errors import Interrupted, LakeError, UsageError
+from game_rl.cli.main import main
+from game_rl.errors import CheckpointError, Interrupted, LakeError, UsageError
 from game_rl.event_log import read_events
 from game_rl.events import CheckpointSaved, Evaluated, Event, OfflineProgress
 from game_rl.lake.lake import Lake
@@ -117,6 +119,29 @@ def test_learning_before_the_first_timestep_goes_on_where_it_was_stopped(
     assert_same_end(whole.run_dir, broken.run_dir)
 
 
+def test_a_run_that_is_in_the_phase_is_neither_forked_nor_set_back(
+    make_config: MakeConfig, lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A fork of such a checkpoint would begin as if the phase had ended."""
+    config = make_config("run", *overrides(lake, offline=OFFLINE))
+    stop = StopRequest()
+    with pytest.raises(Interrupted):
+        train(config, Command(stop=stop, listeners=[StopAfter(5, stop)]))
+    root, other = config.run_dir, tmp_path / "fork"
+    with pytest.raises(UsageError, match=r"still learning before .* --until 0, then --fork .*@0"):
+        find_source(root, None)
+    steps = RunDir(root).offline.checkpoints_newest_first()
+    with pytest.raises(CheckpointError, match=r"of gradient steps \d, .*--until 0"):
+        find_source(root, 0)
+    with pytest.raises(CheckpointError, match="of the phase before the first timestep"):
+        resume(root, command(console()), at=int(steps[0].name))
+    for run, code in ((f"{root}", 2), (f"{root}@0", 1)):
+        assert main(["train", "--fork", run, "--set", f"run_dir={other}"]) == code
+        assert "--until 0" in capsys.readouterr().err
+    assert not other.exists()
+    assert RunDir(root).offline.checkpoints_newest_first() == steps
+
+
 def test_a_fork_of_the_phase_s_end_is_the_run_that_went_on(
     make_config: MakeConfig, lake: Path, tmp_path: Path
 ) -> None:
@@ -150,6 +175,11 @@ def test_the_phase_is_told_evaluated_and_saved(make_config: MakeConfig, lake: Pa
     assert {e.total for e in seen if isinstance(e, OfflineProgress)} == {12}
     state = Checkpoint(RunDir(config.run_dir).checkpoint(0)).state
     assert (state.offline_gradient_steps, state.n_updates) == (12, 12)
+    with np.load(RunDir(config.run_dir).evaluation_episodes) as arrays:
+        assert arrays["timesteps"].tolist() == [0]
+        assert arrays["results"].shape == arrays["ep_lengths"].shape == (1, 2)
+        last = [e for e in events if isinstance(e, Evaluated)][-1]
+        assert arrays["results"].mean() == pytest.approx(last.mean_reward)
     best = state.best
     assert best is not None
     left = [int(p.name) for p in RunDir(config.run_dir).offline.checkpoints_newest_first()]

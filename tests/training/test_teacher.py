@@ -23,7 +23,7 @@ from game_rl.games.definition import load_game
 from game_rl.lineage import read_lineage
 from game_rl.playback.policy import open_trained_run
 from game_rl.run_dir import RunDir
-from game_rl.training.find_teacher import check_teacher
+from game_rl.training.find_teacher import check_teacher, describe_teacher
 from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
 from game_rl.training.train import resume, train
 from tests.tiny_run import TINY, command
@@ -217,6 +217,37 @@ def test_a_policy_of_ppo_cannot_teach(taught: tuple[Path, Path], make: Make) -> 
     train(ppo, command(quiet(), until=32))
     with pytest.raises(UsageError, match="is a run of ppo, which has no values of actions"):
         check_teacher(make("run", student(ppo.run_dir)), load_game(str(taught[0])))
+
+
+def test_a_preflight_opens_the_teacher(
+    taught: tuple[Path, Path], make: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def preflight(run: Path | str, *more: str) -> int:
+        return main(["preflight", "--config", str(make_file(make, str(run))), *more])
+
+    assert preflight(taught[1]) == 0
+    line = next(x for x in capsys.readouterr().out.splitlines() if x.startswith("teacher"))
+    assert f"{taught[1]}, timestep" in line
+    assert "(pqn, " in line
+    assert preflight(taught[1], "--json") == 0
+    assert str(taught[1]) in json.loads(capsys.readouterr().out)["teacher"]
+    assert preflight(tmp_path / "nobody") == 2
+    assert "is not a run directory" in capsys.readouterr().err
+    assert preflight(taught[1], "--set", "env.frame_stack=3") == 2
+    assert "has learned another task: env.frame_stack is 4 there" in capsys.readouterr().err
+
+
+def test_a_run_that_has_begun_is_preflighted_with_its_own_copy_of_the_teacher(
+    taught: tuple[Path, Path], make: Make, tmp_path: Path
+) -> None:
+    shutil.copytree(taught[1], tmp_path / "moved_pqn")
+    config = make("run", student(tmp_path / "moved_pqn"))
+    train(config, command(quiet(), until=32))
+    shutil.rmtree(tmp_path / "moved_pqn")
+    line = describe_teacher(config, load_game(config.game))
+    assert line is not None
+    assert line.startswith(f"{config.run_dir / 'teacher'}, the run's copy of")
+    assert describe_teacher(make("other"), load_game(config.game)) is None
 
 
 def test_a_run_that_goes_on_keeps_its_teacher(taught: tuple[Path, Path], make: Make) -> None:

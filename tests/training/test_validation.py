@@ -1,5 +1,6 @@
 """A game in which walking right is all that counts, and players who always walk one way."""
 
+import json
 import shutil
 from io import StringIO
 from pathlib import Path
@@ -11,8 +12,10 @@ from rich.console import Console
 from game_rl.callbacks.evaluate import EvaluationInterrupted
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.files import read_manifest, write_files
+from game_rl.checkpoints.survey import survey
 from game_rl.checkpoints.teacher import read_validation
 from game_rl.checkpoints.tensors import dump_tensors, parse_tensors
+from game_rl.cli.main import main
 from game_rl.cli.run_console import RunConsole
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
@@ -111,6 +114,8 @@ def test_the_better_of_the_two_is_the_runs_best_and_a_tie_goes_to_the_teacher(
     assert final.policy_name == chosen.name
     assert final.evaluation.mean_reward > 1  # it walks right
     assert not open_trained_run(run_dir.root, "latest").is_teacher
+    marks = [(finding.is_best, finding.teacher_is_better) for finding in survey(run_dir)]
+    assert marks == [(True, best == "teacher")]
 
 
 def test_it_is_decided_once_and_anew_where_the_run_has_gone_on(student: RunConfig) -> None:
@@ -122,6 +127,21 @@ def test_it_is_decided_once_and_anew_where_the_run_has_gone_on(student: RunConfi
     assert read_validation(run_dir, at_timesteps=64, best=64) is not None
     assert read_validation(run_dir, at_timesteps=128, best=64) is None
     assert read_validation(run_dir, at_timesteps=64, best=32) is None
+
+
+def test_the_table_of_checkpoints_says_that_the_best_is_the_teacher(
+    student: RunConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_dir = walking(student, student=LEFT, teacher=RIGHT)
+    said = []
+    for _ in range(2):
+        assert main(["checkpoints", str(run_dir.root), "--json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)
+        said.append((row["is_best"], row["teacher_is_better"]))
+        validate(run_dir, student, EventLog(), StopRequest())
+    assert said == [(True, False), (True, True)]
+    assert main(["checkpoints", str(run_dir.root)]) == 0
+    assert "its teacher was as good or better" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_stop_leaves_it_undecided(student: RunConfig) -> None:
