@@ -101,6 +101,8 @@ class RecordingConfig(StrictModel):
 
     episodes: Annotated[int, Field(ge=0, le=1_000)] = 2
     """Episodes in the clip; 0: no clip."""
+    max_s: Annotated[float, Field(gt=0, le=3_600)] | None = 60.0
+    """Seconds after which the clip ends, within an episode too; null: only with its episodes."""
     format: Literal["gif", "mp4"] = "gif"
     """The kind of file."""
 

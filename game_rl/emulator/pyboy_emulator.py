@@ -20,6 +20,7 @@ with warnings.catch_warnings():
     from pyboy.utils import STATE_VERSION
 
 _FOUR_SHADES = (0xFFFFFF, 0xAAAAAA, 0x555555, 0x000000)  # equal steps: 255 - 85 x shade
+_BOOT_FRAMES = 8  # the LCD is on after five; the boot code takes longer
 _SILENT = 5  # above PyBoy's highest level; it prints to stdout even at ERROR
 
 
@@ -204,4 +205,21 @@ def _power_on(rom: Rom, *, colour: bool) -> PyBoy:
         ) from error
     if rom.cartridge.has_clock:
         pyboy.rtc_lock_experimental(True)  # a running clock would make every episode different
+    _begin_the_windows_lines(pyboy)
     return pyboy
+
+
+def _begin_the_windows_lines(pyboy: PyBoy) -> None:
+    """Make PyBoy draw the next picture as every later one.
+
+    It counts the lines of the window (a layer of the screen, with lives and points in many games)
+    in a number that it saves in no state. A picture leaves it at -1; in a new PyBoy it is 0, so the
+    first picture after `load_state` had the window one line too high, and a resumed run another
+    observation. So a picture of the boot code is drawn, before the game's first instruction.
+    """
+    power_on = io.BytesIO()
+    pyboy.save_state(power_on)
+    pyboy.tick(_BOOT_FRAMES - 1, False, False)
+    pyboy.tick(1, True, False)
+    power_on.seek(0)
+    pyboy.load_state(power_on)

@@ -68,7 +68,7 @@ class EpisodeStarts:
         idle_frames = int(options.get("idle_frames", idle_frames))
         name = str(options.get("start_state", self._names[drawn]))
         if name not in self._known:
-            raise UsageError(unknown_name(name, "start state", self._known))
+            raise UsageError(unknown_name(name, "start state", self._known, of=self._title))
         self._emulator.load_state(self._states.state(name))
         if self._seed_variable is not None:
             self._seed_variable.write(self._emulator, game_seed)
@@ -84,7 +84,7 @@ def chosen_start_states(names: Sequence[str] | None, game: Game) -> tuple[str, .
         return tuple(known)
     for name in names:
         if name not in known:
-            raise UsageError(unknown_name(name, f"start state of {game.name}", known))
+            raise UsageError(unknown_name(name, "start state", known, of=game.name))
     if not names:
         raise UsageError("start_states is empty; name at least one, or none to use them all")
     return tuple(names)

@@ -158,14 +158,16 @@ class GameDefinition(StrictModel):
             )
 
 
-def unknown_name(name: str, kind: str, known: Iterable[str]) -> str:
-    """The message for a name that is not among the known ones."""
+def unknown_name(name: str, kind: str, known: Iterable[str], *, of: str | None = None) -> str:
+    """The message for a name that is not among the known ones, which are those `of` a thing."""
     names = tuple(known)
     guess, name = closest(name, names), _shortened(name)
+    what = f"there is no {kind} {name}" if of is None else f"{of} has no {kind} {name}"
     if guess is not None:
-        return f"there is no {kind} {name}; did you mean {guess}?"
-    shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-    return f"there is no {kind} {name}; there is: {shown or 'none'}"
+        return f"{what}; did you mean {guess}?"
+    if not names:
+        return f"{what}; there are none"
+    return f"{what}; known: {', '.join(names[:12])}{', …' if len(names) > 12 else ''}"
 
 
 def _shortened(name: str) -> str:
@@ -346,7 +348,7 @@ def _unknown_symbol(
 ) -> str:
     if definition.symbols is None:
         return f"{symbol} needs a symbol file; name it under `symbols`, or write an `address`"
-    return unknown_name(symbol, f"symbol in {definition.symbols}:", symbols)
+    return unknown_name(symbol, "symbol", symbols, of=str(definition.symbols))
 
 
 def _revision_problems(file: RomFile, rom: Rom) -> Iterable[Problem]:

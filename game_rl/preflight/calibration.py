@@ -37,8 +37,9 @@ HOLES_OF_MICRO_BATCHES = 2
 # are of 64 MiB (glibc's HEAP_MAX_SIZE), and all but the first are given back.
 HEAP_TOP_BYTES = 64 * MIB
 
-# A clip in the making holds each picture as RGB, and enlarged in a palette; Pillow adds a little.
-RECORDED_PICTURE_BYTES = 160 * 144 * (3 + 4 + 1)
+# Of a clip in the making, each picture until the last one is there, compressed: 1,900 bytes of
+# seasons, 2,800 of duel, 3,300 of beacon in random play.
+RECORDED_PICTURE_BYTES = 3_300
 
 # Not measured here but reported: the CUDA context with its kernels on the GPU and in the process
 # (discuss.pytorch.org/t/73021 says 723 MiB on the GPU), and what cuDNN and the caching allocator
@@ -66,7 +67,8 @@ EVENT_EVALUATION_BYTES = 330
 EVENT_CHECKPOINT_BYTES = 280
 # config.yaml, preflight.json, footprint.json, run.json, the run's first and last events
 RUN_FILES_BYTES = 4_000
-# One picture of a clip, 320 x 288: a fight of the bundled game; much scrolling takes more.
+# One picture of a clip, 320 x 288: a fight of duel. A walk through beacon takes two thirds, a run
+# through seasons twice as much, an agent that stands still nothing.
 PICTURE_BYTES = {"gif": 1_200, "mp4": 500}
 
 # What must stay free for a verdict of "fits": for other programs, and for what no formula sees.

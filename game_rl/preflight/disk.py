@@ -12,8 +12,10 @@ from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
 from game_rl.preflight.kept_checkpoints import KeptCheckpoints
+from game_rl.preflight.learning import offline_of
 from game_rl.preflight.memory import n_pictures, network_of, saved_replay_bytes
 
+_COUNTED_CHECKPOINTS = 64  # one by one
 _EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves so often
 
 
@@ -25,8 +27,9 @@ def disk_footprint(
     kept = retention.after(training.updates)
     logs = _tensorboard_bytes(config, facts, training) + _event_bytes(config, training)
     logs += _evaluation_bytes(config, training, copies=kept)
+    saved = _newest_bytes(config, facts, training, kept, at=training.updates)
     parts = (
-        Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", kept * checkpoint),
+        Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", saved),
         Part("TensorBoard, events and tables", logs + calibration.RUN_FILES_BYTES),
         *_teacher(config, facts),
         Part("clip", _clip_bytes(config, facts)),
@@ -76,21 +79,46 @@ def _offline_checkpoints(
     return (Part("checkpoints before the first timestep", 2 * each),)
 
 
-def checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
-    """Weights, the optimiser's two moments, every env and, if wanted, the replay."""
-    network = network_of(config, facts)
+def checkpoint_bytes(config: RunConfig, facts: RunFacts, timesteps: int | None = None) -> int:
+    """Weights, the optimiser's two moments, every env and, if wanted, the replay.
+
+    After so many timesteps, or at the end of the run; it never shrinks.
+    """
+    network, algorithm = network_of(config, facts), config.algorithm
+    has_learned = True
+    if isinstance(algorithm, DQNConfig) and offline_of(config) is None and timesteps is not None:
+        has_learned = timesteps > algorithm.learning_starts
     return size.checkpoint_bytes(
         policy_weights=network.policy_parameters,
-        optimized_weights=network.parameters,
+        optimized_weights=network.parameters if has_learned else 0,
         n_envs=config.env.n_envs,
         observation_bytes=network.observation,
-        replay_bytes=saved_replay_bytes(config, facts),
+        replay_bytes=saved_replay_bytes(config, facts, timesteps),
     )
 
 
-def kept_checkpoints(config: RunConfig, training: TrainingArithmetic, updates: int) -> int:
+def kept_checkpoints_bytes(
+    config: RunConfig, facts: RunFacts, training: TrainingArithmetic, updates: int
+) -> int:
     """The most that there are after so many updates."""
-    return _retention(config, training).after(updates)
+    kept = _retention(config, training).after(updates)
+    return _newest_bytes(config, facts, training, kept, at=updates)
+
+
+def _newest_bytes(
+    config: RunConfig, facts: RunFacts, training: TrainingArithmetic, count: int, *, at: int
+) -> int:
+    """Of the newest `count` that may be there after `at` updates.
+
+    Whichever are kept, they take no more. Of many, the oldest are counted as the last of the
+    others.
+    """
+    saves = _retention(config, training).newest(at, min(count, _COUNTED_CHECKPOINTS))
+    sizes = [
+        checkpoint_bytes(config, facts, training.began_at + n * training.timesteps_per_update)
+        for n in saves
+    ]
+    return sum(sizes) + (count - len(sizes)) * (sizes[-1] if sizes else 0)
 
 
 def _teacher(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
@@ -149,15 +177,16 @@ def _clip_bytes(config: RunConfig, facts: RunFacts) -> int:
     return n_pictures(config, facts) * calibration.PICTURE_BYTES[config.recording.format]
 
 
-def timestep_of_full_disk(config: RunConfig, footprint: Footprint, free_bytes: int) -> int | None:
+def timestep_of_full_disk(
+    config: RunConfig, facts: RunFacts, footprint: Footprint, free_bytes: int
+) -> int | None:
     """When a write fails for want of space; None if all of them fit."""
     disk, training = footprint.disk, footprint.training
     rollout, retention = training.timesteps_per_update, _retention(config, training)
 
     def needed(update: int) -> float:
-        return (
-            retention.at_once(update) * disk.checkpoint_bytes + update * disk.log_bytes_per_update
-        )
+        saved = _newest_bytes(config, facts, training, retention.at_once(update), at=update)
+        return saved + update * disk.log_bytes_per_update
 
     updates = range(1, training.updates + 1)
     first = bisect_left(updates, True, key=lambda update: needed(update) > free_bytes)

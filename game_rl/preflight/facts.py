@@ -70,7 +70,6 @@ def run_facts(
     Raises:
         ConfigError: the network cannot take pictures of this size, or the game's crop no halves.
         UsageError: the game has no such start state, or the fork's parent no such checkpoint.
-        UsageError: the game has no such start state.
         LakeError: a Lake to learn from is missing, empty or of other rows.
     """
     check_env_config(config.env, game)

@@ -114,7 +114,7 @@ def disk_short(situation: Situation) -> Finding | None:
     if result == "fits":
         return None
     disk, free = situation.footprint.disk, situation.machine.disk_free_bytes
-    full_at = timestep_of_full_disk(situation.config, situation.footprint, free)
+    full_at = timestep_of_full_disk(situation.config, situation.facts, situation.footprint, free)
     when = f"the disk is full at timestep {full_at:,}: " if full_at is not None else ""
     return Finding(
         "error" if result == "does_not_fit" else "warning",

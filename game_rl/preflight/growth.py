@@ -7,7 +7,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.lake.make_feed import lake_schema, most_on_disk
 from game_rl.lake.statistics import raw_bytes
 from game_rl.preflight.arithmetic import TrainingArithmetic
-from game_rl.preflight.disk import checkpoint_bytes, kept_checkpoints
+from game_rl.preflight.disk import kept_checkpoints_bytes
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.memory import frame_format_of
 
@@ -74,7 +74,7 @@ def _row(
         raw=kept * raw_bytes(schema),
         packed=kept * (packing.nbytes + _SCALARS_BYTES),
         on_disk=on_disk,
-        checkpoints=kept_checkpoints(config, training, updates) * checkpoint_bytes(config, facts),
+        checkpoints=kept_checkpoints_bytes(config, facts, training, updates),
     )
 
 

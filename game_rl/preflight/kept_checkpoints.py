@@ -53,6 +53,17 @@ class KeptCheckpoints:
         newest = self._newest_save(update)
         return self.after(newest - 1) + 1 if newest else 0
 
+    def newest(self, update: int, count: int) -> list[int]:
+        """After which updates the newest `count` were saved, if every evaluation was, newest first.
+
+        Where saves are not counted one by one, all of them as if they were of `update`.
+        """
+        if update > self._counted_updates:
+            return [update] * count
+        saves = int(np.searchsorted(self._saves, update, side="right"))
+        newest: list[int] = self._saves[max(0, saves - count) : saves][::-1].tolist()
+        return newest
+
     def _newest_save(self, update: int) -> int:
         """After which update; 0: there is none yet."""
         if update >= self.updates:

@@ -10,6 +10,7 @@ from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_byt
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import RunConfig
+from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.emulator.watched_emulator import picture_frames
 from game_rl.envs.frames import FrameFormat, frame_shape
 from game_rl.lake.make_feed import lake_schema
@@ -70,18 +71,26 @@ def storage(config: RunConfig, facts: RunFacts) -> Part:
     return Part("rollout buffer", total_bytes(rollout))
 
 
-def saved_replay_bytes(config: RunConfig, facts: RunFacts) -> int:
-    """Of a checkpoint at the end of the run: slots that were never written are left out."""
+def saved_replay_bytes(config: RunConfig, facts: RunFacts, timesteps: int | None = None) -> int:
+    """Of a checkpoint after so many timesteps, or of the last one.
+
+    Slots that were never written are left out.
+    """
     if not config.checkpoints.save_replay_buffer:
         return 0
-    return _pond_bytes(config, facts, filled_capacity(config, facts))
+    return _pond_bytes(config, facts, filled_capacity(config, facts, timesteps))
 
 
-def filled_capacity(config: RunConfig, facts: RunFacts) -> int:
-    """Of the replay's capacity, what the run's timesteps and its episodes' last frames fill."""
+def filled_capacity(config: RunConfig, facts: RunFacts, timesteps: int | None = None) -> int:
+    """Of the replay's capacity, what so many timesteps and their episodes' last frames fill.
+
+    None: those of the whole run.
+    """
     assert isinstance(config.algorithm, DQNConfig)
     n_envs = config.env.n_envs
-    timesteps = training_arithmetic(config).final_timesteps // n_envs
+    if timesteps is None:
+        timesteps = training_arithmetic(config).final_timesteps
+    timesteps //= n_envs
     frames = timesteps + timesteps // max(facts.episode_timesteps, 1) + 1
     return min(config.algorithm.replay.capacity, frames * n_envs)
 
@@ -319,9 +328,12 @@ def _kept(size: int) -> Part:
 
 def n_pictures(config: RunConfig, facts: RunFacts) -> int:
     """Of the clip: several a timestep if the frame skip is long."""
-    frame_skip = config.env.frame_skip
-    timesteps = config.recording.episodes * facts.episode_timesteps
-    return timesteps * (frame_skip // picture_frames(frame_skip))
+    recording, frame_skip = config.recording, config.env.frame_skip
+    each = picture_frames(frame_skip)
+    whole = recording.episodes * facts.episode_timesteps * (frame_skip // each)
+    if recording.max_s is None:
+        return whole
+    return min(whole, round(recording.max_s * FRAMES_PER_SECOND / each))
 
 
 def _recording(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:

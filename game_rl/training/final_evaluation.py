@@ -80,4 +80,4 @@ def _record(best: TrainedRun) -> Path | None:
     if recording.episodes == 0:
         return None
     output = best.run_dir.videos / f"best.{recording.format}"
-    return record_run(best, episodes=recording.episodes, output=output)
+    return record_run(best, episodes=recording.episodes, output=output, max_s=recording.max_s)

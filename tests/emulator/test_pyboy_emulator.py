@@ -136,6 +136,46 @@ def test_a_state_repeats_bit_for_bit_in_another_instance(
         assert other.save_state() == emulator.save_state()
 
 
+@pytest.mark.parametrize("name", ["duel", "beacon", "seasons"])
+def test_the_first_picture_after_a_state_is_that_of_the_emulator_that_went_on(name: str) -> None:
+    """Also of a game with its lives in the window, whose lines PyBoy counts beside the state."""
+    game = load_game(name)
+    rng = np.random.default_rng(0)
+    with closing(PyBoyEmulator(game.rom, colour=game.is_colour)) as going_on:
+        for part in range(60):
+            buttons = ["start"] if part % 9 == 8 else rng.choice(["right", "a", "left"], 1)
+            state = going_on.save_state()
+            going_on.hold(buttons)
+            going_on.tick(8, render=True)
+            if part % 10 != 9:
+                continue
+            with closing(PyBoyEmulator(game.rom, colour=game.is_colour)) as other:
+                other.load_state(state)
+                other.hold(buttons)
+                other.tick(8, render=True)
+                np.testing.assert_array_equal(other.screen(), going_on.screen())
+                assert other.save_state() == going_on.save_state()
+
+
+def test_an_emulator_begins_where_pyboy_switches_a_console_on() -> None:
+    rom = load_game("seasons").rom
+    with closing(PyBoyEmulator(rom, colour=True)) as emulator:
+        found = emulator.save_state()
+        emulator.load_raw_state(state_of_a_new_pyboy(rom))
+        assert emulator.save_state() == found
+
+
+def state_of_a_new_pyboy(rom: Rom) -> bytes:
+    pyboy = PyBoy(
+        io.BytesIO(rom.data), window="null", sound_emulated=False, no_input=True, cgb=True,
+        color_palette=(0xFFFFFF, 0xAAAAAA, 0x555555, 0x000000), log_level="CRITICAL",
+    )  # fmt: skip
+    state = io.BytesIO()
+    pyboy.save_state(state)
+    pyboy.stop(save=False)
+    return state.getvalue()
+
+
 def test_reads_and_writes_reach_memory(emulator: PyBoyEmulator) -> None:
     emulator.write(0xC123, 200)
     assert emulator.read(0xC123) == 200

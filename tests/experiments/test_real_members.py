@@ -14,7 +14,7 @@ from game_rl.system.machine import CPUS_VARIABLE
 from game_rl.training.train import train
 from tests.faults.population_faults import write_population
 from tests.tiny_run import command
-from tests.training.test_forking import quiet
+from tests.training.forks import quiet
 
 
 @pytest.mark.slow

@@ -31,3 +31,13 @@ def test_a_few_faults_of_forks_lose_nothing_and_leave_the_parent_alone(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["faults", "--quick", "--fork", "--only", kind])
     assert training_faults.main() == 0, capsys.readouterr().out
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn-lake"])
+def test_a_few_kills_of_trainings_on_the_colour_game_lose_nothing(
+    algorithm: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--quick", "--only", "kill", "--game", "seasons", "--colour", "rgb"]
+    monkeypatch.setattr("sys.argv", ["faults", *arguments, "--algorithm", algorithm])
+    assert training_faults.main() == 0, capsys.readouterr().out

@@ -1,8 +1,9 @@
 """What a training loses when it is killed, the disk fails or its files rot: a table.
 
     python -m tests.faults [--kills 300] [--only kill ...] [--algorithm dqn] [--fork] [--quick]
+    python -m tests.faults --game seasons --colour rgb    # pictures of a colour game
 
-Each trial is a real `game-rl train` of the bundled game in a process of its own that meets one
+Each trial is a real `game-rl train` of a bundled game in a process of its own that meets one
 fault, is resumed, and is compared with a training that met none: weights, optimiser and the states
 of the emulators in every checkpoint, the table of evaluations, the best one. Trials run one a core.
 
@@ -29,12 +30,12 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import median
 
 from game_rl.run_dir import RunDir
-from tests.faults.trainings import ALGORITHMS, HANG_S, Bench, Tally, Training
+from tests.faults.configs import ALGORITHMS, GAMES, LONG, SHORT, Length, Setting
+from tests.faults.trainings import HANG_S, Bench, Tally, Training
 
 KINDS = ("kill", "failpoint", "signal", "disk", "rot")
 KILLS_A_RUN = 5
@@ -242,11 +243,31 @@ def _damage(path: Path, uniform: Callable[[float], float], *, cut: bool) -> None
 
 
 def main() -> int:
+    arguments = _arguments()
+    kinds: list[str] = arguments.only
+    with tempfile.TemporaryDirectory(prefix="game_rl_faults_") as folder:
+        benches = {
+            length: _bench(arguments, Path(folder) / name, length)
+            for name, length in (("long", LONG), ("short", SHORT))
+            if any(_length(kind) == length for kind in kinds)
+        }
+        tallies = {}
+        for kind in kinds:
+            bench = benches[_length(kind)]
+            tally = tallies[kind] = _trials(kind, bench, arguments)
+            tally.problems += bench.changed_parent()
+    print_table(tallies)
+    return 1 if any(tally.problems for tally in tallies.values()) else 0
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tests.faults", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--algorithm", choices=ALGORITHMS, default="ppo")
+    parser.add_argument("--game", choices=GAMES, default="duel")
+    parser.add_argument("--colour", choices=("grey", "rgb"), default="grey", help="of pictures")
     parser.add_argument("--fork", action="store_true", help="the trainings are forks; no rot")
     parser.add_argument("--kills", type=int, default=300, help="random SIGKILLs")
     parser.add_argument("--points", type=int, help="failing operations, drawn; default: every one")
@@ -260,30 +281,34 @@ def main() -> int:
         arguments.kills, arguments.points, arguments.signals, arguments.flips = 5, 6, 3, 1
     if arguments.fork:
         arguments.only = [kind for kind in arguments.only if kind != "rot"]
-    with tempfile.TemporaryDirectory(prefix="game_rl_faults_") as folder:
-        jobs, seed = arguments.jobs, arguments.seed
-        is_any_long = {"kill", "signal", "rot"} & set(arguments.only)
-        is_any_short = {"failpoint", "disk"} & set(arguments.only)
-        new_bench = partial(
-            Bench, jobs=jobs, seed=seed, algorithm=arguments.algorithm, forks=arguments.fork
-        )
-        if is_any_long:
-            bench = new_bench(Path(folder) / "long")
-        if is_any_short:
-            short = new_bench(Path(folder) / "short", is_short=True)
-        acts: dict[str, Callable[[], Tally]] = {
-            "kill": lambda: kill_trials(bench, arguments.kills),
-            "failpoint": lambda: failpoint_trials(short, arguments.points),
-            "signal": lambda: signal_trials(bench, arguments.signals),
-            "disk": lambda: disk_trials(short, arguments.points),
-            "rot": lambda: rot_trials(bench, arguments.flips),
-        }
-        tallies = {kind: acts[kind]() for kind in arguments.only}
-        for kind, tally in tallies.items():
-            used = short if kind in ("failpoint", "disk") else bench
-            tally.problems += used.changed_parent()
-    print_table(tallies)
-    return 1 if any(tally.problems for tally in tallies.values()) else 0
+    return arguments
+
+
+def _length(kind: str) -> Length:
+    return SHORT if kind in ("failpoint", "disk") else LONG
+
+
+def _bench(arguments: argparse.Namespace, folder: Path, length: Length) -> Bench:
+    return Bench(
+        folder,
+        arguments.jobs,
+        arguments.seed,
+        setting=Setting(arguments.algorithm, arguments.game, arguments.colour),
+        length=length,
+        forks=arguments.fork,
+    )
+
+
+def _trials(kind: str, bench: Bench, arguments: argparse.Namespace) -> Tally:
+    if kind == "kill":
+        return kill_trials(bench, arguments.kills)
+    if kind == "failpoint":
+        return failpoint_trials(bench, arguments.points)
+    if kind == "signal":
+        return signal_trials(bench, arguments.signals)
+    if kind == "disk":
+        return disk_trials(bench, arguments.points)
+    return rot_trials(bench, arguments.flips)
 
 
 def print_table(tallies: dict[str, Tally]) -> None:

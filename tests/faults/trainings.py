@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
@@ -21,49 +21,9 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import CheckpointError
 from game_rl.event_log import read_events
 from game_rl.run_dir import RunDir
+from tests.faults.configs import LONG, Length, Setting, config_text
 
-CONFIG = """\
-game: duel
-total_timesteps: {total}
-run_dir: {run_dir}
-device: cpu
-env: {{n_envs: 4, n_workers: 2, frame_skip: 8, max_episode_timesteps: 40}}
-algorithm: {algorithm}
-lake: {lake}
-evaluation:
-  {{every_timesteps: {evaluate_every}, episodes: 2, final_episodes: 2,
-    deterministic: {deterministic}}}
-checkpoints: {{every_timesteps: 32, keep_last: {keep_last}, save_replay_buffer: {has_replay}}}
-recording: {{episodes: 0}}
-"""
-_DQN = (
-    "{{name: dqn, replay: {replay}, n_step: 3, double_q: true, learning_starts: 64, train_freq: 8, "
-    "gradient_steps: 2, batch_size: 64, target_update_interval: 64, learning_rate: 1e-3}}"
-)
-_OTHERS = "others"  # a run whose Lake is learned from
-_LEARN_FROM = "{lakes: [LAKE], own_share: {start: 0.3, end: 0.8, until: 400}, offline: OFFLINE}"
-_OFFLINE = "{gradient_steps: 24, evaluate_every_gradient_steps: 8, save_every_gradient_steps: 6}"
-_PPO = "{n_steps: 8, batch_size: 32, n_epochs: 2, learning_rate: {start: 1e-3, end: 1e-4}}"
-
-
-def _learning_dqn(offline: str) -> str:
-    learn_from = _LEARN_FROM.replace("OFFLINE", offline)
-    return f"{_DQN.format(replay='{capacity: 256}')[:-1]}, learn_from: {learn_from}}}"
-
-
-ALGORITHMS = {  # each can be saved every 32 timesteps
-    "ppo": _PPO,
-    "ppo-lake": _PPO,
-    "pqn": "{name: pqn, n_steps: 8, batch_size: 32, n_epochs: 2}",
-    "dqn": _DQN.format(replay="{capacity: 256}"),
-    "dqn-lake": _DQN.format(replay="{capacity: 256}"),
-    "dqn-mixed": _learning_dqn("null"),
-    "dqn-offline": _learning_dqn(_OFFLINE),
-    "dqn-teacher": _DQN.format(replay="{capacity: 256}")[:-1]
-    + ", teacher: {run: TEACHER, keep_if_better: false}}",
-}
-_WITH_REPLAY = ("dqn", "dqn-teacher", "dqn-mixed", "dqn-offline")
-_WITH_LAKE = ("ppo-lake", "pqn", "dqn-lake")
+_OTHERS, _TEACHER = "others", "teacher"  # runs that others learn from
 COMPARED = (
     "policy.safetensors",
     "optimizer.safetensors",
@@ -71,6 +31,7 @@ COMPARED = (
     "replay.safetensors",  # of dqn
 )
 HANG_S = 180.0
+_PLAIN = Setting()
 _BEGUN = re.compile(r"^\s*[\d,]+ / [\d,]+ |^offline [\d,]+/")
 
 
@@ -179,9 +140,6 @@ class Tally:
 class Bench:
     """Runs that meet faults, and the one that met none.
 
-    A short run is one whose every operation on the disk can be made to fail in turn: it saves four
-    times, evaluates twice and deletes an old checkpoint.
-
     Where it `forks`, the runs that meet faults are forks of the one that met none, from its half:
     they change nothing, and so end as that one did.
     """
@@ -192,25 +150,23 @@ class Bench:
         jobs: int,
         seed: int,
         *,
-        algorithm: str = "ppo",
-        is_short: bool = False,
+        setting: Setting = _PLAIN,
+        length: Length = LONG,
         forks: bool = False,
     ) -> None:
         folder.mkdir()
-        self._algorithm = algorithm
-        self.final = 128 if is_short else 768
-        self._evaluate_every = 64 if is_short else 128
-        self._keep_last = 1 if is_short else 2
+        self._setting, self._length = setting, length
+        self.final = length.total
         self.folder = folder
         self.jobs = jobs
         self.random = random.Random(seed)
         self.cpus = sorted(os.sched_getaffinity(0))[:jobs]
         self._free = list(self.cpus)
         self._lock = threading.Lock()
-        if algorithm in ("dqn-mixed", "dqn-offline"):
+        if setting.algorithm in ("dqn-mixed", "dqn-offline"):
             self._undisturbed(self.new_run(_OTHERS, algorithm="pqn"))
-        if algorithm == "dqn-teacher":
-            self._train_teacher()
+        if setting.algorithm == "dqn-teacher":
+            self._undisturbed(self.new_run(_TEACHER, algorithm="pqn"))
         self.whole = self.new_run("whole", keep_last=1000)
         began = time.monotonic()
         training = self._undisturbed(self.whole)
@@ -246,25 +202,16 @@ class Bench:
             raise SystemExit(f"the undisturbed training failed:\n{training.output}")
         return training
 
-    def _train_teacher(self) -> None:
-        """A run of pqn, as long as the others."""
-        self._undisturbed(self.new_run("teacher", algorithm="pqn"))
-
     def new_run(
         self, name: str, *, keep_last: int | None = None, algorithm: str | None = None
     ) -> Path:
         run_dir = self.folder / name
-        algorithm = algorithm or self._algorithm
-        others, teacher = str(self.folder / _OTHERS / "lake"), str(self.folder / "teacher")
-        text = CONFIG.format(
+        text = config_text(
+            replace(self._setting, algorithm=algorithm or self._setting.algorithm),
+            replace(self._length, keep_last=keep_last or self._length.keep_last),
             run_dir=run_dir,
-            total=self.final,
-            algorithm=ALGORITHMS[algorithm].replace("LAKE", others).replace("TEACHER", teacher),
-            lake="{}" if algorithm in _WITH_LAKE else "null",
-            deterministic=str(not algorithm.startswith("ppo")).lower(),
-            has_replay=str(algorithm in _WITH_REPLAY).lower(),
-            evaluate_every=self._evaluate_every,
-            keep_last=keep_last or self._keep_last,
+            others=self.folder / _OTHERS,
+            teacher=self.folder / _TEACHER,
         )
         run_dir.with_suffix(".yaml").write_text(text)
         return run_dir

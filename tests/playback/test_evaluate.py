@@ -74,4 +74,4 @@ def test_an_unknown_start_state_is_named_before_anything_is_played(
     command = ["evaluate", str(run_of_level_1), "--start-states", "level_1", "level_9"]
     assert main([*command, "--checkpoint", "latest"]) == 2
     error = capsys.readouterr().err
-    assert "no start state of duel level_9" in error
+    assert "duel has no start state level_9; did you mean level_" in error

@@ -1,26 +1,68 @@
+"""Clips of a run on the game in colour."""
+
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from PIL import Image, ImageSequence
 
-from game_rl.playback.record import _paletted
+from game_rl.callbacks.stop import StopRequest
+from game_rl.cli.main import main
+from game_rl.config.loader import load_config
+from game_rl.config.schema import EnvConfig
+from game_rl.envs.make_env import make_env
+from game_rl.games.definition import load_game
+from game_rl.run_dir import RunDir
+from game_rl.training.train import Command, train
+from tests.tiny_run import TINY
+
+_CHANGES = (
+    "game=seasons", "env.start_states=[spring]", "env.observation.colour=rgb",
+    "total_timesteps=32", "env.max_episode_timesteps=20", "recording.max_s=0.7",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("n_colours", [1, 4, 256])
-def test_up_to_256_colours_are_kept_exactly(n_colours: int) -> None:
-    rng = np.random.default_rng(n_colours)
-    colours = rng.integers(0, 256, (n_colours, 3), dtype=np.uint8)
-    pictures = [colours[rng.integers(0, n_colours, (6, 5))] for _ in range(3)]
-    for picture, frame in zip(pictures, _paletted(pictures), strict=True):
-        shown = np.asarray(frame.convert("RGB"))
-        np.testing.assert_array_equal(shown[::2, ::2], picture)
-        np.testing.assert_array_equal(shown[1::2, 1::2], picture)
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    folder = tmp_path_factory.mktemp("colour")
+    config = folder / "run.yaml"
+    config.write_text(TINY.format(run_dir=folder / "run"))
+    train(load_config(config, _CHANGES), Command(stop=StopRequest()))
+    return RunDir(folder / "run")
 
 
-def test_more_colours_come_close(tmp_path: Path) -> None:
-    ramp = np.arange(48, dtype=np.uint8) * 5
-    picture = np.stack(np.broadcast_arrays(ramp[:, None], ramp[None, :], np.uint8(90)), axis=2)
-    frame = _paletted([picture, picture])[0]
-    frame.save(tmp_path / "frame.gif")
-    difference = np.asarray(frame.convert("RGB"))[::2, ::2].astype(int) - picture
-    assert np.abs(difference).mean() < 8
+def shown(path: Path) -> list[NDArray[np.uint8]]:
+    """What the GIF shows every seven hundredths of a second, which are four frames."""
+    with Image.open(path) as gif:
+        return [
+            np.asarray(frame.convert("RGB"))[::2, ::2]
+            for frame in ImageSequence.Iterator(gif)
+            for _ in range(frame.info["duration"] // 70)
+        ]
+
+
+def test_a_clip_has_the_colours_of_the_screen_and_each_whole_episode(
+    run_dir: RunDir, tmp_path: Path
+) -> None:
+    output = tmp_path / "clip.gif"
+    assert main(["record", str(run_dir.root), "--episodes", "2", "--output", str(output)]) == 0
+    pictures = shown(output)
+    held = 15  # pictures of a second, for which the end of an episode stands
+    assert len(pictures) == 2 * (20 * 2 + held)
+    env = make_env(EnvConfig(start_states=("spring",)), load_game("seasons"))
+    env.reset(seed=0)
+    sky = env.render()[0, 0]
+    env.close()
+    assert len(set(sky.tolist())) > 1
+    assert all((picture[0, 0] == sky).all() for picture in pictures)
+
+
+def test_the_clip_that_a_training_makes_ends_after_its_seconds(
+    run_dir: RunDir, tmp_path: Path
+) -> None:
+    whole = tmp_path / "clip.gif"
+    assert main(["record", str(run_dir.root), "--output", str(whole)]) == 0
+    short = shown(run_dir.videos / "best.gif")
+    assert len(short) == 10  # of 14.93 a second
+    np.testing.assert_array_equal(short, shown(whole)[:10])

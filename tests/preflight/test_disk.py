@@ -13,10 +13,12 @@ from stable_baselines3.common.policies import ActorCriticCnnPolicy
 from game_rl.checkpoints import size
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.checkpoints.store import kept_checkpoints
+from game_rl.config.schema import RunConfig
 from game_rl.config.upload import UploadConfig
 from game_rl.preflight import calibration
 from game_rl.preflight.disk import checkpoint_bytes, timestep_of_full_disk
 from game_rl.preflight.estimate import estimate
+from game_rl.preflight.memory import network_of
 from game_rl.run_dir import RunDir
 from tests.preflight.conftest import FACTS, make_config
 from tests.preflight.test_memory import FIGHTER
@@ -46,6 +48,33 @@ def test_the_worked_example_keeps_four_checkpoints_of_90_megabytes() -> None:
     assert sizes["4 checkpoints"] == 4 * disk.checkpoint_bytes
     assert disk.momentary_bytes == disk.checkpoint_bytes
     assert disk.bytes == sum(sizes.values())
+
+
+@pytest.mark.parametrize("capacity", [3_000, 10_000, 100_000])
+def test_each_checkpoint_has_the_replay_and_moments_of_its_own_moment(capacity: int) -> None:
+    """As a run that ends there has; before learning starts there are no moments."""
+
+    def saving(total_timesteps: int, learning_starts: int) -> RunConfig:
+        return make_config(
+            total_timesteps=total_timesteps,
+            env={"n_envs": 4},
+            algorithm={
+                "name": "dqn", "replay": {"capacity": capacity}, "train_freq": 2,
+                "learning_starts": learning_starts,
+            },
+            evaluation={"every_timesteps": 4_000},
+            checkpoints={"every_timesteps": 2_000, "keep_last": 4, "save_replay_buffer": True},
+        )  # fmt: skip
+
+    moments = 2 * network_of(saving(10_000, 0), FACTS).weights_bytes
+    alone = {
+        n: estimate(saving(n, 0), FACTS).disk.checkpoint_bytes for n in range(2_000, 10_001, 2_000)
+    }
+    expected = sum(alone[n] for n in (2_000, 4_000, 6_000, 8_000, 10_000))
+    for learning_starts, without in ((0, 0), (2_000, 1), (5_999, 2), (6_000, 3)):
+        (part, *_) = estimate(saving(10_000, learning_starts), FACTS).disk.parts
+        assert part.name == "5 checkpoints"
+        assert part.bytes == expected - without * moments
 
 
 def test_what_is_being_uploaded_stays_a_while_up_to_the_backlog() -> None:
@@ -84,7 +113,7 @@ def test_the_disk_is_full_when_a_dumb_replay_of_the_writes_says_so(
     footprint = estimate(config, FACTS)
     one, log = footprint.disk.checkpoint_bytes, footprint.disk.log_bytes_per_update
     free = int(free_checkpoints * one)
-    forecast = timestep_of_full_disk(config, footprint, free)
+    forecast = timestep_of_full_disk(config, FACTS, footprint, free)
     full_at = earliest_full_disk(free, one, log, evaluate_every, keep_every)
     if keep_every is None:
         assert forecast == full_at
@@ -119,13 +148,13 @@ def test_logs_alone_can_fill_a_disk_late_in_a_long_run() -> None:
     config = make_config(total_timesteps=10**9)
     footprint = estimate(config, FACTS)
     free = 5 * footprint.disk.checkpoint_bytes + 10**8
-    full_at = timestep_of_full_disk(config, footprint, free)
+    full_at = timestep_of_full_disk(config, FACTS, footprint, free)
     assert full_at is not None
     assert 10**7 < full_at < 10**9
 
 
 def test_a_large_disk_is_never_full() -> None:
-    assert timestep_of_full_disk(FIGHTER, estimate(FIGHTER, FACTS), 10**12) is None
+    assert timestep_of_full_disk(FIGHTER, FACTS, estimate(FIGHTER, FACTS), 10**12) is None
 
 
 @pytest.mark.parametrize(("evaluations", "episodes"), [(1, 1), (7, 20), (300, 100)])

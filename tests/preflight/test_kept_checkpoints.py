@@ -26,8 +26,11 @@ def updates(run: KeptCheckpoints) -> range:
     return range(1, run.updates + 1)
 
 
-def played(run: KeptCheckpoints, bests: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """(kept, at once while writing) after each update of the run with these best evaluations."""
+def played(run: KeptCheckpoints, bests: Sequence[int]) -> Iterator[tuple[list[int], int]]:
+    """(kept, how many at once) after each update of the run with these best evaluations.
+
+    What is kept is named by its update, newest first.
+    """
     folder: list[int] = []
     best, most_at_once = None, 0
     for update in updates(run):
@@ -42,7 +45,7 @@ def played(run: KeptCheckpoints, bests: Sequence[int]) -> Iterator[tuple[int, in
                 folder, best=best, keep_last=run.keep_last, keep_every=run.keep_every_timesteps
             )
             folder = sorted(kept)
-        yield len(folder), most_at_once
+        yield [timesteps // run.rollout for timesteps in reversed(folder)], most_at_once
 
 
 def courses(run: KeptCheckpoints) -> Iterator[list[int]]:
@@ -54,7 +57,9 @@ def courses(run: KeptCheckpoints) -> Iterator[list[int]]:
 
 def assert_never_low(run: KeptCheckpoints, bests: Sequence[int]) -> None:
     for update, (kept, at_once) in enumerate(played(run, bests), start=1):
-        assert run.after(update) >= kept, (run, bests, update)
+        assert run.after(update) >= len(kept), (run, bests, update)
+        newest = run.newest(update, len(kept))
+        assert all(u <= bound for u, bound in zip(kept, newest, strict=True)), (run, bests, update)
         assert run.at_once(update) >= at_once, (run, bests, update)
 
 
@@ -78,7 +83,8 @@ def test_no_course_keeps_more_and_some_course_keeps_as_many(run: KeptCheckpoints
     every_course = [list(played(run, bests)) for bests in courses(run)]
     slack = 0 if run.keep_every_timesteps is None else 1
     for update, moments in enumerate(zip(*every_course, strict=True), start=1):
-        kept, at_once = (max(numbers) for numbers in zip(*moments, strict=True))
+        kept = max(len(kept) for kept, _ in moments)
+        at_once = max(at_once for _, at_once in moments)
         assert kept <= run.after(update) <= kept + slack
         assert at_once <= run.at_once(update) <= at_once + slack
 
@@ -106,6 +112,8 @@ def test_the_coarse_bound_is_no_lower_than_the_counted_one(run: KeptCheckpoints,
     for update in updates(run):
         assert coarse.after(update) >= run.after(update)
         assert coarse.at_once(update) >= run.at_once(update)
+        bound, newest = coarse.newest(update, 3), run.newest(update, 3)
+        assert all(above >= u for above, u in zip(bound, newest, strict=False))
 
 
 def test_earlier_bests_count_among_the_newest_while_there_are_few_checkpoints() -> None:
@@ -118,7 +126,7 @@ def test_earlier_bests_count_among_the_newest_while_there_are_few_checkpoints() 
         rollout=5,
         updates=5,
     )
-    assert [kept for kept, _ in played(run, bests=[1, 3, 5])] == [1, 2, 3, 4, 4]
+    assert [len(kept) for kept, _ in played(run, bests=[1, 3, 5])] == [1, 2, 3, 4, 4]
     assert [run.after(update) for update in updates(run)] == [1, 2, 3, 4, 4]
 
 

@@ -220,7 +220,17 @@ def test_recording_holds_a_second_policy_and_every_picture(facts: RunFacts) -> N
         phase(ram_footprint(config, facts).phases, "recording") for config in (none, one)
     )
     assert part(recording, "policy that plays") == 2 * network_of(one, facts).weights_bytes
-    assert recording.bytes - without.bytes == n_pictures(one, facts) * 184_320
+    assert recording.bytes - without.bytes == n_pictures(one, facts) * 3_300
+
+
+@pytest.mark.parametrize(("frame_skip", "a_second"), [(1, 59.73), (4, 14.93), (8, 14.93)])
+def test_a_clip_has_no_more_pictures_than_its_seconds(frame_skip: int, a_second: float) -> None:
+    facts = replace(FACTS, episode_timesteps=5_000)
+    for max_s, expected in ((10, 10 * a_second), (None, 5_000 * 3 * max(1, frame_skip // 4))):
+        config = make_config(
+            env={"frame_skip": frame_skip}, recording={"episodes": 3, "max_s": max_s}
+        )
+        assert n_pictures(config, facts) == pytest.approx(expected, rel=0.01)
 
 
 DQN_RUN: dict[str, Any] = {"name": "dqn", "replay": {"capacity": 1_000_000}, "batch_size": 64}

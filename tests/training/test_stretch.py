@@ -19,7 +19,7 @@ from game_rl.training.stretch import play_checkpoint, run_stretch
 from game_rl.training.stretch_result import StretchResult, read_result
 from game_rl.training.train import train
 from tests.tiny_run import MakeConfig, command
-from tests.training.test_forking import quiet
+from tests.training.forks import quiet
 
 ENDS = (64, 128, 192)
 

@@ -1,0 +1,151 @@
+"""Pictures of a screen as a GIF or MP4, in memory that hardly grows with their number."""
+
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import BinaryIO
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+from PIL import GifImagePlugin, Image
+
+from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
+
+Picture = NDArray[np.uint8]  # [height, width, 3] RGB
+Indices = NDArray[np.uint8]  # [height, width], of colours in a palette
+
+_SCALE = 2  # 320 x 288: the HUD is readable, and every pixel stays a square
+_GIF_COLOURS = 256
+_GIF_UNIT_S = 0.01  # a GIF counts time in hundredths of a second
+_SHORTEST_UNITS = 2  # browsers slow anything faster than 1/50 s down
+_LONGEST_UNITS = 65_535
+_FOREVER = b"!\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00"
+_SAMPLES = 8  # pictures that a palette is made of, where it cannot be exact
+
+
+def write_gif(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
+    """Each picture for so many seconds, over and over again.
+
+    All colours must be known before the first picture is written, so they wait compressed. One that
+    is as the one before is not written again, and only what has changed of the others.
+    """
+    waiting = _Waiting()
+    for picture in pictures:
+        waiting.add(picture)
+    palette, index = _palette(waiting)
+    units = max(round(seconds / _GIF_UNIT_S), _SHORTEST_UNITS)
+    with path.open("wb") as file:
+        _write_frames(file, map(index, waiting), palette, units)
+
+
+def write_mp4(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
+    """Each picture for so many seconds."""
+    with av.open(str(path), "w", format="mp4") as container:
+        rate = Fraction(1 / seconds).limit_denominator(1000)
+        stream = container.add_stream("libx264", rate=rate, options={"crf": "18"})
+        stream.pix_fmt = "yuv420p"
+        stream.height, stream.width = SCREEN_HEIGHT * _SCALE, SCREEN_WIDTH * _SCALE
+        for picture in map(_enlarged, pictures):
+            for packet in stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+
+
+class _Waiting:
+    """Pictures of one size; what a screen shows compresses to a thirtieth and less."""
+
+    def __init__(self) -> None:
+        self._compressed: list[bytes] = []
+        self._last: Picture | None = None
+        self.colours = np.empty(0, np.uint32)  # of all of them, as 0xRRGGBB, in order
+
+    def add(self, picture: Picture) -> None:
+        if self._last is not None and np.array_equal(picture, self._last):
+            self._compressed.append(self._compressed[-1])
+            return
+        self._last = picture.copy()
+        self._compressed.append(zlib.compress(self._last.tobytes(), 1))
+        self.colours = np.union1d(self.colours, _codes(picture))
+
+    def __len__(self) -> int:
+        return len(self._compressed)
+
+    def __iter__(self) -> Iterator[Picture]:
+        return map(self._picture, self._compressed)
+
+    def samples(self) -> list[Picture]:
+        return [self._picture(data) for data in self._compressed[:: len(self) // _SAMPLES + 1]]
+
+    def _picture(self, compressed: bytes) -> Picture:
+        assert self._last is not None
+        return np.frombuffer(zlib.decompress(compressed), np.uint8).reshape(self._last.shape)
+
+
+def _palette(waiting: _Waiting) -> tuple[bytes, Callable[[Picture], Indices]]:
+    """RGB of up to 256 colours, and what makes them of a picture: exact if there are no more."""
+    colours = waiting.colours
+    if len(colours) <= _GIF_COLOURS:
+        channels = np.stack([colours >> shift & 255 for shift in (16, 8, 0)], axis=1)
+        return channels.astype(np.uint8).tobytes(), lambda picture: _exact(picture, colours)
+    few = Image.fromarray(np.concatenate(waiting.samples())).quantize(_GIF_COLOURS)
+    rgb = bytes(few.getpalette() or ())
+    return rgb, lambda picture: np.asarray(
+        Image.fromarray(picture).quantize(palette=few, dither=Image.Dither.NONE)
+    )
+
+
+def _exact(picture: Picture, colours: NDArray[np.uint32]) -> Indices:
+    return np.searchsorted(colours, _codes(picture)).astype(np.uint8)
+
+
+def _codes(picture: Picture) -> NDArray[np.uint32]:
+    """One number a pixel, 0xRRGGBB."""
+    wide = picture.astype(np.uint32)
+    return (wide[:, :, 0] << 16 | wide[:, :, 1] << 8 | wide[:, :, 2]).astype(np.uint32)
+
+
+def _write_frames(file: BinaryIO, frames: Iterator[Indices], palette: bytes, units: int) -> None:
+    frame = next(frames)
+    file.write(_gif_header(frame, palette))
+    box, shown = (0, 0, frame.shape[1], frame.shape[0]), units
+    for following in frames:
+        changed = _changed(frame, following)
+        if changed is None and shown + units <= _LONGEST_UNITS:
+            shown += units
+            continue
+        _write_part(file, frame, box, shown)
+        frame, box, shown = following, changed or (0, 0, 1, 1), units
+    _write_part(file, frame, box, shown)
+    file.write(b";")
+
+
+def _gif_header(frame: Indices, palette: bytes) -> bytes:
+    """Of a GIF with one palette, which is filled up to a power of two."""
+    bits = max(1, (len(palette) // 3 - 1).bit_length())
+    height, width = frame.shape
+    screen = struct.pack("<HHBBB", width * _SCALE, height * _SCALE, 0x80 | bits - 1, 0, 0)
+    return b"GIF89a" + screen + palette.ljust(3 << bits, b"\0") + _FOREVER
+
+
+def _changed(before: Indices, after: Indices) -> tuple[int, int, int, int] | None:
+    """Left, top, right and bottom of what differs; None: nothing does."""
+    rows, columns = np.nonzero(before != after)
+    if not len(rows):
+        return None
+    return int(columns.min()), int(rows.min()), int(columns.max()) + 1, int(rows.max()) + 1
+
+
+def _write_part(file: BinaryIO, frame: Indices, box: tuple[int, int, int, int], units: int) -> None:
+    left, top, right, bottom = box
+    part = Image.fromarray(_enlarged(frame[top:bottom, left:right]))
+    place = (left * _SCALE, top * _SCALE)
+    for data in GifImagePlugin.getdata(part, place, duration=10 * units):
+        file.write(data)
+
+
+def _enlarged(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return picture.repeat(_SCALE, axis=0).repeat(_SCALE, axis=1)

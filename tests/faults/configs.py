@@ -1,0 +1,100 @@
+"""The configs of the trainings that meet a fault."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+_CONFIG = """\
+game: {game}
+total_timesteps: {total}
+run_dir: {run_dir}
+device: cpu
+env:
+  {{n_envs: 4, n_workers: 2, frame_skip: 8, max_episode_timesteps: 40,
+    observation: {{colour: {colour}}}}}
+algorithm: {algorithm}
+lake: {lake}
+evaluation:
+  {{every_timesteps: {evaluate_every}, episodes: 2, final_episodes: 2,
+    deterministic: {deterministic}}}
+checkpoints: {{every_timesteps: 32, keep_last: {keep_last}, save_replay_buffer: {has_replay}}}
+recording: {{episodes: 0}}
+"""
+_DQN = (
+    "{{name: dqn, replay: {replay}, n_step: 3, double_q: true, learning_starts: 64, train_freq: 8, "
+    "gradient_steps: 2, batch_size: 64, target_update_interval: 64, learning_rate: 1e-3}}"
+)
+_LEARN_FROM = "{lakes: [LAKE], own_share: {start: 0.3, end: 0.8, until: 400}, offline: OFFLINE}"
+_OFFLINE = "{gradient_steps: 24, evaluate_every_gradient_steps: 8, save_every_gradient_steps: 6}"
+_PPO = "{n_steps: 8, batch_size: 32, n_epochs: 2, learning_rate: {start: 1e-3, end: 1e-4}}"
+
+
+def _learning_dqn(offline: str) -> str:
+    learn_from = _LEARN_FROM.replace("OFFLINE", offline)
+    return f"{_DQN.format(replay='{capacity: 256}')[:-1]}, learn_from: {learn_from}}}"
+
+
+ALGORITHMS = {  # each can be saved every 32 timesteps
+    "ppo": _PPO,
+    "ppo-lake": _PPO,
+    "pqn": "{name: pqn, n_steps: 8, batch_size: 32, n_epochs: 2}",
+    "dqn": _DQN.format(replay="{capacity: 256}"),
+    "dqn-lake": _DQN.format(replay="{capacity: 256}"),
+    "dqn-mixed": _learning_dqn("null"),
+    "dqn-offline": _learning_dqn(_OFFLINE),
+    "dqn-teacher": _DQN.format(replay="{capacity: 256}")[:-1]
+    + ", teacher: {run: TEACHER, keep_if_better: false}}",
+}
+_WITH_REPLAY = ("dqn", "dqn-teacher", "dqn-mixed", "dqn-offline")
+_WITH_LAKE = ("ppo-lake", "pqn", "dqn-lake")
+GAMES = ("duel", "beacon", "seasons")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is played, in which colours it is seen, and what learns it."""
+
+    algorithm: str = "ppo"
+    game: str = "duel"
+    colour: str = "grey"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Length:
+    """Timesteps, and checkpoints.
+
+    A short run is one whose every operation on the disk can be made to fail in turn: it saves four
+    times, evaluates twice and deletes an old checkpoint.
+    """
+
+    total: int = 768
+    evaluate_every: int = 128
+    keep_last: int = 2
+
+
+LONG = Length()
+SHORT = Length(total=128, evaluate_every=64, keep_last=1)
+
+
+def config_text(
+    setting: Setting, length: Length, *, run_dir: Path, others: Path, teacher: Path
+) -> str:
+    """Of a run in `run_dir`.
+
+    Args:
+        others: a run whose Lake is learned from, by an algorithm that does so.
+        teacher: a run whose policy teaches, likewise.
+    """
+    algorithm = setting.algorithm
+    section = ALGORITHMS[algorithm].replace("LAKE", str(others / "lake"))
+    return _CONFIG.format(
+        game=setting.game,
+        colour=setting.colour,
+        run_dir=run_dir,
+        total=length.total,
+        algorithm=section.replace("TEACHER", str(teacher)),
+        lake="{}" if algorithm in _WITH_LAKE else "null",
+        deterministic=str(not algorithm.startswith("ppo")).lower(),
+        has_replay=str(algorithm in _WITH_REPLAY).lower(),
+        evaluate_every=length.evaluate_every,
+        keep_last=length.keep_last,
+    )
