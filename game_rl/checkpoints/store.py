@@ -11,6 +11,7 @@ from game_rl.checkpoints.algorithm_state import replay_bytes, unpacked_replay_by
 from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from game_rl.checkpoints.state import CheckpointState
+from game_rl.claims import check_claim
 from game_rl.config.schema import EnvConfig
 from game_rl.errors import CheckpointError
 from game_rl.lake.feed import LakeFeed
@@ -120,6 +121,7 @@ class CheckpointStore:
 
         Raises:
             CheckpointError: it could not be written, and nothing of it is left.
+            ExperimentError: the run is another process's by now.
         """
         path = self._run_dir.checkpoint(
             state.offline_gradient_steps if self._is_offline else state.num_timesteps
@@ -128,6 +130,7 @@ class CheckpointStore:
             raise CheckpointError(
                 f"the run directory {self._run_dir.root} is gone, and what was learned with it"
             )
+        check_claim(self._run_dir)
         try:
             path.parent.mkdir(exist_ok=True)
             lake = self._kept_lakes(model, path.name)

@@ -4,9 +4,9 @@ from dataclasses import asdict, dataclass
 
 from game_rl.checkpoints.best import best_checkpoint, best_of, is_teacher_best
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.versions import installed_versions, version_differences
 from game_rl.errors import CheckpointError
 from game_rl.run_dir import RunDir
+from game_rl.system.versions import installed_versions, version_differences
 
 
 @dataclass(frozen=True)

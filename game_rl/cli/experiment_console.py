@@ -53,9 +53,10 @@ class ExperimentConsole:
             case account.StretchEnded():
                 self._stretches[event.number] = event
             case account.MemberDied():
+                cause = f"; {event.text}" if event.text else ""
                 self._warn(
-                    f"{event.name} was killed (exit code {event.code}); it is started again, "
-                    f"{event.deaths} since its newest checkpoint"
+                    f"{event.name} was killed (exit code {event.code}{cause}); it is started "
+                    f"again, {event.deaths} since its newest checkpoint"
                 )
             case account.Warned():
                 self._warn(event.text)

@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
 
+from game_rl.config.executors import MOST_MEMBERS, ExecutorConfig, LocalExecutorConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.config.values import Count, Name, NotNegative, Positive, Timesteps, named_folder
 
-_MOST_MEMBERS = 1_000
 DISCOUNTS = ("gamma", "gae_lambda", "q_lambda")
 """Keys of an algorithm that move as 1 - x."""
 
@@ -80,15 +80,6 @@ class KeepGenerationsConfig(StrictModel):
         return generation > newest - self.last or is_multiple
 
 
-class LocalExecutorConfig(StrictModel):
-    """Members are processes of this machine."""
-
-    kind: Literal["local"] = "local"
-    """local: processes of this machine."""
-    parallel: Annotated[int, Field(ge=1, le=_MOST_MEMBERS)] | Literal["auto"] = "auto"
-    """Members that train at once; auto: as many as its CPUs and its memory allow."""
-
-
 class PopulationConfig(StrictModel):
     """Members that train side by side; after each generation the worst go on as copies of the best.
 
@@ -112,7 +103,7 @@ class PopulationConfig(StrictModel):
     """Every random choice follows from it."""
     member: Annotated[dict[str, JsonValue], Field(examples=[{"config": "duel_ppo.yaml"}])]
     """A run's config, or `config: FILE` (relative to this file's folder) and what differs."""
-    members: Annotated[int, Field(ge=2, le=_MOST_MEMBERS)] = 4
+    members: Annotated[int, Field(ge=2, le=MOST_MEMBERS)] = 4
     """How many runs there are."""
     generations: Count = 10
     """How often they train a stretch and are compared."""
@@ -124,7 +115,7 @@ class PopulationConfig(StrictModel):
     """Which members go on as copies of others."""
     mutation: dict[Name, MutationConfig] = Field(default_factory=dict)
     """By the key of a run's config, such as algorithm.learning_rate: how copies change it."""
-    control: Annotated[int, Field(ge=0, le=_MOST_MEMBERS)] = 1
+    control: Annotated[int, Field(ge=0, le=MOST_MEMBERS)] = 1
     """The first so many members keep the config's values and are never copied over."""
     champion: ChampionConfig = ChampionConfig()
     """How the best member is chosen at the end."""
@@ -132,7 +123,7 @@ class PopulationConfig(StrictModel):
     """Generations to which the population can go back."""
     cpus_per_member: Annotated[int, Field(ge=1, le=1_024)] = 1
     """Threads of each member, so that its numbers do not depend on how many run at once."""
-    executor: LocalExecutorConfig = LocalExecutorConfig()
+    executor: ExecutorConfig = LocalExecutorConfig()
     """Where members run."""
 
     @property

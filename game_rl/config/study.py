@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
 
-from game_rl.config.population import LocalExecutorConfig
+from game_rl.config.executors import LocalExecutorConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.config.values import Count, Name, NotNegative, Timesteps, named_folder
 

@@ -13,18 +13,22 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Job:
-    """One command, `game-rl ARGUMENTS`.
+    """One command, by default `game-rl ARGUMENTS`.
 
     Attributes:
         name: what it is, for people; no two under way have the same.
         output: a file that gets what it prints; what an earlier attempt printed stays.
         cpus: that it counts as its own: threads of torch, and so how its numbers round.
+        claim: under which it writes to its run (see `game_rl.claims`); None: it has none.
+        module: whose arguments they are, as `python -m` runs it.
     """
 
     name: str
     arguments: tuple[str, ...]
     output: Path
     cpus: int = 1
+    claim: str | None = None
+    module: str = "game_rl"
 
 
 @dataclass(frozen=True)
@@ -35,12 +39,14 @@ class Ended:
         code: its exit code; less than 0: the number of the signal that killed it.
         where: the machine.
         text: the end of what it has printed, if it has failed.
+        cause: of its death, where more is known than the code.
     """
 
     job: Job
     code: int
     where: str
     text: str = ""
+    cause: str = ""
 
     @property
     def was_stopped(self) -> bool:

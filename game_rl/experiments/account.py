@@ -72,6 +72,8 @@ class MemberDied(_Event):
     code: int
     deaths: _Count
     """Since its newest checkpoint."""
+    text: str = ""
+    """What is known of the cause, where the executor knows more than the exit code."""
 
 
 class GenerationEnded(_Event):

@@ -1,9 +1,11 @@
 """What a population takes: memory of members that train at once, disk by generation, time."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from game_rl.config.executors import ExecutorConfig, LocalExecutorConfig, RayExecutorConfig
 from game_rl.config.experiments import Population
 from game_rl.config.population import KeepGenerationsConfig, PopulationConfig
 from game_rl.games.definition import Game
@@ -21,6 +23,9 @@ from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
 
 CONTROLLER_BYTES = 60_000_000  # its resident size at the end of 25 generations of 16 members
+RAY_CONTROLLER_BYTES = 120_000_000  # the same with Ray loaded
+RAY_NODE_BYTES = 400_000_000  # what Ray runs on a node that is the head, too
+RAY_WORKER_BYTES = 80_000_000
 _FILES_A_STRETCH_BYTES = 4_000  # result, output and lines of the record and the account
 _COPY_START_S = 5.0  # torch is loaded once to make a generation's copies
 
@@ -55,6 +60,7 @@ class PopulationReport:
         growth: after each generation.
         momentary_bytes: beside the last row, while members save.
         wall_s: of all generations; None where nobody measured the machine.
+        gpus_per_member: that it asks a cluster for.
     """
 
     verdict: Verdict
@@ -64,11 +70,23 @@ class PopulationReport:
     growth: tuple[GenerationRow, ...]
     momentary_bytes: int
     findings: tuple[Finding, ...]
+    executor: ExecutorConfig
     wall_s: float | None = None
+    gpus_per_member: float = 0.0
 
     @property
     def ram_bytes(self) -> int:
-        return self.slots * self.member.footprint.ram.peak.bytes + CONTROLLER_BYTES
+        each = self.member.footprint.ram.peak.bytes + task_bytes(self.executor)
+        return self.slots * each + controller_bytes(self.executor)
+
+    @property
+    def is_of_a_node(self) -> bool:
+        """The machine is one of several, all like it, as far as anyone knows."""
+        return is_on_nodes(self.executor)
+
+    @property
+    def lacks_disk(self) -> bool:
+        return self.disk_bytes + self.momentary_bytes > self.machine.disk_free_bytes
 
     @property
     def vram_bytes(self) -> int:
@@ -132,30 +150,65 @@ def population_preflight(
         momentary_bytes=2 * population.config.members * member.footprint.disk.checkpoint_bytes,
         findings=(),
         wall_s=_wall_s(population.config, member, slots),
+        gpus_per_member=gpus_of(population.config.executor, member, machine),
+        executor=population.config.executor,
     )
     findings = tuple(_findings(population, report))
     return replace(report, verdict=_verdict(report), findings=findings)
 
 
 def slots_of(config: PopulationConfig, member: Report, machine: Machine) -> int:
-    """Members that train at once: as the config says, or as many as CPUs and memory allow."""
-    wanted = config.executor.parallel
-    if wanted != "auto":
-        return min(wanted, config.members)
+    """Members that train at once: as the config says, or as many as CPUs and memory allow.
+
+    A node of a cluster never gets more than it has room for.
+    """
+    wanted, executor = config.executor.parallel, config.executor
+    most = config.members if wanted == "auto" else min(wanted, config.members)
+    if wanted != "auto" and not is_on_nodes(executor):
+        return most
     by_cpus = machine.cpus // config.cpus_per_member
-    return max(1, min(config.members, by_cpus, _slots_by_memory(member, machine)))
+    return max(1, min(most, by_cpus, _slots_by_memory(executor, member, machine)))
 
 
-def _slots_by_memory(member: Report, machine: Machine) -> int:
+def _slots_by_memory(executor: ExecutorConfig, member: Report, machine: Machine) -> int:
     """On the comfortable side; at least 1 on a GPU, if only one fits there."""
     free = (1 - calibration.RAM_MARGIN_FRACTION) * machine.ram_available_bytes
-    free -= calibration.RAM_MARGIN_BYTES + CONTROLLER_BYTES
-    slots = int(free // member.footprint.ram.peak.bytes)
+    free -= calibration.RAM_MARGIN_BYTES + controller_bytes(executor)
+    slots = int(free // (member.footprint.ram.peak.bytes + task_bytes(executor)))
     vram = member.footprint.vram
     if vram is not None:
         room = (1 - calibration.VRAM_MARGIN_FRACTION) * machine.gpu_free_bytes(vram.gpu)
         slots = min(slots, int(room // vram.peak.bytes))
     return slots
+
+
+def is_on_nodes(executor: ExecutorConfig) -> bool:
+    """Of a cluster that is more than this machine."""
+    return isinstance(executor, RayExecutorConfig) and not executor.starts_cluster
+
+
+def controller_bytes(executor: ExecutorConfig) -> int:
+    """What runs beside the members, however many they are."""
+    if isinstance(executor, RayExecutorConfig):
+        return RAY_CONTROLLER_BYTES + RAY_NODE_BYTES
+    return CONTROLLER_BYTES
+
+
+def task_bytes(executor: ExecutorConfig) -> int:
+    """Of what waits for a member's process."""
+    return RAY_WORKER_BYTES if isinstance(executor, RayExecutorConfig) else 0
+
+
+def gpus_of(executor: ExecutorConfig, member: Report, machine: Machine) -> float:
+    """That a member asks a cluster for: as the config says, or its share of this machine's GPU."""
+    if isinstance(executor, LocalExecutorConfig):
+        return 0.0
+    if executor.gpus_per_member != "auto":
+        return executor.gpus_per_member
+    vram = member.footprint.vram
+    if vram is None or vram.gpu >= len(machine.gpus):
+        return 0.0
+    return min(1.0, math.ceil(100 * vram.peak.bytes / machine.gpus[vram.gpu].total_bytes) / 100)
 
 
 def _rows(
@@ -214,11 +267,8 @@ def _verdict(report: PopulationReport) -> Verdict:
 
 
 def _is_short(report: PopulationReport) -> bool:
-    machine = report.machine
     return (
-        _is_short_of_memory(report)
-        or report.disk_bytes + report.momentary_bytes > machine.disk_free_bytes
-        or report.member.verdict == "does_not_fit"
+        _is_short_of_memory(report) or report.lacks_disk or report.member.verdict == "does_not_fit"
     )
 
 
@@ -232,7 +282,7 @@ def _findings(population: Population, report: PopulationReport) -> Iterator[Find
     """What does not fit, each with the smallest change that mends it; then those of a member."""
     config, machine = population.config, report.machine
     if _is_short_of_memory(report) and report.slots > 1:
-        fitting = _slots_by_memory(report.member, machine)
+        fitting = _slots_by_memory(config.executor, report.member, machine)
         fix = Fix("executor.parallel", fitting) if fitting >= 1 else None
         yield Finding(
             "error",
@@ -242,8 +292,9 @@ def _findings(population: Population, report: PopulationReport) -> Iterator[Find
             f"{format_bytes(machine.ram_available_bytes)} are free",
             fix,
         )
+    yield from _gpu_by_number(report)
     needed = report.disk_bytes + report.momentary_bytes
-    if needed > machine.disk_free_bytes:
+    if report.lacks_disk:
         yield Finding(
             "error",
             "generations_do_not_fit",
@@ -258,6 +309,19 @@ def _findings(population: Population, report: PopulationReport) -> Iterator[Find
             finding,
             key=f"member.{finding.key}",
             fix=None if fix is None else Fix(f"member.{fix.key}", fix.value),
+        )
+
+
+def _gpu_by_number(report: PopulationReport) -> Iterator[Finding]:
+    vram = report.member.footprint.vram
+    if isinstance(report.executor, RayExecutorConfig) and vram is not None and vram.gpu:
+        yield Finding(
+            "error",
+            "ray_chooses_gpu",
+            "member.device",
+            f"a member is to use cuda:{vram.gpu}, and Ray shows each member only the GPU that it "
+            "gives it",
+            Fix("member.device", "cuda"),
         )
 
 

@@ -21,11 +21,13 @@ def _headline(report: PopulationReport) -> Text:
     words, style = VERDICTS[report.verdict]
     machine, member = report.machine, report.member.footprint
     at_once = "1 member at once" if report.slots == 1 else f"{report.slots} members at once"
+    at_once += " on a node like this machine" if report.is_of_a_node else ""
     vram = ""
     if report.vram_bytes and member.vram is not None:
         free = machine.gpu_free_bytes(member.vram.gpu)
         vram = f"; VRAM {format_bytes(report.vram_bytes)} of {format_bytes(free)}"
     took = "" if report.wall_s is None else f"; about {format_duration(report.wall_s)}"
+    took += " on one" if took and report.is_of_a_node else ""
     return Text.assemble(
         (words, style),
         f"  {at_once}: RAM {format_bytes(report.ram_bytes)} of "

@@ -180,7 +180,9 @@ class PopulationRun:
         )
 
     def _tell_of_death(self, ended: Ended, deaths: int) -> None:
-        self.account.emit(MemberDied(name=ended.job.name, code=ended.code, deaths=deaths))
+        self.account.emit(
+            MemberDied(name=ended.job.name, code=ended.code, deaths=deaths, text=ended.cause)
+        )
 
     def _warn_of_failures(self, record: GenerationRecord) -> None:
         sources = {copied.number: copied.parent_folder for copied in record.copies}

@@ -9,13 +9,15 @@ from pathlib import Path
 from game_rl.config.changed_values import flat
 from game_rl.config.experiments import Population, dump_population, load_population
 from game_rl.errors import DoesNotFitError, GameRLError, Interrupted, UsageError
+from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Executor
-from game_rl.executors.local import LocalExecutor
+from game_rl.executors.make_executor import check_installed, make_executor
 from game_rl.experiments.account import (
     Account,
     ExperimentBegun,
     ExperimentEnded,
     Listener,
+    Warned,
     WentBack,
 )
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
@@ -28,6 +30,7 @@ from game_rl.games.definition import load_game
 from game_rl.run_dir import write_atomic
 from game_rl.system.machine import detect_machine
 
+_ENDING_S = 30.0  # beside its deadline, for the last checkpoint and the emulators
 _MAY_CHANGE = ("executor", "keep_generations", "champion")
 
 
@@ -59,6 +62,7 @@ def train_population(population: Population, command: ExperimentCommand) -> Cham
     """
     folder = ExperimentDir(population.config.run_dir)
     _refuse_existing(folder)
+    check_installed(population.config.executor)
     report = _check_fit(population, command)
     folder.root.mkdir(parents=True, exist_ok=True)
     with folder.locked():
@@ -147,7 +151,9 @@ def _check_fit(population: Population, command: ExperimentCommand) -> Population
         population, load_game(population.run.game), detect_machine(config.run_dir)
     )
     command.show(report)
-    if report.verdict == "does_not_fit" and not command.force:
+    # of a cluster's nodes, the executor asks each whether it has room for a member
+    may_fit_elsewhere = report.is_of_a_node and not report.lacks_disk
+    if report.verdict == "does_not_fit" and not (command.force or may_fit_elsewhere):
         raise DoesNotFitError(
             "the population does not fit this machine; apply a fix above, or try all the same with "
             "--force"
@@ -167,8 +173,8 @@ def _carried_out(
     state = read_state(folder, population)
     with (
         Account(folder.events, command.listeners) as account,
-        LocalExecutor(report.slots) as executor,
         _told_how_it_ends(account),
+        make_executor(config.executor, _demand(population, report, account)) as executor,
     ):
         if went.generation is not None:
             account.emit(WentBack(generation=went.generation - 1, set_aside=went.place))
@@ -178,10 +184,24 @@ def _carried_out(
                 experiment=identity.id,
                 members=config.members,
                 generations=config.generations,
-                slots=report.slots,
+                slots=executor.slots,
             )
         )
         return _run(folder, population, executor, account, command.stop)
+
+
+def _demand(population: Population, report: PopulationReport, account: Account) -> Demand:
+    config = population.config
+    return Demand(
+        slots=report.slots,
+        members=config.members,
+        cpus=config.cpus_per_member,
+        ram_bytes=report.member.footprint.ram.peak.bytes,
+        gpus=report.gpus_per_member,
+        patience_s=population.run.checkpoints.deadline_s + _ENDING_S,
+        folder=config.run_dir,
+        warn=lambda text: account.emit(Warned(text=text)),
+    )
 
 
 def _run(

@@ -1,12 +1,14 @@
 """Jobs until each has left its result: killed ones start again, failed ones are reported."""
 
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from game_rl.claims import take_claim
 from game_rl.errors import ExperimentError, Interrupted
 from game_rl.executors.executor import Ended, Executor, Job
 from game_rl.run_dir import RunDir
@@ -14,7 +16,9 @@ from game_rl.run_dir import RunDir
 MOST_DEATHS = 10
 """Of one job without a new checkpoint."""
 _LOOK_EVERY_S = 0.2
-_LOCK_TIMEOUT_S = 60.0  # a process whose controller was killed ends within seconds
+# A process whose controller was killed ends within seconds. What a lost node has locked on NFS is
+# free once its server's lease has run out, by default after 90 s.
+_LOCK_TIMEOUT_S = 150.0
 
 
 class StopFlag:
@@ -73,6 +77,7 @@ class TaskRunner:
         self._executor = executor
         self._stop = stop
         self._on_death = on_death
+        self._held_since: dict[str, float] = {}
 
     def run(self, tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
         """Call `on_done` for each task as it ends; for those that are done already, first.
@@ -92,11 +97,7 @@ class TaskRunner:
         try:
             while pending or running:
                 self._raise_if_stopped()
-                while pending and len(running) < self._executor.slots:
-                    task = pending.popleft()
-                    _wait_until_free(task)
-                    running[task.job.name] = task
-                    self._executor.start(task.job)
+                self._start(pending, running)
                 # all at once: what is raised below must find the others counted
                 ends = [(e, running.pop(e.job.name)) for e in self._executor.wait(_LOOK_EVERY_S)]
                 for ended, task in ends:
@@ -108,6 +109,36 @@ class TaskRunner:
         except (ExperimentError, Interrupted):
             self._drain(len(running))
             raise
+
+    def _start(self, pending: deque[Task], running: dict[str, Task]) -> None:
+        """As many as there is room for; one whose run another process still holds waits."""
+        for _ in range(len(pending)):
+            if len(running) == self._executor.slots:
+                return
+            task = pending.popleft()
+            if self._is_free(task):
+                running[task.job.name] = task
+                self._executor.start(_with_claim(task))
+            else:
+                pending.append(task)
+
+    def _is_free(self, task: Task) -> bool:
+        """Whether the process that had it before, of a lost node or controller, has let go of it.
+
+        Raises:
+            ExperimentError: it has not, for a long time.
+        """
+        if not _is_held(task):
+            self._held_since.pop(task.job.name, None)
+            return True
+        assert task.run_dir is not None
+        since = self._held_since.setdefault(task.job.name, time.monotonic())
+        if time.monotonic() - since > _LOCK_TIMEOUT_S:
+            raise ExperimentError(
+                f"another process is writing to {task.run_dir.root}; stop it, and go on with "
+                "--resume"
+            )
+        return False
 
     def _raise_if_stopped(self) -> None:
         if self._stop.reason is not None:
@@ -138,14 +169,18 @@ def _failure(ended: Ended) -> str:
     return f"{ended.job.name} {what} on {ended.where}: {last} (its output: {ended.job.output})"
 
 
-def _wait_until_free(task: Task) -> None:
-    """Until the process of a controller that was killed has let go of the run."""
+def _with_claim(task: Task) -> Job:
+    """The job, and from here on no other process writes to its run."""
+    if task.run_dir is None:
+        return task.job
+    return replace(task.job, claim=take_claim(task.run_dir))
+
+
+def _is_held(task: Task) -> bool:
     if task.run_dir is None or not task.run_dir.root.is_dir():
-        return
+        return False
     try:
-        with FileLock(task.run_dir.root / "lock", timeout=_LOCK_TIMEOUT_S):
-            pass
+        with FileLock(task.run_dir.root / "lock", timeout=0):
+            return False
     except Timeout:
-        raise ExperimentError(
-            f"another process is writing to {task.run_dir.root}; stop it, and go on with --resume"
-        ) from None
+        return True

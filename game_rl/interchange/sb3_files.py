@@ -19,6 +19,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from game_rl.algorithms.automatic import resolved
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.checkpoints.checkpoint import save_checkpoint
+from game_rl.checkpoints.computing import computing
 from game_rl.checkpoints.state import CheckpointState
 from game_rl.checkpoints.tensors import (
     Tensors,
@@ -26,7 +27,6 @@ from game_rl.checkpoints.tensors import (
     load_optimizer_tensors,
     module_tensors,
 )
-from game_rl.checkpoints.versions import computing, installed_versions
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
@@ -35,6 +35,7 @@ from game_rl.games.definition import Game, load_game
 from game_rl.interchange.sb3_models import plain_model, shrunk
 from game_rl.playback.policy import TrainedRun
 from game_rl.run_dir import RunDir, write_atomic
+from game_rl.system.versions import installed_versions
 from game_rl.vec_env.spaces_env import spaces_env
 
 _OVERHEAD_BYTES = 16 * 2**20  # names, system info, SB3's data

@@ -5,6 +5,7 @@ The only module that reads cgroups, nvidia-smi or a file system's free space.
 """
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -217,6 +218,12 @@ def cpu_has_bf16(root: Path = _ROOT) -> bool:
     """
     flags = re.search(r"^flags\s*:(.*)$", read_text(root / "proc/cpuinfo"), re.MULTILINE)
     return flags is not None and not {"avx512_bf16", "amx_bf16"}.isdisjoint(flags[1].split())
+
+
+def processor_name(root: Path = _ROOT) -> str:
+    """The CPU's model, as its maker names it; "" where the system does not say."""
+    found = re.search(r"^model name\s*:(.*)$", read_text(root / "proc/cpuinfo"), re.MULTILINE)
+    return platform.processor() if found is None else found[1].strip()
 
 
 def _affinity_cpus() -> int:

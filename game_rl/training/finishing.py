@@ -10,6 +10,7 @@ from game_rl.callbacks.evaluate import EvaluationInterrupted
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.files import read_manifest
 from game_rl.checkpoints.versions import installed_versions
+from game_rl.claims import check_claim
 from game_rl.config.loader import load_config
 from game_rl.errors import Interrupted, NonFiniteError
 from game_rl.events import Listener
@@ -50,6 +51,7 @@ def finish_run(
     found = read_finished(result)
     if found is not None:
         return found
+    check_claim(RunDir(root))
     started = time.monotonic()
     try:
         _train(root, stop, listeners)
@@ -62,6 +64,7 @@ def finish_run(
         "versions": installed_versions(),
     }
     made = end.model_copy(update=measured)
+    check_claim(RunDir(root))
     result.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(result, made.model_dump_json(indent=2) + "\n")
     return made

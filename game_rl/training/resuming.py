@@ -6,11 +6,11 @@ from pathlib import Path
 from game_rl.algorithms.make_algorithm import placement_of
 from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.computing import computing
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.log import cut_log
 from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint, set_aside_newer
-from game_rl.checkpoints.versions import computing, installed_versions, version_differences
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.changed_values import flat
 from game_rl.config.older import saved_config
@@ -19,6 +19,7 @@ from game_rl.errors import CheckpointError, UsageError
 from game_rl.events import Begun, Resumed
 from game_rl.games.definition import Game
 from game_rl.run_dir import RunDir, RunIdentity
+from game_rl.system.versions import installed_versions, version_differences
 
 _STREAM = "its random numbers are already being drawn; start a new run for another seed"
 _SEEN = "the agent has learned the game as it sees and plays it; start a new run for another way"

@@ -17,9 +17,9 @@ from game_rl.callbacks.make_callbacks import Callbacks, RunParts, make_callbacks
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.stop import StopRequest, StretchEnded
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.computing import computing
 from game_rl.checkpoints.log import closing_log
 from game_rl.checkpoints.state import CheckpointState
-from game_rl.checkpoints.versions import computing, installed_versions
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
 from game_rl.errors import Interrupted, TrainingError, system_fault
@@ -32,6 +32,7 @@ from game_rl.seeds import seed_for
 from game_rl.storage.background import BackgroundUpload
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.threads import torch_threads
+from game_rl.system.versions import installed_versions
 from game_rl.training.learning_sources import begin_to_draw, open_lakes
 from game_rl.training.offline import OfflinePhase, is_offline, make_offline_phase
 from game_rl.training.resuming import usable_best
@@ -254,11 +255,7 @@ class TrainingSession:
                 timesteps=0 if checkpoint is None else checkpoint.state.num_timesteps,
             )
 
-    def _make_callbacks(
-        self,
-        checkpoint: Checkpoint | None,
-        feed: LakeFeed | None,
-    ) -> Callbacks:
+    def _make_callbacks(self, checkpoint: Checkpoint | None, feed: LakeFeed | None) -> Callbacks:
         config = self._config
         parts = RunParts(
             config=config,

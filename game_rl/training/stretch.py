@@ -10,6 +10,7 @@ from game_rl.checkpoints.best import best_of
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.evaluation_files import read_episodes
 from game_rl.checkpoints.files import read_manifest
+from game_rl.claims import check_claim
 from game_rl.errors import ExperimentError, NonFiniteError
 from game_rl.events import Event, Listener, Progress, RolloutEnded
 from game_rl.playback.evaluate import evaluate_run
@@ -51,9 +52,9 @@ def run_stretch(
         Interrupted: by a signal; what was learned is saved.
         GameRLError: as `train.resume`.
     """
-    found = read_result(result)
-    if found is not None:
+    if (found := read_result(result)) is not None:
         return found
+    check_claim(RunDir(root))
     started, speed = time.monotonic(), _Speed(others=listeners)
     command = Command(until=until, force=True, evaluates_at_end=False, stop=stop, listeners=[speed])
     ram_peak = 0
@@ -69,7 +70,11 @@ def run_stretch(
         "seconds": round(time.monotonic() - started, 3),
         "ram_peak_bytes": ram_peak,
     }
-    made = end.model_copy(update=measured)
+    return _left(end.model_copy(update=measured), RunDir(root), result)
+
+
+def _left(made: StretchResult, run_dir: RunDir, result: Path) -> StretchResult:
+    check_claim(run_dir)
     write_atomic(result, made.model_dump_json(indent=2) + "\n")
     return made
 

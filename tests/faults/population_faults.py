@@ -1,11 +1,16 @@
 """What a population loses when its controller, its members or both are killed: a table.
 
     python -m tests.faults.population_faults [--kills 100] [--only controller member both signal]
+    python -m tests.faults.population_faults --kills 20 --only ray_worker ray_node ray_driver
 
 Each run is a real `game-rl train` of a tiny population in processes of its own. It is killed at
 random moments, resumed each time, and compared with one that was not: every record byte for byte,
 the champion's record, weights and optimiser of each checkpoint that is kept. Nothing may be left
 running, no temporary file may stay, and nobody may see a traceback.
+
+The kinds of Ray run members on a cluster of two nodes, and kill what Ray runs them with: the
+process of a task, all of a node, the controller. They are compared with the same population, which
+ran in local processes.
 """
 
 import argparse
@@ -18,14 +23,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
 
+from tests.faults.ray_nodes import RayNodes
 from tests.faults.trainings import Tally
 
 KINDS = ("controller", "member", "both", "signal")
+RAY_KINDS = ("ray_worker", "ray_node", "ray_driver")
+_CONTROLLER_LIVES = ("member", "ray_worker", "ray_node")
 _KILLS_A_RUN = 5
 HANG_S = 900.0
 _RUN = """\
@@ -58,9 +66,14 @@ _COMPARED = ("policy.safetensors", "optimizer.safetensors", "arrays.safetensors"
 
 
 class Controller:
-    """One `game-rl train` of a population, in a session of its own."""
+    """One `game-rl train` of a population, in a session of its own.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        nodes: that its members run on; None: here.
+    """
+
+    def __init__(self, folder: Path, nodes: RayNodes | None = None) -> None:
+        self._nodes = nodes
         arguments = ["--config", str(folder.with_suffix(".yaml"))]
         if (folder / "experiment.yaml").exists():
             arguments = ["--resume", str(folder)]
@@ -91,6 +104,8 @@ class Controller:
         with suppress(psutil.NoSuchProcess):
             for process in psutil.Process(self.process.pid).children(recursive=True):
                 self._family[process.pid] = process
+        for process in self._nodes.members() if self._nodes is not None else ():
+            self._family[process.pid] = process
 
     def members(self) -> list[psutil.Process]:
         with suppress(psutil.NoSuchProcess):
@@ -106,8 +121,8 @@ class Controller:
 class PopulationBench:
     """Populations that are killed, and the one that was not."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, seed: int, nodes: RayNodes | None = None) -> None:
+        self.folder, self.nodes = folder, nodes
         self.random = random.Random(seed)
         self.whole = self.new("whole")
         began = time.monotonic()
@@ -116,9 +131,13 @@ class PopulationBench:
             raise SystemExit(f"the undisturbed population failed:\n{controller.output}")
         self.seconds = time.monotonic() - began
 
-    def new(self, name: str) -> Path:
+    def new(self, name: str, *, on_ray: bool = False) -> Path:
         path = self.folder / name
-        write_population(self.folder, path)
+        file = write_population(self.folder, path)
+        if on_ray:
+            assert self.nodes is not None
+            executor = f"executor: {{kind: ray, address: '{self.nodes.address}'}}\n"
+            file.write_text(file.read_text() + executor)
         return path
 
     def differences(self, folder: Path) -> list[str]:
@@ -162,9 +181,11 @@ def hashes_of(folder: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def strike(kind: str, controller: Controller, rng: random.Random) -> bool:
+def strike(kind: str, controller: Controller, bench: PopulationBench) -> bool:
     """Kill whom the kind says; False: no member runs just then."""
-    members = controller.members()
+    if kind in RAY_KINDS:
+        return strike_on_ray(kind, controller, bench)
+    members, rng = controller.members(), bench.random
     if kind in ("member", "both"):
         if not members:
             return False
@@ -177,19 +198,35 @@ def strike(kind: str, controller: Controller, rng: random.Random) -> bool:
     return True
 
 
+def strike_on_ray(kind: str, controller: Controller, bench: PopulationBench) -> bool:
+    assert bench.nodes is not None
+    tasks = bench.nodes.tasks()
+    if not tasks:
+        return False
+    if kind == "ray_worker":
+        with suppress(psutil.NoSuchProcess):
+            bench.random.choice(tasks).send_signal(signal.SIGKILL)
+    if kind == "ray_node":
+        bench.nodes.lose_node()
+    if kind == "ray_driver":
+        controller.process.kill()
+    return True
+
+
 def trials(bench: PopulationBench, kind: str, kills: int) -> Tally:
     """Runs with a few kills each, every one brought to its end."""
     tally = Tally()
     while tally.trials < kills:
-        folder = bench.new(f"{kind}-{tally.runs}")
+        nodes = bench.nodes if kind in RAY_KINDS else None
+        folder = bench.new(f"{kind}-{tally.runs}", on_ray=nodes is not None)
         label = f"{kind} {tally.runs}"
         before = tally.trials
         while tally.trials < min(before + _KILLS_A_RUN, kills):
-            controller = Controller(folder)
+            controller = Controller(folder, nodes)
             while controller.run_for(bench.random.uniform(0.5, bench.seconds / _KILLS_A_RUN)):
                 controller.note_family()
-                tally.trials += strike(kind, controller, bench.random)
-                if kind != "member" or tally.trials >= before + _KILLS_A_RUN:
+                tally.trials += strike(kind, controller, bench)
+                if kind not in _CONTROLLER_LIVES or tally.trials >= before + _KILLS_A_RUN:
                     break
             controller.process.wait(HANG_S)
             tally.problems += judge(kind, controller, f"{label}, kill {tally.trials - before}")
@@ -228,7 +265,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.faults.population_faults", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--only", nargs="+", choices=KINDS + RAY_KINDS, default=list(KINDS))
     parser.add_argument("--kills", type=int, default=100, help="in all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="a folder for what is compared")
@@ -236,9 +273,13 @@ def main() -> int:
     os.environ.setdefault("PYTHONPATH", str(Path.cwd()))
     folder = arguments.keep or Path(tempfile.mkdtemp(prefix="game_rl_population_faults_"))
     folder.mkdir(exist_ok=True)
-    bench = PopulationBench(folder, arguments.seed)
     share = -(-arguments.kills // len(arguments.only))
-    tallies = {kind: trials(bench, kind, share) for kind in arguments.only}
+    with ExitStack() as stack:
+        nodes = None
+        if set(arguments.only) & set(RAY_KINDS):
+            nodes = stack.enter_context(RayNodes(2, seed=arguments.seed))
+        bench = PopulationBench(folder, arguments.seed, nodes)
+        tallies = {kind: trials(bench, kind, share) for kind in arguments.only}
     print(f"{'killed':<12} {'kills':>6} {'runs':>5} {'bad':>4}")
     for kind, tally in tallies.items():
         print(f"{kind:<12} {tally.trials:>6} {tally.runs:>5} {len(tally.problems):>4}")

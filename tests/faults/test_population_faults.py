@@ -4,7 +4,7 @@ from tests.faults import population_faults
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("kind", population_faults.KINDS)
+@pytest.mark.parametrize("kind", population_faults.KINDS + population_faults.RAY_KINDS)
 def test_a_few_kills_of_each_kind_lose_nothing(
     kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,6 +20,7 @@ from game_rl.system.machine import (
     effective_ram_bytes,
     own_cores,
     parse_machine,
+    processor_name,
     visible_gpus,
 )
 from game_rl.system.process_memory import process_tree_pss_bytes
@@ -304,6 +305,11 @@ def test_bf16_is_for_processors_that_multiply_it(
 ) -> None:
     root = lay_out(tmp_path, {"proc/cpuinfo": cpuinfo} if cpuinfo else {})
     assert cpu_has_bf16(root) is expected
+
+
+def test_the_processor_is_named_as_its_maker_does(tmp_path: Path) -> None:
+    text = "processor\t: 0\nmodel name\t: Some CPU @ 2.5GHz\nmodel\t\t: 1\n"
+    assert processor_name(lay_out(tmp_path, {"proc/cpuinfo": text})) == "Some CPU @ 2.5GHz"
 
 
 def test_on_describes_a_whole_machine() -> None:

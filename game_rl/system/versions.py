@@ -1,14 +1,16 @@
-"""What a run's numbers depend on beside its config: the program, its libraries, the processor."""
+"""What is installed, read without importing it."""
 
+import functools
+import hashlib
 import platform
 from importlib.metadata import version
-
-import torch
+from pathlib import Path
 
 _PACKAGES = ("game_rl", "stable-baselines3", "torch", "gymnasium", "numpy", "pyboy")
 
 
 def installed_versions() -> dict[str, str]:
+    """Of all that a run's numbers depend on."""
     return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
 
 
@@ -21,10 +23,10 @@ def version_differences(then: dict[str, str], now: dict[str, str]) -> tuple[str,
     )
 
 
-def computing(device: str) -> dict[str, str]:
-    """Where and how the network is computed; another way rounds differently."""
-    return {
-        "device": device,
-        "processor": torch.backends.cpu.get_cpu_capability(),
-        "torch threads": str(torch.get_num_threads()),
-    }
+@functools.cache
+def source_sha256() -> str:
+    """Of this package's own Python files, by name: two checkouts of one version can differ."""
+    package, digest = Path(__file__).parents[1], hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()

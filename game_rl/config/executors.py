@@ -1,0 +1,67 @@
+"""Where an experiment's members run."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.values import NotNegative
+
+MOST_MEMBERS = 1_000
+_ADDRESS = r"^(local|auto|[^\s:/@\[\]]+:\d{1,5}|\[[0-9a-fA-F:.]+\]:\d{1,5})$"
+
+Parallel = Annotated[int, Field(ge=1, le=MOST_MEMBERS)] | Literal["auto"]
+
+
+class LocalExecutorConfig(StrictModel):
+    """Members are processes of this machine."""
+
+    kind: Literal["local"] = "local"
+    """local: processes of this machine."""
+    parallel: Parallel = "auto"
+    """Members that train at once; auto: as many as its CPUs and its memory allow."""
+
+
+class RayExecutorConfig(StrictModel):
+    """Members are tasks of a Ray cluster, whose nodes share the file system with run_dir."""
+
+    kind: Literal["ray"]
+    """ray: tasks of a Ray cluster; needs the extra `game_rl[ray]`."""
+    address: Annotated[
+        str, Field(pattern=_ADDRESS, examples=["local", "auto", "192.168.1.10:6379"])
+    ] = "local"
+    """local: a private cluster on this machine, which ends with the experiment; HOST:PORT: that
+    one, of which this machine is a node; auto: what RAY_ADDRESS names, or runs here as this user.
+    """
+    parallel: Parallel = "auto"
+    """Members that train at once; auto: as many as the cluster admits, which they ask for their
+    CPUs, GPUs and memory."""
+    gpus_per_member: NotNegative | Literal["auto"] = "auto"
+    """GPUs that a member asks for, 0.5 for half of one; auto: its forecast share of this machine's
+    GPU, and none where this machine has none."""
+
+    def problems(self) -> Iterator[Problem]:
+        gpus = self.gpus_per_member
+        if gpus != "auto" and gpus > 1 and gpus != int(gpus):
+            yield Problem(
+                ("gpus_per_member",),
+                f"{gpus:g} is neither a part of one GPU nor a whole number; use {int(gpus)}",
+            )
+
+    @property
+    def starts_cluster(self) -> bool:
+        return self.address == "local"
+
+
+def _kind(section: Any) -> str:  # noqa: ANN401 - whatever stands in a file
+    """What a section describes: local processes if it does not say."""
+    if isinstance(section, dict):
+        return str(section.get("kind", "local"))
+    return getattr(section, "kind", "local")
+
+
+ExecutorConfig = Annotated[
+    Annotated[LocalExecutorConfig, Tag("local")] | Annotated[RayExecutorConfig, Tag("ray")],
+    Discriminator(_kind),
+]

@@ -1,0 +1,48 @@
+"""The executor that an experiment's config asks for."""
+
+import importlib
+import os
+import sys
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import cast
+
+from game_rl.config.executors import ExecutorConfig, LocalExecutorConfig, RayExecutorConfig
+from game_rl.errors import UsageError
+from game_rl.executors.demand import Demand
+from game_rl.executors.executor import Executor
+from game_rl.executors.local import LocalExecutor
+
+
+def make_executor(config: ExecutorConfig, demand: Demand) -> AbstractContextManager[Executor]:
+    """Raise UsageError if what the config asks for is not installed."""
+    if isinstance(config, LocalExecutorConfig):
+        return LocalExecutor(demand.slots)
+    return _ray_executor(config)(config, demand)
+
+
+def check_installed(config: ExecutorConfig) -> None:
+    """As `make_executor`, before anything is written."""
+    if isinstance(config, RayExecutorConfig):
+        _ray_executor(config)
+
+
+_Make = Callable[[RayExecutorConfig, Demand], AbstractContextManager[Executor]]
+
+
+def _ray_executor(config: RayExecutorConfig) -> _Make:
+    if config.starts_cluster and "ray" not in sys.modules:
+        # read once, as Ray is loaded; without them it writes a token into the user's home folder
+        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=uuid.uuid4().hex)
+    try:
+        # named as text: whoever runs members here must not need Ray, nor wait until it is loaded
+        module = importlib.import_module("game_rl.executors.ray")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "ray":
+            raise
+        raise UsageError(
+            "executor.kind: ray needs Ray, which is not installed; pip install 'game_rl[ray]', or "
+            "set executor.kind to local"
+        ) from None
+    return cast("_Make", module.ray_executor)

@@ -1,0 +1,322 @@
+"""Jobs as tasks of a Ray cluster: each starts a process of ours on its node, and waits for it.
+
+The only module that imports Ray, and nobody imports it by name: see `make_executor`. A task is
+never retried by Ray: it would write under the claim of the attempt before it. Whoever is killed, or
+was on a node that is lost, is reported as killed, and the experiment starts it again.
+"""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray import exceptions
+from ray._private import worker as ray_worker
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from game_rl.config.executors import RayExecutorConfig
+from game_rl.errors import ExperimentError, Interrupted, UsageError
+from game_rl.executors.attempt import Order, Outcome, carry_out
+from game_rl.executors.demand import Demand
+from game_rl.executors.executor import Ended, Job
+from game_rl.executors.node import (
+    NodeFacts,
+    NodeNeeds,
+    answer_of,
+    introduce,
+    marked,
+    warnings_of,
+)
+from game_rl.executors.private_folder import SHORT_PLACE, private_folder
+from game_rl.executors.reaper import reaping
+from game_rl.system.units import format_bytes
+
+_STORE_BYTES = 80 * 2**20  # Ray refuses less than 75 MiB; what tasks return is far smaller
+_ANSWER_TIMEOUT_S = 120.0
+_CONNECT_TIMEOUT_S = 10.0
+_END_TIMEOUT_S = 20.0
+
+
+class RayExecutor:
+    """Tasks that ask for what a member takes; Ray finds the node.
+
+    Args:
+        slots: tasks at once; those that the cluster has no room for wait there.
+        resources: of each task, as Ray calls them.
+        make_order: for a job.
+    """
+
+    def __init__(
+        self, slots: int, *, resources: dict[str, float], make_order: Callable[[Job], Order]
+    ) -> None:
+        self._slots = slots
+        self._make_order = make_order
+        self._options = {"max_retries": 0, **resources}
+        self._carry_out = ray.remote(carry_out)
+        self._running: dict[Any, Job] = {}
+
+    @property
+    def slots(self) -> int:
+        return self._slots
+
+    def start(self, job: Job) -> None:
+        assert len(self._running) < self._slots
+        order = self._make_order(job)
+        task = self._carry_out.options(name=job.name, **self._options).remote(order)
+        self._running[task] = job
+
+    def wait(self, timeout_s: float) -> Sequence[Ended]:
+        if not self._running:
+            time.sleep(timeout_s)
+            return []
+        ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
+        ready, _ = ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
+        return [_ended(self._running.pop(task), task) for task in ready]
+
+    def ask_to_stop(self) -> None:
+        for task in self._running:
+            ray.cancel(task, force=False)
+
+    def close(self) -> None:
+        """Also waits until the tasks' own processes, and so the members, have ended."""
+        for task in self._running:
+            ray.cancel(task, force=True)
+        tasks = list(self._running)
+        if tasks:
+            ray.wait(tasks, num_returns=len(tasks), timeout=_END_TIMEOUT_S)
+        self._running.clear()
+
+
+def _ended(job: Job, task: Any) -> Ended:  # noqa: ANN401 - Ray's reference
+    try:
+        outcome: Outcome = ray.get(task)
+    except exceptions.TaskCancelledError:  # before its process began
+        return Ended(job, -signal.SIGTERM, "the cluster")
+    except exceptions.RayTaskError as error:
+        return Ended(job, ExperimentError.exit_code, "a node of the cluster", _last_line(error))
+    except exceptions.RayError as error:  # its worker or its node is lost
+        cause = _first_line(error)
+        return Ended(job, -signal.SIGKILL, "a node of the cluster", cause=cause)
+    return Ended(job, outcome.code, outcome.where, outcome.text)
+
+
+@contextmanager
+def ray_executor(config: RayExecutorConfig, demand: Demand) -> Iterator[RayExecutor]:
+    """An executor on the cluster that the config names; whatever was started ends with it.
+
+    Raises:
+        UsageError: there is no such cluster, or none that we may join.
+        ExperimentError: its nodes cannot carry members.
+    """
+    resources = {"num_cpus": demand.cpus, "memory": demand.ram_bytes, "num_gpus": demand.gpus}
+    slots = demand.slots
+    if config.parallel == "auto" and not config.starts_cluster:
+        slots = demand.members
+    with marked(demand.folder) as needs, _cluster(config, demand):
+        _check_nodes(needs, demand)
+        niceness = os.getpriority(os.PRIO_PROCESS, 0)
+
+        def make_order(job: Job) -> Order:
+            return Order(
+                job=job,
+                needs=needs,
+                niceness=niceness,
+                has_gpu=demand.gpus > 0,
+                patience_s=demand.patience_s,
+            )
+
+        executor = RayExecutor(slots, resources=resources, make_order=make_order)
+        try:
+            yield executor
+        finally:
+            executor.close()
+
+
+# ---------------------------------------------------------------------- clusters
+
+
+@contextmanager
+def _cluster(config: RayExecutorConfig, demand: Demand) -> Iterator[None]:
+    with _own_cluster(demand) if config.starts_cluster else _joined_cluster(config.address):
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _own_cluster(demand: Demand) -> Iterator[None]:
+    """On this machine, for us alone: it is never noted where `auto` looks, and asks for a token
+    that only we have (see `make_executor`).
+    """
+    settings = {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_worker_niceness": "0",
+        "RAY_memory_monitor_refresh_ms": "0",  # the preflight has planned; the kernel decides
+        "RAY_kill_worker_timeout_milliseconds": f"{1000 * demand.patience_s:.0f}",
+    }
+    with private_folder() as folder, reaping(folder), _environment(settings):
+        _connect(
+            address="local",
+            num_cpus=demand.slots * demand.cpus,
+            _memory=demand.slots * demand.ram_bytes,
+            object_store_memory=_STORE_BYTES,
+            include_dashboard=False,
+            _temp_dir=str(folder),
+        )
+        yield
+
+
+@contextmanager
+def _joined_cluster(address: str) -> Iterator[None]:
+    """Raise UsageError if there is none, or if `auto` finds one of somebody else."""
+    if address == "auto":
+        _refuse_strangers()
+    else:
+        _refuse_silence(address)
+    _connect(address=address)
+    yield
+
+
+def _refuse_strangers() -> None:
+    """Ray joins whatever was started last on this machine, and notes it in a file of who did."""
+    if "RAY_ADDRESS" in os.environ:
+        return
+    places = (os.environ.get(name) for name in ("RAY_TMPDIR", "TMPDIR"))
+    noted = Path(next(filter(None, places), SHORT_PLACE)) / "ray" / "ray_current_cluster"
+    with suppress(FileNotFoundError):
+        if noted.stat().st_uid != os.getuid():
+            raise UsageError(
+                "executor.address: auto finds a Ray cluster of another user on this machine; name "
+                "yours as HOST:PORT, or use local"
+            )
+
+
+def _refuse_silence(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_S).close()
+    except (OSError, OverflowError) as error:
+        raise UsageError(
+            f"executor.address: nothing answers at {address} ({error}); name the head of the "
+            "cluster, as `ray start --head` shows it, with --set executor.address=..."
+        ) from None
+
+
+def _connect(**options: Any) -> None:  # noqa: ANN401 - Ray's own
+    """Become the driver of a cluster; the signals stay the command's."""
+    # Ray would print what becomes of nodes on standard output, where `--log json` has its events
+    ray_worker._worker_logs_enabled = False
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        ray.init(log_to_driver=False, configure_logging=False, logging_level="ERROR", **options)
+    except SystemExit:  # this is what SIGTERM does in the middle of it
+        ray.shutdown()
+        raise Interrupted("stopped by SIGTERM", exit_code=128 + signal.SIGTERM) from None
+    except (ConnectionError, RuntimeError, ValueError, OSError, exceptions.RayError) as error:
+        ray.shutdown()
+        raise UsageError(
+            f"executor.address: {options['address']} is no Ray cluster that this machine is a node "
+            f"of: {_last_line(error)}"
+        ) from None
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _environment(settings: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+# ---------------------------------------------------------------------- nodes
+
+
+def _check_nodes(needs: NodeNeeds, demand: Demand) -> None:
+    """Raise ExperimentError if no node has room for a member, or one that has cannot train it."""
+    alive = [node for node in ray.nodes() if node["Alive"]]
+    able = [node["NodeID"] for node in alive if _has_room(node["Resources"], demand)]
+    if not able:
+        raise ExperimentError(_no_room(alive, demand))
+    facts = _introduced(able, needs)
+    for node in facts:
+        if node.problem is not None:
+            raise ExperimentError(f"node {node.host} cannot train members: {node.problem}")
+    for warning in warnings_of(facts):
+        demand.warn(warning)
+
+
+def _has_room(resources: dict[str, float], demand: Demand) -> bool:
+    return (
+        resources.get("CPU", 0) >= demand.cpus
+        and resources.get("memory", 0) >= demand.ram_bytes
+        and resources.get("GPU", 0) >= demand.gpus
+    )
+
+
+def _no_room(nodes: Sequence[dict[str, Any]], demand: Demand) -> str:
+    gpus = f", {demand.gpus:g} GPUs" if demand.gpus else ""
+    there = "; ".join(
+        f"{node['NodeManagerHostname']} has {node['Resources'].get('CPU', 0):g} CPUs, "
+        f"{format_bytes(int(node['Resources'].get('memory', 0)))}, "
+        f"{node['Resources'].get('GPU', 0):g} GPUs"
+        for node in nodes
+    )
+    return (
+        f"no node of the cluster has room for a member, which needs {demand.cpus} CPUs, "
+        f"{format_bytes(demand.ram_bytes)}{gpus}: {there or 'there is none'}; add a larger node, "
+        "or make the member smaller"
+    )
+
+
+def _introduced(nodes: Sequence[str], needs: NodeNeeds) -> list[NodeFacts]:
+    """What each node says of itself; a problem, too, if its answer is not on our disk."""
+    ask = ray.remote(introduce)
+    asked = [
+        ask.options(
+            num_cpus=0, max_retries=3, scheduling_strategy=NodeAffinitySchedulingStrategy(n, False)
+        ).remote(needs, n)
+        for n in nodes
+    ]
+    try:
+        facts: list[NodeFacts] = ray.get(asked, timeout=_ANSWER_TIMEOUT_S)
+    except exceptions.GetTimeoutError:
+        raise ExperimentError(
+            f"not all nodes of the cluster have answered within {_ANSWER_TIMEOUT_S:g} s; "
+            "look at `ray status`, and try again"
+        ) from None
+    except exceptions.RayError as error:
+        raise ExperimentError(
+            f"a node of the cluster cannot train members: {_last_line(error)}; install game_rl "
+            "there, in the environment that Ray runs in"
+        ) from None
+    for node, name in zip(facts, nodes, strict=True):
+        answer = answer_of(needs, name)
+        if node.problem is None and not answer.exists():
+            raise ExperimentError(
+                f"what node {node.host} writes to {answer.parent} does not arrive here; keep the "
+                "experiment on a file system that all nodes share"
+            )
+        answer.unlink(missing_ok=True)
+    return facts
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _last_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1]

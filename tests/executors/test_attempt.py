@@ -1,0 +1,109 @@
+"""What happens on a node of a cluster, in this process: no cluster is needed for it."""
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from game_rl.executors.attempt import Order, carry_out
+from game_rl.executors.executor import Job
+from game_rl.executors.node import NodeNeeds, marked
+
+_TIMEOUT_S = 60.0
+
+
+@pytest.fixture
+def needs(tmp_path: Path) -> Iterator[NodeNeeds]:
+    with marked(tmp_path) as found:
+        yield found
+
+
+def order(needs: NodeNeeds, *arguments: str, patience_s: float = 30.0) -> Order:
+    output = needs.mark.with_name("log")
+    job = Job("x", arguments, output, 3, "7-abc", "tests.executors.job_program")
+    return Order(job, needs, niceness=0, has_gpu=False, patience_s=patience_s)
+
+
+@contextmanager
+def sigterm_once_ready(output: Path) -> Iterator[None]:
+    """Inside, this process gets a SIGTERM when the job has said that it is ready."""
+
+    def send() -> None:
+        deadline = time.monotonic() + _TIMEOUT_S
+        while not (output.exists() and "ready" in output.read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def test_a_job_gets_its_threads_and_its_claim_and_nothing_of_the_cluster(
+    needs: NodeNeeds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "somewhere:1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    monkeypatch.setenv("OMP_NUM_THREADS", "17")
+    outcome = carry_out(order(needs, "environment"))
+    assert (outcome.code, outcome.text) == (0, "")
+    assert json.loads((needs.mark.with_name("log")).read_text()) == {
+        "GAME_RL_CPUS": "3",
+        "GAME_RL_CLAIM": "7-abc",
+        "OMP_NUM_THREADS": "3",
+        "CUDA_VISIBLE_DEVICES": "",
+        "cluster's": "[]",
+        "niceness": str(os.getpriority(os.PRIO_PROCESS, 0)),
+        "folder": str(Path.cwd()),
+    }
+
+
+def test_a_job_keeps_the_gpus_that_the_cluster_gives_it(
+    needs: NodeNeeds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    carry_out(replace(order(needs, "environment"), has_gpu=True))
+    assert json.loads(needs.mark.with_name("log").read_text())["CUDA_VISIBLE_DEVICES"] == "1"
+
+
+def test_asked_to_stop_it_lets_the_job_save(needs: NodeNeeds) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with sigterm_once_ready(needs.mark.with_name("log")):
+        outcome = carry_out(order(needs, "save"))
+    assert outcome.code == 143
+    assert outcome.text.endswith("saved")
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_job_that_does_not_stop_is_killed_after_its_time(needs: NodeNeeds) -> None:
+    with sigterm_once_ready(needs.mark.with_name("log")):
+        outcome = carry_out(order(needs, "deaf", patience_s=0.3))
+    assert outcome.code == -signal.SIGKILL
+
+
+def test_no_child_of_a_job_outlives_it(needs: NodeNeeds) -> None:
+    log = needs.mark.with_name("log")
+    with sigterm_once_ready(log):
+        carry_out(order(needs, "family"))
+    with suppress(psutil.NoSuchProcess):
+        psutil.Process(int(log.read_text().split()[0])).wait(_TIMEOUT_S)
+
+
+def test_nothing_is_started_on_a_node_that_lacks_something(needs: NodeNeeds) -> None:
+    other = replace(needs, content="of another folder")
+    outcome = carry_out(order(other, "environment"))
+    assert outcome.code == 2
+    assert "is not the same folder" in outcome.text
+    assert not needs.mark.with_name("log").exists()

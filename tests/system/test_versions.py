@@ -1,0 +1,45 @@
+"""What is installed, and whether two checkouts are of one state."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from game_rl.system.versions import installed_versions, source_sha256, version_differences
+
+_PACKAGE = Path(__file__).parents[2] / "game_rl"
+
+
+def digest_of(copy: Path) -> str:
+    """As a process that has its package from there finds it."""
+    code = "from game_rl.system.versions import source_sha256; print(source_sha256())"
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": str(copy)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+
+
+def test_a_copy_has_the_same_digest_until_one_of_its_files_changes(tmp_path: Path) -> None:
+    shutil.copytree(_PACKAGE, tmp_path / "game_rl")
+    assert digest_of(tmp_path) == source_sha256()
+    changed = tmp_path / "game_rl" / "returns.py"
+    changed.write_text(changed.read_text() + "\n")
+    other = digest_of(tmp_path)
+    assert other != source_sha256()
+    changed.rename(changed.with_name("return_values.py"))
+    assert digest_of(tmp_path) not in {other, source_sha256()}
+
+
+def test_differences_are_named_item_by_item() -> None:
+    now = installed_versions()
+    assert version_differences(now, now) == ()
+    then = {**now, "torch": "1.0", "gone": "2"}
+    assert version_differences(then, now) == (
+        f"torch was 1.0, is {now['torch']}",
+        "gone was 2, is not there",
+    )
