@@ -62,6 +62,19 @@ def test_few_seeds_are_told_that_they_can_decide_nothing(
     assert "fewer than 8 seeds carry no interval" in printed
 
 
+def test_one_arm_has_tables_and_nothing_to_decide(
+    runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "report"
+    assert main(["compare", *(run for run in runs if "fast" in run), "--output", str(output)]) == 0
+    printed = capsys.readouterr().out
+    assert "| fast | 8 | 0 |" in printed
+    assert "Rule:" not in printed
+    assert "verdict" not in printed
+    with Image.open(output / "report.png") as picture:
+        assert picture.width > 2 * picture.height
+
+
 def test_a_run_that_failed_counts_and_is_named(
     runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,24 +23,23 @@ from game_rl.statistics.permutation import paired_values, unpaired_values
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 # of Okabe and Ito: told apart by colour-blind people, too
-_SIZE_INCHES, _DPI = (9, 8), 110
+_WIDTH_INCHES, _PANEL_INCHES, _DPI = 9, 4, 110
 _NAMES = {"success_rate": "success rate", "mean_reward": "mean reward"}
 
 
 def picture(comparison: Comparison, axis: Axis) -> bytes:
-    """A PNG."""
-    figure = Figure(figsize=_SIZE_INCHES, dpi=_DPI, layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True)
+    """A PNG: the arms, and below them, if there are several, the differences."""
+    panels = 2 if comparison.differences else 1
+    size = (_WIDTH_INCHES, panels * _PANEL_INCHES)
+    figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
+    axes = list(figure.subplots(panels, 1, sharex=True, squeeze=False).flat)
     for number, arm in enumerate(comparison.arms):
-        _draw_arm(above, comparison, arm, axis, colour=_COLOURS[number % len(_COLOURS)])
-    for number, difference in enumerate(comparison.differences):
+        _draw_arm(axes[0], comparison, arm, axis, colour=_COLOURS[number % len(_COLOURS)])
+    for difference in comparison.differences:
         place = [arm.name for arm in comparison.arms].index(difference.arm)
-        _draw_difference(
-            below, comparison, difference, axis, colour=_COLOURS[place % len(_COLOURS)]
-        )
-        if number == 0:
-            below.axhline(0, color="grey", linewidth=1)
-    _name_axes(above, below, comparison, axis)
+        colour = _COLOURS[place % len(_COLOURS)]
+        _draw_difference(axes[-1], comparison, difference, axis, colour=colour)
+    _name_axes(axes, comparison, axis)
     file = io.BytesIO()
     figure.savefig(file, format="png", metadata={"Software": None})
     return file.getvalue()
@@ -98,13 +97,14 @@ def _band(one: Floats, two: Floats, comparison: Comparison) -> tuple[list[float]
     return [low for low, _ in bounds], [high for _, high in bounds]
 
 
-def _name_axes(above: Axes, below: Axes, comparison: Comparison, axis: Axis) -> None:
+def _name_axes(drawn: Sequence[Axes], comparison: Comparison, axis: Axis) -> None:
     metric = comparison.rule.metric
-    above.set_ylabel(_NAMES[metric])
-    below.set_ylabel("difference")
-    below.set_xlabel(f"{'emulator frames' if axis == 'frames' else 'timesteps'} of everybody")
-    below.xaxis.set_major_formatter(EngFormatter())
-    drawn: Sequence[Axes] = (above, below)
+    drawn[0].set_ylabel(_NAMES[metric])
+    if comparison.differences:
+        drawn[-1].set_ylabel("difference")
+        drawn[-1].axhline(0, color="grey", linewidth=1)
+    drawn[-1].set_xlabel(f"{'emulator frames' if axis == 'frames' else 'timesteps'} of everybody")
+    drawn[-1].xaxis.set_major_formatter(EngFormatter())
     for axes in drawn:
         axes.grid(alpha=0.3)
         if metric == "success_rate":

@@ -28,11 +28,26 @@ def verdict_lines(comparison: Comparison) -> list[str]:
 
 
 def comparison_lines(comparison: Comparison, notes: Sequence[str] = ()) -> list[str]:
-    """Markdown: verdicts, rule, tables and what to bear in mind.
+    """Markdown: verdicts, rule, tables and what to bear in mind; of one arm its tables alone.
 
     Args:
         notes: of whoever made the comparison.
     """
+    between = [*_differences_table(comparison), ""] if comparison.differences else []
+    return [
+        *_verdict_and_rule(comparison),
+        *_arms_table(comparison),
+        "",
+        *between,
+        *_seeds_table(comparison),
+        "",
+        *(f"- {note}" for note in (*notes, *_notes(comparison))),
+    ]
+
+
+def _verdict_and_rule(comparison: Comparison) -> list[str]:
+    if not comparison.differences:
+        return []
     return [
         *(f"- {line}" for line in verdict_lines(comparison)),
         "",
@@ -40,13 +55,6 @@ def comparison_lines(comparison: Comparison, notes: Sequence[str] = ()) -> list[
         "",
         *(f"- {line}" for line in rule_words(comparison.rule)),
         "",
-        *_arms_table(comparison),
-        "",
-        *_differences_table(comparison),
-        "",
-        *_seeds_table(comparison),
-        "",
-        *(f"- {note}" for note in (*notes, *_notes(comparison))),
     ]
 
 
