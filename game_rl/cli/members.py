@@ -38,6 +38,8 @@ def add_member(commands: "Commands") -> None:
     copy.add_argument("--at", type=positive, required=True, metavar="T")
     copy.add_argument("--to", type=Path, required=True, metavar="NEW")
     copy.add_argument("--values", type=json.loads, default={}, metavar="JSON")
+    copy.add_argument("--fork", type=json.loads, default={}, metavar="JSON")
+    copy.add_argument("--id", metavar="ID")
     play = add_command(
         steps,
         "play",
@@ -115,7 +117,14 @@ def _train(arguments: argparse.Namespace) -> int:
 def _copy(arguments: argparse.Namespace) -> int:
     from game_rl.training.copying import copy_run
 
-    copy_run(arguments.run, at=arguments.at, to=arguments.to, values=arguments.values)
+    copy_run(
+        arguments.run,
+        at=arguments.at,
+        to=arguments.to,
+        values=arguments.values,
+        fork=arguments.fork,
+        run_id=arguments.id,
+    )
     return 0
 
 

@@ -1,16 +1,29 @@
-"""A member of a population that goes on as a copy of another one."""
+"""A member of an experiment that begins from another run's checkpoint."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from game_rl.config.strict_model import Key
-from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
+from game_rl.training.fork_source import find_source
+from game_rl.training.forking import forked_config, make_fork, plan_fork
 
 
-def copy_run(parent: Path, *, at: int, to: Path, values: Mapping[str, object]) -> None:
+def copy_run(
+    parent: Path,
+    *,
+    at: int,
+    to: Path,
+    values: Mapping[str, object],
+    fork: Mapping[str, object] | None = None,
+    run_id: str | None = None,
+) -> None:
     """Fork the checkpoint of timestep `at` into `to`, with these values at dotted keys.
 
     The folder appears in one rename; where it stands already, nothing is done.
+
+    Args:
+        fork: `optimiser` and `counters`, where they are not kept.
+        run_id: see `RunDir.identity`.
 
     Raises:
         CheckpointError: there is no such checkpoint.
@@ -20,4 +33,4 @@ def copy_run(parent: Path, *, at: int, to: Path, values: Mapping[str, object]) -
         return
     source = find_source(parent, at)
     changed: dict[Key, object] = {tuple(key.split(".")): value for key, value in values.items()}
-    make_fork(plan_fork(forked_config(source, to, changed)))
+    make_fork(plan_fork(forked_config(source, to, changed, fork=fork)), run_id=run_id)

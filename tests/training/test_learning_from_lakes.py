@@ -17,7 +17,8 @@ from game_rl.events import CheckpointSaved, Evaluated, Event, OfflineProgress
 from game_rl.lake.lake import Lake
 from game_rl.lineage import read_lineage
 from game_rl.run_dir import RunDir
-from game_rl.training.forking import find_source, forked_config
+from game_rl.training.fork_source import find_source
+from game_rl.training.forking import forked_config
 from game_rl.training.train import Command, resume, train
 from tests.tiny_run import MakeConfig, command
 from tests.training.test_run_lake import console, told

@@ -1,0 +1,80 @@
+"""What the controller of an experiment asks its plan: who trains next, and what follows from it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from game_rl.config.population import ChampionConfig, FitnessConfig, KeepGenerationsConfig
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.records import CopyRecord, GenerationRecord, Member
+from game_rl.experiments.tasks import Task
+from game_rl.training.stretch_result import StretchResult
+
+Results = Mapping[int, StretchResult]
+"""By the number of a member."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What every plan has, whatever it decides.
+
+    Attributes:
+        seed: of the experiment; the champion's episodes follow from it.
+    """
+
+    seed: int
+    generations: int
+    fitness: FitnessConfig
+    champion: ChampionConfig
+    keep_generations: KeepGenerationsConfig
+    cpus_per_member: int
+
+
+@dataclass(frozen=True)
+class Apprentice:
+    """Who trains after the others of a generation, on what they have played.
+
+    Attributes:
+        made_by: the task that makes its run of another's; None: it begins by itself.
+    """
+
+    member: Member
+    made_by: Task | None
+
+
+class Plan(Protocol):
+    """Pure functions of a config and of results; nothing here waits for anybody."""
+
+    @property
+    def folder(self) -> ExperimentDir: ...
+
+    @property
+    def rules(self) -> Rules: ...
+
+    def first_members(self) -> tuple[Member, ...]:
+        """Who trains in the first generation."""
+
+    def timesteps(self, generation: int) -> int:
+        """Of a member at the end of a generation, those of whom it was copied from included."""
+
+    def begin(self, member: Member) -> None:
+        """Write what a run that is no copy begins with, unless it is there."""
+
+    def stretch(self, member: Member, generation: int) -> Task:
+        """Train to the end of a generation, and play there."""
+
+    def apprentice(
+        self, generation: int, members: Sequence[Member], results: Results
+    ) -> Apprentice | None:
+        """Who trains once the members have; None: nobody."""
+
+    def decide(
+        self, generation: int, trained: Sequence[Member], results: Results
+    ) -> GenerationRecord:
+        """Who is how good, and who goes on as a copy of whom."""
+
+    def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:
+        """Who trains next."""
+
+    def copy(self, record: GenerationRecord, copied: CopyRecord) -> Task:
+        """Make the run of a copy."""
