@@ -70,7 +70,7 @@ def train_experiment(arguments: argparse.Namespace) -> int:
     _check_combination(arguments)
     if arguments.config is not None and kind_of(arguments.config, arguments.set) == "study":
         return train_study(arguments)
-    return _train_population(arguments)
+    return _train_members(arguments)
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
@@ -82,14 +82,14 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise UsageError("--generation goes back in an experiment: name one with --resume")
 
 
-def _train_population(arguments: argparse.Namespace) -> int:
+def _train_members(arguments: argparse.Namespace) -> int:
     from game_rl.cli.experiment_console import ExperimentConsole, print_json
     from game_rl.cli.run_console import PatientConsole
-    from game_rl.config.experiments import load_population
+    from game_rl.config.experiment_files import load_experiment
     from game_rl.experiments.start import (
         ExperimentCommand,
-        resume_population,
-        train_population,
+        begin_experiment,
+        resume_experiment,
     )
     from game_rl.experiments.tasks import StopFlag
 
@@ -104,9 +104,9 @@ def _train_population(arguments: argparse.Namespace) -> int:
     )
     with stopping_on_signals(stop, watcher.notice):
         if arguments.config is not None:
-            train_population(load_population(arguments.config, arguments.set), command)
+            begin_experiment(load_experiment(arguments.config, arguments.set), command)
         else:
-            resume_population(
+            resume_experiment(
                 Path(arguments.resume),
                 command,
                 generation=arguments.generation,

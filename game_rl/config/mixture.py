@@ -67,7 +67,7 @@ class MixtureConfig(StrictModel):
     """Every random choice follows from it."""
     member: Annotated[dict[str, JsonValue], Field(examples=[{"config": "duel_pqn.yaml"}])]
     """A run's config, or `config: FILE` (relative to this file's folder) and what differs."""
-    members: Annotated[int, Field(ge=1, le=MOST_MEMBERS - 1)] = 4
+    members: Annotated[int, Field(ge=2, le=MOST_MEMBERS - 1)] = 4
     """How many runs play apart."""
     rounds: Count = 4
     """How often members play, the learner learns, and members are cloned."""
@@ -108,7 +108,8 @@ class MixtureConfig(StrictModel):
 
     def problems(self) -> Iterator[Problem]:
         if self.lake.path is not None:
-            yield Problem(("lake", "path"), "the Lake is the folder lake in run_dir: remove the line")
+            message = "the Lake is the folder lake in run_dir: remove the line"
+            yield Problem(("lake", "path"), message)
         if self.learner.get("teacher", TEACHERS[0]) not in TEACHERS:
             yield Problem(
                 ("learner", "teacher"),

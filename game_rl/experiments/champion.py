@@ -10,8 +10,8 @@ from pathlib import Path
 from game_rl.config.loader import dump_config, load_config
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import Fitness, fitness_of
-from game_rl.experiments.kept_checkpoints import link_checkpoint
 from game_rl.experiments.jobs import Jobs
+from game_rl.experiments.kept_checkpoints import link_checkpoint
 from game_rl.experiments.plan import Plan
 from game_rl.experiments.records import (
     Candidate,

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from game_rl.config.loader import dump_config
+from game_rl.config.schema import RunConfig
 from game_rl.executors.executor import Ended, Executor
 from game_rl.experiments.account import (
     Account,
@@ -38,7 +40,7 @@ from game_rl.experiments.records import (
     write_record,
 )
 from game_rl.experiments.tasks import StopFlag, Task, TaskRunner
-from game_rl.run_dir import RunDir
+from game_rl.run_dir import RunDir, write_atomic
 from game_rl.training.stretch_result import StretchResult, read_result
 
 
@@ -116,20 +118,30 @@ class ExperimentRun:
         if found is not None:
             return found
         for member in members if number == 1 else ():
-            self.plan.begin(member)
+            self._begin(member, self.plan.config_of(member))
         results = self._stretches(members, number)
         trained = list(members)
         apprentice = self.plan.apprentice(number, members, results)
         if apprentice is not None:
-            if apprentice.made_by is None:
-                self.plan.begin(apprentice.member)
+            if isinstance(apprentice.beginning, Task):
+                self._bring([apprentice.beginning])
             else:
-                self._bring([apprentice.made_by])
+                self._begin(apprentice.member, apprentice.beginning)
             results |= self._stretches([apprentice.member], number)
             trained.append(apprentice.member)
         record = self.plan.decide(number, trained, results)
         write_record(place.record, record)
         return record
+
+    def _begin(self, member: Member, config: RunConfig) -> None:
+        """Write what a run that is no copy begins with, unless it is there."""
+        run_dir, run_id = self.folder.member(member.folder), self.plan.run_id(member)
+        if run_dir.exists():
+            return
+        run_dir.root.mkdir(parents=True, exist_ok=True)
+        if run_id is not None:
+            run_dir.identity(run_id=run_id)
+        write_atomic(run_dir.config, dump_config(config))
 
     def _stretches(self, members: Sequence[Member], number: int) -> dict[int, StretchResult]:
         """What members have reached, by their numbers, once all of them have trained."""
@@ -161,8 +173,17 @@ class ExperimentRun:
             self.folder,
             self.plan.rules.keep_generations,
             newest=state.generation,
-            present={member.folder for member in state.members},
+            present=self._present(state),
         )
+
+    def _present(self, state: ExperimentState) -> set[str]:
+        """Folders of runs that somebody goes on with."""
+        members = {member.folder for member in state.members}
+        if state.generation == 0:
+            return members
+        record = self._record(state.generation)
+        learner = () if record.learner is None else (record.learner.number,)
+        return members | {m.folder for m in record.members if m.number in learner}
 
     def _tell_of(self, generation: int, member: Member, result: StretchResult) -> None:
         played, metric = result.played, self.plan.rules.fitness.metric

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from game_rl.config.population import ChampionConfig, FitnessConfig, KeepGenerationsConfig
+from game_rl.config.schema import RunConfig
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import CopyRecord, GenerationRecord, Member
 from game_rl.experiments.tasks import Task
@@ -35,11 +36,11 @@ class Apprentice:
     """Who trains after the others of a generation, on what they have played.
 
     Attributes:
-        made_by: the task that makes its run of another's; None: it begins by itself.
+        beginning: the task that makes its run of another's, or the config of one of its own.
     """
 
     member: Member
-    made_by: Task | None
+    beginning: Task | RunConfig
 
 
 class Plan(Protocol):
@@ -57,16 +58,22 @@ class Plan(Protocol):
     def timesteps(self, generation: int) -> int:
         """Of a member at the end of a generation, those of whom it was copied from included."""
 
-    def begin(self, member: Member) -> None:
-        """Write what a run that is no copy begins with, unless it is there."""
+    def config_of(self, member: Member) -> RunConfig:
+        """Of a member of the first generation."""
+
+    def run_id(self, member: Member) -> str | None:
+        """Of its run; None: drawn. Only for who holds the experiment's lock."""
 
     def stretch(self, member: Member, generation: int) -> Task:
         """Train to the end of a generation, and play there."""
 
+    def apprentice_of(self, generation: int) -> Member | None:
+        """Who trains once the members have; None: nobody."""
+
     def apprentice(
         self, generation: int, members: Sequence[Member], results: Results
     ) -> Apprentice | None:
-        """Who trains once the members have; None: nobody."""
+        """The same, with what it begins from: the members' results say that."""
 
     def decide(
         self, generation: int, trained: Sequence[Member], results: Results

@@ -6,7 +6,6 @@ from typing import Any
 
 from game_rl.config.changed_values import with_changed
 from game_rl.config.experiments import Population
-from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.experiments import decision
 from game_rl.experiments.decision import fitness_seed, member_seed
@@ -16,7 +15,6 @@ from game_rl.experiments.mutation import Value, values_of
 from game_rl.experiments.plan import Apprentice, Results, Rules
 from game_rl.experiments.records import CopyRecord, GenerationRecord, Member
 from game_rl.experiments.tasks import Task
-from game_rl.run_dir import write_atomic
 
 
 @dataclass(frozen=True)
@@ -46,20 +44,16 @@ class PopulationPlan:
     def timesteps(self, generation: int) -> int:
         return generation * self.population.config.timesteps_per_generation
 
-    def begin(self, member: Member) -> None:
-        run_dir = self.folder.member(member.folder)
-        if not run_dir.exists():
-            run_dir.root.mkdir(parents=True, exist_ok=True)
-            write_atomic(run_dir.config, dump_config(self.config_of(member)))
-
     def config_of(self, member: Member) -> RunConfig:
-        """Of a member that is no copy."""
         seed = member_seed(self.population.config, member.number)
         places: dict[tuple[str, ...], Any] = {
             ("run_dir",): self.folder.member(member.folder).root,
             ("seed",): seed,
         }
         return with_changed(self.population.run, {**places, **_changes(member.values)})
+
+    def run_id(self, member: Member) -> str | None:  # noqa: ARG002
+        return None
 
     def stretch(self, member: Member, generation: int) -> Task:
         return self._jobs.stretch(
@@ -69,6 +63,9 @@ class PopulationPlan:
             until=self.timesteps(generation),
             seed=fitness_seed(self.population.config.seed, generation),
         )
+
+    def apprentice_of(self, generation: int) -> Member | None:  # noqa: ARG002
+        return None
 
     def apprentice(
         self,

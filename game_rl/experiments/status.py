@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from game_rl.config.experiments import Population, load_population
+from game_rl.config.experiment_files import load_experiment
 from game_rl.experiments.account import ExperimentBegun, ExperimentEnded, read_account
+from game_rl.experiments.controller import read_state
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import Fitness
-from game_rl.experiments.population import read_state
-from game_rl.experiments.records import GenerationRecord, read_record
+from game_rl.experiments.make_plan import make_plan
+from game_rl.experiments.plan import Plan
+from game_rl.experiments.records import ExperimentState, GenerationRecord, Member, read_record
 
 _LAST_BYTES = 16_384  # of a member's events: more than its last hundred
 
@@ -55,29 +57,27 @@ class ExperimentStatus:
 
 def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
     """Read only; the controller and its members do not notice."""
-    population = load_population(folder.config, is_saved=True)
-    config, state = population.config, read_state(folder, population)
-    now = min(state.generation + 1, config.generations)
+    plan = make_plan(folder, load_experiment(folder.config, is_saved=True))
+    state, generations = read_state(plan), plan.rules.generations
+    now = min(state.generation + 1, generations)
     how, text = _how_it_is(folder, is_complete=state.complete)
     return ExperimentStatus(
         path=str(folder.root),
         state=how,
         generation=now,
-        generations=config.generations,
-        stretch_until=now * config.timesteps_per_generation,
-        members=_members(folder, population, now),
+        generations=generations,
+        stretch_until=plan.timesteps(now),
+        members=_members(plan, state, now),
         text=text,
     )
 
 
-def _members(
-    folder: ExperimentDir, population: Population, generation: int
-) -> tuple[MemberStatus, ...]:
-    state = read_state(folder, population)
+def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[MemberStatus, ...]:
+    folder = plan.folder
     record = read_record(folder.generation(state.generation).record, GenerationRecord)
     last = {} if record is None else {m.folder: m.fitness for m in record.members}
     place, found = folder.generation(generation), []
-    for member in state.members:
+    for member in (*state.members, *_apprentice(plan, generation)):
         timesteps, speed = _progress(folder.member(member.folder).events)
         found.append(
             MemberStatus(
@@ -90,6 +90,13 @@ def _members(
             )
         )
     return tuple(found)
+
+
+def _apprentice(plan: Plan, generation: int) -> tuple[Member, ...]:
+    """Who trains after the members, once its run is there."""
+    found = plan.apprentice_of(generation)
+    is_there = found is not None and plan.folder.member(found.folder).exists()
+    return (found,) if found is not None and is_there else ()
 
 
 def _how_it_is(

@@ -83,7 +83,8 @@ def _fitness_cells(member: TrainedMember) -> tuple[str, str]:
 def _future(copy: CopyRecord | None) -> str:
     if copy is None:
         return "itself"
-    return f"copy of {copy.parent}: {changes_words(copy)}"
+    changes = changes_words(copy)
+    return f"copy of {copy.parent}{': ' if changes else ''}{changes}"
 
 
 def _words(value: Value) -> str:

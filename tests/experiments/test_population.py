@@ -19,10 +19,11 @@ from game_rl.experiments.account import (
     Warned,
     read_account,
 )
+from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent, read_records
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.going_back import finish_going_back, go_back
-from game_rl.experiments.population import PopulationRun
+from game_rl.experiments.population import PopulationPlan
 from game_rl.experiments.records import ExperimentState, GenerationRecord, read_record
 from game_rl.experiments.tasks import MOST_DEATHS, StopFlag
 from tests.experiments.conftest import MakePopulation
@@ -40,7 +41,8 @@ def carry_out(
     executor, stop = executor or PaperExecutor(), stop or StopFlag()
     with Account(folder.events, [listener] if listener else []) as account:
         finish_going_back(folder)
-        PopulationRun(folder, population, executor, account, stop).run()
+        plan = PopulationPlan(folder, population)
+        ExperimentRun(plan, executor, account, stop).run()
     return folder
 
 
