@@ -1,7 +1,8 @@
 """The plan of a mixture: its rounds, its learner, and who goes on as a clone of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from game_rl.config.mixtures import Mixture
 from game_rl.config.schema import RunConfig
@@ -73,7 +74,7 @@ class MixturePlan:
         seed = fitness_seed(self.mixture.config.seed, generation)
         return self._jobs.stretch(member.number, member.folder, generation, until=until, seed=seed)
 
-    def apprentice_of(self, generation: int) -> Member | None:
+    def apprentice_of(self, generation: int) -> Member:
         return Member(number=self._learner_number, folder=learner_folder(generation), values={})
 
     def apprentice(
@@ -190,7 +191,7 @@ class MixturePlan:
             )
         return best
 
-    def _origin(self, parent: TrainedMember, child: Member, fork: dict[str, str]) -> Origin:
+    def _origin(self, parent: TrainedMember, child: Member, fork: Mapping[str, str]) -> Origin:
         assert parent.checkpoint is not None
         return Origin(parent.folder, int(parent.checkpoint), fork, self.run_id(child))
 
@@ -200,14 +201,15 @@ class MixturePlan:
         parent, child = by_number[copy.parent], by_number[copy.number]
         assert parent.checkpoint is not None
         folder = folder_of(copy.number, copied_after=generation)
-        always = "worse" if self.mixture.config.clone.only_if_better else "always"
+        is_asked = self.mixture.config.clone.only_if_better
+        reason: Literal["worse", "always"] = "worse" if is_asked else "always"
         return CopyRecord(
             number=copy.number,
             folder=folder,
             parent=copy.parent,
             parent_folder=parent.folder,
             parent_checkpoint=parent.checkpoint,
-            reason="non_finite" if child.fitness is None else always,
+            reason="non_finite" if child.fitness is None else reason,
             seed=run_seed(self.mixture, folder),
             old_values={},
             new_values={},

@@ -129,8 +129,8 @@ def _moved(experiment: Experiment, root: Path) -> Experiment:
     if isinstance(experiment, Mixture):
         if root.absolute() != experiment.config.run_dir.absolute():
             raise UsageError(
-                f"{root} is a mixture that was begun as {experiment.config.run_dir}, where its runs "
-                "look for their Lake; move it back"
+                f"{root} is a mixture that was begun as {experiment.config.run_dir}, where its "
+                "runs look for their Lake; move it back"
             )
         return experiment
     config = experiment.config.model_copy(update={"run_dir": root})
@@ -158,7 +158,8 @@ def _refuse_changes(before: Experiment, now: Experiment) -> None:
     if refused:
         raise UsageError(
             f"a {now.config.kind} that goes on cannot change {', '.join(refused)}: it would be "
-            f"another experiment; {', '.join(may_change)} may change. Begin another one with --config"
+            f"another experiment; {', '.join(may_change)} may change. Begin another one with "
+            "--config"
         )
 
 
