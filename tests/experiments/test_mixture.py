@@ -40,7 +40,7 @@ def test_killed_at_any_moment_it_becomes_the_mixture_that_was_not(
 ) -> None:
     whole = account_of(carry_out(make_mixture("whole")))
     kills = 0
-    for operation in range(1, 5_000, 7):
+    for operation in range(1, 5_000, 31):
         mixture = make_mixture(f"killed_{operation}")
         try:
             with killed_at(operation):
@@ -49,7 +49,7 @@ def test_killed_at_any_moment_it_becomes_the_mixture_that_was_not(
         except Killed:
             kills += 1
         assert account_of(carry_out(mixture)) == whole, f"killed at operation {operation}"
-    assert kills > 50
+    assert kills > 15
 
 
 def test_it_does_not_matter_how_many_members_train_at_once(make_mixture: MakeMixture) -> None:
