@@ -2,10 +2,11 @@
 
     python -m tests.faults.population_faults [--kills 100] [--only controller member both signal]
     python -m tests.faults.population_faults --kills 20 --only ray_worker ray_node ray_driver
+    python -m tests.faults.population_faults --kills 60 --kind mixture --only controller member both
 
 Each run is a real `game-rl train` of a tiny population in processes of its own. It is killed at
 random moments, resumed each time, and compared with one that was not: every record byte for byte,
-the champion's record, weights and optimiser of each checkpoint that is kept. Nothing may be left
+the champion's record, weights, optimiser and replay of each checkpoint that is kept. Nothing may be left
 running, no temporary file may stay, and nobody may see a traceback.
 
 The kinds of Ray run members on a cluster of two nodes, and kill what Ray runs them with: the
@@ -28,6 +29,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.faults.mixture_files import write_mixture
 from tests.faults.ray_nodes import RayNodes
 from tests.faults.trainings import Tally
 
@@ -62,7 +64,12 @@ mutation:
 champion: {candidates: 2, episodes: 2}
 keep_generations: {last: 2}
 """
-_COMPARED = ("policy.safetensors", "optimizer.safetensors", "arrays.safetensors")
+_COMPARED = (
+    "policy.safetensors",
+    "optimizer.safetensors",
+    "arrays.safetensors",
+    "replay.safetensors",
+)
 
 
 class Controller:
@@ -121,8 +128,11 @@ class Controller:
 class PopulationBench:
     """Populations that are killed, and the one that was not."""
 
-    def __init__(self, folder: Path, seed: int, nodes: RayNodes | None = None) -> None:
+    def __init__(
+        self, folder: Path, seed: int, nodes: RayNodes | None = None, *, kind: str = "population"
+    ) -> None:
         self.folder, self.nodes = folder, nodes
+        self.write = write_mixture if kind == "mixture" else write_population
         self.random = random.Random(seed)
         self.whole = self.new("whole")
         began = time.monotonic()
@@ -133,7 +143,7 @@ class PopulationBench:
 
     def new(self, name: str, *, on_ray: bool = False) -> Path:
         path = self.folder / name
-        file = write_population(self.folder, path)
+        file = self.write(self.folder, path)
         if on_ray:
             assert self.nodes is not None
             executor = f"executor: {{kind: ray, address: '{self.nodes.address}'}}\n"
@@ -176,7 +186,7 @@ def hashes_of(folder: Path) -> dict[str, dict[str, str]]:
     for path in folder.rglob("manifest.json"):
         files = json.loads(path.read_text())["files"]
         found[str(path.parent.relative_to(folder))] = {
-            name: files[name]["sha256"] for name in _COMPARED
+            name: files[name]["sha256"] for name in _COMPARED if name in files
         }
     return found
 
@@ -266,6 +276,7 @@ def main() -> int:
         prog="python -m tests.faults.population_faults", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--only", nargs="+", choices=KINDS + RAY_KINDS, default=list(KINDS))
+    parser.add_argument("--kind", choices=("population", "mixture"), default="population")
     parser.add_argument("--kills", type=int, default=100, help="in all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="a folder for what is compared")
@@ -278,7 +289,7 @@ def main() -> int:
         nodes = None
         if set(arguments.only) & set(RAY_KINDS):
             nodes = stack.enter_context(RayNodes(2, seed=arguments.seed))
-        bench = PopulationBench(folder, arguments.seed, nodes)
+        bench = PopulationBench(folder, arguments.seed, nodes, kind=arguments.kind)
         tallies = {kind: trials(bench, kind, share) for kind in arguments.only}
     print(f"{'killed':<12} {'kills':>6} {'runs':>5} {'bad':>4}")
     for kind, tally in tallies.items():
