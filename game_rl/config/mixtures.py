@@ -134,13 +134,7 @@ def _lake(config: MixtureConfig) -> Path:
 def _disagreements(config: MixtureConfig, run: RunConfig, learner: RunConfig) -> Iterator[Problem]:
     """What keeps members and learner from learning from one another."""
     member: Key = ("member",)
-    if not isinstance(learner.algorithm, DQNConfig):
-        yield Problem(
-            ("learner",),
-            f"{learner.algorithm.name} learns from no Lake; write algorithm: {{name: dqn}}, or a "
-            "config of dqn such as duel_dqn.yaml",
-        )
-        return
+    assert isinstance(learner.algorithm, DQNConfig)  # nothing else has learn_from
     if isinstance(run.algorithm, PPOConfig):
         yield Problem(
             member,

@@ -35,7 +35,11 @@ member: {config: member.yaml}
 members: 2
 rounds: 2
 timesteps_per_round: 64
-learner: {config: learner.yaml, learn_from: {own_share: 0.5}}
+learner:
+  config: learner.yaml
+  learn_from:
+    own_share: 0.5
+    offline: {evaluate_every_gradient_steps: 4, save_every_gradient_steps: 2}
 learner_per_round: {gradient_steps: 6, timesteps: 32}
 clone: {only_if_better: false}
 fitness: {episodes: 2, metric: mean_reward}

@@ -6,8 +6,8 @@
 
 Each run is a real `game-rl train` of a tiny population in processes of its own. It is killed at
 random moments, resumed each time, and compared with one that was not: every record byte for byte,
-the champion's record, weights, optimiser and replay of each checkpoint that is kept. Nothing may be left
-running, no temporary file may stay, and nobody may see a traceback.
+the champion's record, weights, optimiser and replay of each checkpoint that is kept. Nothing may be
+left running, no temporary file may stay, and nobody may see a traceback.
 
 The kinds of Ray run members on a cluster of two nodes, and kill what Ray runs them with: the
 process of a task, all of a node, the controller. They are compared with the same population, which

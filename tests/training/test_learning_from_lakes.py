@@ -18,7 +18,7 @@ from game_rl.lake.lake import Lake
 from game_rl.lineage import read_lineage
 from game_rl.run_dir import RunDir
 from game_rl.training.fork_source import find_source
-from game_rl.training.forking import forked_config
+from game_rl.training.forking import forked_config, make_fork, plan_fork
 from game_rl.training.train import Command, resume, train
 from tests.tiny_run import MakeConfig, command
 from tests.training.test_run_lake import console, told
@@ -141,6 +141,25 @@ def test_a_run_that_is_in_the_phase_is_neither_forked_nor_set_back(
         assert "--until 0" in capsys.readouterr().err
     assert not other.exists()
     assert RunDir(root).offline.checkpoints_newest_first() == steps
+
+
+def test_a_fork_that_counts_anew_begins_with_the_phase_and_its_parent_s_weights(
+    make_config: MakeConfig, lake: Path, tmp_path: Path
+) -> None:
+    parent = make_config("parent", *overrides(lake, offline=OFFLINE))
+    train(parent, command(console()))
+    source = find_source(parent.run_dir, None)
+    config = forked_config(source, tmp_path / "fork", {}, fork={"counters": "new"})
+    make_fork(plan_fork(config))
+    fork = RunDir(config.run_dir)
+    (first,) = fork.offline.checkpoints_newest_first()
+    assert not fork.checkpoints_newest_first()
+    assert Checkpoint(first).state.offline_gradient_steps == 0
+    weights = "policy.safetensors"
+    assert Checkpoint(first).files[weights] == source.checkpoint.files[weights]
+    resume(fork.root, command(console(), until=0))
+    assert Checkpoint(fork.checkpoint(0)).state.offline_gradient_steps == 12
+    assert Checkpoint(fork.checkpoint(0)).files[weights] != source.checkpoint.files[weights]
 
 
 def test_a_fork_of_the_phase_s_end_is_the_run_that_went_on(
