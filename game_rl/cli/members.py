@@ -26,6 +26,11 @@ def add_member(commands: "Commands") -> None:
     train.add_argument("--seed", type=not_negative, required=True, metavar="N")
     train.add_argument("--result", type=Path, required=True, metavar="FILE")
     _add_finish(steps)
+    _add_copy(steps)
+    _add_play(steps)
+
+
+def _add_copy(steps: "Commands") -> None:
     copy = add_command(
         steps,
         "copy",
@@ -40,6 +45,9 @@ def add_member(commands: "Commands") -> None:
     copy.add_argument("--values", type=json.loads, default={}, metavar="JSON")
     copy.add_argument("--fork", type=json.loads, default={}, metavar="JSON")
     copy.add_argument("--id", metavar="ID")
+
+
+def _add_play(steps: "Commands") -> None:
     play = add_command(
         steps,
         "play",

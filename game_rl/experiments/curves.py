@@ -29,7 +29,10 @@ def _fitness(record: GenerationRecord, metric: str) -> dict[str, float]:
     """Best, median and spread (standard deviation) of the members that have finite weights."""
     found = [m.fitness for m in record.members if m.fitness is not None]
     values = [fitness.value for fitness in found]
+    learner = None if record.learner is None else record.learner.number
+    own = [m.fitness.value for m in record.members if m.fitness and m.number == learner]
     return {
+        **{f"population/{metric}_learner": value for value in own},
         f"population/{metric}_best": max(values),
         f"population/{metric}_median": median(values),
         f"population/{metric}_spread": pstdev(values),

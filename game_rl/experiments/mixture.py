@@ -67,10 +67,13 @@ class MixturePlan:
     def run_id(self, member: Member) -> str | None:
         return run_id(self.folder.identity().id, member)
 
-    def stretch(self, member: Member, generation: int) -> Task:
-        until = self.timesteps(generation - (copied_after(member.folder) or 0))
+    def until(self, member: Member, generation: int) -> int:
         if member.number == self._learner_number:
-            until = self.mixture.config.learner_per_round.timesteps
+            return self.mixture.config.learner_per_round.timesteps
+        return self.timesteps(generation - (copied_after(member.folder) or 0))
+
+    def stretch(self, member: Member, generation: int) -> Task:
+        until = self.until(member, generation)
         seed = fitness_seed(self.mixture.config.seed, generation)
         return self._jobs.stretch(member.number, member.folder, generation, until=until, seed=seed)
 

@@ -64,6 +64,9 @@ class Plan(Protocol):
     def run_id(self, member: Member) -> str | None:
         """Of its run; None: drawn. Only for who holds the experiment's lock."""
 
+    def until(self, member: Member, generation: int) -> int:
+        """The timestep of a member's own run at which a generation ends for it."""
+
     def stretch(self, member: Member, generation: int) -> Task:
         """Train to the end of a generation, and play there."""
 

@@ -55,12 +55,15 @@ class PopulationPlan:
     def run_id(self, member: Member) -> str | None:  # noqa: ARG002
         return None
 
+    def until(self, member: Member, generation: int) -> int:  # noqa: ARG002
+        return self.timesteps(generation)
+
     def stretch(self, member: Member, generation: int) -> Task:
         return self._jobs.stretch(
             member.number,
             member.folder,
             generation,
-            until=self.timesteps(generation),
+            until=self.until(member, generation),
             seed=fitness_seed(self.population.config.seed, generation),
         )
 

@@ -23,6 +23,7 @@ _LAST_BYTES = 16_384  # of a member's events: more than its last hundred
 class MemberStatus:
     """Attributes:
     timesteps: as far as its account says; the newest checkpoint may be older.
+    until: the timestep at which its stretch ends.
     has_ended_stretch: it waits for the others.
     last: what it reached in the last generation; None for a new copy.
     """
@@ -30,6 +31,7 @@ class MemberStatus:
     number: int
     folder: str
     timesteps: int
+    until: int
     timesteps_per_s: float | None
     has_ended_stretch: bool
     last: Fitness | None
@@ -84,6 +86,7 @@ def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[Membe
                 number=member.number,
                 folder=member.folder,
                 timesteps=timesteps,
+                until=plan.until(member, generation),
                 timesteps_per_s=speed,
                 has_ended_stretch=place.result(member.number).exists(),
                 last=last.get(member.folder),

@@ -23,7 +23,7 @@ def status_table(status: ExperimentStatus) -> RenderableType:
         speed, last = member.timesteps_per_s, member.last
         table.add_row(
             member.folder,
-            f"{member.timesteps:,} of {status.stretch_until:,}",
+            f"{member.timesteps:,} of {member.until:,}",
             "" if speed is None else f"{speed:,.0f}",
             *(("", "") if last is None else fitness_cells(last)),
             "has ended its stretch" if member.has_ended_stretch else "",

@@ -10,7 +10,7 @@ from game_rl.errors import ExperimentError
 from game_rl.experiments.account import Account
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent, read_records
-from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.mixture import MixturePlan
 from game_rl.experiments.status import experiment_status
 from game_rl.experiments.tasks import StopFlag
@@ -190,5 +190,9 @@ def test_status_has_the_learner_and_descent_its_rounds(make_mixture: MakeMixture
     status = experiment_status(folder)
     assert (status.state, status.generations) == ("complete", 4)
     assert [m.folder for m in status.members][-1] == "learner.g0004"
+    assert {m.folder: m.until for m in status.members} == {
+        m.folder: 64 if m.number == LEARNER else 128 * (4 - (copied_after(m.folder) or 0))
+        for m in record(folder, 4).members
+    }
     (first,) = (b for b in descent(read_records(folder)) if b.folder == "learner.g0001")
     assert "learner.g0002" in {child.folder for child in first.children}
