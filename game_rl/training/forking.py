@@ -135,7 +135,7 @@ def plan_fork(config: RunConfig) -> ForkPlan:
     differences = find_differences(state, config, game)
     new = new_parts(differences, fork)
     if new.counters and is_offline(config, None):
-        new = replace(new, replay=True)  # what the phase ends with has none
+        new = replace(new, replay=True, emulators=True)  # the phase has none of them
     if not new.counters and source.timesteps >= config.total_timesteps:
         raise UsageError(
             f"{source.checkpoint.path} is at timestep {source.timesteps:,}, and the fork ends at "
