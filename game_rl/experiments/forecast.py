@@ -8,6 +8,7 @@ from typing import Any
 from game_rl.config.executors import ExecutorConfig, LocalExecutorConfig, RayExecutorConfig
 from game_rl.config.experiments import Population
 from game_rl.config.population import KeepGenerationsConfig, PopulationConfig
+from game_rl.experiments.slots import comfortable_ram_bytes, slots_by_memory
 from game_rl.games.definition import Game
 from game_rl.preflight import calibration
 from game_rl.preflight.changes import Fix
@@ -171,15 +172,12 @@ def slots_of(config: PopulationConfig, member: Report, machine: Machine) -> int:
 
 
 def _slots_by_memory(executor: ExecutorConfig, member: Report, machine: Machine) -> int:
-    """On the comfortable side; at least 1 on a GPU, if only one fits there."""
-    free = (1 - calibration.RAM_MARGIN_FRACTION) * machine.ram_available_bytes
-    free -= calibration.RAM_MARGIN_BYTES + controller_bytes(executor)
-    slots = int(free // (member.footprint.ram.peak.bytes + task_bytes(executor)))
-    vram = member.footprint.vram
-    if vram is not None:
-        room = (1 - calibration.VRAM_MARGIN_FRACTION) * machine.gpu_free_bytes(vram.gpu)
-        slots = min(slots, int(room // vram.peak.bytes))
-    return slots
+    return slots_by_memory(
+        member,
+        machine,
+        beside_all_bytes=controller_bytes(executor),
+        beside_each_bytes=task_bytes(executor),
+    )
 
 
 def is_on_nodes(executor: ExecutorConfig) -> bool:
@@ -254,8 +252,7 @@ def _wall_s(config: PopulationConfig, member: Report, slots: int) -> float | Non
 
 def _verdict(report: PopulationReport) -> Verdict:
     machine, needed = report.machine, report.disk_bytes + report.momentary_bytes
-    comfortable = (1 - calibration.RAM_MARGIN_FRACTION) * machine.ram_available_bytes
-    comfortable -= calibration.RAM_MARGIN_BYTES
+    comfortable = comfortable_ram_bytes(machine)
     if _is_short(report):
         return "does_not_fit"
     is_tight = (

@@ -97,8 +97,10 @@ def test_no_child_of_a_job_outlives_it(needs: NodeNeeds) -> None:
     log = needs.mark.with_name("log")
     with sigterm_once_ready(log):
         carry_out(order(needs, "family"))
+    child = int(log.read_text().split()[0])
     with suppress(psutil.NoSuchProcess):
-        psutil.Process(int(log.read_text().split()[0])).wait(_TIMEOUT_S)
+        psutil.Process(child).wait(_TIMEOUT_S)
+    assert not psutil.pid_exists(child)
 
 
 def test_nothing_is_started_on_a_node_that_lacks_something(needs: NodeNeeds) -> None:

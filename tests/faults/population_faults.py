@@ -26,6 +26,7 @@ import tempfile
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
@@ -125,6 +126,19 @@ class Controller:
         return [f"{p.pid} {' '.join(p.cmdline()[:6])}" for p in left if p.is_running()]
 
 
+class Bench(Protocol):
+    """Experiments that are killed, and the one that was not."""
+
+    nodes: RayNodes | None
+    random: random.Random
+    seconds: float
+    """That the undisturbed one took."""
+
+    def new(self, name: str, *, on_ray: bool = False) -> Path: ...
+    def is_complete(self, folder: Path) -> bool: ...
+    def differences(self, folder: Path) -> list[str]: ...
+
+
 class PopulationBench:
     """Populations that are killed, and the one that was not."""
 
@@ -149,6 +163,9 @@ class PopulationBench:
             executor = f"executor: {{kind: ray, address: '{self.nodes.address}'}}\n"
             file.write_text(file.read_text() + executor)
         return path
+
+    def is_complete(self, folder: Path) -> bool:
+        return (folder / "champion").exists()
 
     def differences(self, folder: Path) -> list[str]:
         """How a finished population is not the undisturbed one."""
@@ -191,7 +208,7 @@ def hashes_of(folder: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def strike(kind: str, controller: Controller, bench: PopulationBench) -> bool:
+def strike(kind: str, controller: Controller, bench: Bench) -> bool:
     """Kill whom the kind says; False: no member runs just then."""
     if kind in RAY_KINDS:
         return strike_on_ray(kind, controller, bench)
@@ -208,7 +225,7 @@ def strike(kind: str, controller: Controller, bench: PopulationBench) -> bool:
     return True
 
 
-def strike_on_ray(kind: str, controller: Controller, bench: PopulationBench) -> bool:
+def strike_on_ray(kind: str, controller: Controller, bench: Bench) -> bool:
     assert bench.nodes is not None
     tasks = bench.nodes.tasks()
     if not tasks:
@@ -223,7 +240,7 @@ def strike_on_ray(kind: str, controller: Controller, bench: PopulationBench) -> 
     return True
 
 
-def trials(bench: PopulationBench, kind: str, kills: int) -> Tally:
+def trials(bench: Bench, kind: str, kills: int) -> Tally:
     """Runs with a few kills each, every one brought to its end."""
     tally = Tally()
     while tally.trials < kills:
@@ -240,7 +257,7 @@ def trials(bench: PopulationBench, kind: str, kills: int) -> Tally:
                     break
             controller.process.wait(HANG_S)
             tally.problems += judge(kind, controller, f"{label}, kill {tally.trials - before}")
-            if (folder / "champion").exists():
+            if bench.is_complete(folder):
                 break
         tally.runs += 1
         finish(bench, folder, tally, label)
@@ -260,9 +277,9 @@ def judge(kind: str, controller: Controller, label: str) -> list[str]:
     return found
 
 
-def finish(bench: PopulationBench, folder: Path, tally: Tally, label: str) -> None:
+def finish(bench: Bench, folder: Path, tally: Tally, label: str) -> None:
     """Resume to the end, undisturbed, and compare."""
-    if not (folder / "champion").exists():
+    if not bench.is_complete(folder):
         controller = Controller(folder)
         if controller.process.wait(HANG_S) != 0:
             tally.problems.append(f"{label}: the resume failed: {controller.output[-1500:]}")

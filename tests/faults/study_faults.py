@@ -12,17 +12,14 @@ import argparse
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from tests.faults.population_faults import HANG_S, KINDS, Controller, hashes_of, judge, strike
-from tests.faults.trainings import Tally
+from tests.faults.population_faults import HANG_S, KINDS, Controller, hashes_of, trials
 
-_KILLS_A_STUDY = 3
 _RUN = """\
 game: duel
 total_timesteps: 1000
@@ -74,7 +71,7 @@ class StudyBench:
     """Studies that are killed, and the one that was not."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.folder, self.random = folder, random.Random(seed)
+        self.folder, self.random, self.nodes = folder, random.Random(seed), None
         self.whole = self.new("whole")
         began = time.monotonic()
         controller = Controller(self.whole)
@@ -82,7 +79,8 @@ class StudyBench:
             raise SystemExit(f"the undisturbed study failed:\n{controller.output}")
         self.seconds = time.monotonic() - began
 
-    def new(self, name: str) -> Path:
+    def new(self, name: str, *, on_ray: bool = False) -> Path:
+        assert not on_ray  # studies run in local processes
         place = self.folder / name
         write_study(self.folder, place)
         return place
@@ -98,37 +96,6 @@ class StudyBench:
             found.append("other weights")
         left = [str(p) for p in place.rglob(".*") if p.name.endswith((".tmp", ".trash"))]
         return found + [f"left behind: {path}" for path in left]
-
-
-def trials(bench: StudyBench, kind: str, kills: int) -> Tally:
-    """Studies with a few kills each, every one brought to its end."""
-    tally = Tally()
-    while tally.trials < kills:
-        place, label = bench.new(f"{kind}-{tally.runs}"), f"{kind} {tally.runs}"
-        before = tally.trials
-        while tally.trials < min(before + _KILLS_A_STUDY, kills) and not bench.is_complete(place):
-            controller = Controller(place)
-            while controller.run_for(bench.random.uniform(0.5, bench.seconds / _KILLS_A_STUDY)):
-                controller.note_family()
-                tally.trials += strike(kind, controller, bench.random)
-                if kind != "member" or tally.trials >= before + _KILLS_A_STUDY:
-                    break
-            controller.process.wait(HANG_S)
-            tally.problems += judge(kind, controller, f"{label}, kill {tally.trials - before}")
-        tally.runs += 1
-        _finish(bench, place, tally, label)
-    return tally
-
-
-def _finish(bench: StudyBench, place: Path, tally: Tally, label: str) -> None:
-    """Go on to the end, undisturbed, and compare."""
-    if not bench.is_complete(place):
-        controller = Controller(place)
-        if controller.process.wait(HANG_S) != 0:
-            tally.problems.append(f"{label}: going on failed: {controller.output[-1500:]}")
-            return
-    tally.problems += [f"{label}: {problem}" for problem in bench.differences(place)]
-    shutil.rmtree(place, ignore_errors=True)
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ from typing import Any
 
 from game_rl.config.studies import Study
 from game_rl.experiments.forecast import CONTROLLER_BYTES
+from game_rl.experiments.slots import comfortable_ram_bytes, slots_by_memory
 from game_rl.games.definition import load_game
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import run_facts
@@ -69,25 +70,13 @@ def study_preflight(study: Study, machine: Machine) -> StudyReport:
     runs = len(config.arms) * len(config.seeds)
     slots = config.executor.parallel
     if slots == "auto":
-        by_memory = min(_slots_by_memory(report, machine) for report in arms.values())
+        by_memory = min(
+            slots_by_memory(report, machine, beside_all_bytes=CONTROLLER_BYTES)
+            for report in arms.values()
+        )
         slots = max(1, min(machine.cpus // config.cpus_per_run, by_memory))
     report = StudyReport("fits", machine, arms, min(int(slots), runs), runs)
     return replace(report, verdict=_verdict(report))
-
-
-def _slots_by_memory(report: Report, machine: Machine) -> int:
-    """On the comfortable side."""
-    slots = int((_comfortable_bytes(machine) - CONTROLLER_BYTES) // report.footprint.ram.peak.bytes)
-    vram = report.footprint.vram
-    if vram is None:
-        return slots
-    room = (1 - calibration.VRAM_MARGIN_FRACTION) * machine.gpu_free_bytes(vram.gpu)
-    return min(slots, int(room // vram.peak.bytes))
-
-
-def _comfortable_bytes(machine: Machine) -> float:
-    free = (1 - calibration.RAM_MARGIN_FRACTION) * machine.ram_available_bytes
-    return free - calibration.RAM_MARGIN_BYTES
 
 
 def _verdict(report: StudyReport) -> Verdict:
@@ -100,7 +89,7 @@ def _verdict(report: StudyReport) -> Verdict:
     if is_short or "does_not_fit" in verdicts:
         return "does_not_fit"
     is_tight = (
-        report.ram_bytes > _comfortable_bytes(machine)
+        report.ram_bytes > comfortable_ram_bytes(machine)
         or report.disk_bytes > machine.disk_free_bytes - calibration.DISK_MARGIN_BYTES
     )
     return "tight" if is_tight or "tight" in verdicts else "fits"
