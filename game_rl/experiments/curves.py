@@ -38,6 +38,7 @@ def _fitness(record: GenerationRecord, metric: str) -> dict[str, float]:
         f"population/{metric}_spread": pstdev(values),
         "population/mean_reward": fmean(fitness.mean_reward for fitness in found),
         "population/copies": len(record.copies),
+        "population/timesteps_of_all": record.timesteps_of_all or 0,
     }
 
 

@@ -1,25 +1,51 @@
-"""The plan of a population: its members' runs, and what follows from their results."""
+"""The plan of a population: its members' runs, its learner, and what follows from their results."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from game_rl.config.algorithms import PPOConfig
 from game_rl.config.changed_values import with_changed
 from game_rl.config.experiments import Population
 from game_rl.config.schema import RunConfig
+from game_rl.errors import ExperimentError
 from game_rl.experiments import decision
-from game_rl.experiments.decision import fitness_seed, member_seed
+from game_rl.experiments.decision import Trained, best_trained, fitness_seed, member_seed
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.injection import (
+    injection,
+    is_injected,
+    replaced,
+    with_injected,
+    with_learner,
+)
 from game_rl.experiments.jobs import Jobs, Origin
+from game_rl.experiments.learner import Learner
 from game_rl.experiments.mutation import Value, values_of
 from game_rl.experiments.plan import Apprentice, Results, Rules
-from game_rl.experiments.records import CopyRecord, GenerationRecord, Member
+from game_rl.experiments.records import (
+    CopyRecord,
+    GenerationRecord,
+    Member,
+    TrainedMember,
+    read_record,
+)
+from game_rl.experiments.run_configs import (
+    counting_anew,
+    exploration_from,
+    run_id,
+    sections_of,
+)
 from game_rl.experiments.tasks import Task
 
 
 @dataclass(frozen=True)
 class PopulationPlan:
-    """A Plan: members train side by side, and the worst go on as copies of the best."""
+    """A Plan: members train side by side, and the worst go on as copies of the best.
+
+    With a learner, they feed one Lake; the learner learns from it, and now and then the worst goes
+    on as a copy of the learner.
+    """
 
     folder: ExperimentDir
     population: Population
@@ -38,8 +64,7 @@ class PopulationPlan:
 
     def first_members(self) -> tuple[Member, ...]:
         config = self.population.config
-        values = values_of(self.population.run.model_dump(mode="json"), config.mutation)
-        return decision.first_members(config, values)
+        return decision.first_members(config, self._values_in(self.population.run))
 
     def timesteps(self, generation: int) -> int:
         return generation * self.population.config.timesteps_per_generation
@@ -52,11 +77,15 @@ class PopulationPlan:
         }
         return with_changed(self.population.run, {**places, **_changes(member.values)})
 
-    def run_id(self, member: Member) -> str | None:  # noqa: ARG002
-        return None
+    def run_id(self, member: Member) -> str | None:
+        """Drawn, where no rows of a Lake are drawn in the order of these ids."""
+        return None if self._learner is None else run_id(self.folder.identity().id, member)
 
-    def until(self, member: Member, generation: int) -> int:  # noqa: ARG002
-        return self.timesteps(generation)
+    def until(self, member: Member, generation: int) -> int:
+        learner = self._learner
+        if learner is not None and member.number == learner.number:
+            return learner.stretch_timesteps
+        return self.timesteps(generation - member.counts_from)
 
     def stretch(self, member: Member, generation: int) -> Task:
         return self._jobs.stretch(
@@ -67,37 +96,100 @@ class PopulationPlan:
             seed=fitness_seed(self.population.config.seed, generation),
         )
 
-    def apprentice_of(self, generation: int) -> Member | None:  # noqa: ARG002
-        return None
+    def apprentice_of(self, generation: int) -> Member | None:
+        return None if self._learner is None else self._learner.member(generation)
 
     def apprentice(
-        self,
-        generation: int,  # noqa: ARG002
-        members: Sequence[Member],  # noqa: ARG002
-        results: Results,  # noqa: ARG002
+        self, generation: int, members: Sequence[Member], results: Results
     ) -> Apprentice | None:
-        return None
+        if self._learner is None:
+            return None
+        best = self._best(generation, self._trained(generation, members, results))
+        return self._learner.apprentice(generation, best)
 
     def decide(
         self, generation: int, trained: Sequence[Member], results: Results
     ) -> GenerationRecord:
-        return decision.decide(self.population.config, generation, trained, results)
+        config, found = self.population.config, self._trained(generation, trained, results)
+        if self._learner is None:
+            return decision.decide(config, generation, found)
+        of_members, learner = Trained(found.before, found.members[:-1]), found.members[-1]
+        alone = decision.decide(config, generation, of_members)
+        told = self._learner.record(generation, self._best(generation, of_members))
+        record = with_learner(alone, found, told)
+        child = replaced(config, alone)
+        if not is_injected(config, generation) or child is None or learner.checkpoint is None:
+            return record
+        return with_injected(record, injection(config, generation, child, learner))
 
     def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:
         return decision.members_after(record)
 
     def copy(self, record: GenerationRecord, copied: CopyRecord) -> Task:
+        at, counters = int(copied.parent_checkpoint), copied.counters
+        member = Member(number=copied.number, folder=copied.folder, values=copied.new_values)
+        fork: dict[str, object] = {"weight_noise": copied.weight_noise, "counters": counters}
+        if counters == "new":
+            values = sections_of(self._config(copied.new_values, record.generation))
+            fork |= {"optimiser": "new"}
+        else:
+            parent = next(m for m in record.members if m.number == copied.parent)
+            values = self._values_in(self._config(copied.new_values, parent.counts_from))
         return self._jobs.copy(
             copied.folder,
-            Origin(copied.parent_folder, int(copied.parent_checkpoint)),
-            {**copied.new_values, "seed": copied.seed},
+            Origin(copied.parent_folder, at, fork, self.run_id(member)),
+            {**values, "seed": copied.seed},
             self.folder.generation(record.generation).output(copied.number),
+        )
+
+    @property
+    def _learner(self) -> Learner | None:
+        config = self.population.config
+        if self.population.learner is None:
+            return None
+        return Learner(
+            folder=self.folder,
+            run=self.population.learner,
+            seed=config.seed,
+            number=config.members,
+            cpus=config.cpus_per_member,
+            starts="kept",
+            is_taught=config.is_taught,
         )
 
     @property
     def _jobs(self) -> Jobs:
         return Jobs(self.folder, self.population.config.cpus_per_member)
 
+    def _trained(self, generation: int, members: Sequence[Member], results: Results) -> Trained:
+        before = read_record(self.folder.generation(generation - 1).record, GenerationRecord)
+        return decision.trained(self.population.config.fitness.metric, members, results, before)
 
-def _changes(values: dict[str, Value]) -> dict[tuple[str, ...], Value]:
+    def _best(self, generation: int, members: Trained) -> TrainedMember:
+        """Raise ExperimentError if no member has finite weights."""
+        best = best_trained(members.members)
+        if best is None:
+            raise ExperimentError(decision.all_non_finite(generation))
+        return best
+
+    def _values_in(self, run: RunConfig) -> dict[str, Value]:
+        dumped = run.model_dump(mode="json")
+        return values_of(dumped, self.population.config.mutation.values)
+
+    def _config(self, values: Mapping[str, Value], counts_from: int) -> RunConfig:
+        """Of a run that begins after this generation, at timestep 0, with a member's values.
+
+        Those of a schedule are of the whole line, of which the run has the rest.
+        """
+        run = with_changed(self.population.run, _changes(values))
+        if not counts_from:
+            return run
+        at, algorithm = self.timesteps(counts_from), run.algorithm
+        assert not isinstance(algorithm, PPOConfig)  # the config refuses it, with a learner
+        total = run.total_timesteps
+        exploration = exploration_from(algorithm.exploration, at=at, total_timesteps=total)
+        return counting_anew(run, at=at, exploration=exploration)
+
+
+def _changes(values: Mapping[str, Value]) -> dict[tuple[str, ...], Value]:
     return {tuple(key.split(".")): value for key, value in values.items()}

@@ -1,6 +1,7 @@
 """Where an experiment is, from its folder alone: for another terminal, and for programs."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from filelock import FileLock, Timeout
 from game_rl.config.experiment_files import load_experiment
 from game_rl.experiments.account import ExperimentBegun, ExperimentEnded, read_account
 from game_rl.experiments.controller import read_state
+from game_rl.experiments.decision import timesteps_before
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import Fitness
 from game_rl.experiments.make_plan import make_plan
@@ -39,7 +41,12 @@ class MemberStatus:
 
 @dataclass(frozen=True)
 class ExperimentStatus:
-    """`generation` is the one that is underway, or the last one."""
+    """`generation` is the one that is underway, or the last one.
+
+    Attributes:
+        timesteps_of_all: that all runs have played so far, the learner's and those that were copied
+            over too; None: nobody has counted them.
+    """
 
     path: str
     state: Literal["training", "complete", "stopped", "failed", "not training"]
@@ -48,6 +55,7 @@ class ExperimentStatus:
     stretch_until: int
     members: tuple[MemberStatus, ...]
     text: str
+    timesteps_of_all: int | None
 
     def to_json(self) -> dict[str, Any]:
         members = [
@@ -63,15 +71,29 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
     state, generations = read_state(plan), plan.rules.generations
     now = min(state.generation + 1, generations)
     how, text = _how_it_is(folder, is_complete=state.complete)
+    members = _members(plan, state, now)
     return ExperimentStatus(
         path=str(folder.root),
         state=how,
         generation=now,
         generations=generations,
         stretch_until=plan.timesteps(now),
-        members=_members(plan, state, now),
+        members=members,
         text=text,
+        timesteps_of_all=_timesteps_of_all(plan, state, members),
     )
+
+
+def _timesteps_of_all(
+    plan: Plan, state: ExperimentState, members: Sequence[MemberStatus]
+) -> int | None:
+    """Those of the last record, and what members have played since."""
+    record = read_record(plan.folder.generation(state.generation).record, GenerationRecord)
+    counted = 0 if record is None else record.timesteps_of_all
+    if counted is None or state.generation == plan.rules.generations:
+        return counted
+    began_at = timesteps_before(record)
+    return counted + sum(max(0, m.timesteps - began_at.get(m.folder, 0)) for m in members)
 
 
 def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[MemberStatus, ...]:

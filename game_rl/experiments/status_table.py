@@ -15,6 +15,8 @@ from game_rl.experiments.tables import changes_words, fitness_cells
 
 def status_table(status: ExperimentStatus) -> RenderableType:
     line = f"{status.path}: {status.state}, generation {status.generation}/{status.generations}"
+    if status.timesteps_of_all is not None:
+        line += f", {status.timesteps_of_all:,} timesteps of all runs"
     table = Table()
     for name in ("member", "timesteps", "timesteps/s", "last fitness", "reward"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -35,7 +37,13 @@ def descent_tree(name: str, branches: Sequence[Branch]) -> Tree:
     tree = Tree(Text(name))
     for branch in branches:
         _grow(tree, branch)
+    if played := sum(map(_played, branches)):
+        tree.add(Text(f"all that was played: {played:,} timesteps"))
     return tree
+
+
+def _played(branch: Branch) -> int:
+    return branch.played_timesteps + sum(map(_played, branch.children))
 
 
 def descent_json(branch: Branch) -> dict[str, Any]:
@@ -43,6 +51,7 @@ def descent_json(branch: Branch) -> dict[str, Any]:
     return {
         "run": branch.folder,
         "generations": list(branch.generations),
+        "played_timesteps": branch.played_timesteps,
         "copied": None if copied is None else copied.model_dump(mode="json"),
         "children": [descent_json(child) for child in branch.children],
     }
@@ -51,7 +60,10 @@ def descent_json(branch: Branch) -> dict[str, Any]:
 def _grow(tree: Tree, branch: Branch) -> None:
     first, last = branch.generations
     text = f"{branch.folder}  generations {first}-{last}"
+    if branch.played_timesteps:
+        text += f"  {branch.played_timesteps:,} timesteps"
     if branch.copied is not None:
+        text += "  the learner's weights" if branch.copied.reason == "injected" else ""
         text += f"  {changes_words(branch.copied)}"
     grown = tree.add(Text(text))
     for child in branch.children:

@@ -32,7 +32,7 @@ def generation_table(
         table.add_row(
             member.folder,
             *_fitness_cells(member),
-            _future(copies.get(number)),
+            _future(copies.get(number), record),
             "" if stretch is None else f"{stretch.timesteps_per_s:,.0f}",
             "" if stretch is None else stretch.host,
         )
@@ -68,10 +68,13 @@ def fitness_cells(fitness: Fitness) -> tuple[str, str]:
 
 def changes_words(copy: CopyRecord) -> str:
     """What mutated, such as `learning_rate 0.0005 to 0.00061`."""
-    return ", ".join(
+    words = [
         f"{key.rpartition('.')[2]} {_words(copy.old_values[key])} to {_words(value)}"
         for key, value in copy.new_values.items()
-    )
+        if copy.reason != "injected"
+    ]
+    noise = [f"weights by {copy.weight_noise:g}"] if copy.weight_noise else []
+    return ", ".join([*words, *noise])
 
 
 def _fitness_cells(member: TrainedMember) -> tuple[str, str]:
@@ -80,11 +83,13 @@ def _fitness_cells(member: TrainedMember) -> tuple[str, str]:
     return fitness_cells(member.fitness)
 
 
-def _future(copy: CopyRecord | None) -> str:
+def _future(copy: CopyRecord | None, record: GenerationRecord) -> str:
     if copy is None:
         return "itself"
     changes = changes_words(copy)
-    return f"copy of {copy.parent}{': ' if changes else ''}{changes}"
+    is_learner = record.learner is not None and copy.parent == record.learner.number
+    parent = "the learner" if is_learner else f"{copy.parent}"
+    return f"copy of {parent}{': ' if changes else ''}{changes}"
 
 
 def _words(value: Value) -> str:
