@@ -8,13 +8,19 @@ from typing import Any
 from game_rl.config.executors import ExecutorConfig, LocalExecutorConfig, RayExecutorConfig
 from game_rl.config.experiments import Population
 from game_rl.config.population import KeepGenerationsConfig, PopulationConfig
+from game_rl.experiments.growth import (
+    GenerationRow,
+    generation_rows,
+    kept_checkpoints_bytes,
+    momentary_bytes,
+)
+from game_rl.experiments.learner_forecast import learner_report
 from game_rl.experiments.slots import comfortable_ram_bytes, slots_by_memory
 from game_rl.games.definition import Game
 from game_rl.preflight import calibration
 from game_rl.preflight.changes import Fix
 from game_rl.preflight.facts import run_facts
 from game_rl.preflight.findings import Finding
-from game_rl.preflight.growth import lake_bytes
 from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
 from game_rl.preflight.preflight import report_of
 from game_rl.preflight.report import Report
@@ -27,28 +33,7 @@ CONTROLLER_BYTES = 60_000_000  # its resident size at the end of 25 generations 
 RAY_CONTROLLER_BYTES = 120_000_000  # the same with Ray loaded
 RAY_NODE_BYTES = 400_000_000  # what Ray runs on a node that is the head, too
 RAY_WORKER_BYTES = 80_000_000
-_FILES_A_STRETCH_BYTES = 4_000  # result, output and lines of the record and the account
 _COPY_START_S = 5.0  # torch is loaded once to make a generation's copies
-
-
-@dataclass(frozen=True)
-class GenerationRow:
-    """The experiment's folder after one generation; a file with several names counts once.
-
-    Attributes:
-        transitions: of all members, copied over or not.
-        lake: None: nobody measured how the game compresses.
-    """
-
-    generation: int
-    transitions: int
-    checkpoints: int
-    lake: int | None
-    logs: int
-
-    @property
-    def total(self) -> int:
-        return self.checkpoints + (self.lake or 0) + self.logs
 
 
 @dataclass(frozen=True)
@@ -57,10 +42,12 @@ class PopulationReport:
 
     Attributes:
         member: of one member, alone on the machine with the CPUs that it gets.
+        learner: who trains alone when the members have ended; None: nobody.
         slots: members that train at once.
         growth: after each generation.
         momentary_bytes: beside the last row, while members save.
-        wall_s: of all generations; None where nobody measured the machine.
+        wall_s: of all generations, without the learner's time; None where nobody measured the
+            machine.
         gpus_per_member: that it asks a cluster for.
     """
 
@@ -74,11 +61,31 @@ class PopulationReport:
     executor: ExecutorConfig
     wall_s: float | None = None
     gpus_per_member: float = 0.0
+    learner: Report | None = None
 
     @property
     def ram_bytes(self) -> int:
+        """Of members that train at once or, where that is more, of the learner."""
+        return max(self.members_ram_bytes, self.learner_ram_bytes)
+
+    @property
+    def members_ram_bytes(self) -> int:
         each = self.member.footprint.ram.peak.bytes + task_bytes(self.executor)
         return self.slots * each + controller_bytes(self.executor)
+
+    @property
+    def learner_ram_bytes(self) -> int:
+        """0 without one."""
+        if self.learner is None:
+            return 0
+        each = self.learner.footprint.ram.peak.bytes + task_bytes(self.executor)
+        return each + controller_bytes(self.executor)
+
+    @property
+    def run_ram_bytes(self) -> int:
+        """Of the larger of member and learner, alone."""
+        runs = [self.member, *([] if self.learner is None else [self.learner])]
+        return max(run.footprint.ram.peak.bytes for run in runs)
 
     @property
     def is_of_a_node(self) -> bool:
@@ -116,6 +123,7 @@ class PopulationReport:
             "wall_s": self.wall_s,
             "findings": [asdict(finding) for finding in self.findings],
             "member": self.member.to_json(),
+            "learner": None if self.learner is None else self.learner.to_json(),
         }
 
 
@@ -128,7 +136,7 @@ def population_preflight(
     lake: MeasuredLake | None = None,
     measured: MeasuredSpeed | None = None,
 ) -> PopulationReport:
-    """Multiply what one member takes.
+    """Multiply what one member takes, and add what the learner takes.
 
     Args:
         measured: how fast a member is on `machine`, alone.
@@ -136,23 +144,20 @@ def population_preflight(
     alone = replace(machine, cpus=population.config.cpus_per_member)
     facts = run_facts(population.run, game, alone, probe, lake)
     member = report_of(population.run, facts, alone, probe=probe, measured=measured)
-    lakes = [
-        lake_bytes(population.run, facts, (g + 1) * population.config.timesteps_per_generation)
-        for g in range(population.config.generations)
-    ]
-    rows = tuple(_rows(population.config, member, lakes))
+    learner = learner_report(population, game, alone, probe)
     slots = slots_of(population.config, member, machine)
     report = PopulationReport(
         verdict="fits",
         machine=machine,
         member=member,
         slots=slots,
-        growth=rows,
-        momentary_bytes=2 * population.config.members * member.footprint.disk.checkpoint_bytes,
+        growth=tuple(generation_rows(population, facts, member, learner)),
+        momentary_bytes=momentary_bytes(population, member, learner),
         findings=(),
         wall_s=_wall_s(population.config, member, slots),
         gpus_per_member=gpus_of(population.config.executor, member, machine),
         executor=population.config.executor,
+        learner=learner,
     )
     findings = tuple(_findings(population, report))
     return replace(report, verdict=_verdict(report), findings=findings)
@@ -209,37 +214,6 @@ def gpus_of(executor: ExecutorConfig, member: Report, machine: Machine) -> float
     return min(1.0, math.ceil(100 * vram.peak.bytes / machine.gpus[vram.gpu].total_bytes) / 100)
 
 
-def _rows(
-    config: PopulationConfig, member: Report, lakes: list[int | None]
-) -> Iterator[GenerationRow]:
-    """Checkpoints: of each kept generation one a member. Logs: of a member, those of its updates so
-    far; a copy has its parent's, too, and what it was copied over stays.
-    """
-    disk, training = member.footprint.disk, member.footprint.training
-    copies = max(1, int(config.selection.share * config.members))
-    logs = 0.0
-    for generation in range(1, config.generations + 1):
-        updates = -(-generation * config.timesteps_per_generation // training.timesteps_per_update)
-        grown = config.members * disk.log_bytes_per_update * training.updates / config.generations
-        logs += grown + config.members * _FILES_A_STRETCH_BYTES
-        if generation < config.generations:
-            logs += copies * (updates * disk.log_bytes_per_update + calibration.RUN_FILES_BYTES)
-        lake = lakes[generation - 1]
-        kept = kept_generations(config.keep_generations, generation)
-        yield GenerationRow(
-            generation=generation,
-            transitions=generation * config.timesteps_per_generation * config.members,
-            checkpoints=kept * config.members * disk.checkpoint_bytes,
-            lake=None if lake is None else lake * config.members,
-            logs=round(logs),
-        )
-
-
-def kept_generations(keep: KeepGenerationsConfig, newest: int) -> int:
-    """How many are kept after generation `newest`."""
-    return sum(keep.keeps(generation, newest=newest) for generation in range(1, newest + 1))
-
-
 def _wall_s(config: PopulationConfig, member: Report, slots: int) -> float | None:
     """Members in turns, and in each generation a start of their processes and of the copies'."""
     if member.speed is None:
@@ -258,15 +232,18 @@ def _verdict(report: PopulationReport) -> Verdict:
     is_tight = (
         report.ram_bytes > comfortable
         or needed > machine.disk_free_bytes - calibration.DISK_MARGIN_BYTES
-        or report.member.verdict == "tight"
+        or "tight" in _verdicts(report)
     )
     return "tight" if is_tight else "fits"
 
 
+def _verdicts(report: PopulationReport) -> list[Verdict]:
+    """Of a member and the learner, each alone."""
+    return [report.member.verdict, *([] if report.learner is None else [report.learner.verdict])]
+
+
 def _is_short(report: PopulationReport) -> bool:
-    return (
-        _is_short_of_memory(report) or report.lacks_disk or report.member.verdict == "does_not_fit"
-    )
+    return _is_short_of_memory(report) or report.lacks_disk or "does_not_fit" in _verdicts(report)
 
 
 def _is_short_of_memory(report: PopulationReport) -> bool:
@@ -276,7 +253,7 @@ def _is_short_of_memory(report: PopulationReport) -> bool:
 
 
 def _findings(population: Population, report: PopulationReport) -> Iterator[Finding]:
-    """What does not fit, each with the smallest change that mends it; then those of a member."""
+    """What does not fit, each with the smallest change that mends it; then those of the runs."""
     config, machine = population.config, report.machine
     if _is_short_of_memory(report) and report.slots > 1:
         fitting = _slots_by_memory(config.executor, report.member, machine)
@@ -285,7 +262,8 @@ def _findings(population: Population, report: PopulationReport) -> Iterator[Find
             "error",
             "members_do_not_fit",
             "executor.parallel",
-            f"{report.slots} members at once need {format_bytes(report.ram_bytes)} of memory, and "
+            f"{report.slots} members at once need {format_bytes(report.members_ram_bytes)} of "
+            f"memory, and "
             f"{format_bytes(machine.ram_available_bytes)} are free",
             fix,
         )
@@ -298,14 +276,21 @@ def _findings(population: Population, report: PopulationReport) -> Iterator[Find
             "keep_generations",
             f"the population needs {format_bytes(needed)} of disk, and "
             f"{format_bytes(machine.disk_free_bytes)} are free",
-            _disk_fix(config, report),
+            _disk_fix(population, report),
         )
-    for finding in report.member.findings:
+    yield from _of_run("member", report.member)
+    if report.learner is not None:
+        yield from _of_run("learner", report.learner)
+
+
+def _of_run(section: str, report: Report) -> Iterator[Finding]:
+    """Its own findings, with keys of the experiment's file."""
+    for finding in report.findings:
         fix = finding.fix
         yield replace(
             finding,
-            key=f"member.{finding.key}",
-            fix=None if fix is None else Fix(f"member.{fix.key}", fix.value),
+            key=f"{section}.{finding.key}",
+            fix=None if fix is None else Fix(f"{section}.{fix.key}", fix.value),
         )
 
 
@@ -322,14 +307,14 @@ def _gpu_by_number(report: PopulationReport) -> Iterator[Finding]:
         )
 
 
-def _disk_fix(config: PopulationConfig, report: PopulationReport) -> Fix | None:
+def _disk_fix(population: Population, report: PopulationReport) -> Fix | None:
     """Fewer kept generations: first those that are kept for good, then the newest."""
-    last_row, one = report.growth[-1], report.member.footprint.disk.checkpoint_bytes
+    last_row, config = report.growth[-1], population.config
     others = last_row.total - last_row.checkpoints + report.momentary_bytes
     room = report.machine.disk_free_bytes - others
 
     def fits(keep: KeepGenerationsConfig) -> bool:
-        return kept_generations(keep, config.generations) * config.members * one <= room
+        return kept_checkpoints_bytes(population, report.member, report.learner, keep) <= room
 
     keep = config.keep_generations
     for every in range((keep.every or config.generations) + 1, config.generations + 1):

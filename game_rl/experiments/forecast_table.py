@@ -4,7 +4,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.experiments.forecast import GenerationRow, PopulationReport
+from game_rl.experiments.forecast import PopulationReport
+from game_rl.experiments.growth import GenerationRow
 from game_rl.preflight.table import VERDICTS, finding_text
 from game_rl.system.units import format_bytes, format_duration
 
@@ -28,14 +29,21 @@ def _headline(report: PopulationReport) -> Text:
         vram = f"; VRAM {format_bytes(report.vram_bytes)} of {format_bytes(free)}"
     took = "" if report.wall_s is None else f"; about {format_duration(report.wall_s)}"
     took += " on one" if took and report.is_of_a_node else ""
+    took += ", without the learner" if took and report.learner is not None else ""
     return Text.assemble(
         (words, style),
         f"  {at_once}: RAM {format_bytes(report.ram_bytes)} of "
         f"{format_bytes(machine.ram_available_bytes)} ({format_bytes(member.ram.peak.bytes)} a "
-        f"member){vram}; disk {format_bytes(report.disk_bytes)} of "
+        f"member{_learner(report)}){vram}; disk {format_bytes(report.disk_bytes)} of "
         f"{format_bytes(machine.disk_free_bytes)}, {format_bytes(report.momentary_bytes)} more "
         f"while members save{took}",
     )
+
+
+def _learner(report: PopulationReport) -> str:
+    if report.learner is None:
+        return ""
+    return f", {format_bytes(report.learner.footprint.ram.peak.bytes)} the learner"
 
 
 def _growth(report: PopulationReport) -> Table:

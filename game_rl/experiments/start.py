@@ -226,7 +226,7 @@ def _demand(experiment: Experiment, report: PopulationReport, account: Account) 
         slots=report.slots,
         members=config.members,
         cpus=config.cpus_per_member,
-        ram_bytes=report.member.footprint.ram.peak.bytes,
+        ram_bytes=report.run_ram_bytes,
         gpus=report.gpus_per_member,
         patience_s=experiment.run.checkpoints.deadline_s + _ENDING_S,
         folder=config.run_dir,

@@ -9,9 +9,9 @@ from game_rl.config.population import KeepGenerationsConfig
 from game_rl.experiments.forecast import (
     CONTROLLER_BYTES,
     PopulationReport,
-    kept_generations,
     population_preflight,
 )
+from game_rl.experiments.growth import kept_generations
 from game_rl.games.definition import load_game
 from game_rl.preflight.preflight import preflight
 from game_rl.system.machine import Gpu, Machine
