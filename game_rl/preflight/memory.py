@@ -130,30 +130,29 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
         training = (*training, _lake_reader(config, facts, settings))
     if config.lake is not None:
         training = (*training, _lake_writer(config, facts))
+    collect = (*training, _frames_in_flight(config, facts))
+    recording = (*always[:2], *network, *_recording(config, facts))
     if not takes_gradient_steps(config):
-        recording = (*always[:2], *network, *_recording(config, facts))
-        collect = (*training, _frames_in_flight(config, facts))
         return MemoryFootprint((Phase("collect", collect), Phase("recording", recording)))
+    step, spare, top = _gradient_step(config, facts)
+    return MemoryFootprint(
+        phases=(
+            Phase("collect", (*collect, top)),
+            Phase("update", (*training, step, spare)),
+            Phase("recording", (*recording, top)),
+        )
+    )
+
+
+def _gradient_step(config: RunConfig, facts: RunFacts) -> tuple[Part, Part, Part]:
+    """What it takes, what the allocator keeps beside it, and what it keeps afterwards."""
     moments = list(_step_moments(config, facts).values())
     step = Part("gradient step", max(map(sum, moments)))
     small = max(map(_small, moments))
     heap = small + _holes(config, facts, small)
     spare = max(map(_large, moments)) + heap - step.bytes
     top = min(heap, _n_parts(config, facts) * calibration.HEAP_TOP_BYTES)
-    return MemoryFootprint(
-        phases=(
-            Phase(
-                "collect",
-                (
-                    *training,
-                    _frames_in_flight(config, facts),
-                    _kept(top),
-                ),
-            ),
-            Phase("update", (*training, step, _kept(spare))),
-            Phase("recording", (*always[:2], *network, *_recording(config, facts), _kept(top))),
-        )
-    )
+    return step, _kept(spare), _kept(top)
 
 
 def together(config: RunConfig, facts: RunFacts) -> int:
