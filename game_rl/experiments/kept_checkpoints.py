@@ -47,7 +47,8 @@ def forget_generations(
     folder: ExperimentDir, keep: KeepGenerationsConfig, *, newest: int, present: set[str]
 ) -> None:
     """Delete links of generations that are not kept; of runs all checkpoints but the newest, and
-    that one, too, of those that no one goes on with. Records, results, curves and accounts stay.
+    that one, too, of those that no one goes on with. Those from before a run's first timestep go
+    with its older ones. Records, results, curves and accounts stay.
 
     Args:
         present: folders of the members that train next.
@@ -59,8 +60,10 @@ def forget_generations(
     for path in folder.members.iterdir() if folder.members.is_dir() else ():
         is_underway = (copied_after(path.name) or 0) > newest  # a decision that is carried out
         if path.is_dir() and not path.name.startswith(".") and not is_underway:
-            saved = folder.member(path.name).checkpoints_newest_first()
-            for checkpoint in saved[1:] if path.name in present else saved:
+            run_dir = folder.member(path.name)
+            saved = run_dir.checkpoints_newest_first()
+            before = run_dir.offline.checkpoints_newest_first() if saved else []
+            for checkpoint in [*(saved[1:] if path.name in present else saved), *before]:
                 remove_directory(checkpoint)
 
 
