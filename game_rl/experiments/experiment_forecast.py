@@ -32,7 +32,8 @@ def experiment_preflight(
     report = population_preflight(
         _as_population(experiment), game, machine, probe=probe, lake=lake, measured=measured
     )
-    return replace(report, findings=tuple(map(_of_rounds, report.findings)))
+    findings = tuple(map(_of_rounds, report.findings))
+    return replace(report, kind="mixture", findings=findings)
 
 
 def _as_population(mixture: Mixture) -> Population:

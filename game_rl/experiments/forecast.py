@@ -42,13 +42,13 @@ class PopulationReport:
 
     Attributes:
         member: of one member, alone on the machine with the CPUs that it gets.
-        learner: who trains alone when the members have ended; None: nobody.
         slots: members that train at once.
         growth: after each generation.
         momentary_bytes: beside the last row, while members save.
-        wall_s: of all generations, without the learner's time; None where nobody measured the
-            machine.
+        wall_s: of all generations; None where nobody measured the machine.
         gpus_per_member: that it asks a cluster for.
+        kind: of the experiment.
+        learner: who trains while no member does; `wall_s` is without it. None: nobody.
     """
 
     verdict: Verdict
@@ -61,12 +61,14 @@ class PopulationReport:
     executor: ExecutorConfig
     wall_s: float | None = None
     gpus_per_member: float = 0.0
+    kind: str = "population"
     learner: Report | None = None
 
     @property
     def ram_bytes(self) -> int:
-        """Of members that train at once or, where that is more, of the learner."""
-        return max(self.members_ram_bytes, self.learner_ram_bytes)
+        """Of members that train at once or, where it takes more, of the learner, who is alone."""
+        alone = self.largest_run_bytes + task_bytes(self.executor)
+        return max(self.members_ram_bytes, alone + controller_bytes(self.executor))
 
     @property
     def members_ram_bytes(self) -> int:
@@ -74,18 +76,11 @@ class PopulationReport:
         return self.slots * each + controller_bytes(self.executor)
 
     @property
-    def learner_ram_bytes(self) -> int:
-        """0 without one."""
-        if self.learner is None:
-            return 0
-        each = self.learner.footprint.ram.peak.bytes + task_bytes(self.executor)
-        return each + controller_bytes(self.executor)
-
-    @property
-    def run_ram_bytes(self) -> int:
-        """Of the larger of member and learner, alone."""
-        runs = [self.member, *([] if self.learner is None else [self.learner])]
-        return max(run.footprint.ram.peak.bytes for run in runs)
+    def largest_run_bytes(self) -> int:
+        """Of memory, at its peak."""
+        runs = (self.member, self.learner or self.member)
+        peaks: list[int] = [run.footprint.ram.peak.bytes for run in runs]
+        return max(peaks)
 
     @property
     def is_of_a_node(self) -> bool:
@@ -123,7 +118,7 @@ class PopulationReport:
             "wall_s": self.wall_s,
             "findings": [asdict(finding) for finding in self.findings],
             "member": self.member.to_json(),
-            "learner": None if self.learner is None else self.learner.to_json(),
+            **({} if self.learner is None else {"learner": self.learner.to_json()}),
         }
 
 

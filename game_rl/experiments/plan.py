@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from game_rl.config.population import ChampionConfig, FitnessConfig, KeepGenerationsConfig
 from game_rl.config.schema import RunConfig
@@ -29,6 +29,7 @@ class Rules:
     champion: ChampionConfig
     keep_generations: KeepGenerationsConfig
     cpus_per_member: int
+    kind: Literal["population", "mixture"] = "population"
 
 
 @dataclass(frozen=True)

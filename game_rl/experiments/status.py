@@ -49,6 +49,7 @@ class ExperimentStatus:
     """
 
     path: str
+    kind: str
     state: Literal["training", "complete", "stopped", "failed", "not training"]
     generation: int
     generations: int
@@ -74,6 +75,7 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
     members = _members(plan, state, now)
     return ExperimentStatus(
         path=str(folder.root),
+        kind=plan.rules.kind,
         state=how,
         generation=now,
         generations=generations,

@@ -9,12 +9,14 @@ from rich.text import Text
 from rich.tree import Tree
 
 from game_rl.experiments.descent import Branch
+from game_rl.experiments.stages import STAGES
 from game_rl.experiments.status import ExperimentStatus
 from game_rl.experiments.tables import changes_words, fitness_cells
 
 
 def status_table(status: ExperimentStatus) -> RenderableType:
-    line = f"{status.path}: {status.state}, generation {status.generation}/{status.generations}"
+    stage = f"{STAGES[status.kind]} {status.generation}/{status.generations}"
+    line = f"{status.path}: {status.state}, {stage}"
     if status.timesteps_of_all is not None:
         line += f", {status.timesteps_of_all:,} timesteps of all runs"
     table = Table()
@@ -33,10 +35,10 @@ def status_table(status: ExperimentStatus) -> RenderableType:
     return Group(Text(line), *([Text(status.text)] if status.text else []), table)
 
 
-def descent_tree(name: str, branches: Sequence[Branch]) -> Tree:
+def descent_tree(name: str, branches: Sequence[Branch], *, kind: str) -> Tree:
     tree = Tree(Text(name))
     for branch in branches:
-        _grow(tree, branch)
+        _grow(tree, branch, STAGES[kind])
     if played := sum(map(_played, branches)):
         tree.add(Text(f"all that was played: {played:,} timesteps"))
     return tree
@@ -57,14 +59,17 @@ def descent_json(branch: Branch) -> dict[str, Any]:
     }
 
 
-def _grow(tree: Tree, branch: Branch) -> None:
+def _grow(tree: Tree, branch: Branch, stage: str) -> None:
     first, last = branch.generations
-    text = f"{branch.folder}  generations {first}-{last}"
+    text = f"{branch.folder}  {stage} {first}"
+    if last != first:
+        text = f"{branch.folder}  {stage}s {first}-{last}"
     if branch.played_timesteps:
         text += f"  {branch.played_timesteps:,} timesteps"
     if branch.copied is not None:
         text += "  the learner's weights" if branch.copied.reason == "injected" else ""
+    if branch.copied is not None and changes_words(branch.copied):
         text += f"  {changes_words(branch.copied)}"
     grown = tree.add(Text(text))
     for child in branch.children:
-        _grow(grown, child)
+        _grow(grown, child, stage)
