@@ -8,15 +8,15 @@ _ERL = """\
 kind: population
 run_dir: PLACE
 member: {config: member.yaml, algorithm: {n_epochs: 0}}
-members: 3
+members: 2
 generations: 3
 timesteps_per_generation: 64
-selection: {share: 0.34}
+selection: {share: 0.5}
 mutation: {weights: {sigma: 0.05}}
 control: 0
 learner:
   config: learner.yaml
-  inject_every: 1
+  inject_every: 2
   learn_from:
     own_share: 0.5
     offline: {evaluate_every_gradient_steps: 4, save_every_gradient_steps: 2}
