@@ -8,6 +8,7 @@ import yaml
 
 from game_rl.config.experiments import Population, dump_population
 from game_rl.experiments.account import Account
+from game_rl.experiments.compare.runs import read_folder
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent, read_records
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -136,6 +137,15 @@ def test_everybodys_timesteps_are_counted(make_erl: MakePopulation) -> None:
         return sum(branch.played_timesteps + played(branch.children) for branch in branches)
 
     assert played(descent(read_records(folder))) == status.timesteps_of_all
+
+
+def test_two_seeds_are_one_arm_in_a_comparison(
+    make_erl: MakePopulation,
+) -> None:
+    one, two = (make_erl(f"seed_{n}", f"seed={n}", "generations=2") for n in (1, 2))
+    found = [read_folder(carry_out(each).root) for each in (one, two)]
+    assert found[0].settings == found[1].settings
+    assert found[0].settings["inject_every"] == 2
 
 
 def test_the_learner_goes_on_from_its_own_end_and_trains_after_the_members(

@@ -8,7 +8,7 @@ import numpy as np
 
 from game_rl.checkpoints.evaluation_files import read_episodes
 from game_rl.config.changed_values import flat
-from game_rl.config.experiments import kind_of, load_population
+from game_rl.config.experiments import Population, kind_of, load_population
 from game_rl.config.loader import load_config
 from game_rl.errors import UsageError
 from game_rl.event_log import read_events
@@ -20,7 +20,14 @@ from game_rl.lineage import Source, account_of, counted_once
 from game_rl.run_dir import RunDir
 
 _NO_DIFFERENCE = ("seed", "run_dir", "recording", "upload", "env.n_workers", "env.worker_timeout_s")
-_NO_DIFFERENCE_OF_POPULATIONS = (*_NO_DIFFERENCE, "executor", "keep_generations", "member")
+_NO_DIFFERENCE_OF_POPULATIONS = (
+    *_NO_DIFFERENCE,
+    "executor",
+    "keep_generations",
+    "member",
+    "learner",
+)
+_NO_DIFFERENCE_WITH_LEARNER = (*_NO_DIFFERENCE, "lake.path", "algorithm.learn_from.lakes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,20 +104,32 @@ def _population(folder: ExperimentDir) -> Found:
     assert record is not None
     until = max(source.timesteps for source in everybody)
     total_timesteps, total_frames = totals(everybody, until)
-    plan = _settings(population.config.model_dump(mode="json"), _NO_DIFFERENCE_OF_POPULATIONS)
-    member = _settings(population.run.model_dump(mode="json"), _NO_DIFFERENCE)
     final = record.final
     return Found(
         path=folder.root,
         seed=population.config.seed,
-        settings=plan | {f"member.{key}": value for key, value in member.items()},
-        curve=curve_of(champion, everybody),
+        settings=_settings_of_population(population),
+        # with a learner, runs count their timesteps from different moments
+        curve=curve_of(champion, everybody) if population.learner is None else (),
         timesteps=int(record.checkpoint),
         total_timesteps=total_timesteps,
         total_frames=total_frames,
         final=Score(final.mean_reward, final.success_rate, final.episodes),
         last=last_evaluation(champion),
     )
+
+
+def _settings_of_population(population: Population) -> dict[str, object]:
+    config, learner = population.config, population.learner
+    found = _settings(config.model_dump(mode="json"), _NO_DIFFERENCE_OF_POPULATIONS)
+    runs = {"member": population.run} | ({} if learner is None else {"learner": learner})
+    left_out = _NO_DIFFERENCE if learner is None else _NO_DIFFERENCE_WITH_LEARNER
+    for section, run in runs.items():
+        own = _settings(run.model_dump(mode="json"), left_out)
+        found |= {f"{section}.{key}": value for key, value in own.items()}
+    if learner is not None:
+        found |= {"inject_every": config.inject_every, "is_taught": config.is_taught}
+    return found
 
 
 def played_by(run_dir: RunDir, frame_skip: int) -> Source:
