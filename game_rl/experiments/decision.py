@@ -109,7 +109,7 @@ def decide(config: PopulationConfig, generation: int, found: Trained) -> Generat
     """
     scored = [scored_member(member) for member in found.members]
     if best_trained(found.members) is None:
-        raise ExperimentError(all_non_finite(generation))
+        raise ExperimentError(all_non_finite(config, generation))
     rng = np.random.default_rng(seed_for(config.seed, f"decision/{generation}"))
     copies: list[Copy] = []
     if generation < config.generations:
@@ -125,11 +125,12 @@ def decide(config: PopulationConfig, generation: int, found: Trained) -> Generat
     )
 
 
-def all_non_finite(generation: int) -> str:
+def all_non_finite(config: PopulationConfig, generation: int) -> str:
     """What to say where nobody can go on."""
+    back = "" if config.learner is not None else "go back with --generation and "
     return (
-        f"the weights of all members became non-finite in generation {generation}; go back with "
-        "--generation and lower algorithm.learning_rate in a new population"
+        f"the weights of all members became non-finite in generation {generation}; {back}lower "
+        "algorithm.learning_rate in a new population"
     )
 
 

@@ -169,7 +169,7 @@ class PopulationPlan:
         """Raise ExperimentError if no member has finite weights."""
         best = best_trained(members.members)
         if best is None:
-            raise ExperimentError(decision.all_non_finite(generation))
+            raise ExperimentError(decision.all_non_finite(self.population.config, generation))
         return best
 
     def _values_in(self, run: RunConfig) -> dict[str, Value]:
