@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import fmean, median, pstdev
 
 from game_rl.experiments.mutation import Value
-from game_rl.experiments.records import GenerationRecord
+from game_rl.experiments.records import GenerationRecord, TrainedMember
 from game_rl.experiments.tensorboard_file import event_file
 from game_rl.run_dir import write_atomic
 
@@ -30,15 +30,20 @@ def _fitness(record: GenerationRecord, metric: str) -> dict[str, float]:
     found = [m.fitness for m in record.members if m.fitness is not None]
     values = [fitness.value for fitness in found]
     learner = None if record.learner is None else record.learner.number
-    own = [m.fitness.value for m in record.members if m.fitness and m.number == learner]
+    own = [m for m in record.members if m.number == learner]
     return {
-        **{f"population/{metric}_learner": value for value in own},
+        **{f"population/{metric}_{_part(m)}": m.fitness.value for m in own if m.fitness},
         f"population/{metric}_best": max(values),
         f"population/{metric}_median": median(values),
         f"population/{metric}_spread": pstdev(values),
         "population/mean_reward": fmean(fitness.mean_reward for fitness in found),
         "population/copies": len(record.copies),
     }
+
+
+def _part(member: TrainedMember) -> str:
+    """Of its folder, such as `learner.g0002`."""
+    return member.folder.partition(".")[0]
 
 
 def _hyperparameters(record: GenerationRecord) -> dict[str, float]:
