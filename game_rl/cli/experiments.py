@@ -37,6 +37,7 @@ def show_lineage(root: Path, *, as_json: bool) -> int:
     """Who descends from whom in the experiment at `root`."""
     from rich.console import Console
 
+    from game_rl.config.experiment_files import load_experiment
     from game_rl.experiments.descent import descent, read_records
     from game_rl.experiments.experiment_dir import find_experiment
     from game_rl.experiments.status_table import descent_json, descent_tree
@@ -46,7 +47,8 @@ def show_lineage(root: Path, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps([descent_json(branch) for branch in branches], indent=2))
     else:
-        Console().print(descent_tree(str(root), branches))
+        kind = load_experiment(folder.config, is_saved=True).config.kind
+        Console().print(descent_tree(str(root), branches, kind=kind))
     return 0
 
 

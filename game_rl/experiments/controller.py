@@ -97,7 +97,7 @@ class ExperimentRun:
         self._bring([self.plan.copy(record, copied) for copied in record.copies])
         self._warn_of_failures(record)
         after = ExperimentState(generation=number, members=self.plan.members_after(record))
-        write_curves(self.folder.curves, record, self.plan.rules.fitness.metric)
+        write_curves(self.folder.curves, record, self.plan.rules)
         write_record(self.folder.state, after)
         self._forget(after)
         self.account.emit(

@@ -93,6 +93,7 @@ def _with_learner(mixture: Mixture, report: PopulationReport, learner: Report) -
     return replace(
         report,
         growth=rows,
+        kind="mixture",
         learner=learner,
         verdict=min(verdicts, key=_WORST_FIRST.index),
         findings=(*report.findings, *_of_learner(learner)),

@@ -62,7 +62,8 @@ class PopulationReport:
         momentary_bytes: beside the last row, while members save.
         wall_s: of all generations; None where nobody measured the machine.
         gpus_per_member: that it asks a cluster for.
-        learner: of a learner, which trains when no member does; None: there is none.
+        kind: of the experiment.
+        learner: of a mixture's, which trains while no member does; `wall_s` is without it.
     """
 
     verdict: Verdict
@@ -75,16 +76,22 @@ class PopulationReport:
     executor: ExecutorConfig
     wall_s: float | None = None
     gpus_per_member: float = 0.0
+    kind: str = "population"
     learner: Report | None = None
 
     @property
     def ram_bytes(self) -> int:
-        members = self.slots * self._ram_of(self.member)
-        learner = 0 if self.learner is None else self._ram_of(self.learner)
-        return max(members, learner) + controller_bytes(self.executor)
+        """The learner is alone, so only one that takes more than all slots counts."""
+        task, member = task_bytes(self.executor), self.member.footprint.ram.peak.bytes
+        alone = self.largest_run_bytes + task
+        return max(self.slots * (member + task), alone) + controller_bytes(self.executor)
 
-    def _ram_of(self, run: Report) -> int:
-        return run.footprint.ram.peak.bytes + task_bytes(self.executor)
+    @property
+    def largest_run_bytes(self) -> int:
+        """Of memory, at its peak."""
+        runs = (self.member, self.learner or self.member)
+        peaks: list[int] = [run.footprint.ram.peak.bytes for run in runs]
+        return max(peaks)
 
     @property
     def is_of_a_node(self) -> bool:
@@ -122,6 +129,7 @@ class PopulationReport:
             "wall_s": self.wall_s,
             "findings": [asdict(finding) for finding in self.findings],
             "member": self.member.to_json(),
+            **({} if self.learner is None else {"learner": self.learner.to_json()}),
         }
 
 

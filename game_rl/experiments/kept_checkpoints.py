@@ -8,7 +8,8 @@ from pathlib import Path
 from game_rl.config.population import KeepGenerationsConfig
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.records import GenerationRecord
-from game_rl.run_dir import new_directory, remove_directory, synced_file
+from game_rl.lake.lake import Lake
+from game_rl.run_dir import RunDir, new_directory, remove_directory, synced_file
 
 
 def link_checkpoint(source: Path, target: Path) -> None:
@@ -65,6 +66,19 @@ def forget_generations(
             before = run_dir.offline.checkpoints_newest_first() if saved else []
             for checkpoint in [*(saved[1:] if path.name in present else saved), *before]:
                 remove_directory(checkpoint)
+            _let_rows_go(folder, run_dir, is_present=path.name in present)
+
+
+def _let_rows_go(folder: ExperimentDir, run_dir: RunDir, *, is_present: bool) -> None:
+    """Rows of a Lake that all share, which a run has kept for its checkpoints.
+
+    A learner that has learned reads no more; and nobody resumes a run that no one goes on with.
+    """
+    if (folder.lake / "lake.json").is_file():
+        lake, stream = Lake.open(folder.lake), run_dir.identity().id
+        lake.keep_pins((), among=f"reads-{stream}.")
+        if not is_present:
+            lake.keep_pins((), among=f"{stream}.")
 
 
 def has_checkpoints(folder: ExperimentDir, record: GenerationRecord) -> bool:

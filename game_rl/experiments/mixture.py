@@ -52,6 +52,7 @@ class MixturePlan:
             champion=config.champion,
             keep_generations=config.keep_rounds,
             cpus_per_member=config.cpus_per_member,
+            kind="mixture",
         )
 
     def first_members(self) -> tuple[Member, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from game_rl.config.population import ChampionConfig, FitnessConfig, KeepGenerationsConfig
 from game_rl.config.schema import RunConfig
@@ -30,6 +30,7 @@ class Rules:
     champion: ChampionConfig
     keep_generations: KeepGenerationsConfig
     cpus_per_member: int
+    kind: Literal["population", "mixture"] = "population"
     extra_candidate: int | None = None
 
 

@@ -96,15 +96,15 @@ def resume_experiment(
     folder = find_experiment(root)
     with folder.locked():
         before = _moved(load_experiment(folder.config, is_saved=True), root)
-        experiment = _moved(load_experiment(folder.config, overrides, is_saved=True), root)
-        _refuse_changes(before, experiment)
-        report = _check_fit(experiment, command)
-        write_atomic(folder.config, dump_experiment(experiment))
-        if generation is not None and isinstance(experiment, Mixture):
+        if generation is not None and isinstance(before, Mixture):
             raise UsageError(
                 "a mixture cannot go back: its Lake has what later rounds have played; begin "
                 "another one with --config"
             )
+        experiment = _moved(load_experiment(folder.config, overrides, is_saved=True), root)
+        _refuse_changes(before, experiment)
+        report = _check_fit(experiment, command)
+        write_atomic(folder.config, dump_experiment(experiment))
         finish_going_back(folder)
         went = WentBackFrom()
         if generation is not None:
@@ -210,6 +210,7 @@ def _carried_out(
             ExperimentBegun(
                 generation=state.generation,
                 experiment=identity.id,
+                kind=config.kind,
                 members=config.members,
                 generations=plan.rules.generations,
                 slots=executor.slots,
@@ -224,7 +225,7 @@ def _demand(experiment: Experiment, report: PopulationReport, account: Account) 
         slots=report.slots,
         members=config.members,
         cpus=config.cpus_per_member,
-        ram_bytes=report.member.footprint.ram.peak.bytes,
+        ram_bytes=report.largest_run_bytes,
         gpus=report.gpus_per_member,
         patience_s=experiment.run.checkpoints.deadline_s + _ENDING_S,
         folder=config.run_dir,

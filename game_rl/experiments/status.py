@@ -42,6 +42,7 @@ class ExperimentStatus:
     """`generation` is the one that is underway, or the last one."""
 
     path: str
+    kind: str
     state: Literal["training", "complete", "stopped", "failed", "not training"]
     generation: int
     generations: int
@@ -65,6 +66,7 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
     how, text = _how_it_is(folder, is_complete=state.complete)
     return ExperimentStatus(
         path=str(folder.root),
+        kind=plan.rules.kind,
         state=how,
         generation=now,
         generations=generations,

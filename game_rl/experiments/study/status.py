@@ -10,6 +10,7 @@ from game_rl.experiments.compare.experiments import read_everybody
 from game_rl.experiments.compare.wording import share_words
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import fitness_of
+from game_rl.experiments.stages import STAGES
 from game_rl.experiments.status import experiment_status
 from game_rl.experiments.study.pairs import Pair, pairs_of
 from game_rl.experiments.study.registration import registered
@@ -60,17 +61,17 @@ def result_words(result: Result) -> str:
 
 
 def _progress(study: Study, folder: StudyDir, pair: Pair) -> tuple[int, str]:
-    """Of everybody in an experiment, and in which generation it is."""
+    """Of everybody in an experiment, and in which generation or round it is."""
     arm, run_dir = study.arms[pair.arm], folder.run(pair.arm, pair.seed)
-    generation = ""
+    stage = ""
     if isinstance(arm, ExperimentArm):
         place = ExperimentDir(run_dir.root)
         timesteps = read_everybody(place, arm.players[0].env.frame_skip).timesteps
         if timesteps:
             status = experiment_status(place)
-            generation = f"generation {status.generation} of {status.generations}, "
+            stage = f"{STAGES[status.kind]} {status.generation} of {status.generations}, "
     else:
         timesteps = max((event.timesteps for event in read_events(run_dir)[-1:]), default=0)
     if not timesteps:
         return 0, "not begun"
-    return timesteps, f"{generation}{timesteps:,} of {arm.timesteps:,} timesteps"
+    return timesteps, f"{stage}{timesteps:,} of {arm.timesteps:,} timesteps"

@@ -68,7 +68,7 @@ def test_status_says_in_which_generation_an_experiment_is(
         folder.result(name, 6).unlink()
     rows = {(row.arm, row.seed): row for row in study_status(study)}
     assert rows["four", 6].text == f"generation 2 of 2, {FOUR} of {FOUR} timesteps"
-    assert rows["mixed", 6].text == f"generation 2 of 2, {MIXED} of {MIXED} timesteps"
+    assert rows["mixed", 6].text == f"round 2 of 2, {MIXED} of {MIXED} timesteps"
 
 
 def test_an_experiment_that_is_given_up_counts_what_it_has_played(
