@@ -43,11 +43,9 @@ arms:
     kind: population
     member: {config: run.yaml}
     members: 2
-    generations: 2
-    timesteps_per_generation: 32
+    generations: 1
+    timesteps_per_generation: 64
     fitness: {episodes: 2, metric: mean_reward}
-    selection: {share: 0.5}
-    control: 0
     train_on: {timesteps: 32}
     champion: {candidates: 1, episodes: 2}
 seeds: [3, 4]
