@@ -20,6 +20,11 @@ def at(run: Source, timesteps: int) -> Source:
 
 
 def totals(runs: Sequence[Source]) -> tuple[int, int]:
-    """Timesteps and frames that all of them, and all that they come from, have played."""
-    counted = counted_once(runs)
+    """Timesteps and frames that all of them, and all that they come from, have played.
+
+    What one of the runs has played is what it says itself: who reads its rows from a Lake counts by
+    their numbers, of which a fork leaves one out for each env.
+    """
+    own = {run.run: run for run in runs}
+    counted = [own.get(source.run, source) for source in counted_once(runs)]
     return sum(each.played_timesteps for each in counted), sum(each.frames for each in counted)
