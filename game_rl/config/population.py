@@ -94,6 +94,13 @@ class ChampionConfig(StrictModel):
     """Of each candidate, and again, on other seeds, of the champion."""
 
 
+class TrainOnConfig(StrictModel):
+    """What the best member of the last generation trains on, alone."""
+
+    timesteps: Annotated[Timesteps, Field(examples=[28_672])]
+    """Beyond generations x timesteps_per_generation, along the same schedules."""
+
+
 class KeepGenerationsConfig(StrictModel):
     """Generations to which the population can go back."""
 
@@ -138,7 +145,8 @@ class PopulationConfig(StrictModel):
     generations: Count = 10
     """How often they train a stretch and are compared."""
     timesteps_per_generation: Annotated[Timesteps, Field(examples=[16_384])]
-    """Of a member in one generation; generations x this is its total, which schedules go over."""
+    """Of a member in one generation; generations x this is its total, which schedules go over,
+    and `train_on.timesteps` more where that is written."""
     fitness: FitnessConfig = FitnessConfig()
     """How good a member is."""
     selection: SelectionConfig = SelectionConfig()
@@ -161,6 +169,9 @@ class PopulationConfig(StrictModel):
     """With a learner, the limits of the Lake of all members; it is the folder lake in run_dir."""
     control: Annotated[int, Field(ge=0, le=MOST_MEMBERS)] = 1
     """The first so many members keep the config's values and are never copied over."""
+    train_on: TrainOnConfig | None = None
+    """After the last generation its best member trains on alone, in a fork, which is a candidate
+    for the champion whatever it reaches; null: it does not."""
     champion: ChampionConfig = ChampionConfig()
     """How the best member is chosen at the end."""
     keep_generations: KeepGenerationsConfig = KeepGenerationsConfig()
@@ -172,8 +183,9 @@ class PopulationConfig(StrictModel):
 
     @property
     def total_timesteps(self) -> int:
-        """Of one member."""
-        return self.generations * self.timesteps_per_generation
+        """Of one member, as its schedules go: also of the best, if that is to train on."""
+        more = 0 if self.train_on is None else self.train_on.timesteps
+        return self.generations * self.timesteps_per_generation + more
 
     @property
     def inject_every(self) -> int:
@@ -221,6 +233,13 @@ class PopulationConfig(StrictModel):
 
     def _learner_problems(self) -> Iterator[Problem]:
         assert self.learner is not None
+        if self.train_on is not None:
+            yield Problem(
+                ("train_on",),
+                "with a learner, nobody trains on alone: remove the section and write more "
+                "generations, or write learner: null",
+                (("learner",),),
+            )
         yield from teacher_problems(self.learner)
         if self.lake is not None:
             yield from lake_problems(self.lake)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from game_rl.config.population import PopulationConfig
-from game_rl.errors import ExperimentError
+from game_rl.errors import NobodyLeftError
 from game_rl.experiments.experiment_dir import folder_of
 from game_rl.experiments.fitness import fitness_of
 from game_rl.experiments.mutation import Value, mutated
@@ -105,11 +105,11 @@ def decide(config: PopulationConfig, generation: int, found: Trained) -> Generat
         found: the members; a learner is nobody who is selected.
 
     Raises:
-        ExperimentError: no member has finite weights.
+        NobodyLeftError: no member has finite weights.
     """
     scored = [scored_member(member) for member in found.members]
     if best_trained(found.members) is None:
-        raise ExperimentError(all_non_finite(config, generation))
+        raise NobodyLeftError(all_non_finite(config, generation))
     rng = np.random.default_rng(seed_for(config.seed, f"decision/{generation}"))
     copies: list[Copy] = []
     if generation < config.generations:

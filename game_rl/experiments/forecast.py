@@ -13,6 +13,7 @@ from game_rl.experiments.growth import (
     generation_rows,
     kept_checkpoints_bytes,
     momentary_bytes,
+    stretches,
 )
 from game_rl.experiments.learner_forecast import learner_report
 from game_rl.experiments.slots import comfortable_ram_bytes, slots_by_memory
@@ -214,9 +215,13 @@ def _wall_s(config: PopulationConfig, member: Report, slots: int) -> float | Non
     if member.speed is None:
         return None
     start_s = member.speed.seconds["start"]
-    stretch_s = (member.speed.wall_s - start_s) / config.generations + start_s
+    learning_s = (member.speed.wall_s - start_s) / stretches(config)
     turns = -(-config.members // slots)
-    return config.generations * (turns * stretch_s + _COPY_START_S)
+    wall_s = config.generations * (turns * (learning_s + start_s) + _COPY_START_S)
+    if config.train_on is None:
+        return wall_s
+    more = config.train_on.timesteps / config.timesteps_per_generation
+    return wall_s + more * learning_s + start_s + _COPY_START_S
 
 
 def _verdict(report: PopulationReport) -> Verdict:

@@ -1,10 +1,10 @@
 """What the folder of an experiment grows to, generation by generation."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from game_rl.config.experiments import Population
-from game_rl.config.population import KeepGenerationsConfig
+from game_rl.config.population import KeepGenerationsConfig, PopulationConfig
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.growth import lake_bytes
@@ -18,7 +18,8 @@ class GenerationRow:
     """The experiment's folder after one generation; a file with several names counts once.
 
     Attributes:
-        transitions: of all members, copied over or not, and of the learner.
+        transitions: of all members, copied over or not, and of the learner; of the last, of who
+            trains on, too.
         lake: None: nobody measured how the game compresses.
     """
 
@@ -49,13 +50,39 @@ def generation_rows(
         transitions = generation * per_generation * config.members
         kept = kept_generations(config.keep_generations, generation)
         each = config.members * disk.checkpoint_bytes
-        yield GenerationRow(
+        row = GenerationRow(
             generation=generation,
             transitions=transitions + generation * _played(learner),
             checkpoints=kept * (each + _checkpoint_bytes(learner)),
             lake=_lake_bytes(population, facts, generation * per_generation),
             logs=round(logs),
         )
+        is_last = generation == config.generations
+        yield _with_train_on(row, population, facts, member) if is_last else row
+
+
+def _with_train_on(
+    row: GenerationRow, population: Population, facts: RunFacts, member: Report
+) -> GenerationRow:
+    """The last one, with the run of the best member, if that is to train on."""
+    config = population.config
+    if config.train_on is None:
+        return row
+    disk, updates = member.footprint.disk, member.footprint.training.updates
+    logs = updates * disk.log_bytes_per_update + calibration.RUN_FILES_BYTES
+    own_lake = lake_bytes(population.run, facts, config.total_timesteps)
+    return replace(
+        row,
+        transitions=row.transitions + config.train_on.timesteps,
+        checkpoints=row.checkpoints + disk.checkpoint_bytes,
+        lake=None if row.lake is None else row.lake + (own_lake or 0),
+        logs=row.logs + round(logs) + _FILES_A_STRETCH_BYTES,
+    )
+
+
+def stretches(config: PopulationConfig) -> float:
+    """That a member's total is made of; what the best trains on counts as so much of one."""
+    return config.total_timesteps / config.timesteps_per_generation
 
 
 def kept_generations(keep: KeepGenerationsConfig, newest: int) -> int:
@@ -88,7 +115,7 @@ def _logs_of_members(population: Population, member: Report, generation: int) ->
         member.footprint.training,
     )
     updates = -(-generation * config.timesteps_per_generation // training.timesteps_per_update)
-    grown = config.members * disk.log_bytes_per_update * training.updates / config.generations
+    grown = config.members * disk.log_bytes_per_update * training.updates / stretches(config)
     logs = grown + config.members * _FILES_A_STRETCH_BYTES
     if generation < config.generations:
         copies = max(1, int(config.selection.share * config.members))

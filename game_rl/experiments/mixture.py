@@ -9,7 +9,7 @@ from game_rl.config.exploration import ExplorationConfig
 from game_rl.config.mixtures import Mixture
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key
-from game_rl.errors import ExperimentError
+from game_rl.errors import NobodyLeftError
 from game_rl.experiments import decision
 from game_rl.experiments.cloning import clones
 from game_rl.experiments.decision import (
@@ -154,11 +154,11 @@ class MixturePlan:
         """Of a round's members.
 
         Raises:
-            ExperimentError: none has finite weights.
+            NobodyLeftError: none has finite weights.
         """
         best = best_trained(members.members)
         if best is None:
-            raise ExperimentError(
+            raise NobodyLeftError(
                 f"the weights of all members became non-finite in round {generation}; begin "
                 "another mixture with a lower algorithm.learning_rate of member"
             )

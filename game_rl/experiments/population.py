@@ -8,7 +8,7 @@ from game_rl.config.algorithms import PPOConfig
 from game_rl.config.changed_values import with_changed
 from game_rl.config.experiments import Population
 from game_rl.config.schema import RunConfig
-from game_rl.errors import ExperimentError
+from game_rl.errors import NobodyLeftError
 from game_rl.experiments import decision
 from game_rl.experiments.decision import Trained, best_trained, fitness_seed, member_seed
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -37,6 +37,7 @@ from game_rl.experiments.run_configs import (
     sections_of,
 )
 from game_rl.experiments.tasks import Task
+from game_rl.experiments.training_on import counted_from, trained_on_folder, trained_on_record
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class PopulationPlan:
             champion=config.champion,
             keep_generations=config.keep_generations,
             cpus_per_member=config.cpus_per_member,
+            extra_candidate=None if config.train_on is None else config.members,
         )
 
     def first_members(self) -> tuple[Member, ...]:
@@ -85,42 +87,58 @@ class PopulationPlan:
         learner = self._learner
         if learner is not None and member.number == learner.number:
             return learner.stretch_timesteps
+        if self._is_trained_on(member):
+            return self.population.config.total_timesteps
         return self.timesteps(generation - member.counts_from)
 
     def stretch(self, member: Member, generation: int) -> Task:
+        # whoever trains on plays games that selected nobody
+        games = generation + 1 if self._is_trained_on(member) else generation
         return self._jobs.stretch(
             member.number,
             member.folder,
             generation,
             until=self.until(member, generation),
-            seed=fitness_seed(self.population.config.seed, generation),
+            seed=fitness_seed(self.population.config.seed, games),
         )
 
     def apprentice_of(self, generation: int) -> Member | None:
-        return None if self._learner is None else self._learner.member(generation)
+        """The learner or, after the last generation, who trains on; never both."""
+        config = self.population.config
+        if self._learner is not None:
+            return self._learner.member(generation)
+        if config.train_on is None or generation < config.generations:
+            return None
+        return Member(number=config.members, folder=trained_on_folder(generation), values={})
 
     def apprentice(
         self, generation: int, members: Sequence[Member], results: Results
     ) -> Apprentice | None:
-        if self._learner is None:
+        found = self.apprentice_of(generation)
+        if found is None:
             return None
         best = self._best(generation, self._trained(generation, members, results))
-        return self._learner.apprentice(generation, best)
+        if self._learner is not None:
+            return self._learner.apprentice(generation, best)
+        return self._trained_on(generation, found, best)
 
     def decide(
         self, generation: int, trained: Sequence[Member], results: Results
     ) -> GenerationRecord:
         config, found = self.population.config, self._trained(generation, trained, results)
-        if self._learner is None:
-            return decision.decide(config, generation, found)
-        of_members, learner = Trained(found.before, found.members[:-1]), found.members[-1]
+        of_members = Trained(found.before, found.members[: config.members])
         alone = decision.decide(config, generation, of_members)
-        told = self._learner.record(generation, self._best(generation, of_members))
-        record = with_learner(alone, found, told)
+        if len(found.members) == config.members:
+            return alone
+        best, last = self._best(generation, of_members), found.members[-1]
+        if self._learner is None:
+            counted = counted_from(best, found, last.folder)
+            return with_learner(alone, counted, trained_on_record(last.number, best))
+        record = with_learner(alone, found, self._learner.record(generation, best))
         child = replaced(config, alone)
-        if not is_injected(config, generation) or child is None or learner.checkpoint is None:
+        if not is_injected(config, generation) or child is None or last.checkpoint is None:
             return record
-        return with_injected(record, injection(config, generation, child, learner))
+        return with_injected(record, injection(config, generation, child, last))
 
     def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:
         return decision.members_after(record)
@@ -141,6 +159,21 @@ class PopulationPlan:
             {**values, "seed": copied.seed},
             self.folder.generation(record.generation).output(copied.number),
         )
+
+    def _is_trained_on(self, member: Member) -> bool:
+        config = self.population.config
+        return config.train_on is not None and member.number == config.members
+
+    def _trained_on(self, generation: int, member: Member, best: TrainedMember) -> Apprentice:
+        """The best member goes on: with its seed, so as the run that it would have become."""
+        assert best.checkpoint is not None
+        made_by = self._jobs.copy(
+            member.folder,
+            Origin(best.folder, int(best.checkpoint)),
+            {"evaluation.every_timesteps": self.population.config.total_timesteps},
+            self.folder.generation(generation).output(member.number),
+        )
+        return Apprentice(member.model_copy(update={"values": best.values}), made_by)
 
     @property
     def _learner(self) -> Learner | None:
@@ -166,10 +199,10 @@ class PopulationPlan:
         return decision.trained(self.population.config.fitness.metric, members, results, before)
 
     def _best(self, generation: int, members: Trained) -> TrainedMember:
-        """Raise ExperimentError if no member has finite weights."""
+        """Raise NobodyLeftError if no member has finite weights."""
         best = best_trained(members.members)
         if best is None:
-            raise ExperimentError(decision.all_non_finite(self.population.config, generation))
+            raise NobodyLeftError(decision.all_non_finite(self.population.config, generation))
         return best
 
     def _values_in(self, run: RunConfig) -> dict[str, Value]:

@@ -17,6 +17,7 @@ from game_rl.experiments.fitness import Fitness
 from game_rl.experiments.make_plan import make_plan
 from game_rl.experiments.plan import Plan
 from game_rl.experiments.records import ExperimentState, GenerationRecord, Member, read_record
+from game_rl.lineage import read_lineage
 
 _LAST_BYTES = 16_384  # of a member's events: more than its last hundred
 
@@ -94,8 +95,16 @@ def _timesteps_of_all(
     counted = 0 if record is None else record.timesteps_of_all
     if counted is None or state.generation == plan.rules.generations:
         return counted
-    began_at = timesteps_before(record)
-    return counted + sum(max(0, m.timesteps - began_at.get(m.folder, 0)) for m in members)
+    known = timesteps_before(record)
+    began_at = {
+        m.folder: known[m.folder] if m.folder in known else _began_at(plan, m) for m in members
+    }
+    return counted + sum(max(0, m.timesteps - began_at[m.folder]) for m in members)
+
+
+def _began_at(plan: Plan, member: MemberStatus) -> int:
+    """Of a run that no record names yet; one that trains on has its first timesteps of another."""
+    return read_lineage(plan.folder.member(member.folder)).began_at
 
 
 def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[MemberStatus, ...]:

@@ -145,7 +145,7 @@ def test_two_seeds_are_one_arm_in_a_comparison(
     one, two = (make_erl(f"seed_{n}", f"seed={n}", "generations=2") for n in (1, 2))
     found = [read_folder(carry_out(each).root) for each in (one, two)]
     assert found[0].settings == found[1].settings
-    assert found[0].settings["inject_every"] == 2
+    assert found[0].settings["learner.inject_every"] == 2
 
 
 def test_the_learner_goes_on_from_its_own_end_and_trains_after_the_members(
