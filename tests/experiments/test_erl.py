@@ -6,16 +6,19 @@ from typing import Any
 import pytest
 import yaml
 
+from game_rl.config.everybody import everybody
 from game_rl.config.experiments import Population, dump_population
+from game_rl.errors import NobodyLeftError
 from game_rl.experiments.account import Account
 from game_rl.experiments.compare.runs import read_folder
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent, read_records
-from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.experiment_dir import ExperimentDir, folder_of
 from game_rl.experiments.population import PopulationPlan
 from game_rl.experiments.status import experiment_status
 from game_rl.experiments.tasks import StopFlag
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
+from tests.experiments.compare.paper_accounts import write_accounts
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.paper_executor import PaperExecutor
 
@@ -146,6 +149,38 @@ def test_two_seeds_are_one_arm_in_a_comparison(
     found = [read_folder(carry_out(each).root) for each in (one, two)]
     assert found[0].settings == found[1].settings
     assert found[0].settings["learner.inject_every"] == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("learner.inject_every=1", "learner.inject_every"),
+        ("learner.teacher=best_member", "learner.teacher"),
+        ("learner.algorithm.batch_size=4", "learner.algorithm.batch_size"),
+    ],
+)
+def test_another_learner_is_another_arm(make_erl: MakePopulation, override: str, key: str) -> None:
+    one, two = make_erl("one", "generations=2"), make_erl("two", "generations=2", override)
+    found = [read_folder(carry_out(each).root).settings for each in (one, two)]
+    assert {k for k in found[0] if found[0][k] != found[1][k]} == {key}
+
+
+def test_everybody_plays_as_much_as_a_study_reckons(make_erl: MakePopulation) -> None:
+    population = make_erl("erl", "learner.inject_every=1", LEARNS)
+    folder = carry_out(population)
+    write_accounts(folder)
+    planned, found = everybody(population), read_folder(folder.root)
+    assert sum(share.timesteps for share in planned) == 5 * (4 * 128 + 64)
+    assert found.total_frames == found.total_timesteps * population.run.env.frame_skip
+    assert found.timesteps == found.total_timesteps == record(folder, 5).timesteps_of_all
+    assert found.timesteps == sum(share.timesteps for share in planned)
+    assert found.curve[-1].total_timesteps in (5 * (4 * 128 + 64) - 64, 5 * (4 * 128 + 64))
+
+
+def test_without_finite_weights_nobody_is_left(make_erl: MakePopulation) -> None:
+    broken = [(folder_of(number), 128) for number in range(4)]
+    with pytest.raises(NobodyLeftError, match="in generation 1; lower"):
+        carry_out(make_erl(), PaperExecutor(non_finite=broken))
 
 
 def test_the_learner_goes_on_from_its_own_end_and_trains_after_the_members(
