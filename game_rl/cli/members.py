@@ -26,18 +26,7 @@ def add_member(commands: "Commands") -> None:
     train.add_argument("--seed", type=not_negative, required=True, metavar="N")
     train.add_argument("--result", type=Path, required=True, metavar="FILE")
     _add_finish(steps)
-    copy = add_command(
-        steps,
-        "copy",
-        _copy,
-        summary="fork a run's checkpoint into a new run directory, with other values",
-        example="game-rl member copy runs/x/members/01 --at 16384 --to runs/x/members/03.g0001 "
-        "--values '{\"seed\": 5}'",
-    )
-    copy.add_argument("run", type=Path, metavar="RUN")
-    copy.add_argument("--at", type=positive, required=True, metavar="T")
-    copy.add_argument("--to", type=Path, required=True, metavar="NEW")
-    copy.add_argument("--values", type=json.loads, default={}, metavar="JSON")
+    _add_copy(steps)
     play = add_command(
         steps,
         "play",
@@ -51,6 +40,22 @@ def add_member(commands: "Commands") -> None:
     play.add_argument("--episodes", type=positive, required=True, metavar="N")
     play.add_argument("--seed", type=not_negative, required=True, metavar="N")
     play.add_argument("--result", type=Path, required=True, metavar="FILE")
+
+
+def _add_copy(steps: "Commands") -> None:
+    copy = add_command(
+        steps,
+        "copy",
+        _copy,
+        summary="fork a run's checkpoint into a new run directory, with other values",
+        example="game-rl member copy runs/x/members/01 --at 16384 --to runs/x/members/03.g0001 "
+        "--values '{\"seed\": 5}'",
+    )
+    copy.add_argument("run", type=Path, metavar="RUN")
+    copy.add_argument("--at", type=positive, required=True, metavar="T")
+    copy.add_argument("--to", type=Path, required=True, metavar="NEW")
+    copy.add_argument("--values", type=json.loads, default={}, metavar="JSON")
+    copy.add_argument("--known-as", type=Path, metavar="PATH", help="of RUN, in the copy's account")
 
 
 def _add_finish(steps: "Commands") -> None:
@@ -115,7 +120,13 @@ def _train(arguments: argparse.Namespace) -> int:
 def _copy(arguments: argparse.Namespace) -> int:
     from game_rl.training.copying import copy_run
 
-    copy_run(arguments.run, at=arguments.at, to=arguments.to, values=arguments.values)
+    copy_run(
+        arguments.run,
+        at=arguments.at,
+        to=arguments.to,
+        values=arguments.values,
+        known_as=arguments.known_as,
+    )
     return 0
 
 

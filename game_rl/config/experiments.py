@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from game_rl.config.loader import Source, dump_config, game_path, run_dir_problems
+from game_rl.config.own_disk import storage_problems
 from game_rl.config.population import PopulationConfig, mutation_problems
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem
@@ -62,6 +63,7 @@ def load_population(
         refuse_problems(source, root, _given_away(member))
     run = _member_config(source, config, member)
     refuse_problems(source, root, mutation_problems(config.mutation, run.model_dump(mode="json")))
+    refuse_problems(source, root, storage_problems(config.executor, run))
     return Population(config, run)
 
 

@@ -91,6 +91,10 @@ class PopulationConfig(StrictModel):
         "game": "the game belongs to the run: write it into the file of member.config",
         "env": "it belongs to a member: write member: {config: ..., env: {...}}",
         "algorithm": "it belongs to a member: write member: {config: ..., algorithm: {...}}",
+        "executor.storage": (
+            "only members on Ray reach storage: write executor: {kind: ray, storage: ...}; for a "
+            "safe copy of members that train here, write upload: {to: ...}"
+        ),
         "population": "did you mean members?",
         "n_members": "did you mean members?",
     }

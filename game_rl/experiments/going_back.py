@@ -99,7 +99,7 @@ def _move_later(folder: ExperimentDir, generation: int, aside: Path) -> None:
     for path in folder.members.iterdir():
         if (copied_after(path.name) or 0) >= generation:
             _move(path, aside / "members" / "copies")
-    for path in (folder.champion, folder.champion_record, folder.validation):
+    for path in (folder.champion, folder.champion_record, folder.validation, folder.errands):
         if path.exists():
             _move(path, aside)
 

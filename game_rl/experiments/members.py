@@ -54,25 +54,30 @@ class MemberRuns:
         }
         job = self._job(
             f"member {member.folder} in generation {generation}",
-            ("member", "train", str(run_dir.root), *_flat(arguments)),
+            ("member", "train", run_dir.root, *_flat(arguments)),
             place.output(member.number),
+            reads=run_dir.root,
+            writes=(run_dir.root, result),
         )
         return Task(job, result, run_dir)
 
     def copy(self, record: GenerationRecord, copied: CopyRecord) -> Task:
         """Fork a parent's checkpoint into a new run directory."""
         run_dir = self.folder.member(copied.folder)
+        parent = self.folder.member(copied.parent_folder).root
         values = {**copied.new_values, "seed": copied.seed}
         arguments = {
             "--at": int(copied.parent_checkpoint),
             "--to": run_dir.root,
             "--values": json.dumps(values),
+            "--known-as": str(parent.absolute()),
         }
-        parent = self.folder.member(copied.parent_folder).root
         job = self._job(
             f"copy {copied.folder} of {copied.parent_folder}",
-            ("member", "copy", str(parent), *_flat(arguments)),
+            ("member", "copy", parent, *_flat(arguments)),
             self.folder.generation(record.generation).output(copied.number),
+            reads=parent,
+            writes=(run_dir.root,),
         )
         return Task(job, run_dir.config)
 
@@ -98,18 +103,30 @@ class MemberRuns:
         root = self.folder.member(member.folder).root
         job = self._job(
             f"{what} of member {member.folder}",
-            ("member", "play", str(root), *_flat(arguments)),
+            ("member", "play", root, *_flat(arguments)),
             place / f"{what}-{member.number:02d}.log",
+            reads=root,
+            writes=(result,),
         )
         return Task(job, result)
 
-    def _job(self, name: str, arguments: tuple[str, ...], output: Path) -> Job:
-        return Job(name, arguments, output, self.population.config.cpus_per_member)
+    def _job(
+        self,
+        name: str,
+        arguments: tuple[str | Path, ...],
+        output: Path,
+        *,
+        reads: Path,
+        writes: tuple[Path, ...],
+    ) -> Job:
+        cpus = self.population.config.cpus_per_member
+        return Job(name, arguments, output, cpus, reads=(reads,), writes=writes)
 
 
 def _changes(values: dict[str, Value]) -> dict[tuple[str, ...], Value]:
     return {tuple(key.split(".")): value for key, value in values.items()}
 
 
-def _flat(arguments: dict[str, object]) -> tuple[str, ...]:
-    return tuple(str(word) for pair in arguments.items() for word in pair)
+def _flat(arguments: dict[str, object]) -> tuple[str | Path, ...]:
+    words = (word for pair in arguments.items() for word in pair)
+    return tuple(word if isinstance(word, Path) else str(word) for word in words)

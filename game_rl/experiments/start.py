@@ -200,8 +200,16 @@ def _demand(population: Population, report: PopulationReport, account: Account) 
         gpus=report.gpus_per_member,
         patience_s=population.run.checkpoints.deadline_s + _ENDING_S,
         folder=config.run_dir,
+        disk_bytes=_disk_bytes(report),
+        game=population.run.game,
         warn=lambda text: account.emit(Warned(text=text)),
     )
+
+
+def _disk_bytes(report: PopulationReport) -> int:
+    """Of one member's run, and of what it needs for a moment."""
+    disk = report.member.footprint.disk
+    return disk.bytes + disk.momentary_bytes
 
 
 def _run(

@@ -9,7 +9,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from game_rl.algorithms.automatic import resolved
@@ -65,6 +65,12 @@ class ForkSource:
     run_dir: RunDir
     checkpoint: Checkpoint
     identity: RunIdentity
+    known_as: Path | None = None
+    """Where the run is for those who read of it; None: where it is here."""
+
+    @property
+    def place(self) -> Path:
+        return self.known_as or self.run_dir.root.absolute()
 
     @property
     def timesteps(self) -> int:
@@ -78,8 +84,7 @@ class ForkSource:
 
     def fork_section(self, fork: ForkConfig) -> ForkConfig:
         """With the timestep, where it did not say which."""
-        root = self.run_dir.root.absolute()
-        return fork.model_copy(update={"run": f"{root}@{self.timesteps}"})
+        return fork.model_copy(update={"run": f"{self.place}@{self.timesteps}"})
 
 
 def find_source(run: Path, timesteps: int | None) -> ForkSource:
@@ -169,8 +174,11 @@ class ForkPlan:
         return tuple(found)
 
 
-def plan_fork(config: RunConfig) -> ForkPlan:
+def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
     """Check that the fork of `config.fork` can be made.
+
+    Args:
+        known_as: see `ForkSource`.
 
     Raises:
         UsageError: its folder is in use, or it cannot be forked so.
@@ -179,7 +187,7 @@ def plan_fork(config: RunConfig) -> ForkPlan:
     fork = config.fork
     assert fork is not None
     _refuse_used_folder(config.run_dir)
-    source = find_source(*run_at(fork.run))
+    source = replace(find_source(*run_at(fork.run)), known_as=known_as)
     state, game = source.checkpoint.state, load_game(config.game)
     source.checkpoint.check_game(game)
     config = resolved(config, game)
@@ -251,7 +259,7 @@ def _write_lineage(run_dir: RunDir, plan: ForkPlan, parent: Parent) -> None:
     fork = Source(
         kind="fork",
         run=parent.id,
-        path=str(source.run_dir.root.absolute()),
+        path=str(source.place),
         timesteps=parent.timesteps,
         began_at=lineage.began_at,
         frame_skip=source.config.env.frame_skip,
@@ -353,7 +361,7 @@ def _event(plan: ForkPlan, identity: RunIdentity) -> Forked:
         timesteps=plan.timesteps,
         run=identity.id,
         parent=source.identity.id,
-        parent_path=str(source.run_dir.root.absolute()),
+        parent_path=str(source.place),
         parent_timesteps=source.timesteps,
         changes=plan.differences.told(),
         not_taken_over=plan.told_anew(),

@@ -77,7 +77,7 @@ class PaperExecutor:
             config = yaml.safe_load(run_dir.config.read_text())
             learned = [config["algorithm"]["learning_rate"], config["seed"], until, *weights]
             run_dir.checkpoints.mkdir(exist_ok=True)
-            write_checkpoint(path, json.dumps(learned).encode())
+            write_checkpoint(path, json.dumps(learned, sort_keys=True).encode())
         played = _played(path, seed, episodes=8)
         self._leave(
             result,
