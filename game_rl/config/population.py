@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, JsonValue
 
 from game_rl.config.executors import MOST_MEMBERS, ExecutorConfig, LocalExecutorConfig
+from game_rl.config.safe_copy import PopulationUploadConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.config.values import Count, Name, NotNegative, Positive, Timesteps, named_folder
 
@@ -129,6 +130,8 @@ class PopulationConfig(StrictModel):
     """Threads of each member, so that its numbers do not depend on how many run at once."""
     executor: ExecutorConfig = LocalExecutorConfig()
     """Where members run."""
+    upload: PopulationUploadConfig | None = None
+    """Where the population goes after each generation, to outlive the machine; null: nowhere."""
 
     @property
     def total_timesteps(self) -> int:

@@ -27,6 +27,7 @@ CONTROLLER_BYTES = 60_000_000  # its resident size at the end of 25 generations 
 RAY_CONTROLLER_BYTES = 120_000_000  # the same with Ray loaded
 RAY_NODE_BYTES = 400_000_000  # what Ray runs on a node that is the head, too
 RAY_WORKER_BYTES = 80_000_000
+STORAGE_BYTES = 40_000_000  # obstore and what it sends or fetches: three files of 30 MB to S3
 _FILES_A_STRETCH_BYTES = 4_000  # result, output and lines of the record and the account
 _COPY_START_S = 5.0  # torch is loaded once to make a generation's copies
 
@@ -148,7 +149,7 @@ def population_preflight(
         member=member,
         slots=slots,
         growth=rows,
-        momentary_bytes=2 * population.config.members * member.footprint.disk.checkpoint_bytes,
+        momentary_bytes=_momentary_bytes(population.config, member, slots),
         findings=(),
         wall_s=_wall_s(population.config, member, slots),
         gpus_per_member=gpus_of(population.config.executor, member, machine),
@@ -156,6 +157,18 @@ def population_preflight(
     )
     findings = tuple(_findings(population, report))
     return replace(report, verdict=_verdict(report), findings=findings)
+
+
+def _momentary_bytes(config: PopulationConfig, member: Report, slots: int) -> int:
+    """While members save, beside what they replace; what is sent stays until it has arrived; where
+    members train on disks of their own, and these are ours, too.
+    """
+    disk, executor = member.footprint.disk, config.executor
+    at_once = 2 if config.upload is None else 3
+    found = at_once * config.members * disk.checkpoint_bytes
+    if not isinstance(executor, RayExecutorConfig) or executor.storage is None:
+        return found
+    return found + (slots * disk.bytes if executor.starts_cluster else 0)
 
 
 def slots_of(config: PopulationConfig, member: Report, machine: Machine) -> int:
@@ -188,13 +201,20 @@ def is_on_nodes(executor: ExecutorConfig) -> bool:
 def controller_bytes(executor: ExecutorConfig) -> int:
     """What runs beside the members, however many they are."""
     if isinstance(executor, RayExecutorConfig):
-        return RAY_CONTROLLER_BYTES + RAY_NODE_BYTES
+        return RAY_CONTROLLER_BYTES + RAY_NODE_BYTES + _storage_bytes(executor)
     return CONTROLLER_BYTES
 
 
 def task_bytes(executor: ExecutorConfig) -> int:
     """Of what waits for a member's process."""
-    return RAY_WORKER_BYTES if isinstance(executor, RayExecutorConfig) else 0
+    if isinstance(executor, RayExecutorConfig):
+        return RAY_WORKER_BYTES + _storage_bytes(executor)
+    return 0
+
+
+def _storage_bytes(executor: RayExecutorConfig) -> int:
+    """Of a process that reaches others by storage."""
+    return 0 if executor.storage is None else STORAGE_BYTES
 
 
 def gpus_of(executor: ExecutorConfig, member: Report, machine: Machine) -> float:

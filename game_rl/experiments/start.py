@@ -8,6 +8,7 @@ from pathlib import Path
 
 from game_rl.config.changed_values import flat
 from game_rl.config.experiments import Population, dump_population, load_population
+from game_rl.config.safe_copy import PopulationUploadConfig
 from game_rl.errors import DoesNotFitError, GameRLError, Interrupted, UsageError
 from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Executor
@@ -25,13 +26,14 @@ from game_rl.experiments.forecast import PopulationReport, population_preflight
 from game_rl.experiments.going_back import finish_going_back, go_back
 from game_rl.experiments.population import PopulationRun, read_state
 from game_rl.experiments.records import ChampionRecord
+from game_rl.experiments.safe_copy import SafeCopy
 from game_rl.experiments.tasks import StopFlag
 from game_rl.games.definition import load_game
 from game_rl.run_dir import write_atomic
 from game_rl.system.machine import detect_machine
 
 _ENDING_S = 30.0  # beside its deadline, for the last checkpoint and the emulators
-_MAY_CHANGE = ("executor", "keep_generations", "champion")
+_MAY_CHANGE = ("executor", "keep_generations", "champion", "upload")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +42,7 @@ class ExperimentCommand:
 
     Attributes:
         force: start even if it does not fit this machine.
+        take_over: upload it even if another machine does.
         stop: ends it early when it is set.
         listeners: each gets every event.
         show: gets the preflight's report before anything starts.
@@ -47,6 +50,7 @@ class ExperimentCommand:
 
     stop: StopFlag
     force: bool = False
+    take_over: bool = False
     listeners: Sequence[Listener] = ()
     show: Callable[[PopulationReport], None] = lambda _: None
 
@@ -174,6 +178,7 @@ def _carried_out(
     with (
         Account(folder.events, command.listeners) as account,
         _told_how_it_ends(account),
+        _uploading(folder, config.upload, command, account),
         make_executor(config.executor, _demand(population, report, account)) as executor,
     ):
         if went.generation is not None:
@@ -228,6 +233,30 @@ def _run(
         ) from None
     account.emit(ExperimentEnded(reason="completed", exit_code=0))
     return champion
+
+
+@contextmanager
+def _uploading(
+    folder: ExperimentDir,
+    upload: PopulationUploadConfig | None,
+    command: ExperimentCommand,
+    account: Account,
+) -> Iterator[None]:
+    """Inside, generations are sent to where the config says; at the end, what there is then."""
+    if upload is None:
+        yield
+        return
+    copy = SafeCopy(
+        folder,
+        upload,
+        take_over=command.take_over,
+        warn=lambda text: account.emit(Warned(text=text)),
+    )
+    account.add_listener(copy.on_event)
+    try:
+        yield
+    finally:
+        copy.close()
 
 
 @contextmanager

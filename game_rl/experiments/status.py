@@ -13,6 +13,7 @@ from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import Fitness
 from game_rl.experiments.population import read_state
 from game_rl.experiments.records import GenerationRecord, read_record
+from game_rl.experiments.safe_copy import stored_state
 
 _LAST_BYTES = 16_384  # of a member's events: more than its last hundred
 
@@ -44,6 +45,8 @@ class ExperimentStatus:
     stretch_until: int
     members: tuple[MemberStatus, ...]
     text: str
+    safe: str | None = None
+    """What of it is where in object storage; None: nothing was ever sent."""
 
     def to_json(self) -> dict[str, Any]:
         members = [
@@ -67,6 +70,7 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
         stretch_until=now * config.timesteps_per_generation,
         members=_members(folder, population, now),
         text=text,
+        safe=_safe(folder),
     )
 
 
@@ -105,6 +109,15 @@ def _how_it_is(
     if ends and isinstance(ends[-1], ExperimentEnded) and ends[-1].reason != "completed":
         return ends[-1].reason, ends[-1].text
     return "not training", "its controller was killed"
+
+
+def _safe(folder: ExperimentDir) -> str | None:
+    stored = stored_state(folder)
+    if stored is None:
+        return None
+    place = f"{stored.to}/experiments/{folder.identity().id}"
+    what = "nothing" if stored.generation is None else f"generation {stored.generation}"
+    return f"{what} is at {place}"
 
 
 def _is_held(folder: ExperimentDir) -> bool:

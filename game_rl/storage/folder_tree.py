@@ -22,6 +22,7 @@ from game_rl.storage.faults import LostFileError
 from game_rl.storage.fetch import fetch_file, is_whole
 from game_rl.storage.manifest import Piece, blob_name
 from game_rl.storage.object_store import PART_BYTES, ObjectStore
+from game_rl.storage.rate_limit import RateLimit
 
 _LEFT_OUT = {"claim", "lock", "upload.jsonl", "upload.lock"}
 _OF_CHECKPOINTS = ("checkpoints", "offline")
@@ -128,25 +129,33 @@ def _pieces_of(path: Path) -> Iterator[Source]:
         yield Source(path, 0, Piece(sha256=entry.sha256, n_bytes=entry.bytes))
 
 
-def send_blobs(store: ObjectStore, sources: dict[str, Source], stored: set[str]) -> int:
+def send_blobs(
+    store: ObjectStore,
+    sources: dict[str, Source],
+    stored: set[str],
+    *,
+    limit: RateLimit | None = None,
+) -> int:
     """Send what is not in storage yet; bytes that were sent.
 
     Args:
         stored: blobs that are known to be there; gets the others.
+        limit: of bytes a second.
 
     Raises:
         LostFileError: a file vanished or changed meanwhile.
         StoreFault: storage fails; the same may be tried again.
     """
+    limit = limit or RateLimit(None)
 
     def send(source: Source) -> int:
         piece, name = source.piece, blob_name(source.piece.sha256)
         found = store.find(name)
         is_there = found is not None and found.n_bytes == piece.n_bytes
         if not is_there and piece.n_bytes <= PART_BYTES:
-            store.put(name, b"".join(source.chunks()))
+            store.put(name, b"".join(limit.slowed(source.chunks())))
         elif not is_there:
-            store.put_pieces(name, source.chunks())
+            store.put_pieces(name, limit.slowed(source.chunks()))
         stored.add(piece.sha256)
         return 0 if is_there else piece.n_bytes
 

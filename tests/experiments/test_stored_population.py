@@ -1,0 +1,45 @@
+"""A real population that is uploaded, and goes on on another machine."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from game_rl.cli.main import main
+from game_rl.experiments.experiment_dir import ExperimentDir
+from tests.faults.population_faults import (
+    HANG_S,
+    Controller,
+    hashes_of,
+    records_of,
+    write_population,
+)
+from tests.storage.conftest import disk_address as disk_address  # a fixture
+
+
+@pytest.mark.slow
+def test_a_population_whose_machine_vanished_goes_on_from_storage(
+    tmp_path: Path, disk_address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, here, there = (tmp_path / name for name in ("whole", "here", "there"))
+    write_population(tmp_path, whole)
+    assert Controller(whole).process.wait(HANG_S) == 0
+    file = write_population(tmp_path, here)
+    file.write_text(f"{file.read_text()}upload: {{to: '{disk_address}'}}\n")
+    controller = Controller(here)
+    folder = ExperimentDir(here)
+    while not (folder.root / "upload.json").exists() or not folder.generation(2).root.exists():
+        assert controller.run_for(0.2), controller.output
+    controller.process.kill()
+    controller.process.wait()
+    experiment = folder.identity().id
+    shutil.rmtree(here)
+
+    assert main(["remote", "list", disk_address]) == 0
+    assert f"experiment {experiment}: generation 1" in capsys.readouterr().out
+    assert main(["remote", "verify", disk_address]) == 0
+    url = f"{disk_address}/experiments/{experiment}"
+    resume = ["train", "--resume", url, "--set", f"run_dir={there}"]
+    assert main(resume) == 1  # who vanished might come back
+    assert main([*resume, "--take-over"]) == 0
+    assert (records_of(there), hashes_of(there)) == (records_of(whole), hashes_of(whole))
