@@ -187,13 +187,14 @@ def missing_rom(run_dir: "RunDir") -> str | None:
 
 def _verify(arguments: argparse.Namespace) -> int:
     from game_rl.cli.remote_experiments import verify_experiments
+    from game_rl.storage.remote import stored_runs
     from game_rl.storage.verify import verify
     from game_rl.system.units import format_bytes
 
     n_experiments = verify_experiments(arguments.url)
-    if n_experiments and "/experiments/" in arguments.url:
-        return 0
     store, address = _opened(arguments.url)
+    if n_experiments and not stored_runs(store):
+        return 0
     progress = Progress(
         TextColumn("reading"), BarColumn(), MofNCompleteColumn(), console=Console(stderr=True)
     )

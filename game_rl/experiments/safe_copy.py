@@ -17,7 +17,12 @@ from queue import SimpleQueue
 
 from game_rl.config.safe_copy import PopulationUploadConfig
 from game_rl.config.saved import Saved
-from game_rl.experiments.account import ExperimentBegun, ExperimentEvent, GenerationEnded
+from game_rl.experiments.account import (
+    ExperimentBegun,
+    ExperimentEvent,
+    GenerationEnded,
+    Warned,
+)
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.run_dir import link_file, write_atomic
 from game_rl.storage.own_process import started
@@ -77,9 +82,12 @@ class SafeCopy:
         self._generation = self._sending = 0
 
     def on_event(self, event: ExperimentEvent) -> None:
+        if isinstance(event, Warned):
+            return  # it may be ours
+        is_free = self._has_ended()
         if isinstance(event, ExperimentBegun | GenerationEnded) and event.generation:
             self._generation, self._is_wanted = event.generation, True
-            if self._has_ended():
+            if is_free:
                 self._begin(is_last=False)
 
     def close(self) -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from game_rl.cli.main import main
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.storage.experiments import stored_experiments
+from game_rl.storage.object_store import ObjectStore
 from tests.faults.population_faults import (
     HANG_S,
     Controller,
@@ -28,7 +30,7 @@ def test_a_population_whose_machine_vanished_goes_on_from_storage(
     file.write_text(f"{file.read_text()}upload: {{to: '{disk_address}'}}\n")
     controller = Controller(here)
     folder = ExperimentDir(here)
-    while not (folder.root / "upload.json").exists() or not folder.generation(2).root.exists():
+    while not stored_experiments(ObjectStore(disk_address)):
         assert controller.run_for(0.2), controller.output
     controller.process.kill()
     controller.process.wait()
