@@ -59,11 +59,12 @@ class RunDir:
     def identity_file(self) -> Path:
         return self.root / "run.json"
 
-    def identity(self, *, parent: Parent | None = None) -> RunIdentity:
+    def identity(self, *, parent: Parent | None = None, run_id: str | None = None) -> RunIdentity:
         """The run's identity, drawn now if it has none; only under the lock.
 
         Args:
             parent: what a new run begins from.
+            run_id: of a new run, which no other run has; None: drawn.
 
         Raises:
             UsageError: `run.json` was changed into something else.
@@ -79,7 +80,9 @@ class RunDir:
                     "delete it, and the run gets a new identity"
                 ) from None
         identity = RunIdentity(
-            id=uuid.uuid4().hex, created=datetime.now(UTC).replace(microsecond=0), parent=parent
+            id=uuid.uuid4().hex if run_id is None else run_id,
+            created=datetime.now(UTC).replace(microsecond=0),
+            parent=parent,
         )
         write_atomic(file, identity.model_dump_json(indent=2) + "\n")
         return identity

@@ -7,10 +7,13 @@ import pytest
 from game_rl.config.changed_values import flat
 from game_rl.config.experiments import kind_of, load_population
 from game_rl.config.loader import json_schema, load_config
+from game_rl.config.mixture import MixtureConfig
+from game_rl.config.mixtures import load_mixture
 from game_rl.config.population import PopulationConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.studies import load_study
 from game_rl.config.study import StudyConfig
+from game_rl.experiments.experiment_forecast import experiment_preflight
 from game_rl.experiments.forecast import population_preflight
 from game_rl.experiments.study.forecast import study_preflight
 from game_rl.games.definition import load_game
@@ -20,10 +23,12 @@ from game_rl.system.machine import detect_machine, parse_machine
 CONFIGS = Path(__file__).parents[1] / "configs"
 EVERY = sorted(CONFIGS.glob("*.yaml"))
 POPULATIONS = [path for path in EVERY if kind_of(path) == "population"]
+MIXTURES = [path for path in EVERY if kind_of(path) == "mixture"]
 STUDIES = [path for path in EVERY if kind_of(path) == "study"]
 SHIPPED = [path for path in EVERY if kind_of(path) is None]
 SCHEMA = CONFIGS / "run.schema.json"
 POPULATION_SCHEMA = CONFIGS / "population.schema.json"
+MIXTURE_SCHEMA = CONFIGS / "mixture.schema.json"
 STUDY_SCHEMA = CONFIGS / "study.schema.json"
 
 
@@ -42,17 +47,33 @@ def test_a_shipped_population_loads_and_fits_a_small_machine(path: Path) -> None
     assert (report.verdict, report.slots) == ("fits", 2)
 
 
+@pytest.mark.parametrize("path", MIXTURES, ids=lambda path: path.stem)
+def test_a_shipped_mixture_loads_and_fits_a_small_machine(path: Path) -> None:
+    mixture = load_mixture(path)
+    assert mixture.config.run_dir == Path("runs") / path.stem
+    machine = parse_machine("ram=8GiB,vram=0,disk=20GiB,cpus=2", here=detect_machine(Path()))
+    report = experiment_preflight(mixture, load_game(mixture.run.game), machine)
+    assert (report.verdict, report.slots) == ("fits", 2)
+
+
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
 def test_the_first_line_points_an_editor_at_the_schema(path: Path) -> None:
     first = path.read_text().splitlines()[0]
     schema = POPULATION_SCHEMA if path in POPULATIONS else SCHEMA
     schema = STUDY_SCHEMA if path in STUDIES else schema
+    schema = MIXTURE_SCHEMA if path in MIXTURES else schema
     assert first == f"# yaml-language-server: $schema={schema.name}"
 
 
 def test_the_schema_of_populations_is_that_of_the_model() -> None:
     assert POPULATION_SCHEMA.read_text() == json_schema(PopulationConfig), (
         "regenerate it: game-rl schema --population > configs/population.schema.json"
+    )
+
+
+def test_the_schema_of_mixtures_is_that_of_the_model() -> None:
+    assert MIXTURE_SCHEMA.read_text() == json_schema(MixtureConfig), (
+        "regenerate it: game-rl schema --mixture > configs/mixture.schema.json"
     )
 
 

@@ -13,6 +13,7 @@ from game_rl.experiments.account import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.forecast_table import forecast_table
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
+from game_rl.experiments.stages import STAGES
 from game_rl.experiments.tables import champion_table, generation_table
 from game_rl.system.units import format_bytes, format_duration
 
@@ -29,11 +30,11 @@ def print_json(event: ExperimentEvent) -> None:
 
 
 class ExperimentConsole:
-    """A Listener: a table for each generation."""
+    """A Listener: a table for each generation or round."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._generations = 0
+        self._generations, self._stage = 0, ""
         self._stretches: dict[int, StretchEnded] = {}
 
     def notice(self, text: str) -> None:
@@ -47,9 +48,10 @@ class ExperimentConsole:
         match event:
             case account.ExperimentBegun():
                 self._generations = event.generations
+                self._stage = STAGES.get(event.kind, "generation").capitalize()
             case account.GenerationBegun():
                 self._stretches.clear()
-                self._print(f"[bold]Generation {event.generation}/{self._generations}[/]")
+                self._print(f"[bold]{self._stage} {event.generation}/{self._generations}[/]")
             case account.StretchEnded():
                 self._stretches[event.number] = event
             case account.MemberDied():

@@ -37,6 +37,7 @@ def show_lineage(root: Path, *, as_json: bool) -> int:
     """Who descends from whom in the experiment at `root`."""
     from rich.console import Console
 
+    from game_rl.config.experiment_files import load_experiment
     from game_rl.experiments.descent import descent, read_records
     from game_rl.experiments.experiment_dir import find_experiment
     from game_rl.experiments.status_table import descent_json, descent_tree
@@ -46,7 +47,8 @@ def show_lineage(root: Path, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps([descent_json(branch) for branch in branches], indent=2))
     else:
-        Console().print(descent_tree(str(root), branches))
+        kind = load_experiment(folder.config, is_saved=True).config.kind
+        Console().print(descent_tree(str(root), branches, kind=kind))
     return 0
 
 
@@ -70,7 +72,7 @@ def train_experiment(arguments: argparse.Namespace) -> int:
     _check_combination(arguments)
     if arguments.config is not None and kind_of(arguments.config, arguments.set) == "study":
         return train_study(arguments)
-    return _train_population(arguments)
+    return _train_members(arguments)
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
@@ -82,14 +84,14 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise UsageError("--generation goes back in an experiment: name one with --resume")
 
 
-def _train_population(arguments: argparse.Namespace) -> int:
+def _train_members(arguments: argparse.Namespace) -> int:
     from game_rl.cli.experiment_console import ExperimentConsole, print_json
     from game_rl.cli.run_console import PatientConsole
-    from game_rl.config.experiments import load_population
+    from game_rl.config.experiment_files import load_experiment
     from game_rl.experiments.start import (
         ExperimentCommand,
-        resume_population,
-        train_population,
+        begin_experiment,
+        resume_experiment,
     )
     from game_rl.experiments.tasks import StopFlag
 
@@ -105,9 +107,9 @@ def _train_population(arguments: argparse.Namespace) -> int:
     )
     with stopping_on_signals(stop, watcher.notice):
         if arguments.config is not None:
-            train_population(load_population(arguments.config, arguments.set), command)
+            begin_experiment(load_experiment(arguments.config, arguments.set), command)
         else:
-            resume_population(
+            resume_experiment(
                 Path(arguments.resume),
                 command,
                 generation=arguments.generation,

@@ -27,19 +27,7 @@ def add_member(commands: "Commands") -> None:
     train.add_argument("--result", type=Path, required=True, metavar="FILE")
     _add_finish(steps)
     _add_copy(steps)
-    play = add_command(
-        steps,
-        "play",
-        _play,
-        summary="play episodes with a run's checkpoint and leave what each gave",
-        example="game-rl member play runs/x/members/03 --checkpoint 16384 --episodes 200 --seed 7 "
-        "--result 03.json",
-    )
-    play.add_argument("run", type=Path, metavar="RUN")
-    play.add_argument("--checkpoint", required=True, metavar="T")
-    play.add_argument("--episodes", type=positive, required=True, metavar="N")
-    play.add_argument("--seed", type=not_negative, required=True, metavar="N")
-    play.add_argument("--result", type=Path, required=True, metavar="FILE")
+    _add_play(steps)
 
 
 def _add_copy(steps: "Commands") -> None:
@@ -55,7 +43,25 @@ def _add_copy(steps: "Commands") -> None:
     copy.add_argument("--at", type=positive, required=True, metavar="T")
     copy.add_argument("--to", type=Path, required=True, metavar="NEW")
     copy.add_argument("--values", type=json.loads, default={}, metavar="JSON")
+    copy.add_argument("--fork", type=json.loads, default={}, metavar="JSON")
+    copy.add_argument("--id", metavar="ID")
     copy.add_argument("--known-as", type=Path, metavar="PATH", help="of RUN, in the copy's account")
+
+
+def _add_play(steps: "Commands") -> None:
+    play = add_command(
+        steps,
+        "play",
+        _play,
+        summary="play episodes with a run's checkpoint and leave what each gave",
+        example="game-rl member play runs/x/members/03 --checkpoint 16384 --episodes 200 --seed 7 "
+        "--result 03.json",
+    )
+    play.add_argument("run", type=Path, metavar="RUN")
+    play.add_argument("--checkpoint", required=True, metavar="T")
+    play.add_argument("--episodes", type=positive, required=True, metavar="N")
+    play.add_argument("--seed", type=not_negative, required=True, metavar="N")
+    play.add_argument("--result", type=Path, required=True, metavar="FILE")
 
 
 def _add_finish(steps: "Commands") -> None:
@@ -126,6 +132,8 @@ def _copy(arguments: argparse.Namespace) -> int:
         to=arguments.to,
         values=arguments.values,
         known_as=arguments.known_as,
+        fork=arguments.fork,
+        run_id=arguments.id,
     )
     return 0
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from game_rl.cli.arguments import add_command, add_config_arguments
-from game_rl.cli.population_planning import preflight_population
+from game_rl.cli.population_planning import preflight_experiment
 from game_rl.cli.studies import preflight_study
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
     if kind == "study":
         return preflight_study(arguments)
     if kind is not None:
-        return preflight_population(arguments, _probed)
+        return preflight_experiment(arguments, _probed)
     from game_rl.config.loader import load_config
     from game_rl.games.definition import load_game
     from game_rl.preflight.preflight import preflight

@@ -1,4 +1,4 @@
-"""`game-rl preflight` of a population: what its members take together."""
+"""`game-rl preflight` of an experiment: what its members take together."""
 
 import argparse
 import json
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     Probe = Callable[[RunConfig, Game], tuple[EpisodeLengths, MeasuredLake | None]]
 
 
-def preflight_population(arguments: argparse.Namespace, probe: "Probe") -> int:
-    from game_rl.config.experiments import load_population
-    from game_rl.experiments.forecast import population_preflight
+def preflight_experiment(arguments: argparse.Namespace, probe: "Probe") -> int:
+    from game_rl.config.experiment_files import load_experiment
+    from game_rl.experiments.experiment_forecast import experiment_preflight
     from game_rl.experiments.forecast_table import forecast_table
     from game_rl.games.definition import load_game
     from game_rl.system.machine import detect_machine, parse_machine
 
-    population = load_population(arguments.config, arguments.set)
-    game = load_game(population.run.game)
-    machine = detect_machine(population.config.run_dir)
+    experiment = load_experiment(arguments.config, arguments.set)
+    game = load_game(experiment.run.game)
+    machine = detect_machine(experiment.config.run_dir)
     if arguments.on:
         machine = parse_machine(arguments.on, here=machine)
-    lengths, lake = probe(population.run, game) if arguments.probe else (None, None)
-    report = population_preflight(population, game, machine, probe=lengths, lake=lake)
+    lengths, lake = probe(experiment.run, game) if arguments.probe else (None, None)
+    report = experiment_preflight(experiment, game, machine, probe=lengths, lake=lake)
     if arguments.probe and not arguments.on and report.verdict != "does_not_fit":
         from game_rl.measure.probe import measure_speed
 
         with Console(stderr=True).status("training a member in small, to measure its speed"):
-            measured = measure_speed(population.run, game)
-        report = population_preflight(
-            population, game, machine, probe=lengths, lake=lake, measured=measured
+            measured = measure_speed(experiment.run, game)
+        report = experiment_preflight(
+            experiment, game, machine, probe=lengths, lake=lake, measured=measured
         )
     if arguments.json:
         print(json.dumps(report.to_json(), indent=2))

@@ -67,8 +67,9 @@ def push_population(root: Path, *, to: str | None, take_over: bool) -> int:
     """Send all of a population that nobody trains just now."""
     from game_rl.config.experiments import load_population
     from game_rl.config.safe_copy import PopulationUploadConfig
+    from game_rl.experiments.controller import read_state
     from game_rl.experiments.experiment_dir import find_experiment
-    from game_rl.experiments.population import read_state
+    from game_rl.experiments.make_plan import make_plan
     from game_rl.experiments.safe_copy import own_state, push_settings, take_picture, write_state
     from game_rl.storage.experiments import push_experiment
     from game_rl.storage.patience import patiently
@@ -80,7 +81,7 @@ def push_population(root: Path, *, to: str | None, take_over: bool) -> int:
         raise UsageError(f"{root} has no upload.to in its config; add --to URL")
     with folder.locked():
         state = own_state(folder, upload)
-        generation = read_state(folder, population).generation
+        generation = read_state(make_plan(folder, population)).generation
         take_picture(folder)
         settings = push_settings(folder, upload, state, generation=generation)
         settings = settings.model_copy(update={"take_over": take_over, "is_last": True})

@@ -20,6 +20,7 @@ def add_schema(commands: "Commands") -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--game", action="store_true", help="of a game.yaml instead")
     which.add_argument("--population", action="store_true", help="of a population instead")
+    which.add_argument("--mixture", action="store_true", help="of a mixture instead")
     which.add_argument("--study", action="store_true", help="of a study instead")
 
 
@@ -27,6 +28,7 @@ def _schema(arguments: argparse.Namespace) -> int:
     from pydantic import BaseModel
 
     from game_rl.config.loader import json_schema
+    from game_rl.config.mixture import MixtureConfig
     from game_rl.config.population import PopulationConfig
     from game_rl.config.schema import RunConfig
     from game_rl.config.study import StudyConfig
@@ -35,6 +37,8 @@ def _schema(arguments: argparse.Namespace) -> int:
     model: type[BaseModel] = GameDefinition if arguments.game else RunConfig
     if arguments.population:
         model = PopulationConfig
+    if arguments.mixture:
+        model = MixtureConfig
     if arguments.study:
         model = StudyConfig
     print(json_schema(model), end="")

@@ -14,7 +14,7 @@ from game_rl.config.values import expanded_path
 from game_rl.config.yaml_tree import LocatedProblem, Node, Place
 from game_rl.errors import ConfigError
 
-KINDS = ("population", "study")
+KINDS = ("population", "mixture", "study")
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,15 @@ def run_based_on(
         over = _labelled(section.without(("config",)), source.path.name)
         tree = _merged(below, over)
     for key, value, label in decided:
-        tree = tree.with_value(key, Node(value, Place(0, label), f"{value}"))
+        tree = tree.with_value(key, _decided_node(value, label))
     run = base.model_of(tree, [], RunConfig, lambda _: ())
     game_file = game_path(run.game, relative_to=base.path.parent)
     return run if game_file is None else run.model_copy(update={"game": str(game_file)})
+
+
+def _decided_node(value: Any, label: str) -> Node:  # noqa: ANN401 - whatever a config holds
+    inner = [_decided_node(v, label) for v in value] if isinstance(value, list) else value
+    return Node(inner, Place(0, label), f"{value}")
 
 
 def _decided(config: PopulationConfig) -> Iterator[tuple[Key, Any, str]]:

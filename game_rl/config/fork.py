@@ -17,4 +17,5 @@ class ForkConfig(StrictModel):
     """keep: its moments go on. new: they begin at zero, as another algorithm needs."""
     counters: Literal["keep", "new"] = "keep"
     """keep: timesteps, schedules and curves go on from T, and total_timesteps counts from the
-    parent's beginning. new: the run begins at timestep 0, with the parent's weights."""
+    parent's beginning. new: the run begins at timestep 0, with the parent's weights; if it has
+    algorithm.learn_from.offline, it learns so first."""

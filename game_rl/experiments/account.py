@@ -28,6 +28,7 @@ class ExperimentBegun(_Event):
     event: Literal["experiment_begun"] = "experiment_begun"
     experiment: str
     """Its id."""
+    kind: str = "population"
     members: _Count
     generations: _Count
     slots: _Count

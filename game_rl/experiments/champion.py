@@ -10,8 +10,9 @@ from pathlib import Path
 from game_rl.config.loader import dump_config, load_config
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import Fitness, fitness_of
+from game_rl.experiments.jobs import Jobs
 from game_rl.experiments.kept_checkpoints import link_checkpoint
-from game_rl.experiments.members import MemberRuns
+from game_rl.experiments.plan import Plan
 from game_rl.experiments.records import (
     Candidate,
     ChampionRecord,
@@ -23,11 +24,12 @@ from game_rl.experiments.records import (
 from game_rl.experiments.selection import Scored, ranked
 from game_rl.experiments.tasks import Task
 from game_rl.run_dir import Parent, RunDir, RunIdentity, new_directory, write_atomic
+from game_rl.seeds import seed_for
 from game_rl.training.stretch_result import Played
 
 
 def find_champion(
-    runs: MemberRuns, record: GenerationRecord, bring: Callable[[Sequence[Task]], None]
+    plan: Plan, record: GenerationRecord, bring: Callable[[Sequence[Task]], None]
 ) -> ChampionRecord:
     """The best candidate of the last generation, as a run directory with a record.
 
@@ -38,11 +40,11 @@ def find_champion(
     Args:
         bring: carries tasks out.
     """
-    folder, metric = runs.folder, runs.population.config.fitness.metric
+    folder, metric = plan.folder, plan.rules.fitness.metric
     found = read_record(folder.champion_record, ChampionRecord)
     if found is None:
-        candidates = _candidates(runs, record)
-        tasks = [runs.validation(member) for member in candidates]
+        candidates = _candidates(plan, record)
+        tasks = [_play(plan, member, "validation") for member in candidates]
         bring(tasks)
         validated = [
             _candidate(member, _played(task, metric))
@@ -50,7 +52,7 @@ def find_champion(
         ]
         number = _best_of(validated)
         best = next(member for member in candidates if member.number == number)
-        final = runs.final(best)
+        final = _play(plan, best, "final")
         bring([final])
         assert best.checkpoint is not None
         found = ChampionRecord(
@@ -65,11 +67,24 @@ def find_champion(
     return found
 
 
-def _candidates(runs: MemberRuns, record: GenerationRecord) -> list[TrainedMember]:
+def _candidates(plan: Plan, record: GenerationRecord) -> list[TrainedMember]:
     by_number = {member.number: member for member in record.members}
     ranking = [by_number[number] for number in record.ranking]
     finite = [member for member in ranking if member.fitness is not None]
-    return finite[: runs.population.config.champion.candidates]
+    return finite[: plan.rules.champion.candidates]
+
+
+def _play(plan: Plan, member: TrainedMember, what: str) -> Task:
+    """Episodes on a seed that nothing else is played on."""
+    assert member.checkpoint is not None
+    return Jobs(plan.folder, plan.rules.cpus_per_member).play(
+        member.number,
+        member.folder,
+        member.checkpoint,
+        what=what,
+        episodes=plan.rules.champion.episodes,
+        seed=seed_for(plan.rules.seed, what),
+    )
 
 
 def _candidate(member: TrainedMember, validation: Fitness) -> Candidate:

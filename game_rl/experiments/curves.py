@@ -1,20 +1,21 @@
-"""A population over its generations, for TensorBoard; each member draws curves of its own."""
+"""An experiment over its generations, for TensorBoard; each member draws curves of its own."""
 
 import time
 from pathlib import Path
 from statistics import fmean, median, pstdev
 
 from game_rl.experiments.mutation import Value
+from game_rl.experiments.plan import Rules
 from game_rl.experiments.records import GenerationRecord
 from game_rl.experiments.tensorboard_file import event_file
 from game_rl.run_dir import write_atomic
 
 
-def write_curves(folder: Path, record: GenerationRecord, metric: str) -> None:
+def write_curves(folder: Path, record: GenerationRecord, rules: Rules) -> None:
     """One file for the generation, over its timesteps."""
     folder.mkdir(exist_ok=True)
     path = folder / f"events.out.tfevents.{record.generation:010d}.population"
-    values = {**_fitness(record, metric), **_hyperparameters(record)}
+    values = {**_fitness(record, rules), **_hyperparameters(record)}
     write_atomic(path, event_file(values, step=record.timesteps, wall_time_s=time.time()))
 
 
@@ -25,16 +26,20 @@ def remove_curves(folder: Path, *, after: int) -> None:
             path.unlink()
 
 
-def _fitness(record: GenerationRecord, metric: str) -> dict[str, float]:
+def _fitness(record: GenerationRecord, rules: Rules) -> dict[str, float]:
     """Best, median and spread (standard deviation) of the members that have finite weights."""
     found = [m.fitness for m in record.members if m.fitness is not None]
     values = [fitness.value for fitness in found]
+    place, metric = rules.kind, rules.fitness.metric
+    learner = None if record.learner is None else record.learner.number
+    own = [m.fitness.value for m in record.members if m.fitness and m.number == learner]
     return {
-        f"population/{metric}_best": max(values),
-        f"population/{metric}_median": median(values),
-        f"population/{metric}_spread": pstdev(values),
-        "population/mean_reward": fmean(fitness.mean_reward for fitness in found),
-        "population/copies": len(record.copies),
+        **{f"{place}/{metric}_learner": value for value in own},
+        f"{place}/{metric}_best": max(values),
+        f"{place}/{metric}_median": median(values),
+        f"{place}/{metric}_spread": pstdev(values),
+        f"{place}/mean_reward": fmean(fitness.mean_reward for fitness in found),
+        f"{place}/copies": len(record.copies),
     }
 
 

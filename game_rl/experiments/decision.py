@@ -33,9 +33,9 @@ def first_members(config: PopulationConfig, values: Mapping[str, Value]) -> tupl
     return tuple(members)
 
 
-def fitness_seed(config: PopulationConfig, generation: int) -> int:
-    """Of the episodes of all members in a generation."""
-    return seed_for(config.seed, f"fitness/{generation}")
+def fitness_seed(seed: int, generation: int) -> int:
+    """Of the episodes of all members in a generation of an experiment with this seed."""
+    return seed_for(seed, f"fitness/{generation}")
 
 
 def decide(
@@ -49,8 +49,9 @@ def decide(
     Raises:
         ExperimentError: no member has finite weights.
     """
-    trained = [_trained(config, member, results[member.number]) for member in members]
-    scored = [_scored(member) for member in trained]
+    metric = config.fitness.metric
+    trained = [trained_member(metric, member, results[member.number]) for member in members]
+    scored = [scored_member(member) for member in trained]
     if all(member.fitness is None for member in scored):
         raise ExperimentError(
             f"the weights of all members became non-finite in generation {generation}; go back "
@@ -63,7 +64,7 @@ def decide(
     return GenerationRecord(
         generation=generation,
         timesteps=generation * config.timesteps_per_generation,
-        seed=fitness_seed(config, generation),
+        seed=fitness_seed(config.seed, generation),
         ranking=tuple(member.number for member in ranked(scored)),
         members=tuple(trained),
         copies=tuple(_copied(config, generation, trained, copy, rng) for copy in copies),
@@ -85,7 +86,8 @@ def members_after(record: GenerationRecord) -> tuple[Member, ...]:
     )
 
 
-def _trained(config: PopulationConfig, member: Member, result: StretchResult) -> TrainedMember:
+def trained_member(metric: str, member: Member, result: StretchResult) -> TrainedMember:
+    """What a record says of a member and the result of its stretch."""
     played = result.played
     return TrainedMember(
         number=member.number,
@@ -94,12 +96,13 @@ def _trained(config: PopulationConfig, member: Member, result: StretchResult) ->
         timesteps=result.timesteps,
         checkpoint=result.checkpoint,
         weights_sha256=result.weights_sha256,
-        fitness=None if played is None else fitness_of(played, config.fitness.metric),
+        fitness=None if played is None else fitness_of(played, metric),
         failure=result.text or result.failure,
     )
 
 
-def _scored(member: TrainedMember) -> Scored:
+def scored_member(member: TrainedMember) -> Scored:
+    """What is compared of it."""
     fitness = member.fitness
     if fitness is None:
         return Scored(member.number, None, 0.0)

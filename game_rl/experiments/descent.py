@@ -1,6 +1,6 @@
 """Who descends from whom in a population, generation by generation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -12,9 +12,9 @@ class Branch:
     """A run of the population.
 
     Attributes:
-        copied: how it came about; None: it was there from the beginning.
+        copied: how it came about; None: it was there from the beginning, or is a learner's.
         generations: in which it was a member, first and last.
-        children: runs that were copied from it, in the order of generations.
+        children: runs that began from it, in the order of generations.
     """
 
     folder: str
@@ -35,22 +35,35 @@ def read_records(folder: ExperimentDir) -> list[GenerationRecord]:
 def descent(records: Sequence[GenerationRecord]) -> tuple[Branch, ...]:
     """A tree for each run that was there from the beginning."""
     copies = {copy.folder: copy for record in records for copy in record.copies}
+    parents = {folder: copy.parent_folder for folder, copy in copies.items()}
+    parents |= {folder: parent for record in records for folder, parent in _learner_of(record)}
     lives: dict[str, tuple[int, int]] = {}
     for record in records:
         for member in record.members:
             first, _ = lives.get(member.folder, (record.generation, 0))
             lives[member.folder] = first, record.generation
-    roots = [folder for folder in lives if folder not in copies]
-    return tuple(_branch(folder, copies, lives) for folder in roots)
+    roots = [folder for folder in lives if folder not in parents]
+    return tuple(_branch(folder, copies, parents, lives) for folder in roots)
+
+
+def _learner_of(record: GenerationRecord) -> Iterator[tuple[str, str]]:
+    """Its folder and that of the run that it began from, if there was one."""
+    learner = record.learner
+    if learner is not None and learner.parent_folder is not None:
+        (member,) = (m for m in record.members if m.number == learner.number)
+        yield member.folder, learner.parent_folder
 
 
 def _branch(
-    folder: str, copies: Mapping[str, CopyRecord], lives: Mapping[str, tuple[int, int]]
+    folder: str,
+    copies: Mapping[str, CopyRecord],
+    parents: Mapping[str, str],
+    lives: Mapping[str, tuple[int, int]],
 ) -> Branch:
-    children = [copy.folder for copy in copies.values() if copy.parent_folder == folder]
+    children = [child for child, parent in parents.items() if parent == folder]
     return Branch(
         folder,
         copies.get(folder),
         lives.get(folder, (0, 0)),
-        tuple(_branch(child, copies, lives) for child in children if child in lives),
+        tuple(_branch(child, copies, parents, lives) for child in children if child in lives),
     )

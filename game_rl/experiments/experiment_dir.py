@@ -41,6 +41,11 @@ class ExperimentDir:
         return self.root / "members"
 
     @property
+    def lake(self) -> Path:
+        """Of all members, where they share one."""
+        return self.root / "lake"
+
+    @property
     def generations(self) -> Path:
         return self.root / "generations"
 

@@ -63,6 +63,8 @@ class PopulationReport:
         momentary_bytes: beside the last row, while members save.
         wall_s: of all generations; None where nobody measured the machine.
         gpus_per_member: that it asks a cluster for.
+        kind: of the experiment.
+        learner: of a mixture's, which trains while no member does; `wall_s` is without it.
     """
 
     verdict: Verdict
@@ -75,11 +77,22 @@ class PopulationReport:
     executor: ExecutorConfig
     wall_s: float | None = None
     gpus_per_member: float = 0.0
+    kind: str = "population"
+    learner: Report | None = None
 
     @property
     def ram_bytes(self) -> int:
-        each = self.member.footprint.ram.peak.bytes + task_bytes(self.executor)
-        return self.slots * each + controller_bytes(self.executor)
+        """The learner is alone, so only one that takes more than all slots counts."""
+        task, member = task_bytes(self.executor), self.member.footprint.ram.peak.bytes
+        alone = self.largest_run_bytes + task
+        return max(self.slots * (member + task), alone) + controller_bytes(self.executor)
+
+    @property
+    def largest_run_bytes(self) -> int:
+        """Of memory, at its peak."""
+        runs = (self.member, self.learner or self.member)
+        peaks: list[int] = [run.footprint.ram.peak.bytes for run in runs]
+        return max(peaks)
 
     @property
     def is_of_a_node(self) -> bool:
@@ -117,6 +130,7 @@ class PopulationReport:
             "wall_s": self.wall_s,
             "findings": [asdict(finding) for finding in self.findings],
             "member": self.member.to_json(),
+            **({} if self.learner is None else {"learner": self.learner.to_json()}),
         }
 
 

@@ -1,10 +1,11 @@
-"""A population's forecast for people: the verdict, members at once, disk by generation."""
+"""An experiment's forecast for people: the verdict, members at once, disk by generation."""
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from game_rl.experiments.forecast import GenerationRow, PopulationReport
+from game_rl.experiments.stages import STAGES
 from game_rl.preflight.table import VERDICTS, finding_text
 from game_rl.system.units import format_bytes, format_duration
 
@@ -28,19 +29,24 @@ def _headline(report: PopulationReport) -> Text:
         vram = f"; VRAM {format_bytes(report.vram_bytes)} of {format_bytes(free)}"
     took = "" if report.wall_s is None else f"; about {format_duration(report.wall_s)}"
     took += " on one" if took and report.is_of_a_node else ""
+    learner = ""
+    if report.learner is not None:
+        took += " without the learner's part" if took else ""
+        learner = f", {format_bytes(report.learner.footprint.ram.peak.bytes)} the learner, alone"
     return Text.assemble(
         (words, style),
         f"  {at_once}: RAM {format_bytes(report.ram_bytes)} of "
         f"{format_bytes(machine.ram_available_bytes)} ({format_bytes(member.ram.peak.bytes)} a "
-        f"member){vram}; disk {format_bytes(report.disk_bytes)} of "
+        f"member{learner}){vram}; disk {format_bytes(report.disk_bytes)} of "
         f"{format_bytes(machine.disk_free_bytes)}, {format_bytes(report.momentary_bytes)} more "
         f"while members save{took}",
     )
 
 
 def _growth(report: PopulationReport) -> Table:
-    table = Table(box=None, pad_edge=False, title="disk by generation", title_justify="left")
-    for name in ("generation", "transitions", "checkpoints", "Lake", "logs", "total"):
+    stage = STAGES[report.kind]
+    table = Table(box=None, pad_edge=False, title=f"disk by {stage}", title_justify="left")
+    for name in (stage, "transitions", "checkpoints", "Lake", "logs", "total"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in _shown(report.growth):
         lake = "not measured" if row.lake is None else format_bytes(row.lake)

@@ -8,7 +8,8 @@ from pathlib import Path
 from game_rl.config.population import KeepGenerationsConfig
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.records import GenerationRecord
-from game_rl.run_dir import new_directory, remove_directory, synced_file
+from game_rl.lake.lake import Lake
+from game_rl.run_dir import RunDir, new_directory, remove_directory, synced_file
 
 
 def link_checkpoint(source: Path, target: Path) -> None:
@@ -47,7 +48,8 @@ def forget_generations(
     folder: ExperimentDir, keep: KeepGenerationsConfig, *, newest: int, present: set[str]
 ) -> None:
     """Delete links of generations that are not kept; of runs all checkpoints but the newest, and
-    that one, too, of those that no one goes on with. Records, results, curves and accounts stay.
+    that one, too, of those that no one goes on with. Those from before a run's first timestep go
+    with its older ones. Records, results, curves and accounts stay.
 
     Args:
         present: folders of the members that train next.
@@ -59,9 +61,24 @@ def forget_generations(
     for path in folder.members.iterdir() if folder.members.is_dir() else ():
         is_underway = (copied_after(path.name) or 0) > newest  # a decision that is carried out
         if path.is_dir() and not path.name.startswith(".") and not is_underway:
-            saved = folder.member(path.name).checkpoints_newest_first()
-            for checkpoint in saved[1:] if path.name in present else saved:
+            run_dir = folder.member(path.name)
+            saved = run_dir.checkpoints_newest_first()
+            before = run_dir.offline.checkpoints_newest_first() if saved else []
+            for checkpoint in [*(saved[1:] if path.name in present else saved), *before]:
                 remove_directory(checkpoint)
+            _let_rows_go(folder, run_dir, is_present=path.name in present)
+
+
+def _let_rows_go(folder: ExperimentDir, run_dir: RunDir, *, is_present: bool) -> None:
+    """Rows of a Lake that all share, which a run has kept for its checkpoints.
+
+    A learner that has learned reads no more; and nobody resumes a run that no one goes on with.
+    """
+    if (folder.lake / "lake.json").is_file():
+        lake, stream = Lake.open(folder.lake), run_dir.identity().id
+        lake.keep_pins((), among=f"reads-{stream}.")
+        if not is_present:
+            lake.keep_pins((), among=f"{stream}.")
 
 
 def has_checkpoints(folder: ExperimentDir, record: GenerationRecord) -> bool:

@@ -1,197 +1,103 @@
-"""The controller of a population: what is trained next, and what follows from it.
+"""The plan of a population: its members' runs, and what follows from their results."""
 
-It holds no weights and loads no torch. All that it knows is on the disk: killed at any moment, the
-next one finds results, records and copies that are there, makes those that are not, and so comes to
-the same population.
-"""
-
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from game_rl.config.changed_values import with_changed
 from game_rl.config.experiments import Population
-from game_rl.executors.executor import Ended, Executor
-from game_rl.experiments.account import (
-    Account,
-    ChampionFound,
-    GenerationBegun,
-    GenerationEnded,
-    MemberDied,
-    StretchEnded,
-    Warned,
-)
-from game_rl.experiments.champion import find_champion
-from game_rl.experiments.curves import write_curves
-from game_rl.experiments.decision import decide, first_members, members_after
+from game_rl.config.schema import RunConfig
+from game_rl.experiments import decision
+from game_rl.experiments.decision import fitness_seed, member_seed
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.fitness import fitness_of
-from game_rl.experiments.kept_checkpoints import (
-    checkpoints_bytes,
-    forget_generations,
-    keep_generation,
-)
-from game_rl.experiments.members import MemberRuns
-from game_rl.experiments.mutation import values_of
-from game_rl.experiments.records import (
-    ChampionRecord,
-    ExperimentState,
-    GenerationRecord,
-    Member,
-    read_record,
-    write_record,
-)
-from game_rl.experiments.tasks import StopFlag, Task, TaskRunner
-from game_rl.run_dir import RunDir
-from game_rl.training.stretch_result import StretchResult, read_result
-
-
-def read_state(folder: ExperimentDir, population: Population) -> ExperimentState:
-    """Where the population is; at its beginning, if nothing is written yet."""
-    state = read_record(folder.state, ExperimentState)
-    if state is not None:
-        return state
-    config = population.config
-    values = values_of(population.run.model_dump(mode="json"), config.mutation)
-    return ExperimentState(generation=0, members=first_members(config, values))
+from game_rl.experiments.jobs import Jobs, Origin
+from game_rl.experiments.mutation import Value, values_of
+from game_rl.experiments.plan import Apprentice, Results, Rules
+from game_rl.experiments.records import CopyRecord, GenerationRecord, Member
+from game_rl.experiments.tasks import Task
 
 
 @dataclass(frozen=True)
-class PopulationRun:
-    """A population that this process controls; it holds the lock of the folder."""
+class PopulationPlan:
+    """A Plan: members train side by side, and the worst go on as copies of the best."""
 
     folder: ExperimentDir
     population: Population
-    executor: Executor
-    account: Account
-    stop: StopFlag
-
-    def run(self) -> ChampionRecord:
-        """Bring the population to its end.
-
-        Raises:
-            Interrupted: by a signal; all that was learned is saved.
-            ExperimentError: it cannot go on; all that was learned is saved.
-        """
-        RunDir(self.folder.root).remove_leftovers()  # members', too: none of them is running
-        state = read_state(self.folder, self.population)
-        self._forget(state)  # what a killed controller had not come to
-        while state.generation < self.population.config.generations:
-            state = self._generation(state)
-        champion = find_champion(self._runs, self._record(state.generation), self._bring)
-        write_record(self.folder.state, state.model_copy(update={"complete": True}))
-        self.account.emit(
-            ChampionFound(
-                generation=state.generation,
-                number=champion.number,
-                folder=champion.folder,
-                path=str(self.folder.champion),
-                final=champion.final,
-            )
-        )
-        return champion
 
     @property
-    def _runs(self) -> MemberRuns:
-        return MemberRuns(self.folder, self.population)
-
-    def _generation(self, state: ExperimentState) -> ExperimentState:
-        number, started = state.generation + 1, time.monotonic()
-        until = number * self.population.config.timesteps_per_generation
-        self.account.emit(GenerationBegun(generation=number, timesteps=until))
-        record = self._trained(state.members, number)
-        keep_generation(self.folder, record)
-        self._bring([self._runs.copy(record, copied) for copied in record.copies])
-        self._warn_of_failures(record)
-        after = ExperimentState(generation=number, members=members_after(record))
-        write_curves(self.folder.curves, record, self.population.config.fitness.metric)
-        write_record(self.folder.state, after)
-        self._forget(after)
-        self.account.emit(
-            GenerationEnded(
-                generation=number,
-                record=str(self.folder.generation(number).record),
-                seconds=round(time.monotonic() - started, 3),
-                copies=len(record.copies),
-                checkpoints_bytes=checkpoints_bytes(self.folder),
-            )
-        )
-        return after
-
-    def _trained(self, members: Sequence[Member], number: int) -> GenerationRecord:
-        """The record of a generation, written now unless it is there."""
-        runs, place = self._runs, self.folder.generation(number)
-        found = read_record(place.record, GenerationRecord)
-        if found is not None:
-            return found
-        by_result = {}
-        tasks = []
-        for member in members:
-            if number == 1:
-                runs.begin(member)
-            task = runs.stretch(member, number)
-            tasks.append(task)
-            by_result[task.result] = member
-        results: dict[int, StretchResult] = {}
-
-        def take(task: Task) -> None:
-            member, result = by_result[task.result], read_result(task.result)
-            assert result is not None
-            results[member.number] = result
-            self._tell_of(number, member, result)
-
-        self._bring(tasks, take)
-        record = decide(self.population.config, number, members, results)
-        write_record(place.record, record)
-        return record
-
-    def _bring(
-        self, tasks: Sequence[Task], on_done: Callable[[Task], None] = lambda _: None
-    ) -> None:
-        TaskRunner(self.executor, self.stop, self._tell_of_death).run(tasks, on_done)
-
-    def _record(self, generation: int) -> GenerationRecord:
-        record = read_record(self.folder.generation(generation).record, GenerationRecord)
-        assert record is not None
-        return record
-
-    def _forget(self, state: ExperimentState) -> None:
-        forget_generations(
-            self.folder,
-            self.population.config.keep_generations,
-            newest=state.generation,
-            present={member.folder for member in state.members},
+    def rules(self) -> Rules:
+        config = self.population.config
+        return Rules(
+            seed=config.seed,
+            generations=config.generations,
+            fitness=config.fitness,
+            champion=config.champion,
+            keep_generations=config.keep_generations,
+            cpus_per_member=config.cpus_per_member,
         )
 
-    def _tell_of(self, generation: int, member: Member, result: StretchResult) -> None:
-        played, metric = result.played, self.population.config.fitness.metric
-        self.account.emit(
-            StretchEnded(
-                generation=generation,
-                number=member.number,
-                folder=member.folder,
-                timesteps=result.timesteps,
-                host=result.host,
-                timesteps_per_s=result.timesteps_per_s,
-                seconds=result.seconds,
-                ram_peak_bytes=result.ram_peak_bytes,
-                fitness=None if played is None else fitness_of(played, metric),
-                failure=result.text or None,
-            )
+    def first_members(self) -> tuple[Member, ...]:
+        config = self.population.config
+        values = values_of(self.population.run.model_dump(mode="json"), config.mutation)
+        return decision.first_members(config, values)
+
+    def timesteps(self, generation: int) -> int:
+        return generation * self.population.config.timesteps_per_generation
+
+    def config_of(self, member: Member) -> RunConfig:
+        seed = member_seed(self.population.config, member.number)
+        places: dict[tuple[str, ...], Any] = {
+            ("run_dir",): self.folder.member(member.folder).root,
+            ("seed",): seed,
+        }
+        return with_changed(self.population.run, {**places, **_changes(member.values)})
+
+    def run_id(self, member: Member) -> str | None:  # noqa: ARG002
+        return None
+
+    def until(self, member: Member, generation: int) -> int:  # noqa: ARG002
+        return self.timesteps(generation)
+
+    def stretch(self, member: Member, generation: int) -> Task:
+        return self._jobs.stretch(
+            member.number,
+            member.folder,
+            generation,
+            until=self.until(member, generation),
+            seed=fitness_seed(self.population.config.seed, generation),
         )
 
-    def _tell_of_death(self, ended: Ended, deaths: int) -> None:
-        self.account.emit(
-            MemberDied(name=ended.job.name, code=ended.code, deaths=deaths, text=ended.cause)
+    def apprentice_of(self, generation: int) -> Member | None:  # noqa: ARG002
+        return None
+
+    def apprentice(
+        self,
+        generation: int,  # noqa: ARG002
+        members: Sequence[Member],  # noqa: ARG002
+        results: Results,  # noqa: ARG002
+    ) -> Apprentice | None:
+        return None
+
+    def decide(
+        self, generation: int, trained: Sequence[Member], results: Results
+    ) -> GenerationRecord:
+        return decision.decide(self.population.config, generation, trained, results)
+
+    def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:
+        return decision.members_after(record)
+
+    def copy(self, record: GenerationRecord, copied: CopyRecord) -> Task:
+        return self._jobs.copy(
+            copied.folder,
+            Origin(copied.parent_folder, int(copied.parent_checkpoint)),
+            {**copied.new_values, "seed": copied.seed},
+            self.folder.generation(record.generation).output(copied.number),
         )
 
-    def _warn_of_failures(self, record: GenerationRecord) -> None:
-        sources = {copied.number: copied.parent_folder for copied in record.copies}
-        for member in record.members:
-            if member.failure is not None:
-                way = (
-                    f"it goes on as a copy of {sources[member.number]}"
-                    if member.number in sources
-                    else "it is left out"
-                )
-                text = f"member {member.folder}: {member.failure}; {way}"
-                self.account.emit(Warned(generation=record.generation, text=text))
+    @property
+    def _jobs(self) -> Jobs:
+        return Jobs(self.folder, self.population.config.cpus_per_member)
+
+
+def _changes(values: dict[str, Value]) -> dict[tuple[str, ...], Value]:
+    return {tuple(key.split(".")): value for key, value in values.items()}

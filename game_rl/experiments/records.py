@@ -52,12 +52,25 @@ class CopyRecord(Saved):
     parent: _Count
     parent_folder: str
     parent_checkpoint: str
-    reason: Literal["worse", "non_finite"]
+    reason: Literal["worse", "non_finite", "always"]
+    """always: a plan that copies whoever is better."""
     seed: _Count
     """Of the copy's own random numbers."""
     old_values: dict[str, Value]
     """The parent's."""
     new_values: dict[str, Value]
+
+
+class LearnerRecord(Saved):
+    """Who trained after the members of a generation, on what they had played."""
+
+    number: _Count
+    """Among the members of the record."""
+    parent_folder: str | None
+    """Of the run that its weights come from; None: they are its own, as for the next."""
+    parent_checkpoint: str | None
+    teacher: str | None
+    """The folder of who drew it towards itself; None: nobody."""
 
 
 class GenerationRecord(Saved):
@@ -73,6 +86,7 @@ class GenerationRecord(Saved):
     """Numbers of members, the best first."""
     members: tuple[TrainedMember, ...]
     copies: tuple[CopyRecord, ...]
+    learner: LearnerRecord | None = None
 
 
 class ExperimentState(Saved):

@@ -1,4 +1,4 @@
-"""Beginning a population, and going on with one: the order of things."""
+"""Beginning an experiment, and going on with one: the order of things."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.config.changed_values import flat
-from game_rl.config.experiments import Population, dump_population, load_population
-from game_rl.config.safe_copy import PopulationUploadConfig
+from game_rl.config.experiment_files import Experiment, dump_experiment, load_experiment
+from game_rl.config.experiments import Population
+from game_rl.config.mixtures import Mixture
 from game_rl.errors import DoesNotFitError, GameRLError, Interrupted, UsageError
 from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Executor
@@ -21,10 +22,13 @@ from game_rl.experiments.account import (
     Warned,
     WentBack,
 )
+from game_rl.experiments.controller import ExperimentRun, read_state
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
-from game_rl.experiments.forecast import PopulationReport, population_preflight
+from game_rl.experiments.experiment_forecast import experiment_preflight
+from game_rl.experiments.forecast import PopulationReport
 from game_rl.experiments.going_back import finish_going_back, go_back
-from game_rl.experiments.population import PopulationRun, read_state
+from game_rl.experiments.make_plan import make_plan
+from game_rl.experiments.plan import Plan
 from game_rl.experiments.records import ChampionRecord
 from game_rl.experiments.safe_copy import SafeCopy
 from game_rl.experiments.tasks import StopFlag
@@ -33,7 +37,7 @@ from game_rl.run_dir import write_atomic
 from game_rl.system.machine import detect_machine
 
 _ENDING_S = 30.0  # beside its deadline, for the last checkpoint and the emulators
-_MAY_CHANGE = ("executor", "keep_generations", "champion", "upload")
+_MAY_CHANGE = ("executor", "keep_generations", "keep_rounds", "champion", "upload")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +59,8 @@ class ExperimentCommand:
     show: Callable[[PopulationReport], None] = lambda _: None
 
 
-def train_population(population: Population, command: ExperimentCommand) -> ChampionRecord:
-    """Begin a population and bring it to its end.
+def begin_experiment(experiment: Experiment, command: ExperimentCommand) -> ChampionRecord:
+    """Begin an experiment and bring it to its end.
 
     Raises:
         UsageError: its folder holds one already, or another controller is there.
@@ -64,25 +68,25 @@ def train_population(population: Population, command: ExperimentCommand) -> Cham
         Interrupted: by a signal; all that was learned is saved.
         ExperimentError: it cannot go on.
     """
-    folder = ExperimentDir(population.config.run_dir)
+    folder = ExperimentDir(experiment.config.run_dir)
     _refuse_existing(folder)
-    check_installed(population.config.executor)
-    report = _check_fit(population, command)
+    check_installed(experiment.config.executor)
+    report = _check_fit(experiment, command)
     folder.root.mkdir(parents=True, exist_ok=True)
     with folder.locked():
         _refuse_existing(folder)  # it may have come meanwhile
-        write_atomic(folder.config, dump_population(population))
-        return _carried_out(folder, population, command, report, WentBackFrom())
+        write_atomic(folder.config, dump_experiment(experiment))
+        return _carried_out(folder, experiment, command, report, WentBackFrom())
 
 
-def resume_population(
+def resume_experiment(
     root: Path,
     command: ExperimentCommand,
     *,
     generation: int | None = None,
     overrides: Sequence[str] = (),
 ) -> ChampionRecord:
-    """Go on with the population at `root`, exactly as if it had not been broken off.
+    """Go on with the experiment at `root`, exactly as if it had not been broken off.
 
     Args:
         generation: go back to the decision after this one, and set what came later aside.
@@ -94,16 +98,21 @@ def resume_population(
     """
     folder = find_experiment(root)
     with folder.locked():
-        before = _moved(load_population(folder.config, is_saved=True), root)
-        population = _moved(load_population(folder.config, overrides, is_saved=True), root)
-        _refuse_changes(before, population)
-        report = _check_fit(population, command)
-        write_atomic(folder.config, dump_population(population))
+        before = _moved(load_experiment(folder.config, is_saved=True), root)
+        if generation is not None and isinstance(before, Mixture):
+            raise UsageError(
+                "a mixture cannot go back: its Lake has what later rounds have played; begin "
+                "another one with --config"
+            )
+        experiment = _moved(load_experiment(folder.config, overrides, is_saved=True), root)
+        _refuse_changes(before, experiment)
+        report = _check_fit(experiment, command)
+        write_atomic(folder.config, dump_experiment(experiment))
         finish_going_back(folder)
         went = WentBackFrom()
         if generation is not None:
             went = WentBackFrom(generation, str(go_back(folder, generation)))
-        return _carried_out(folder, population, command, report, went)
+        return _carried_out(folder, experiment, command, report, went)
 
 
 @dataclass(frozen=True)
@@ -114,10 +123,21 @@ class WentBackFrom:
     place: str = ""
 
 
-def _moved(population: Population, root: Path) -> Population:
-    """With the folder where it is now."""
-    config = population.config.model_copy(update={"run_dir": root})
-    run = population.run.model_copy(update={"run_dir": root / "members" / "00"})
+def _moved(experiment: Experiment, root: Path) -> Experiment:
+    """With the folder where it is now.
+
+    Raises:
+        UsageError: it is a mixture that was moved, whose runs would look for their Lake elsewhere.
+    """
+    if isinstance(experiment, Mixture):
+        if root.absolute() != experiment.config.run_dir.absolute():
+            raise UsageError(
+                f"{root} is a mixture that was begun as {experiment.config.run_dir}, where its "
+                "runs look for their Lake; move it back"
+            )
+        return experiment
+    config = experiment.config.model_copy(update={"run_dir": root})
+    run = experiment.run.model_copy(update={"run_dir": root / "members" / "00"})
     return Population(config, run)
 
 
@@ -133,53 +153,60 @@ def _refuse_existing(folder: ExperimentDir) -> None:
         )
 
 
-def _refuse_changes(before: Population, now: Population) -> None:
+def _refuse_changes(before: Experiment, now: Experiment) -> None:
     old, new = _flat(before), _flat(now)
     changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    may_change = [key for key in _MAY_CHANGE if key in type(now.config).model_fields]
     refused = [key for key in changed if key.partition(".")[0] not in _MAY_CHANGE]
     if refused:
         raise UsageError(
-            f"a population that goes on cannot change {', '.join(refused)}: it would be another "
-            f"experiment; {', '.join(_MAY_CHANGE)} may change. Begin another one with --config"
+            f"a {now.config.kind} that goes on cannot change {', '.join(refused)}: it would be "
+            f"another experiment; {', '.join(may_change)} may change. Begin another one with "
+            "--config"
         )
 
 
-def _flat(population: Population) -> dict[str, object]:
-    config = flat(population.config.model_dump(mode="json", exclude={"member"}))
-    return config | flat(population.run.model_dump(mode="json"), "member")
+def _flat(experiment: Experiment) -> dict[str, object]:
+    config = flat(experiment.config.model_dump(mode="json", exclude={"member", "learner"}))
+    config |= flat(experiment.run.model_dump(mode="json"), "member")
+    if isinstance(experiment, Mixture):
+        config |= flat(experiment.learner.model_dump(mode="json"), "learner")
+        config["learner.teacher"] = experiment.config.is_taught
+    return config
 
 
-def _check_fit(population: Population, command: ExperimentCommand) -> PopulationReport:
-    config = population.config
-    report = population_preflight(
-        population, load_game(population.run.game), detect_machine(config.run_dir)
+def _check_fit(experiment: Experiment, command: ExperimentCommand) -> PopulationReport:
+    config = experiment.config
+    report = experiment_preflight(
+        experiment, load_game(experiment.run.game), detect_machine(config.run_dir)
     )
     command.show(report)
     # of a cluster's nodes, the executor asks each whether it has room for a member
     may_fit_elsewhere = report.is_of_a_node and not report.lacks_disk
     if report.verdict == "does_not_fit" and not (command.force or may_fit_elsewhere):
         raise DoesNotFitError(
-            "the population does not fit this machine; apply a fix above, or try all the same with "
-            "--force"
+            f"the {config.kind} does not fit this machine; apply a fix above, or try all the same "
+            "with --force"
         )
     return report
 
 
 def _carried_out(
     folder: ExperimentDir,
-    population: Population,
+    experiment: Experiment,
     command: ExperimentCommand,
     report: PopulationReport,
     went: WentBackFrom,
 ) -> ChampionRecord:
-    config, identity = population.config, folder.identity()
+    config, identity = experiment.config, folder.identity()
     write_atomic(folder.preflight, json.dumps(report.to_json(), indent=2))
-    state = read_state(folder, population)
+    plan = make_plan(folder, experiment)
+    state = read_state(plan)
     with (
         Account(folder.events, command.listeners) as account,
         _told_how_it_ends(account),
-        _uploading(folder, config.upload, command, account),
-        make_executor(config.executor, _demand(population, report, account)) as executor,
+        _uploading(folder, experiment, command, account),
+        make_executor(config.executor, _demand(experiment, report, account)) as executor,
     ):
         if went.generation is not None:
             account.emit(WentBack(generation=went.generation - 1, set_aside=went.place))
@@ -187,26 +214,27 @@ def _carried_out(
             ExperimentBegun(
                 generation=state.generation,
                 experiment=identity.id,
+                kind=config.kind,
                 members=config.members,
-                generations=config.generations,
+                generations=plan.rules.generations,
                 slots=executor.slots,
             )
         )
-        return _run(folder, population, executor, account, command.stop)
+        return _run(plan, executor, account, command.stop)
 
 
-def _demand(population: Population, report: PopulationReport, account: Account) -> Demand:
-    config = population.config
+def _demand(experiment: Experiment, report: PopulationReport, account: Account) -> Demand:
+    config = experiment.config
     return Demand(
         slots=report.slots,
         members=config.members,
         cpus=config.cpus_per_member,
-        ram_bytes=report.member.footprint.ram.peak.bytes,
+        ram_bytes=report.largest_run_bytes,
         gpus=report.gpus_per_member,
-        patience_s=population.run.checkpoints.deadline_s + _ENDING_S,
+        patience_s=experiment.run.checkpoints.deadline_s + _ENDING_S,
         folder=config.run_dir,
         disk_bytes=_disk_bytes(report),
-        game=population.run.game,
+        game=experiment.run.game,
         warn=lambda text: account.emit(Warned(text=text)),
     )
 
@@ -217,18 +245,12 @@ def _disk_bytes(report: PopulationReport) -> int:
     return disk.bytes + disk.momentary_bytes
 
 
-def _run(
-    folder: ExperimentDir,
-    population: Population,
-    executor: Executor,
-    account: Account,
-    stop: StopFlag,
-) -> ChampionRecord:
+def _run(plan: Plan, executor: Executor, account: Account, stop: StopFlag) -> ChampionRecord:
     try:
-        champion = PopulationRun(folder, population, executor, account, stop).run()
+        champion = ExperimentRun(plan, executor, account, stop).run()
     except Interrupted as reason:
         raise Interrupted(
-            f"{reason}; all members are saved, continue with --resume {folder.root}",
+            f"{reason}; all members are saved, continue with --resume {plan.folder.root}",
             exit_code=reason.exit_code,
         ) from None
     account.emit(ExperimentEnded(reason="completed", exit_code=0))
@@ -238,11 +260,12 @@ def _run(
 @contextmanager
 def _uploading(
     folder: ExperimentDir,
-    upload: PopulationUploadConfig | None,
+    experiment: Experiment,
     command: ExperimentCommand,
     account: Account,
 ) -> Iterator[None]:
     """Inside, generations are sent to where the config says; at the end, what there is then."""
+    upload = experiment.config.upload if isinstance(experiment, Population) else None
     if upload is None:
         yield
         return

@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from game_rl.config.experiments import Population, load_population
+from game_rl.config.experiment_files import load_experiment
 from game_rl.experiments.account import ExperimentBegun, ExperimentEnded, read_account
+from game_rl.experiments.controller import read_state
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import Fitness
-from game_rl.experiments.population import read_state
-from game_rl.experiments.records import GenerationRecord, read_record
+from game_rl.experiments.make_plan import make_plan
+from game_rl.experiments.plan import Plan
+from game_rl.experiments.records import ExperimentState, GenerationRecord, Member, read_record
 from game_rl.experiments.safe_copy import stored_state
 
 _LAST_BYTES = 16_384  # of a member's events: more than its last hundred
@@ -22,6 +24,7 @@ _LAST_BYTES = 16_384  # of a member's events: more than its last hundred
 class MemberStatus:
     """Attributes:
     timesteps: as far as its account says; the newest checkpoint may be older.
+    until: the timestep at which its stretch ends.
     has_ended_stretch: it waits for the others.
     last: what it reached in the last generation; None for a new copy.
     """
@@ -29,6 +32,7 @@ class MemberStatus:
     number: int
     folder: str
     timesteps: int
+    until: int
     timesteps_per_s: float | None
     has_ended_stretch: bool
     last: Fitness | None
@@ -39,6 +43,7 @@ class ExperimentStatus:
     """`generation` is the one that is underway, or the last one."""
 
     path: str
+    kind: str
     state: Literal["training", "complete", "stopped", "failed", "not training"]
     generation: int
     generations: int
@@ -58,42 +63,49 @@ class ExperimentStatus:
 
 def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
     """Read only; the controller and its members do not notice."""
-    population = load_population(folder.config, is_saved=True)
-    config, state = population.config, read_state(folder, population)
-    now = min(state.generation + 1, config.generations)
+    plan = make_plan(folder, load_experiment(folder.config, is_saved=True))
+    state, generations = read_state(plan), plan.rules.generations
+    now = min(state.generation + 1, generations)
     how, text = _how_it_is(folder, is_complete=state.complete)
     return ExperimentStatus(
         path=str(folder.root),
+        kind=plan.rules.kind,
         state=how,
         generation=now,
-        generations=config.generations,
-        stretch_until=now * config.timesteps_per_generation,
-        members=_members(folder, population, now),
+        generations=generations,
+        stretch_until=plan.timesteps(now),
+        members=_members(plan, state, now),
         text=text,
         safe=_safe(folder),
     )
 
 
-def _members(
-    folder: ExperimentDir, population: Population, generation: int
-) -> tuple[MemberStatus, ...]:
-    state = read_state(folder, population)
+def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[MemberStatus, ...]:
+    folder = plan.folder
     record = read_record(folder.generation(state.generation).record, GenerationRecord)
     last = {} if record is None else {m.folder: m.fitness for m in record.members}
     place, found = folder.generation(generation), []
-    for member in state.members:
+    for member in (*state.members, *_apprentice(plan, generation)):
         timesteps, speed = _progress(folder.member(member.folder).events)
         found.append(
             MemberStatus(
                 number=member.number,
                 folder=member.folder,
                 timesteps=timesteps,
+                until=plan.until(member, generation),
                 timesteps_per_s=speed,
                 has_ended_stretch=place.result(member.number).exists(),
                 last=last.get(member.folder),
             )
         )
     return tuple(found)
+
+
+def _apprentice(plan: Plan, generation: int) -> tuple[Member, ...]:
+    """Who trains after the members, once its run is there."""
+    found = plan.apprentice_of(generation)
+    is_there = found is not None and plan.folder.member(found.folder).exists()
+    return (found,) if found is not None and is_there else ()
 
 
 def _how_it_is(

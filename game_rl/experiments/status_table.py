@@ -9,12 +9,14 @@ from rich.text import Text
 from rich.tree import Tree
 
 from game_rl.experiments.descent import Branch
+from game_rl.experiments.stages import STAGES
 from game_rl.experiments.status import ExperimentStatus
 from game_rl.experiments.tables import changes_words, fitness_cells
 
 
 def status_table(status: ExperimentStatus) -> RenderableType:
-    line = f"{status.path}: {status.state}, generation {status.generation}/{status.generations}"
+    stage = f"{STAGES[status.kind]} {status.generation}/{status.generations}"
+    line = f"{status.path}: {status.state}, {stage}"
     table = Table()
     for name in ("member", "timesteps", "timesteps/s", "last fitness", "reward"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -23,7 +25,7 @@ def status_table(status: ExperimentStatus) -> RenderableType:
         speed, last = member.timesteps_per_s, member.last
         table.add_row(
             member.folder,
-            f"{member.timesteps:,} of {status.stretch_until:,}",
+            f"{member.timesteps:,} of {member.until:,}",
             "" if speed is None else f"{speed:,.0f}",
             *(("", "") if last is None else fitness_cells(last)),
             "has ended its stretch" if member.has_ended_stretch else "",
@@ -32,10 +34,10 @@ def status_table(status: ExperimentStatus) -> RenderableType:
     return Group(*texts, table)
 
 
-def descent_tree(name: str, branches: Sequence[Branch]) -> Tree:
+def descent_tree(name: str, branches: Sequence[Branch], *, kind: str) -> Tree:
     tree = Tree(Text(name))
     for branch in branches:
-        _grow(tree, branch)
+        _grow(tree, branch, STAGES[kind])
     return tree
 
 
@@ -49,11 +51,13 @@ def descent_json(branch: Branch) -> dict[str, Any]:
     }
 
 
-def _grow(tree: Tree, branch: Branch) -> None:
+def _grow(tree: Tree, branch: Branch, stage: str) -> None:
     first, last = branch.generations
-    text = f"{branch.folder}  generations {first}-{last}"
-    if branch.copied is not None:
+    text = f"{branch.folder}  {stage} {first}"
+    if last != first:
+        text = f"{branch.folder}  {stage}s {first}-{last}"
+    if branch.copied is not None and branch.copied.new_values:
         text += f"  {changes_words(branch.copied)}"
     grown = tree.add(Text(text))
     for child in branch.children:
-        _grow(grown, child)
+        _grow(grown, child, stage)

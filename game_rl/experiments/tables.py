@@ -27,13 +27,15 @@ def generation_table(
         table.add_column(name, justify="right", no_wrap=True)
     by_number = {member.number: member for member in record.members}
     copies = {copy.number: copy for copy in record.copies}
+    learner = None if record.learner is None else record.learner.number
     for number in record.ranking:
         member, stretch = by_number[number], (stretches or {}).get(number)
+        speed = 0.0 if stretch is None else stretch.timesteps_per_s
         table.add_row(
             member.folder,
             *_fitness_cells(member),
-            _future(copies.get(number)),
-            "" if stretch is None else f"{stretch.timesteps_per_s:,.0f}",
+            _future(copies.get(number), learner),
+            "" if not speed else f"{speed:,.0f}",
             "" if stretch is None else stretch.host,
         )
     return table
@@ -41,7 +43,7 @@ def generation_table(
 
 def champion_table(champion: ChampionRecord) -> Table:
     """Its figures, each from episodes of their own."""
-    table = Table(title=Text(f"champion: member {champion.folder}"), title_justify="left")
+    table = Table(title=Text(f"champion: {champion.folder}"), title_justify="left")
     table.add_column("episodes that")
     for name in ("member", "number", "fitness", "reward"):
         table.add_column(name, justify="right")
@@ -80,10 +82,13 @@ def _fitness_cells(member: TrainedMember) -> tuple[str, str]:
     return fitness_cells(member.fitness)
 
 
-def _future(copy: CopyRecord | None) -> str:
+def _future(copy: CopyRecord | None, learner: int | None) -> str:
     if copy is None:
         return "itself"
-    return f"copy of {copy.parent}: {changes_words(copy)}"
+    if copy.parent == learner:
+        return "learner's clone"
+    changes = changes_words(copy)
+    return f"copy of {copy.parent}{': ' if changes else ''}{changes}"
 
 
 def _words(value: Value) -> str:

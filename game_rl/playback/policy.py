@@ -8,7 +8,7 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.algorithms.make_policy import make_policy
-from game_rl.checkpoints.best import best_of, is_teacher_best
+from game_rl.checkpoints.best import best_checkpoint, best_of, is_teacher_best
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
@@ -136,12 +136,23 @@ def _find_checkpoint(run_dir: RunDir, name: str) -> tuple[Checkpoint, Best | Non
                 f"{run_dir.root} has no best checkpoint yet: no evaluation has ended; "
                 "use --checkpoint latest"
             )
-        place = run_dir.offline if best.offline_gradient_steps else run_dir
-        return _verified(place, best.offline_gradient_steps or best.timesteps), best
+        return _best(run_dir, best), best
     digits = name.replace("_", "").replace(",", "")
     if not (digits.isascii() and digits.isdecimal()):
         raise UsageError(f"--checkpoint is best, latest or a timestep, not {name!r}")
     return _verified(run_dir, int(digits)), best
+
+
+def _best(run_dir: RunDir, best: Best) -> Checkpoint:
+    path = best_checkpoint(run_dir, best)
+    if not path.exists():
+        raise CheckpointError(
+            f"the best checkpoint of {run_dir.root}, {path.relative_to(run_dir.root)}, is gone; "
+            "use --checkpoint latest"
+        )
+    checkpoint = Checkpoint(path)
+    checkpoint.verify()
+    return checkpoint
 
 
 def _verified(run_dir: RunDir, timesteps: int) -> Checkpoint:

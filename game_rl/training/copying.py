@@ -1,20 +1,30 @@
-"""A member of a population that goes on as a copy of another one."""
+"""A member of an experiment that begins from another run's checkpoint."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from game_rl.config.strict_model import Key
-from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
+from game_rl.training.fork_source import find_source
+from game_rl.training.forking import forked_config, make_fork, plan_fork
 
 
 def copy_run(
-    parent: Path, *, at: int, to: Path, values: Mapping[str, object], known_as: Path | None = None
+    parent: Path,
+    *,
+    at: int,
+    to: Path,
+    values: Mapping[str, object],
+    fork: Mapping[str, object] | None = None,
+    run_id: str | None = None,
+    known_as: Path | None = None,
 ) -> None:
     """Fork the checkpoint of timestep `at` into `to`, with these values at dotted keys.
 
     The folder appears in one rename; where it stands already, nothing is done.
 
     Args:
+        fork: `optimiser` and `counters`, where they are not kept.
+        run_id: see `RunDir.identity`.
         known_as: the path of the parent that the fork names; None: that it has here.
 
     Raises:
@@ -25,4 +35,5 @@ def copy_run(
         return
     source = find_source(parent, at)
     changed: dict[Key, object] = {tuple(key.split(".")): value for key, value in values.items()}
-    make_fork(plan_fork(forked_config(source, to, changed), known_as=known_as))
+    plan = plan_fork(forked_config(source, to, changed, fork=fork), known_as=known_as)
+    make_fork(plan, run_id=run_id)

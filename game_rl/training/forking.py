@@ -5,7 +5,6 @@ whatever the fork's config asks to begin anew, and never forks again: the sectio
 its config as an account.
 """
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,13 +16,10 @@ from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.forked import NewParts, link_for_play, write_forked_checkpoint
 from game_rl.checkpoints.state import Best, CheckpointState
-from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.checkpoints.teacher import has_teacher, link_teacher
 from game_rl.checkpoints.tensors import Tensors
 from game_rl.config.changed_values import with_changed
-from game_rl.config.fork import ForkConfig
 from game_rl.config.loader import dump_config
-from game_rl.config.older import saved_config
 from game_rl.config.run_at import run_at
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key
@@ -34,7 +30,6 @@ from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake_state import LakeState
 from game_rl.lake.make_feed import lake_path
 from game_rl.lineage import Lineage, Source, manifest_sha256, read_lineage, write_lineage
-from game_rl.playback.policy import find_run
 from game_rl.run_dir import (
     Parent,
     RunDir,
@@ -54,69 +49,9 @@ from game_rl.training.fork_parts import (
     new_parts,
     told_anew,
 )
+from game_rl.training.fork_source import ForkSource, find_source
 from game_rl.training.fork_weights import fitting_weights
-from game_rl.training.resuming import kept_checkpoint
-
-
-@dataclass(frozen=True)
-class ForkSource:
-    """A kept checkpoint of another run, whose files were verified."""
-
-    run_dir: RunDir
-    checkpoint: Checkpoint
-    identity: RunIdentity
-    known_as: Path | None = None
-    """Where the run is for those who read of it; None: where it is here."""
-
-    @property
-    def place(self) -> Path:
-        return self.known_as or self.run_dir.root.absolute()
-
-    @property
-    def timesteps(self) -> int:
-        return self.checkpoint.state.num_timesteps
-
-    @property
-    def config(self) -> RunConfig:
-        """Of the run, as it was at the checkpoint."""
-        saved = saved_config(self.checkpoint.state.config, source=self.checkpoint.path)
-        return RunConfig.model_validate_json(json.dumps(saved))
-
-    def fork_section(self, fork: ForkConfig) -> ForkConfig:
-        """With the timestep, where it did not say which."""
-        return fork.model_copy(update={"run": f"{self.place}@{self.timesteps}"})
-
-
-def find_source(run: Path, timesteps: int | None) -> ForkSource:
-    """A run's checkpoint of that timestep, or its newest that verifies.
-
-    Raises:
-        UsageError: there is no run, or it has no identity.
-        CheckpointError: there is no such checkpoint, or it is damaged.
-    """
-    run_dir = find_run(run)
-    if timesteps is None:
-        checkpoint, _ = newest_valid_checkpoint(run_dir)
-        _refuse_offline(run_dir, checkpoint)
-    else:
-        checkpoint = kept_checkpoint(run_dir, timesteps)
-    if not run_dir.identity_file.exists():
-        raise UsageError(
-            f"{run_dir.root} has no {run_dir.identity_file.name}, so its forks could not name it; "
-            f"give it one with: game-rl train --resume {run_dir.root} --until "
-            f"{max(1, checkpoint.state.num_timesteps)}"
-        )
-    return ForkSource(run_dir, checkpoint, run_dir.identity())
-
-
-def _refuse_offline(run_dir: RunDir, checkpoint: Checkpoint) -> None:
-    """A fork of it would begin at timestep 0 as if the phase had ended."""
-    if checkpoint.is_offline:
-        raise UsageError(
-            f"{run_dir.root} is still learning before its first timestep: its newest checkpoint is "
-            f"{checkpoint.name}; fork it when it has reached timestep 0: game-rl train --resume "
-            f"{run_dir.root} --until 0, then --fork {run_dir.root}@0"
-        )
+from game_rl.training.offline import is_offline
 
 
 def forked_config(
@@ -164,6 +99,15 @@ class ForkPlan:
         """At which the fork begins."""
         return 0 if self.new.counters else self.source.timesteps
 
+    @property
+    def begins_offline(self) -> bool:
+        """It learns from Lakes alone first, as any run that begins at timestep 0."""
+        return self.new.counters and is_offline(self.config, None)
+
+    def first_checkpoint(self, run_dir: RunDir) -> Path:
+        at = run_dir.offline if self.begins_offline else run_dir
+        return at.checkpoint(self.timesteps)
+
     def told_anew(self) -> tuple[str, ...]:
         checkpoint = self.source.checkpoint
         has_replay = checkpoint.nbytes_of("replay.safetensors") or checkpoint.lake() is not None
@@ -193,6 +137,8 @@ def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
     config = resolved(config, game)
     differences = find_differences(state, config, game)
     new = new_parts(differences, fork)
+    if new.counters and is_offline(config, None):
+        new = replace(new, replay=True, emulators=True)  # the phase has none of them
     if not new.counters and source.timesteps >= config.total_timesteps:
         raise UsageError(
             f"{source.checkpoint.path} is at timestep {source.timesteps:,}, and the fork ends at "
@@ -218,8 +164,11 @@ def _refuse_used_folder(root: Path) -> None:
         )
 
 
-def make_fork(plan: ForkPlan) -> Forked:
+def make_fork(plan: ForkPlan, *, run_id: str | None = None) -> Forked:
     """Write the run directory, which appears in one rename.
+
+    Args:
+        run_id: see `RunDir.identity`.
 
     Returns:
         What its account of events says of it.
@@ -231,7 +180,7 @@ def make_fork(plan: ForkPlan) -> Forked:
     """
     root = plan.config.run_dir
     with _whole_run(root) as run_dir:
-        identity, parent = _identity(run_dir, plan.source)
+        identity, parent = _identity(run_dir, plan.source, run_id)
         _write_lineage(run_dir, plan, parent)
         if plan.keeps_teacher:
             link_teacher(plan.source.run_dir, run_dir)
@@ -239,18 +188,20 @@ def make_fork(plan: ForkPlan) -> Forked:
         event = _event(plan, identity)
         events_bytes = _write_events(run_dir, plan, event)
         _write_checkpoints(run_dir, plan, identity, events_bytes)
-        Checkpoint(run_dir.checkpoint(plan.timesteps)).restore_reports(run_dir)
+        Checkpoint(plan.first_checkpoint(run_dir)).restore_reports(run_dir)
         write_atomic(run_dir.config, dump_config(plan.config))
     return event
 
 
-def _identity(run_dir: RunDir, source: ForkSource) -> tuple[RunIdentity, Parent]:
+def _identity(
+    run_dir: RunDir, source: ForkSource, run_id: str | None
+) -> tuple[RunIdentity, Parent]:
     parent = Parent(
         id=source.identity.id,
         timesteps=source.timesteps,
         sha256=manifest_sha256(source.checkpoint.path),
     )
-    return run_dir.identity(parent=parent), parent
+    return run_dir.identity(parent=parent, run_id=run_id), parent
 
 
 def _write_lineage(run_dir: RunDir, plan: ForkPlan, parent: Parent) -> None:
@@ -301,8 +252,8 @@ def _write_checkpoints(
     run_dir: RunDir, plan: ForkPlan, identity: RunIdentity, events_bytes: int
 ) -> None:
     source, state = plan.source, _first_state(plan, events_bytes)
-    run_dir.checkpoints.mkdir()
-    path = run_dir.checkpoint(plan.timesteps)
+    path = plan.first_checkpoint(run_dir)
+    path.parent.mkdir()
     lake = _lake(run_dir, plan, identity.id)
     write_forked_checkpoint(
         source.checkpoint, path, plan.new, state=state, policy=plan.policy, lake=lake
@@ -334,7 +285,7 @@ def _lake(run_dir: RunDir, plan: ForkPlan, stream: str) -> LakeState | None:
         source=None if plan.new.replay else theirs,
         target=lake_path(settings, run_dir),
         stream=stream,
-        pin=run_dir.checkpoint(plan.timesteps).name,
+        pin=plan.first_checkpoint(run_dir).name,
         replay_seed=seed if plan.new.random_numbers else None,
     )
 
@@ -350,6 +301,7 @@ def _first_state(plan: ForkPlan, events_bytes: int) -> CheckpointState:
         changes["best"] = None
     if plan.new.counters:
         changes |= {"num_timesteps": 0, "n_updates": 0, "evaluation_due": False}
+        changes["offline_gradient_steps"] = 0
     if plan.new.counters or plan.new.algorithm:
         changes["schedule_timesteps"] = config.total_timesteps
     return state.model_copy(update=changes)

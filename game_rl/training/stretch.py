@@ -2,7 +2,7 @@
 
 import platform
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from game_rl.callbacks.stop import StopRequest
@@ -11,11 +11,15 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.evaluation_files import read_episodes
 from game_rl.checkpoints.files import read_manifest
 from game_rl.claims import check_claim
+from game_rl.config.loader import load_config
 from game_rl.errors import ExperimentError, NonFiniteError
 from game_rl.events import Event, Listener, Progress, RolloutEnded
 from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import open_trained_run
 from game_rl.run_dir import RunDir, write_atomic
+from game_rl.seeds import seed_for
+from game_rl.training.offline import is_offline
+from game_rl.training.resuming import find_checkpoint
 from game_rl.training.stretch_result import Played, StretchResult, read_result
 from game_rl.training.train import Command, resume
 
@@ -59,8 +63,7 @@ def run_stretch(
     command = Command(until=until, force=True, evaluates_at_end=False, stop=stop, listeners=[speed])
     ram_peak = 0
     try:
-        trained = resume(root, command, overrides=[f"evaluation.seed={seed}"])
-        ram_peak = int(trained.footprint["ram_peak_bytes"]["measured"])
+        ram_peak = _trained(root, command, seed)
         end = _end_of(RunDir(root), seed)
     except NonFiniteError as error:
         end = StretchResult(timesteps=until, failure="non_finite", text=str(error))
@@ -71,6 +74,29 @@ def run_stretch(
         "ram_peak_bytes": ram_peak,
     }
     return _left(end.model_copy(update=measured), RunDir(root), result)
+
+
+def _trained(root: Path, command: Command, seed: int) -> int:
+    """Train, with the seed's games for the end of the stretch alone; the peak of memory, bytes.
+
+    What a run learns from Lakes before its first timestep is evaluated on other games. So the best
+    policy is always that of the end of a stretch, which is what an experiment keeps.
+    """
+    ram_peak = 0
+    if _is_before_first_timestep(RunDir(root)):
+        others = seed_for(seed, "before the first timestep")
+        ram_peak = _resumed(root, replace(command, until=0), others)
+    return max(ram_peak, _resumed(root, command, seed))
+
+
+def _resumed(root: Path, command: Command, seed: int) -> int:
+    trained = resume(root, command, overrides=[f"evaluation.seed={seed}"])
+    return int(trained.footprint["ram_peak_bytes"]["measured"])
+
+
+def _is_before_first_timestep(run_dir: RunDir) -> bool:
+    checkpoint, _ = find_checkpoint(run_dir)
+    return is_offline(load_config(run_dir.config, is_saved=True), checkpoint)
 
 
 def _left(made: StretchResult, run_dir: RunDir, result: Path) -> StretchResult:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.experiments import Population, load_population
+from game_rl.config.mixtures import Mixture, load_mixture
 
 _RUN = """\
 game: duel
@@ -38,5 +39,49 @@ def make_population(tmp_path: Path) -> MakePopulation:
         path = tmp_path / f"{name}.yaml"
         path.write_text(_POPULATION.replace("PLACE", str(tmp_path / name)))
         return load_population(path, overrides)
+
+    return make
+
+
+_MIXTURE = """\
+kind: mixture
+run_dir: PLACE
+member: {config: pqn.yaml}
+members: 4
+rounds: 4
+timesteps_per_round: 128
+learner: {config: dqn.yaml, learn_from: {own_share: 0.5}}
+learner_per_round: {gradient_steps: 10, timesteps: 64}
+fitness: {episodes: 8, metric: mean_reward}
+champion: {candidates: 3, episodes: 10}
+keep_rounds: {last: 2}
+"""
+_PQN = """\
+game: duel
+total_timesteps: 128
+run_dir: x
+env: {n_envs: 2}
+algorithm: {name: pqn, n_steps: 16, batch_size: 16, learning_rate: {start: 1.0e-3, end: 0}}
+"""
+_DQN = """\
+game: duel
+total_timesteps: 64
+run_dir: x
+env: {n_envs: 2}
+algorithm:
+  {name: dqn, replay: {capacity: 200}, learning_starts: 16, batch_size: 8, layer_norm: channels}
+"""
+
+MakeMixture = Callable[..., Mixture]
+
+
+@pytest.fixture
+def make_mixture(tmp_path: Path) -> MakeMixture:
+    def make(name: str = "mixture", *overrides: str) -> Mixture:
+        (tmp_path / "pqn.yaml").write_text(_PQN)
+        (tmp_path / "dqn.yaml").write_text(_DQN)
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(_MIXTURE.replace("PLACE", str(tmp_path / name)))
+        return load_mixture(path, overrides)
 
     return make

@@ -9,6 +9,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -76,6 +77,7 @@ class PaperExecutor:
             weights = [_weights(before[0])] if before else []
             config = yaml.safe_load(run_dir.config.read_text())
             learned = [config["algorithm"]["learning_rate"], config["seed"], until, *weights]
+            learned += _lake_of(config, root.parent)
             run_dir.checkpoints.mkdir(exist_ok=True)
             write_checkpoint(path, json.dumps(learned, sort_keys=True).encode())
         played = _played(path, seed, episodes=8)
@@ -94,11 +96,17 @@ class PaperExecutor:
         values = json.loads(options["--values"])
         source = RunDir(root)
         config = yaml.safe_load(source.config.read_text())
-        config["seed"] = values["seed"]
-        config["algorithm"]["learning_rate"] = values["algorithm.learning_rate"]
+        for key, value in values.items():
+            *sections, last = key.split(".")
+            section = config
+            for name in sections:
+                section = section[name]
+            section[last] = value
+        begins_at = 0 if json.loads(options.get("--fork", "{}")).get("counters") == "new" else at
         with new_directory(to) as folder:
             new = RunDir(folder)
-            shutil.copytree(source.checkpoint(at), new.checkpoint(at))
+            shutil.copytree(source.checkpoint(at), new.checkpoint(begins_at))
+            new.identity(run_id=options.get("--id"))
             new.config.write_text(yaml.safe_dump(config))
 
     def _play(self, root: Path, options: dict[str, str]) -> None:
@@ -109,6 +117,19 @@ class PaperExecutor:
     def _leave(self, path: Path, made: StretchResult | Played) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, made.model_dump_json())
+
+
+def _lake_of(config: dict[str, Any], members: Path) -> list[str]:
+    """What a learner learns from: the newest weights of all runs that write the Lake, by their ids.
+
+    Runs that were cloned over have written to it, too, but may keep no checkpoint.
+    """
+    if config["algorithm"].get("learn_from") is None:
+        return []
+    writers = [RunDir(p) for p in members.iterdir() if p.name[0].isdigit()]
+    writers = [w for w in writers if w.checkpoints_newest_first()]
+    writers.sort(key=lambda run_dir: run_dir.identity().id)
+    return [_weights(run_dir.checkpoints_newest_first()[0]) for run_dir in writers]
 
 
 def write_checkpoint(path: Path, content: bytes) -> None:

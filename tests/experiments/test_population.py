@@ -1,9 +1,6 @@
 """The controller, with members that train on paper: what it decides, keeps, and comes back to."""
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +16,14 @@ from game_rl.experiments.account import (
     Warned,
     read_account,
 )
+from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent, read_records
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.going_back import finish_going_back, go_back
-from game_rl.experiments.population import PopulationRun
-from game_rl.experiments.records import ExperimentState, GenerationRecord, read_record
+from game_rl.experiments.population import PopulationPlan
+from game_rl.experiments.records import ExperimentState, read_record
 from game_rl.experiments.tasks import MOST_DEATHS, StopFlag
+from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.paper_executor import PaperExecutor
 
@@ -40,58 +39,9 @@ def carry_out(
     executor, stop = executor or PaperExecutor(), stop or StopFlag()
     with Account(folder.events, [listener] if listener else []) as account:
         finish_going_back(folder)
-        PopulationRun(folder, population, executor, account, stop).run()
+        plan = PopulationPlan(folder, population)
+        ExperimentRun(plan, executor, account, stop).run()
     return folder
-
-
-def account_of(folder: ExperimentDir) -> dict[str, str]:
-    """Whatever must be the same, byte for byte but for the folder's name."""
-    files = [*folder.root.glob("generations/*/record.json"), folder.champion_record, folder.state]
-    texts = {str(p.relative_to(folder.root)): p.read_text() for p in files}
-    weights = folder.root.rglob("policy.safetensors")
-    texts |= {
-        str(p.relative_to(folder.root)): p.read_text()
-        for p in weights
-        if "superseded" not in p.parts
-    }
-    return {name: text.replace(str(folder.root), "") for name, text in texts.items()}
-
-
-def record(folder: ExperimentDir, generation: int) -> GenerationRecord:
-    found = read_record(folder.generation(generation).record, GenerationRecord)
-    assert found is not None
-    return found
-
-
-class Killed(BaseException):
-    """Of the process."""
-
-
-@contextmanager
-def killed_at(operation: int) -> Iterator[None]:
-    """Inside, the process dies at the n-th change of a name on the disk, before or after it."""
-    count, real = 0, {name: getattr(os, name) for name in ("rename", "replace", "link", "unlink")}
-
-    def wrapped(name: str) -> Any:
-        def act(*args: Any, **keywords: Any) -> Any:
-            nonlocal count
-            count += 1
-            if 2 * count - 1 >= operation:
-                raise Killed
-            done = real[name](*args, **keywords)
-            if 2 * count >= operation:
-                raise Killed
-            return done
-
-        return act
-
-    for name in real:
-        setattr(os, name, wrapped(name))
-    try:
-        yield
-    finally:
-        for name, function in real.items():
-            setattr(os, name, function)
 
 
 def test_killed_at_any_moment_it_becomes_the_population_that_was_not(

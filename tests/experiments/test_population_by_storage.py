@@ -17,9 +17,10 @@ from game_rl.executors.executor import Ended, Job
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.going_back import go_back
 from game_rl.storage.object_store import ObjectStore
+from tests.experiments.broken_off import Killed, account_of, killed_at
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.paper_executor import PaperExecutor
-from tests.experiments.test_population import Killed, account_of, carry_out, killed_at
+from tests.experiments.test_population import carry_out
 
 _COUNT = itertools.count()
 _SMALL = ("members=3", "generations=3", "selection.share=0.34", "champion.candidates=1")

@@ -28,8 +28,9 @@ from game_rl.storage.experiments import (
 from game_rl.storage.faults import SecondWriterError
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.own_process import started
+from tests.experiments.broken_off import Killed, account_of, killed_at
 from tests.experiments.conftest import MakePopulation
-from tests.experiments.test_population import Killed, account_of, carry_out, killed_at
+from tests.experiments.test_population import carry_out
 from tests.storage.conftest import address as address  # fixtures
 from tests.storage.conftest import disk_address as disk_address
 from tests.storage.conftest import s3_address as s3_address

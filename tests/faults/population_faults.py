@@ -3,11 +3,12 @@
     python -m tests.faults.population_faults [--kills 100] [--only controller member both signal]
     python -m tests.faults.population_faults --kills 20 --only ray_worker ray_node ray_driver
     python -m tests.faults.population_faults --kills 20 --only ray_node --without-shared-files
+    python -m tests.faults.population_faults --kills 60 --kind mixture --only controller member both
 
 Each run is a real `game-rl train` of a tiny population in processes of its own. It is killed at
 random moments, resumed each time, and compared with one that was not: every record byte for byte,
-the champion's record, weights and optimiser of each checkpoint that is kept. Nothing may be left
-running, no temporary file may stay, and nobody may see a traceback.
+the champion's record, weights, optimiser and replay of each checkpoint that is kept. Nothing may be
+left running, no temporary file may stay, and nobody may see a traceback.
 
 The kinds of Ray run members on a cluster of two nodes, and kill what Ray runs them with: the
 process of a task, all of a node, the controller. They are compared with the same population, which
@@ -31,6 +32,7 @@ from typing import Protocol
 
 import psutil
 
+from tests.faults.mixture_files import write_mixture
 from tests.faults.private_folder import alone, content_of, make_private
 from tests.faults.ray_nodes import RayNodes
 from tests.faults.trainings import Tally
@@ -66,7 +68,12 @@ mutation:
 champion: {candidates: 2, episodes: 2}
 keep_generations: {last: 2}
 """
-_COMPARED = ("policy.safetensors", "optimizer.safetensors", "arrays.safetensors")
+_COMPARED = (
+    "policy.safetensors",
+    "optimizer.safetensors",
+    "arrays.safetensors",
+    "replay.safetensors",
+)
 
 
 class Controller:
@@ -144,9 +151,11 @@ class PopulationBench:
         seed: int,
         nodes: RayNodes | None = None,
         *,
+        kind: str = "population",
         has_shared_files: bool = True,
     ) -> None:
         self.folder, self.nodes = folder, nodes
+        self.write = write_mixture if kind == "mixture" else write_population
         self._has_shared_files = has_shared_files
         self.random = random.Random(seed)
         self.whole = self.new("whole")
@@ -158,7 +167,7 @@ class PopulationBench:
 
     def new(self, name: str, *, on_ray: bool = False) -> Path:
         path = self.folder / name
-        file = write_population(self.folder, path)
+        file = self.write(self.folder, path)
         if on_ray:
             assert self.nodes is not None
             executor = f"{{kind: ray, address: '{self.nodes.address}'"
@@ -216,7 +225,7 @@ def hashes_of(folder: Path) -> dict[str, dict[str, str]]:
     for path in folder.rglob("manifest.json"):
         files = json.loads(path.read_text())["files"]
         found[str(path.parent.relative_to(folder))] = {
-            name: files[name]["sha256"] for name in _COMPARED
+            name: files[name]["sha256"] for name in _COMPARED if name in files
         }
     return found
 
@@ -307,6 +316,7 @@ def main() -> int:
         prog="python -m tests.faults.population_faults", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--only", nargs="+", choices=KINDS + RAY_KINDS, default=list(KINDS))
+    parser.add_argument("--kind", choices=("population", "mixture"), default="population")
     parser.add_argument("--kills", type=int, default=100, help="in all")
     parser.add_argument("--without-shared-files", action="store_true", help="the kinds of Ray")
     parser.add_argument("--seed", type=int, default=0)
@@ -320,8 +330,13 @@ def main() -> int:
         nodes = None
         if set(arguments.only) & set(RAY_KINDS):
             nodes = stack.enter_context(RayNodes(2, seed=arguments.seed))
-        has_shared_files = not arguments.without_shared_files
-        bench = PopulationBench(folder, arguments.seed, nodes, has_shared_files=has_shared_files)
+        bench = PopulationBench(
+            folder,
+            arguments.seed,
+            nodes,
+            kind=arguments.kind,
+            has_shared_files=not arguments.without_shared_files,
+        )
         tallies = {kind: trials(bench, kind, share) for kind in arguments.only}
     print(f"{'killed':<12} {'kills':>6} {'runs':>5} {'bad':>4}")
     for kind, tally in tallies.items():

@@ -12,6 +12,16 @@ def test_a_few_kills_of_each_kind_lose_nothing(
     assert population_faults.main() == 0, capsys.readouterr().out
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", population_faults.KINDS)
+def test_a_mixture_loses_nothing_either(
+    kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["population_faults", "--kind", "mixture", "--kills", "3", "--only", kind]
+    monkeypatch.setattr("sys.argv", arguments)
+    assert population_faults.main() == 0, capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_a_population_survives_a_kill_of_controller_and_member_at_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -11,13 +11,18 @@ from rich.console import Console
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
+from game_rl.config.loader import dump_config
 from game_rl.errors import CheckpointError, Interrupted, LakeError, UsageError
 from game_rl.event_log import read_events
 from game_rl.events import CheckpointSaved, Evaluated, Event, OfflineProgress
 from game_rl.lake.lake import Lake
 from game_rl.lineage import read_lineage
-from game_rl.run_dir import RunDir
-from game_rl.training.forking import find_source, forked_config
+from game_rl.playback.evaluate import evaluate_run
+from game_rl.playback.policy import open_trained_run
+from game_rl.run_dir import RunDir, write_atomic
+from game_rl.training.fork_source import find_source
+from game_rl.training.forking import forked_config, make_fork, plan_fork
+from game_rl.training.stretch import run_stretch
 from game_rl.training.train import Command, resume, train
 from tests.tiny_run import MakeConfig, command
 from tests.training.test_run_lake import console, told
@@ -142,6 +147,25 @@ def test_a_run_that_is_in_the_phase_is_neither_forked_nor_set_back(
     assert RunDir(root).offline.checkpoints_newest_first() == steps
 
 
+def test_a_fork_that_counts_anew_begins_with_the_phase_and_its_parent_s_weights(
+    make_config: MakeConfig, lake: Path, tmp_path: Path
+) -> None:
+    parent = make_config("parent", *overrides(lake, offline=OFFLINE))
+    train(parent, command(console()))
+    source = find_source(parent.run_dir, None)
+    config = forked_config(source, tmp_path / "fork", {}, fork={"counters": "new"})
+    make_fork(plan_fork(config))
+    fork = RunDir(config.run_dir)
+    (first,) = fork.offline.checkpoints_newest_first()
+    assert not fork.checkpoints_newest_first()
+    assert Checkpoint(first).state.offline_gradient_steps == 0
+    weights = "policy.safetensors"
+    assert Checkpoint(first).files[weights] == source.checkpoint.files[weights]
+    resume(fork.root, command(console(), until=0))
+    assert Checkpoint(fork.checkpoint(0)).state.offline_gradient_steps == 12
+    assert Checkpoint(fork.checkpoint(0)).files[weights] != source.checkpoint.files[weights]
+
+
 def test_a_fork_of_the_phase_s_end_is_the_run_that_went_on(
     make_config: MakeConfig, lake: Path, tmp_path: Path
 ) -> None:
@@ -207,3 +231,28 @@ def test_another_frame_skip_is_refused_before_anything_starts(
     with pytest.raises(LakeError, match=r"env\.frame_skip: 8 there, 4 in this run"):
         train(config, command(Console(quiet=True)))
     assert not RunDir(config.run_dir).exists()
+
+
+def test_a_member_that_learned_from_lakes_first_keeps_a_best_that_plays(
+    make_config: MakeConfig, lake: Path, tmp_path: Path
+) -> None:
+    """Weights hardly change, so in the same games the phase would have reached as much."""
+    changed = ("algorithm.learning_rate=1e-12", "evaluation.every_timesteps=192")
+    config = make_config("member", *overrides(lake, offline=OFFLINE), *changed)
+    run_dir = RunDir(config.run_dir)
+    run_dir.root.mkdir()
+    write_atomic(run_dir.config, dump_config(config))
+    stretch = run_stretch(
+        run_dir.root,
+        until=192,
+        seed=7,
+        result=tmp_path / "result.json",
+        stop=StopRequest(),
+        listeners=[],
+    )
+    best = Checkpoint(run_dir.checkpoint(192)).state.best
+    assert best is not None
+    assert (best.timesteps, best.seed) == (192, 7)
+    run = open_trained_run(run_dir.root, "best")
+    assert stretch.played is not None
+    assert evaluate_run(run, episodes=2, seed=7).rewards == stretch.played.rewards

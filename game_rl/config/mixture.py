@@ -1,0 +1,135 @@
+"""A mixture: members that play apart, one Lake of all that they play, and a learner of it.
+
+The texts under the fields are what an editor shows, through `configs/mixture.schema.json`.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, Field, JsonValue
+
+from game_rl.config.executors import (
+    MOST_MEMBERS,
+    ExecutorConfig,
+    LocalExecutorConfig,
+    RayExecutorConfig,
+)
+from game_rl.config.lake import LakeConfig
+from game_rl.config.population import ChampionConfig, FitnessConfig, KeepGenerationsConfig
+from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.values import Count, Timesteps, UnitInterval, named_folder
+
+TEACHERS = ("best_member", None)
+
+
+class LearnerRoundConfig(StrictModel):
+    """What the learner does in each round."""
+
+    gradient_steps: Annotated[int, Field(ge=1, le=10**9)] = 2_000
+    """On rows of the Lake alone, before it plays."""
+    timesteps: Timesteps = 4_096
+    """That it then plays itself, all its emulators together."""
+
+
+class CloneConfig(StrictModel):
+    """How members go on as clones of the learner."""
+
+    to: Literal["all", "worst"] = "all"
+    """all: every member may be cloned over; worst: only the worst of them."""
+    only_if_better: bool = True
+    """Only members that the learner beats on the round's episodes; false: whatever it is like."""
+    exploration: UnitInterval = 0.3
+    """The share of random actions that a clone begins with; it falls to the config's end, in a
+    straight line, in half a round."""
+    optimiser: Literal["new", "keep"] = "new"
+    """new: moments begin at zero. keep: the learner's, where its algorithm is the members'."""
+
+
+class MixtureConfig(StrictModel):
+    """Members play apart and feed one Lake; a learner learns from it; members go on as its clones.
+
+    `member` and `learner` are here as they are written; `config.mixtures` makes runs' configs.
+    """
+
+    key_hints: ClassVar[Mapping[str, str]] = {
+        "total_timesteps": "a member's total is rounds x timesteps_per_round: remove it",
+        "game": "the game belongs to the runs: write it into the files of member and learner",
+        "env": "it belongs to a run: write member: {config: ..., env: {...}}",
+        "algorithm": "it belongs to a run: write member: {config: ..., algorithm: {...}}",
+        "generations": "did you mean rounds?",
+        "timesteps_per_generation": "did you mean timesteps_per_round?",
+        "keep_generations": "did you mean keep_rounds?",
+        "learn_from": "it belongs to the learner: write learner: {config: ..., learn_from: {...}}",
+        "teacher": "it belongs to the learner: write learner: {config: ..., teacher: best_member}",
+    }
+
+    kind: Literal["mixture"]
+    """What the file describes; a file without `kind` describes a run."""
+    run_dir: Annotated[Path, Field(examples=["runs/my_mixture"]), AfterValidator(named_folder)]
+    """The folder that everything is written to, relative to the current one."""
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    """Every random choice follows from it."""
+    member: Annotated[dict[str, JsonValue], Field(examples=[{"config": "duel_pqn.yaml"}])]
+    """A run's config, or `config: FILE` (relative to this file's folder) and what differs."""
+    members: Annotated[int, Field(ge=2, le=MOST_MEMBERS - 1)] = 4
+    """How many runs play apart."""
+    rounds: Count = 4
+    """How often members play, the learner learns, and members are cloned."""
+    timesteps_per_round: Annotated[Timesteps, Field(examples=[16_384])]
+    """Of each member in one round; rounds x this is its total, which schedules go over."""
+    lake: LakeConfig = LakeConfig()
+    """The Lake of all members; it is the folder lake in run_dir."""
+    learner: Annotated[dict[str, JsonValue], Field(examples=[{"config": "duel_dqn.yaml"}])]
+    """A run's config of dqn, or `config: FILE` and what differs. `learn_from` may stand here, and
+    `teacher: best_member`: the round's best member draws the learner towards it; null: nobody."""
+    learner_per_round: LearnerRoundConfig = LearnerRoundConfig()
+    """What the learner does in each round."""
+    learner_starts: Literal["kept", "fresh", "best_member"] = "kept"
+    """kept: from its own end of the round before; fresh: from new weights; best_member: from the
+    weights of the round's best member."""
+    clone: CloneConfig = CloneConfig()
+    """How members go on as clones of the learner."""
+    fitness: FitnessConfig = FitnessConfig()
+    """How good members and learner are."""
+    champion: ChampionConfig = ChampionConfig()
+    """How the best of members and learner is chosen at the end."""
+    keep_rounds: KeepGenerationsConfig = KeepGenerationsConfig()
+    """Rounds whose checkpoints are kept."""
+    cpus_per_member: Annotated[int, Field(ge=1, le=1_024)] = 1
+    """Threads of each member and of the learner, so that numbers do not depend on how many run."""
+    executor: ExecutorConfig = LocalExecutorConfig()
+    """Where members and learner run."""
+
+    @property
+    def total_timesteps(self) -> int:
+        """Of one member."""
+        return self.rounds * self.timesteps_per_round
+
+    @property
+    def is_taught(self) -> bool:
+        """Whether the round's best member teaches the learner."""
+        return self.learner.get("teacher", TEACHERS[0]) is not None
+
+    def problems(self) -> Iterator[Problem]:
+        if self.lake.path is not None:
+            message = "the Lake is the folder lake in run_dir: remove the line"
+            yield Problem(("lake", "path"), message)
+        if isinstance(self.executor, RayExecutorConfig) and self.executor.storage is not None:
+            yield Problem(
+                ("executor", "storage"),
+                "members of a mixture write one Lake, in run_dir, so their nodes share its file "
+                "system: remove the line, or train on one machine",
+            )
+        if self.learner.get("teacher", TEACHERS[0]) not in TEACHERS:
+            yield Problem(
+                ("learner", "teacher"),
+                f"found {self.learner['teacher']}; write best_member, or null for no teacher",
+            )
+        if self.champion.candidates > self.members + 1:
+            yield Problem(
+                ("champion", "candidates"),
+                f"{self.champion.candidates} is more than members and learner, "
+                f"{self.members + 1}; use at most that",
+                (("members",),),
+            )

@@ -1,0 +1,220 @@
+"""The controller of an experiment: what is trained next, and what follows from it.
+
+It holds no weights and loads no torch. All that it knows is on the disk: killed at any moment, the
+next one finds results, records and copies that are there, makes those that are not, and so comes to
+the same experiment.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from game_rl.config.loader import dump_config
+from game_rl.config.schema import RunConfig
+from game_rl.executors.executor import Ended, Executor
+from game_rl.experiments.account import (
+    Account,
+    ChampionFound,
+    GenerationBegun,
+    GenerationEnded,
+    MemberDied,
+    StretchEnded,
+    Warned,
+)
+from game_rl.experiments.champion import find_champion
+from game_rl.experiments.curves import write_curves
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.fitness import fitness_of
+from game_rl.experiments.kept_checkpoints import (
+    checkpoints_bytes,
+    forget_generations,
+    keep_generation,
+)
+from game_rl.experiments.plan import Plan
+from game_rl.experiments.records import (
+    ChampionRecord,
+    ExperimentState,
+    GenerationRecord,
+    Member,
+    read_record,
+    write_record,
+)
+from game_rl.experiments.tasks import StopFlag, Task, TaskRunner
+from game_rl.run_dir import RunDir, write_atomic
+from game_rl.training.stretch_result import StretchResult, read_result
+
+
+def read_state(plan: Plan) -> ExperimentState:
+    """Where the experiment is; at its beginning, if nothing is written yet."""
+    state = read_record(plan.folder.state, ExperimentState)
+    return state or ExperimentState(generation=0, members=plan.first_members())
+
+
+@dataclass(frozen=True)
+class ExperimentRun:
+    """An experiment that this process controls; it holds the lock of the folder."""
+
+    plan: Plan
+    executor: Executor
+    account: Account
+    stop: StopFlag
+
+    def run(self) -> ChampionRecord:
+        """Bring the experiment to its end.
+
+        Raises:
+            Interrupted: by a signal; all that was learned is saved.
+            ExperimentError: it cannot go on; all that was learned is saved.
+        """
+        RunDir(self.folder.root).remove_leftovers()  # members', too: none of them is running
+        state = read_state(self.plan)
+        self._forget(state)  # what a killed controller had not come to
+        while state.generation < self.plan.rules.generations:
+            state = self._generation(state)
+        champion = find_champion(self.plan, self._record(state.generation), self._bring)
+        write_record(self.folder.state, state.model_copy(update={"complete": True}))
+        self.account.emit(
+            ChampionFound(
+                generation=state.generation,
+                number=champion.number,
+                folder=champion.folder,
+                path=str(self.folder.champion),
+                final=champion.final,
+            )
+        )
+        return champion
+
+    @property
+    def folder(self) -> ExperimentDir:
+        return self.plan.folder
+
+    def _generation(self, state: ExperimentState) -> ExperimentState:
+        number, started = state.generation + 1, time.monotonic()
+        until = self.plan.timesteps(number)
+        self.account.emit(GenerationBegun(generation=number, timesteps=until))
+        record = self._trained(state.members, number)
+        keep_generation(self.folder, record)
+        self._bring([self.plan.copy(record, copied) for copied in record.copies])
+        self._warn_of_failures(record)
+        after = ExperimentState(generation=number, members=self.plan.members_after(record))
+        write_curves(self.folder.curves, record, self.plan.rules)
+        write_record(self.folder.state, after)
+        self._forget(after)
+        self.account.emit(
+            GenerationEnded(
+                generation=number,
+                record=str(self.folder.generation(number).record),
+                seconds=round(time.monotonic() - started, 3),
+                copies=len(record.copies),
+                checkpoints_bytes=checkpoints_bytes(self.folder),
+            )
+        )
+        return after
+
+    def _trained(self, members: Sequence[Member], number: int) -> GenerationRecord:
+        """The record of a generation, written now unless it is there."""
+        place = self.folder.generation(number)
+        found = read_record(place.record, GenerationRecord)
+        if found is not None:
+            return found
+        for member in members if number == 1 else ():
+            self._begin(member, self.plan.config_of(member))
+        results = self._stretches(members, number)
+        trained = list(members)
+        apprentice = self.plan.apprentice(number, members, results)
+        if apprentice is not None:
+            if isinstance(apprentice.beginning, Task):
+                self._bring([apprentice.beginning])
+            else:
+                self._begin(apprentice.member, apprentice.beginning)
+            results |= self._stretches([apprentice.member], number)
+            trained.append(apprentice.member)
+        record = self.plan.decide(number, trained, results)
+        write_record(place.record, record)
+        return record
+
+    def _begin(self, member: Member, config: RunConfig) -> None:
+        """Write what a run that is no copy begins with, unless it is there."""
+        run_dir, run_id = self.folder.member(member.folder), self.plan.run_id(member)
+        if run_dir.exists():
+            return
+        run_dir.root.mkdir(parents=True, exist_ok=True)
+        if run_id is not None:
+            run_dir.identity(run_id=run_id)
+        write_atomic(run_dir.config, dump_config(config))
+
+    def _stretches(self, members: Sequence[Member], number: int) -> dict[int, StretchResult]:
+        """What members have reached, by their numbers, once all of them have trained."""
+        tasks = [self.plan.stretch(member, number) for member in members]
+        by_result = {task.result: member for task, member in zip(tasks, members, strict=True)}
+        results: dict[int, StretchResult] = {}
+
+        def take(task: Task) -> None:
+            member, result = by_result[task.result], read_result(task.result)
+            assert result is not None
+            results[member.number] = result
+            self._tell_of(number, member, result)
+
+        self._bring(tasks, take)
+        return results
+
+    def _bring(
+        self, tasks: Sequence[Task], on_done: Callable[[Task], None] = lambda _: None
+    ) -> None:
+        TaskRunner(self.executor, self.stop, self._tell_of_death).run(tasks, on_done)
+
+    def _record(self, generation: int) -> GenerationRecord:
+        record = read_record(self.folder.generation(generation).record, GenerationRecord)
+        assert record is not None
+        return record
+
+    def _forget(self, state: ExperimentState) -> None:
+        forget_generations(
+            self.folder,
+            self.plan.rules.keep_generations,
+            newest=state.generation,
+            present=self._present(state),
+        )
+
+    def _present(self, state: ExperimentState) -> set[str]:
+        """Folders of runs that somebody goes on with."""
+        members = {member.folder for member in state.members}
+        if state.generation == 0:
+            return members
+        record = self._record(state.generation)
+        learner = () if record.learner is None else (record.learner.number,)
+        return members | {m.folder for m in record.members if m.number in learner}
+
+    def _tell_of(self, generation: int, member: Member, result: StretchResult) -> None:
+        played, metric = result.played, self.plan.rules.fitness.metric
+        self.account.emit(
+            StretchEnded(
+                generation=generation,
+                number=member.number,
+                folder=member.folder,
+                timesteps=result.timesteps,
+                host=result.host,
+                timesteps_per_s=result.timesteps_per_s,
+                seconds=result.seconds,
+                ram_peak_bytes=result.ram_peak_bytes,
+                fitness=None if played is None else fitness_of(played, metric),
+                failure=result.text or None,
+            )
+        )
+
+    def _tell_of_death(self, ended: Ended, deaths: int) -> None:
+        self.account.emit(
+            MemberDied(name=ended.job.name, code=ended.code, deaths=deaths, text=ended.cause)
+        )
+
+    def _warn_of_failures(self, record: GenerationRecord) -> None:
+        sources = {copied.number: copied.parent_folder for copied in record.copies}
+        for member in record.members:
+            if member.failure is not None:
+                way = (
+                    f"it goes on as a copy of {sources[member.number]}"
+                    if member.number in sources
+                    else "it is left out"
+                )
+                text = f"member {member.folder}: {member.failure}; {way}"
+                self.account.emit(Warned(generation=record.generation, text=text))

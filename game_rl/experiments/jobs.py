@@ -1,0 +1,111 @@
+"""What an experiment asks an executor for: stretches, copies and episodes of its members."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from game_rl.executors.executor import Job
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.tasks import Task
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a copy begins, and how.
+
+    Attributes:
+        folder: of the run that it is copied from.
+        fork: `optimiser` and `counters`, where they are not kept.
+        run_id: of the copy; None: drawn.
+    """
+
+    folder: str
+    timesteps: int
+    fork: Mapping[str, str] | None = None
+    run_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Tasks of the runs in an experiment's folder.
+
+    Attributes:
+        cpus: of each.
+    """
+
+    folder: ExperimentDir
+    cpus: int
+
+    def stretch(self, number: int, folder: str, generation: int, *, until: int, seed: int) -> Task:
+        """Train a run up to a timestep of its own, and play there."""
+        place, run_dir = self.folder.generation(generation), self.folder.member(folder)
+        result = place.result(number)
+        arguments = {"--until": until, "--seed": seed, "--result": result}
+        job = self._job(
+            f"member {folder} in generation {generation}",
+            ("member", "train", run_dir.root, *_flat(arguments)),
+            place.output(number),
+            reads=run_dir.root,
+            writes=(run_dir.root, result),
+        )
+        return Task(job, result, run_dir)
+
+    def copy(self, folder: str, origin: Origin, values: Mapping[str, object], output: Path) -> Task:
+        """Fork a checkpoint into a new run directory, with these values at dotted keys."""
+        run_dir, parent = self.folder.member(folder), self.folder.member(origin.folder).root
+        arguments: dict[str, object] = {
+            "--at": origin.timesteps,
+            "--to": run_dir.root,
+            "--values": json.dumps(values),
+            "--known-as": str(parent.absolute()),
+        }
+        if origin.fork:
+            arguments["--fork"] = json.dumps(origin.fork)
+        if origin.run_id is not None:
+            arguments["--id"] = origin.run_id
+        job = self._job(
+            f"copy {folder} of {origin.folder}",
+            ("member", "copy", parent, *_flat(arguments)),
+            output,
+            reads=parent,
+            writes=(run_dir.root,),
+        )
+        return Task(job, run_dir.config)
+
+    def play(
+        self, number: int, folder: str, checkpoint: str, *, what: str, episodes: int, seed: int
+    ) -> Task:
+        """Play episodes with a checkpoint."""
+        place, run_dir = self.folder.validation, self.folder.member(folder)
+        result = place / f"{what}-{number:02d}.json"
+        arguments = {
+            "--checkpoint": int(checkpoint),
+            "--episodes": episodes,
+            "--seed": seed,
+            "--result": result,
+        }
+        job = self._job(
+            f"{what} of member {folder}",
+            ("member", "play", run_dir.root, *_flat(arguments)),
+            place / f"{what}-{number:02d}.log",
+            reads=run_dir.root,
+            writes=(result,),
+        )
+        return Task(job, result)
+
+    def _job(
+        self,
+        name: str,
+        arguments: tuple[str | Path, ...],
+        output: Path,
+        *,
+        reads: Path,
+        writes: tuple[Path, ...],
+    ) -> Job:
+        return Job(name, arguments, output, self.cpus, reads=(reads,), writes=writes)
+
+
+def _flat(arguments: Mapping[str, object]) -> tuple[str | Path, ...]:
+    words = (word for pair in arguments.items() for word in pair)
+    return tuple(word if isinstance(word, Path) else str(word) for word in words)

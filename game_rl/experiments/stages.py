@@ -1,0 +1,3 @@
+"""What people call the generations of an experiment, by its kind."""
+
+STAGES = {"population": "generation", "mixture": "round"}

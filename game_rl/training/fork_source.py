@@ -1,0 +1,76 @@
+"""The checkpoint that a fork begins from."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.config.fork import ForkConfig
+from game_rl.config.older import saved_config
+from game_rl.config.schema import RunConfig
+from game_rl.errors import UsageError
+from game_rl.playback.policy import find_run
+from game_rl.run_dir import RunDir, RunIdentity
+from game_rl.training.resuming import kept_checkpoint
+
+
+@dataclass(frozen=True)
+class ForkSource:
+    """A kept checkpoint of another run, whose files were verified."""
+
+    run_dir: RunDir
+    checkpoint: Checkpoint
+    identity: RunIdentity
+    known_as: Path | None = None
+    """Where the run is for those who read of it; None: where it is here."""
+
+    @property
+    def place(self) -> Path:
+        return self.known_as or self.run_dir.root.absolute()
+
+    @property
+    def timesteps(self) -> int:
+        return self.checkpoint.state.num_timesteps
+
+    @property
+    def config(self) -> RunConfig:
+        """Of the run, as it was at the checkpoint."""
+        saved = saved_config(self.checkpoint.state.config, source=self.checkpoint.path)
+        return RunConfig.model_validate_json(json.dumps(saved))
+
+    def fork_section(self, fork: ForkConfig) -> ForkConfig:
+        """With the timestep, where it did not say which."""
+        return fork.model_copy(update={"run": f"{self.place}@{self.timesteps}"})
+
+
+def find_source(run: Path, timesteps: int | None) -> ForkSource:
+    """A run's checkpoint of that timestep, or its newest that verifies.
+
+    Raises:
+        UsageError: there is no run, or it has no identity.
+        CheckpointError: there is no such checkpoint, or it is damaged.
+    """
+    run_dir = find_run(run)
+    if timesteps is None:
+        checkpoint, _ = newest_valid_checkpoint(run_dir)
+        _refuse_offline(run_dir, checkpoint)
+    else:
+        checkpoint = kept_checkpoint(run_dir, timesteps)
+    if not run_dir.identity_file.exists():
+        raise UsageError(
+            f"{run_dir.root} has no {run_dir.identity_file.name}, so its forks could not name it; "
+            f"give it one with: game-rl train --resume {run_dir.root} --until "
+            f"{max(1, checkpoint.state.num_timesteps)}"
+        )
+    return ForkSource(run_dir, checkpoint, run_dir.identity())
+
+
+def _refuse_offline(run_dir: RunDir, checkpoint: Checkpoint) -> None:
+    """A fork of it would begin at timestep 0 as if the phase had ended."""
+    if checkpoint.is_offline:
+        raise UsageError(
+            f"{run_dir.root} is still learning before its first timestep: its newest checkpoint is "
+            f"{checkpoint.name}; fork it when it has reached timestep 0: game-rl train --resume "
+            f"{run_dir.root} --until 0, then --fork {run_dir.root}@0"
+        )

@@ -1,0 +1,42 @@
+"""A mixture of real members and a real learner, killed and not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from game_rl.cli.main import main
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.records import GenerationRecord, read_record
+from game_rl.lake.lake import Lake
+from tests.faults.mixture_files import write_mixture
+
+
+def weights(folder: ExperimentDir, number: int) -> list[str | None]:
+    found = read_record(folder.generation(number).record, GenerationRecord)
+    assert found is not None
+    return [member.weights_sha256 for member in found.members]
+
+
+@pytest.mark.slow
+def test_two_mixtures_of_one_config_learn_the_same_and_the_champion_plays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = (ExperimentDir(tmp_path / name) for name in ("one", "two"))
+    for folder in (one, two):
+        assert main(["train", "--config", str(write_mixture(tmp_path, folder.root))]) == 0
+    assert [weights(one, 1), weights(one, 2)] == [weights(two, 1), weights(two, 2)]
+    assert len(set(weights(one, 2))) == 3
+
+    lake = Lake.open(one.root / "lake")
+    assert lake.view().streams == sorted(
+        one.member(name).identity().id for name in ("00", "01", "00.g0001", "01.g0001")
+    )
+    lineage = json.loads((one.member("00.g0001").lineage).read_text())
+    assert lineage["began_at"] == 0
+    for arguments in (
+        ["evaluate", str(one.root), "--episodes", "2"],
+        ["status", str(one.root)],
+        ["lineage", str(one.root)],
+    ):
+        assert main(arguments) == 0, capsys.readouterr().err

@@ -1,0 +1,56 @@
+"""The files of a tiny mixture of real members and a real learner."""
+
+from pathlib import Path
+
+_MEMBER = """\
+game: duel
+total_timesteps: 1000
+run_dir: x
+device: cpu
+env: {n_envs: 2, n_workers: 1, frame_skip: 8, max_episode_timesteps: 25, start_states: [level_1]}
+algorithm:
+  {name: pqn, n_steps: 16, batch_size: 16, n_epochs: 1, learning_rate: {start: 1.0e-3, end: 0}}
+evaluation: {n_envs: 2}
+checkpoints: {every_timesteps: 32, keep_last: 1}
+"""
+_LEARNER = """\
+game: duel
+total_timesteps: 1000
+run_dir: x
+device: cpu
+env: {n_envs: 2, n_workers: 1, frame_skip: 8, max_episode_timesteps: 25, start_states: [level_1]}
+algorithm:
+  name: dqn
+  replay: {capacity: 200}
+  learning_starts: 8
+  batch_size: 8
+  layer_norm: channels
+evaluation: {n_envs: 2}
+checkpoints: {every_timesteps: 32, keep_last: 1}
+"""
+_MIXTURE = """\
+kind: mixture
+run_dir: PLACE
+member: {config: member.yaml}
+members: 2
+rounds: 2
+timesteps_per_round: 64
+learner:
+  config: learner.yaml
+  learn_from:
+    own_share: 0.5
+    offline: {evaluate_every_gradient_steps: 4, save_every_gradient_steps: 2}
+learner_per_round: {gradient_steps: 6, timesteps: 32}
+clone: {only_if_better: false}
+fitness: {episodes: 2, metric: mean_reward}
+champion: {candidates: 2, episodes: 2}
+"""
+
+
+def write_mixture(folder: Path, place: Path) -> Path:
+    """The file of a mixture that lives in `place`, with those of its runs beside it."""
+    (folder / "member.yaml").write_text(_MEMBER)
+    (folder / "learner.yaml").write_text(_LEARNER)
+    file = place.with_suffix(".yaml")
+    file.write_text(_MIXTURE.replace("PLACE", str(place)))
+    return file
