@@ -21,6 +21,7 @@ class Rules:
 
     Attributes:
         seed: of the experiment; the champion's episodes follow from it.
+        extra_candidate: number of who may be the champion beside the best, whatever it reaches.
     """
 
     seed: int
@@ -30,6 +31,7 @@ class Rules:
     keep_generations: KeepGenerationsConfig
     cpus_per_member: int
     kind: Literal["population", "mixture"] = "population"
+    extra_candidate: int | None = None
 
 
 @dataclass(frozen=True)
