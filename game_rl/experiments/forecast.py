@@ -217,20 +217,15 @@ def is_on_nodes(executor: ExecutorConfig) -> bool:
 def controller_bytes(executor: ExecutorConfig) -> int:
     """What runs beside the members, however many they are."""
     if isinstance(executor, RayExecutorConfig):
-        return RAY_CONTROLLER_BYTES + RAY_NODE_BYTES + _storage_bytes(executor)
+        return RAY_CONTROLLER_BYTES + RAY_NODE_BYTES + (STORAGE_BYTES if executor.storage else 0)
     return CONTROLLER_BYTES
 
 
 def task_bytes(executor: ExecutorConfig) -> int:
     """Of what waits for a member's process."""
     if isinstance(executor, RayExecutorConfig):
-        return RAY_WORKER_BYTES + _storage_bytes(executor)
+        return RAY_WORKER_BYTES + (STORAGE_BYTES if executor.storage else 0)
     return 0
-
-
-def _storage_bytes(executor: RayExecutorConfig) -> int:
-    """Of a process that reaches others by storage."""
-    return 0 if executor.storage is None else STORAGE_BYTES
 
 
 def gpus_of(executor: ExecutorConfig, member: Report, machine: Machine) -> float:
