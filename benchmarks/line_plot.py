@@ -43,7 +43,7 @@ def draw_rates(lines: Sequence[Line], path: Path, *, x: str, y: str) -> None:
     axes.set(xlabel=x, ylabel=y)
     axes.set_ylim(top=1.01)
     axes.xaxis.set_major_formatter(EngFormatter())
-    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
+    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
     axes.grid(alpha=0.3)
     figure.legend(loc="outside right upper", fontsize="small")
     figure.savefig(path, metadata={"Software": None})
