@@ -8,6 +8,7 @@ from typing import Any
 from game_rl.config.lake import LakeConfig
 from game_rl.config.learners import LearnerSetting, as_run, disagreements, given_away
 from game_rl.config.loader import Source, dump_config, game_path, run_dir_problems
+from game_rl.config.own_disk import storage_problems
 from game_rl.config.population import PopulationConfig, mutation_problems
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem
@@ -84,6 +85,7 @@ def population_of(
     if config.learner is not None:
         learner = _learner_config(source, root, config, is_saved=is_saved)
     refuse_problems(source, root, _problems_of_runs(config, run, learner))
+    refuse_problems(source, root, storage_problems(config.executor, run))
     return Population(config, run, learner)
 
 

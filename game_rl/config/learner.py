@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
+from game_rl.config.executors import ExecutorConfig, RayExecutorConfig
 from game_rl.config.lake import LakeConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.values import Timesteps
@@ -26,6 +27,16 @@ def lake_problems(lake: LakeConfig) -> Iterator[Problem]:
     if lake.path is not None:
         message = "the Lake is the folder lake in run_dir: remove the line"
         yield Problem(("lake", "path"), message)
+
+
+def one_lake_problems(executor: ExecutorConfig, *, kind: str) -> Iterator[Problem]:
+    """Of where members are that write one Lake."""
+    if isinstance(executor, RayExecutorConfig) and executor.storage is not None:
+        yield Problem(
+            ("executor", "storage"),
+            f"members of a {kind} write one Lake, in run_dir, so their nodes share its file "
+            "system: remove the line, or train on one machine",
+        )
 
 
 def teacher_problems(learner: Mapping[str, JsonValue]) -> Iterator[Problem]:

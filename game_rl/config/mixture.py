@@ -15,6 +15,7 @@ from game_rl.config.learner import (
     TEACHERS,
     LearnerStretchConfig,
     lake_problems,
+    one_lake_problems,
     teacher_problems,
 )
 from game_rl.config.population import ChampionConfig, FitnessConfig, KeepGenerationsConfig
@@ -103,6 +104,7 @@ class MixtureConfig(StrictModel):
 
     def problems(self) -> Iterator[Problem]:
         yield from lake_problems(self.lake)
+        yield from one_lake_problems(self.executor, kind=self.kind)
         yield from teacher_problems(self.learner)
         if self.champion.candidates > self.members + 1:
             yield Problem(

@@ -12,7 +12,13 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue
 
 from game_rl.config.executors import MOST_MEMBERS, ExecutorConfig, LocalExecutorConfig
 from game_rl.config.lake import LakeConfig
-from game_rl.config.learner import LearnerStretchConfig, lake_problems, teacher_problems
+from game_rl.config.learner import (
+    LearnerStretchConfig,
+    lake_problems,
+    one_lake_problems,
+    teacher_problems,
+)
+from game_rl.config.safe_copy import PopulationUploadConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.config.values import Count, Name, NotNegative, Positive, Timesteps, named_folder
 
@@ -126,6 +132,10 @@ class PopulationConfig(StrictModel):
         "game": "the game belongs to the run: write it into the file of member.config",
         "env": "it belongs to a member: write member: {config: ..., env: {...}}",
         "algorithm": "it belongs to a member: write member: {config: ..., algorithm: {...}}",
+        "executor.storage": (
+            "only members on Ray reach storage: write executor: {kind: ray, storage: ...}; for a "
+            "safe copy of members that train here, write upload: {to: ...}"
+        ),
         "population": "did you mean members?",
         "n_members": "did you mean members?",
         "inject_every": "it belongs to the learner: write learner: {config: ..., inject_every: 2}",
@@ -180,6 +190,8 @@ class PopulationConfig(StrictModel):
     """Threads of each member, so that its numbers do not depend on how many run at once."""
     executor: ExecutorConfig = LocalExecutorConfig()
     """Where members run."""
+    upload: PopulationUploadConfig | None = None
+    """Where the population goes after each generation, to outlive the machine; null: nowhere."""
 
     @property
     def total_timesteps(self) -> int:
@@ -240,6 +252,14 @@ class PopulationConfig(StrictModel):
                 "generations, or write learner: null",
                 (("learner",),),
             )
+        if self.upload is not None:
+            yield Problem(
+                ("upload",),
+                "a population with a learner cannot be fetched elsewhere, as its runs look for "
+                "their Lake where it was: remove the section",
+                (("learner",),),
+            )
+        yield from one_lake_problems(self.executor, kind="population with a learner")
         yield from teacher_problems(self.learner)
         if self.lake is not None:
             yield from lake_problems(self.lake)

@@ -34,6 +34,7 @@ CONTROLLER_BYTES = 60_000_000  # its resident size at the end of 25 generations 
 RAY_CONTROLLER_BYTES = 120_000_000  # the same with Ray loaded
 RAY_NODE_BYTES = 400_000_000  # what Ray runs on a node that is the head, too
 RAY_WORKER_BYTES = 80_000_000
+STORAGE_BYTES = 40_000_000  # obstore and what it sends or fetches: three files of 30 MB to S3
 _COPY_START_S = 5.0  # torch is loaded once to make a generation's copies
 
 
@@ -148,7 +149,7 @@ def population_preflight(
         member=member,
         slots=slots,
         growth=tuple(generation_rows(population, facts, member, learner)),
-        momentary_bytes=momentary_bytes(population, member, learner),
+        momentary_bytes=momentary_bytes(population, member, learner, slots=slots),
         findings=(),
         wall_s=_wall_s(population.config, member, slots),
         gpus_per_member=gpus_of(population.config.executor, member, machine),
@@ -189,13 +190,15 @@ def is_on_nodes(executor: ExecutorConfig) -> bool:
 def controller_bytes(executor: ExecutorConfig) -> int:
     """What runs beside the members, however many they are."""
     if isinstance(executor, RayExecutorConfig):
-        return RAY_CONTROLLER_BYTES + RAY_NODE_BYTES
+        return RAY_CONTROLLER_BYTES + RAY_NODE_BYTES + (STORAGE_BYTES if executor.storage else 0)
     return CONTROLLER_BYTES
 
 
 def task_bytes(executor: ExecutorConfig) -> int:
     """Of what waits for a member's process."""
-    return RAY_WORKER_BYTES if isinstance(executor, RayExecutorConfig) else 0
+    if isinstance(executor, RayExecutorConfig):
+        return RAY_WORKER_BYTES + (STORAGE_BYTES if executor.storage else 0)
+    return 0
 
 
 def gpus_of(executor: ExecutorConfig, member: Report, machine: Machine) -> float:

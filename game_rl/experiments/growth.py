@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from game_rl.config.executors import RayExecutorConfig
 from game_rl.config.experiments import Population
 from game_rl.config.population import KeepGenerationsConfig, PopulationConfig
 from game_rl.preflight import calibration
@@ -99,13 +100,27 @@ def kept_checkpoints_bytes(
     return kept_generations(keep, config.generations) * each
 
 
-def momentary_bytes(population: Population, member: Report, learner: Report | None) -> int:
+def momentary_bytes(
+    population: Population, member: Report, learner: Report | None, *, slots: int
+) -> int:
     """Beside the last row: while all members save, or while the learner's run is underway."""
-    of_members = 2 * population.config.members * member.footprint.disk.checkpoint_bytes
+    of_members = _momentary_bytes_of_members(population.config, member, slots)
     if learner is None:
         return of_members
     disk = learner.footprint.disk
     return max(of_members, disk.bytes + disk.momentary_bytes)
+
+
+def _momentary_bytes_of_members(config: PopulationConfig, member: Report, slots: int) -> int:
+    """While members save, beside what they replace; what is sent stays until it has arrived; where
+    members train on disks of their own, and these are ours, too.
+    """
+    disk, executor = member.footprint.disk, config.executor
+    at_once = 2 if config.upload is None else 3
+    found = at_once * config.members * disk.checkpoint_bytes
+    if not isinstance(executor, RayExecutorConfig) or executor.storage is None:
+        return found
+    return found + (slots * disk.bytes if executor.starts_cluster else 0)
 
 
 def _logs_of_members(population: Population, member: Report, generation: int) -> float:

@@ -30,13 +30,14 @@ from game_rl.experiments.going_back import finish_going_back, go_back
 from game_rl.experiments.make_plan import make_plan
 from game_rl.experiments.plan import Plan
 from game_rl.experiments.records import ChampionRecord
+from game_rl.experiments.safe_copy import SafeCopy
 from game_rl.experiments.tasks import StopFlag
 from game_rl.games.definition import load_game
 from game_rl.run_dir import write_atomic
 from game_rl.system.machine import detect_machine
 
 _ENDING_S = 30.0  # beside its deadline, for the last checkpoint and the emulators
-_MAY_CHANGE = ("executor", "keep_generations", "keep_rounds", "champion")
+_MAY_CHANGE = ("executor", "keep_generations", "keep_rounds", "champion", "upload")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +46,7 @@ class ExperimentCommand:
 
     Attributes:
         force: start even if it does not fit this machine.
+        take_over: upload it even if another machine does.
         stop: ends it early when it is set.
         listeners: each gets every event.
         show: gets the preflight's report before anything starts.
@@ -52,6 +54,7 @@ class ExperimentCommand:
 
     stop: StopFlag
     force: bool = False
+    take_over: bool = False
     listeners: Sequence[Listener] = ()
     show: Callable[[PopulationReport], None] = lambda _: None
 
@@ -204,6 +207,7 @@ def _carried_out(
     with (
         Account(folder.events, command.listeners) as account,
         _told_how_it_ends(account),
+        _uploading(folder, experiment, command, account),
         make_executor(config.executor, _demand(experiment, report, account)) as executor,
     ):
         if went.generation is not None:
@@ -231,8 +235,16 @@ def _demand(experiment: Experiment, report: PopulationReport, account: Account) 
         gpus=report.gpus_per_member,
         patience_s=experiment.run.checkpoints.deadline_s + _ENDING_S,
         folder=config.run_dir,
+        disk_bytes=_disk_bytes(report),
+        game=experiment.run.game,
         warn=lambda text: account.emit(Warned(text=text)),
     )
+
+
+def _disk_bytes(report: PopulationReport) -> int:
+    """Of one member's run, and of what it needs for a moment."""
+    disk = report.member.footprint.disk
+    return disk.bytes + disk.momentary_bytes
 
 
 def _run(plan: Plan, executor: Executor, account: Account, stop: StopFlag) -> ChampionRecord:
@@ -245,6 +257,31 @@ def _run(plan: Plan, executor: Executor, account: Account, stop: StopFlag) -> Ch
         ) from None
     account.emit(ExperimentEnded(reason="completed", exit_code=0))
     return champion
+
+
+@contextmanager
+def _uploading(
+    folder: ExperimentDir,
+    experiment: Experiment,
+    command: ExperimentCommand,
+    account: Account,
+) -> Iterator[None]:
+    """Inside, generations are sent to where the config says; at the end, what there is then."""
+    upload = experiment.config.upload if isinstance(experiment, Population) else None
+    if upload is None:
+        yield
+        return
+    copy = SafeCopy(
+        folder,
+        upload,
+        take_over=command.take_over,
+        warn=lambda text: account.emit(Warned(text=text)),
+    )
+    account.add_listener(copy.on_event)
+    try:
+        yield
+    finally:
+        copy.close()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from game_rl.experiments.fitness import Fitness
 from game_rl.experiments.make_plan import make_plan
 from game_rl.experiments.plan import Plan
 from game_rl.experiments.records import ExperimentState, GenerationRecord, Member, read_record
+from game_rl.experiments.safe_copy import stored_state
 from game_rl.lineage import read_lineage
 
 _LAST_BYTES = 16_384  # of a member's events: more than its last hundred
@@ -58,6 +59,8 @@ class ExperimentStatus:
     members: tuple[MemberStatus, ...]
     text: str
     timesteps_of_all: int | None
+    safe: str | None = None
+    """What of it is where in object storage; None: nothing was ever sent."""
 
     def to_json(self) -> dict[str, Any]:
         members = [
@@ -84,6 +87,7 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
         members=members,
         text=text,
         timesteps_of_all=_timesteps_of_all(plan, state, members),
+        safe=_safe(folder),
     )
 
 
@@ -148,6 +152,15 @@ def _how_it_is(
     if ends and isinstance(ends[-1], ExperimentEnded) and ends[-1].reason != "completed":
         return ends[-1].reason, ends[-1].text
     return "not training", "its controller was killed"
+
+
+def _safe(folder: ExperimentDir) -> str | None:
+    stored = stored_state(folder)
+    if stored is None:
+        return None
+    place = f"{stored.to}/experiments/{folder.identity().id}"
+    what = "nothing" if stored.generation is None else f"generation {stored.generation}"
+    return f"{what} is at {place}"
 
 
 def _is_held(folder: ExperimentDir) -> bool:

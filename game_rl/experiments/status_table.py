@@ -32,7 +32,8 @@ def status_table(status: ExperimentStatus) -> RenderableType:
             *(("", "") if last is None else fitness_cells(last)),
             "has ended its stretch" if member.has_ended_stretch else "",
         )
-    return Group(Text(line), *([Text(status.text)] if status.text else []), table)
+    texts = [Text(text) for text in (line, status.text, status.safe) if text]
+    return Group(*texts, table)
 
 
 def descent_tree(name: str, branches: Sequence[Branch], *, kind: str) -> Tree:

@@ -83,7 +83,7 @@ class PaperExecutor:
             if before and not algorithm.get("n_epochs", 1):
                 shutil.copytree(before[0], path)  # it plays only
             else:
-                write_checkpoint(path, json.dumps(learned).encode())
+                write_checkpoint(path, json.dumps(learned, sort_keys=True).encode())
         played = _played(path, seed, episodes=8)
         self._leave(
             result,
