@@ -129,9 +129,10 @@ def test_nothing_is_started_on_a_node_that_lacks_something(needs: NodeNeeds) -> 
 
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The node's own disk."""
+    """The node's own disk; what jobs of tests run is found from there, too."""
     folder = tmp_path / "scratch"
     folder.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     return folder
 
