@@ -4,7 +4,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.experiments.forecast import GenerationRow, PopulationReport
+from game_rl.experiments.forecast import PopulationReport
+from game_rl.experiments.growth import GenerationRow
 from game_rl.experiments.stages import STAGES
 from game_rl.preflight.table import VERDICTS, finding_text
 from game_rl.system.units import format_bytes, format_duration

@@ -16,13 +16,13 @@ class Origin:
 
     Attributes:
         folder: of the run that it is copied from.
-        fork: `optimiser` and `counters`, where they are not kept.
+        fork: keys of its section `fork` beside `run`; None: none.
         run_id: of the copy; None: drawn.
     """
 
     folder: str
     timesteps: int
-    fork: Mapping[str, str] | None = None
+    fork: Mapping[str, object] | None = None
     run_id: str | None = None
 
 

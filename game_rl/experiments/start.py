@@ -99,10 +99,10 @@ def resume_experiment(
     folder = find_experiment(root)
     with folder.locked():
         before = _moved(load_experiment(folder.config, is_saved=True), root)
-        if generation is not None and isinstance(before, Mixture):
+        if generation is not None and before.learner is not None:
             raise UsageError(
-                "a mixture cannot go back: its Lake has what later rounds have played; begin "
-                "another one with --config"
+                f"a {before.config.kind} with a learner cannot go back: its Lake has what was "
+                "played later; begin another one with --config"
             )
         experiment = _moved(load_experiment(folder.config, overrides, is_saved=True), root)
         _refuse_changes(before, experiment)
@@ -127,13 +127,13 @@ def _moved(experiment: Experiment, root: Path) -> Experiment:
     """With the folder where it is now.
 
     Raises:
-        UsageError: it is a mixture that was moved, whose runs would look for their Lake elsewhere.
+        UsageError: it was moved, and its runs would look for their Lake elsewhere.
     """
-    if isinstance(experiment, Mixture):
+    if isinstance(experiment, Mixture) or experiment.learner is not None:
         if root.absolute() != experiment.config.run_dir.absolute():
             raise UsageError(
-                f"{root} is a mixture that was begun as {experiment.config.run_dir}, where its "
-                "runs look for their Lake; move it back"
+                f"{root} is a {experiment.config.kind} that was begun as "
+                f"{experiment.config.run_dir}, where its runs look for their Lake; move it back"
             )
         return experiment
     config = experiment.config.model_copy(update={"run_dir": root})
@@ -169,9 +169,11 @@ def _refuse_changes(before: Experiment, now: Experiment) -> None:
 def _flat(experiment: Experiment) -> dict[str, object]:
     config = flat(experiment.config.model_dump(mode="json", exclude={"member", "learner"}))
     config |= flat(experiment.run.model_dump(mode="json"), "member")
-    if isinstance(experiment, Mixture):
+    if experiment.learner is not None:
         config |= flat(experiment.learner.model_dump(mode="json"), "learner")
         config["learner.teacher"] = experiment.config.is_taught
+    if isinstance(experiment, Population):
+        config["learner.inject_every"] = experiment.config.inject_every
     return config
 
 

@@ -115,7 +115,9 @@ class ForkPlan:
         found = told_anew(
             self.new, self.differences, had_replay=bool(has_replay), had_best=has_lost_best
         )
-        return tuple(found)
+        noise = 0.0 if self.config.fork is None else self.config.fork.weight_noise
+        weights = (f"the weights, by noise (fork.weight_noise is {noise:g})",) if noise else ()
+        return (*found, *weights)
 
 
 def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-_MEMBER = """\
+MEMBER = """\
 game: duel
 total_timesteps: 1000
 run_dir: x
@@ -13,7 +13,7 @@ algorithm:
 evaluation: {n_envs: 2}
 checkpoints: {every_timesteps: 32, keep_last: 1}
 """
-_LEARNER = """\
+LEARNER = """\
 game: duel
 total_timesteps: 1000
 run_dir: x
@@ -49,8 +49,8 @@ champion: {candidates: 2, episodes: 2}
 
 def write_mixture(folder: Path, place: Path) -> Path:
     """The file of a mixture that lives in `place`, with those of its runs beside it."""
-    (folder / "member.yaml").write_text(_MEMBER)
-    (folder / "learner.yaml").write_text(_LEARNER)
+    (folder / "member.yaml").write_text(MEMBER)
+    (folder / "learner.yaml").write_text(LEARNER)
     file = place.with_suffix(".yaml")
     file.write_text(_MIXTURE.replace("PLACE", str(place)))
     return file

@@ -4,6 +4,7 @@
     python -m tests.faults.population_faults --kills 20 --only ray_worker ray_node ray_driver
     python -m tests.faults.population_faults --kills 20 --only ray_node --without-shared-files
     python -m tests.faults.population_faults --kills 60 --kind mixture --only controller member both
+    python -m tests.faults.population_faults --kills 60 --kind erl
 
 Each run is a real `game-rl train` of a tiny population in processes of its own. It is killed at
 random moments, resumed each time, and compared with one that was not: every record byte for byte,
@@ -32,6 +33,7 @@ from typing import Protocol
 
 import psutil
 
+from tests.faults.erl_files import write_erl
 from tests.faults.mixture_files import write_mixture
 from tests.faults.private_folder import alone, content_of, make_private
 from tests.faults.ray_nodes import RayNodes
@@ -157,7 +159,7 @@ class PopulationBench:
         has_shared_files: bool = True,
     ) -> None:
         self.folder, self.nodes = folder, nodes
-        self.write = write_mixture if kind == "mixture" else write_population
+        self.write = WRITERS[kind]
         self._has_shared_files = has_shared_files
         self.random = random.Random(seed)
         self.whole = self.new("whole")
@@ -208,6 +210,10 @@ def write_population(folder: Path, root: Path) -> Path:
     file = root.with_suffix(".yaml")
     file.write_text(_POPULATION.replace("PLACE", str(root)))
     return file
+
+
+WRITERS = {"population": write_population, "mixture": write_mixture, "erl": write_erl}
+"""By the kind; erl is a population with a learner."""
 
 
 def records_of(folder: Path) -> dict[str, str]:
@@ -318,7 +324,7 @@ def main() -> int:
         prog="python -m tests.faults.population_faults", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--only", nargs="+", choices=KINDS + RAY_KINDS, default=list(KINDS))
-    parser.add_argument("--kind", choices=("population", "mixture"), default="population")
+    parser.add_argument("--kind", choices=tuple(WRITERS), default="population")
     parser.add_argument("--kills", type=int, default=100, help="in all")
     parser.add_argument("--without-shared-files", action="store_true", help="the kinds of Ray")
     parser.add_argument("--seed", type=int, default=0)
