@@ -20,6 +20,7 @@ from game_rl.config.learner import (
 )
 from game_rl.config.population import ChampionConfig, FitnessConfig, KeepGenerationsConfig
 from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Timesteps, UnitInterval, named_folder
 
 
@@ -91,6 +92,8 @@ class MixtureConfig(StrictModel):
     """Threads of each member and of the learner, so that numbers do not depend on how many run."""
     executor: ExecutorConfig = LocalExecutorConfig()
     """Where members and learner run."""
+    upload: UploadConfig | None = None
+    """Where the mixture goes after each round, to outlive the machine; null: nowhere."""
 
     @property
     def total_timesteps(self) -> int:

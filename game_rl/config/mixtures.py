@@ -8,6 +8,7 @@ from game_rl.config.experiments import refuse_problems, run_based_on
 from game_rl.config.learners import Decided, LearnerSetting, as_run, disagreements, given_away
 from game_rl.config.loader import Source, dump_config, run_dir_problems
 from game_rl.config.mixture import MixtureConfig
+from game_rl.config.safe_copy import upload_problems
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem
 from game_rl.config.yaml_tree import LocatedProblem, Node
@@ -49,6 +50,7 @@ def mixture_of(
     run = run_based_on(source, member, tuple(_decided_of_member(config)))
     taught = run_based_on(source, learner, tuple(setting.of_learner()))
     refuse_problems(source, root, _disagreements(config, run, taught))
+    refuse_problems(source, root, upload_problems(config.upload, run, has_learner=True))
     return Mixture(config, run, taught)
 
 
