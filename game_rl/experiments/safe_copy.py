@@ -7,8 +7,8 @@ import secrets
 import subprocess
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from queue import SimpleQueue
 
@@ -17,8 +17,9 @@ from game_rl.config.population import KeepGenerationsConfig
 from game_rl.config.safe_copy import upload_problems
 from game_rl.config.saved import Saved
 from game_rl.config.upload import UploadConfig
-from game_rl.errors import UsageError
+from game_rl.errors import Interrupted, UsageError
 from game_rl.experiments.account import (
+    Account,
     ExperimentBegun,
     ExperimentEvent,
     GenerationEnded,
@@ -227,3 +228,32 @@ class SafeCopy:
         with process.stdout as output:
             for line in output:
                 self._said.put(line.strip())
+
+
+@contextmanager
+def uploading(
+    folder: ExperimentDir, experiment: Experiment, account: Account, *, take_over: bool
+) -> Iterator[None]:
+    """Inside, generations are sent to where the config says; at the end, what there is then.
+
+    Who stops the experiment waits no longer than its runs' deadline.
+    """
+    upload = experiment.config.upload
+    if upload is None:
+        yield
+        return
+    copy = SafeCopy(
+        folder,
+        experiment,
+        take_over=take_over,
+        warn=lambda text: account.emit(Warned(text=text)),
+    )
+    account.add_listener(copy.on_event)
+    wait_s = upload.wait_s
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt):
+        wait_s = min(wait_s, experiment.run.checkpoints.deadline_s)
+        raise
+    finally:
+        copy.close(wait_s)

@@ -30,7 +30,7 @@ from game_rl.experiments.make_plan import make_plan
 from game_rl.experiments.plan import Plan
 from game_rl.experiments.records import ChampionRecord
 from game_rl.experiments.relocation import follow_lake
-from game_rl.experiments.safe_copy import SafeCopy
+from game_rl.experiments.safe_copy import uploading
 from game_rl.experiments.tasks import StopFlag
 from game_rl.games.definition import load_game
 from game_rl.run_dir import write_atomic
@@ -191,7 +191,7 @@ def _carried_out(
     with (
         Account(folder.events, command.listeners) as account,
         _told_how_it_ends(account),
-        _uploading(folder, experiment, command, account),
+        uploading(folder, experiment, account, take_over=command.take_over),
         make_executor(config.executor, _demand(experiment, report, account)) as executor,
     ):
         if went.generation is not None:
@@ -241,38 +241,6 @@ def _run(plan: Plan, executor: Executor, account: Account, stop: StopFlag) -> Ch
         ) from None
     account.emit(ExperimentEnded(reason="completed", exit_code=0))
     return champion
-
-
-@contextmanager
-def _uploading(
-    folder: ExperimentDir,
-    experiment: Experiment,
-    command: ExperimentCommand,
-    account: Account,
-) -> Iterator[None]:
-    """Inside, generations are sent to where the config says; at the end, what there is then.
-
-    Who stops the experiment waits no longer than its runs' deadline.
-    """
-    upload = experiment.config.upload
-    if upload is None:
-        yield
-        return
-    copy = SafeCopy(
-        folder,
-        experiment,
-        take_over=command.take_over,
-        warn=lambda text: account.emit(Warned(text=text)),
-    )
-    account.add_listener(copy.on_event)
-    wait_s = upload.wait_s
-    try:
-        yield
-    except (Interrupted, KeyboardInterrupt):
-        wait_s = min(wait_s, experiment.run.checkpoints.deadline_s)
-        raise
-    finally:
-        copy.close(wait_s)
 
 
 @contextmanager

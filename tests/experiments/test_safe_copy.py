@@ -9,8 +9,8 @@ import pytest
 from game_rl.config.experiment_files import Experiment, load_experiment
 from game_rl.config.experiments import Population, dump_population
 from game_rl.config.upload import UploadConfig
-from game_rl.errors import UsageError
-from game_rl.experiments.account import GenerationEnded
+from game_rl.errors import Interrupted, UsageError
+from game_rl.experiments.account import Account, ExperimentEvent, GenerationEnded, Warned
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.picture import picture_of, take_picture
 from game_rl.experiments.safe_copy import (
@@ -19,6 +19,7 @@ from game_rl.experiments.safe_copy import (
     push_settings,
     stored_state,
     uploaded_to,
+    uploading,
     write_state,
 )
 from game_rl.storage.experiments import (
@@ -258,6 +259,23 @@ def test_a_process_waits_for_the_one_before(
         copy.close(0.5)
     assert "remote push" in said[-1]
     assert stored_experiments(ObjectStore(disk_address)) == []
+
+
+def test_who_stops_the_experiment_waits_no_longer_than_its_runs(
+    make_population: MakePopulation, tmp_path: Path
+) -> None:
+    population = make_population("here", *_SMALL, "member.checkpoints.deadline_s=0.1")
+    folder = killed(population, 150)
+    uploaded = with_upload(population, UploadConfig(to=f"file://{tmp_path}/unmounted", wait_s=9e3))
+    said: list[ExperimentEvent] = []
+    with (
+        Account(tmp_path / "events.jsonl", [said.append]) as account,
+        pytest.raises(Interrupted),
+        uploading(folder, uploaded, account, take_over=False),
+    ):
+        raise Interrupted("stopped", exit_code=143)
+    assert isinstance(said[-1], Warned)
+    assert "remote push" in said[-1].text
 
 
 def test_another_address_takes_the_rest_of_the_section_and_its_checks(
