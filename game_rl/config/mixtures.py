@@ -15,7 +15,13 @@ from game_rl.config.yaml_tree import Node
 from game_rl.errors import ConfigError
 
 _LEARN_FROM: Key = ("algorithm", "learn_from")
+_FOLLOW: Key = (*_LEARN_FROM, "follow_every_s")
+_OFFLINE: Key = (*_LEARN_FROM, "offline")
 _SEEN_ALIKE = ("frame_skip", "frame_stack", "observation")
+SEAL_EVERY_TIMESTEPS = 1_024
+"""In mode live: with 16 emulators, blocks of 64 frames, which are full."""
+FOLLOW_EVERY_S = 2.0
+"""In mode live."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +47,12 @@ def load_mixture(path: Path, overrides: Sequence[str] = (), *, is_saved: bool = 
     config = source.model_of(root, problems, MixtureConfig, run_dir_problems)
     member, learner = root.nearest(("member",)), _lifted(root.nearest(("learner",)))
     if not is_saved:
-        refuse_problems(source, root, _given_away(member, learner))
+        meaningless = _meaningless_live if config.is_live else _meaningless_in_rounds
+        refused = (*_given_away(member, learner), *meaningless(root, learner))
+        refuse_problems(source, root, iter(refused))
     run = run_based_on(source, member, tuple(_decided_of_member(config)))
-    taught = run_based_on(source, learner, tuple(_decided_of_learner(config)))
+    has_own = learner.has(_FOLLOW)
+    taught = run_based_on(source, learner, tuple(_decided_of_learner(config, has_own=has_own)))
     refuse_problems(source, root, _disagreements(config, run, taught))
     return Mixture(config, run, taught)
 
@@ -95,6 +104,31 @@ def _given_away(member: Node, learner: Node) -> Iterator[Problem]:
             yield Problem((name, "config"), "names no file; write one, such as duel_pqn.yaml")
 
 
+def _meaningless_live(root: Node, learner: Node) -> Iterator[Problem]:
+    """Keys of rounds, where there are none."""
+    reasons: dict[Key, str] = {
+        ("learner_starts",): "the learner has one run, which begins with new weights",
+        ("learner_per_round", "gradient_steps"): "the learner learns while it plays",
+        ("clone",): "nobody is cloned in mode: live",
+        ("keep_rounds",): "there is one stretch, whose checkpoints stay",
+    }
+    for key, reason in reasons.items():
+        if root.has(key):
+            yield Problem(key, f"{reason}: remove the line, or write mode: rounds")
+    if root.has(("learner", "teacher")) and root.nearest(("learner", "teacher")).value is not None:
+        message = "no member is the best before the end: remove the line, or write mode: rounds"
+        yield Problem(("learner", "teacher"), message)
+    if learner.has(_OFFLINE):
+        message = "the learner plays from the beginning: remove it, or write mode: rounds"
+        yield Problem(("learner", *_OFFLINE), message)
+
+
+def _meaningless_in_rounds(root: Node, learner: Node) -> Iterator[Problem]:  # noqa: ARG001
+    if learner.has(_FOLLOW):
+        message = "the Lake is read at breaks only: remove the line, or write mode: live"
+        yield Problem(("learner", *_FOLLOW), message)
+
+
 _Decided = Iterator[tuple[Key, Any, str]]
 
 
@@ -102,22 +136,31 @@ def _decided_of_member(config: MixtureConfig) -> _Decided:
     yield ("run_dir",), str(config.run_dir / "members" / "00"), "run_dir"
     yield ("total_timesteps",), config.total_timesteps, "rounds x timesteps_per_round"
     yield ("evaluation", "every_timesteps"), config.timesteps_per_round, "timesteps_per_round"
-    for name, value in config.lake.model_dump(mode="json", exclude={"path"}).items():
+    lake = config.lake.model_dump(mode="json", exclude={"path"})
+    if config.is_live and lake["seal_every_timesteps"] is None:
+        lake["seal_every_timesteps"] = SEAL_EVERY_TIMESTEPS
+    for name, value in lake.items():
         yield ("lake", name), value, "lake"
     yield ("lake", "path"), str(_lake(config)), "run_dir"
     yield from _decided_of_both(config)
 
 
-def _decided_of_learner(config: MixtureConfig) -> _Decided:
+def _decided_of_learner(config: MixtureConfig, *, has_own: bool) -> _Decided:
+    """Args: has_own: the section says how often it follows."""
     timesteps = config.learner_per_round.timesteps
     yield ("run_dir",), str(config.run_dir / "members" / "learner"), "run_dir"
-    yield ("total_timesteps",), timesteps, "learner_per_round.timesteps"
+    yield ("total_timesteps",), config.learner_timesteps, "learner_per_round.timesteps"
     yield ("evaluation", "every_timesteps"), timesteps, "learner_per_round.timesteps"
     yield ("checkpoints", "save_replay_buffer"), True, "kind: mixture"
     yield (*_LEARN_FROM, "lakes"), [str(_lake(config))], "run_dir"
-    steps = config.learner_per_round.gradient_steps
-    place = (*_LEARN_FROM, "offline", "gradient_steps")
-    yield place, steps, "learner_per_round.gradient_steps"
+    if not config.is_live:
+        steps = config.learner_per_round.gradient_steps
+        yield (*_OFFLINE, "gradient_steps"), steps, "learner_per_round.gradient_steps"
+        yield _FOLLOW, None, "mode: rounds"
+    else:
+        yield _OFFLINE, None, "mode: live"
+        if not has_own:
+            yield _FOLLOW, FOLLOW_EVERY_S, "mode: live"
     yield from _decided_of_both(config)
 
 
@@ -135,7 +178,7 @@ def _disagreements(config: MixtureConfig, run: RunConfig, learner: RunConfig) ->
     """What keeps members and learner from learning from one another."""
     member: Key = ("member",)
     assert isinstance(learner.algorithm, DQNConfig)  # nothing else has learn_from
-    if isinstance(run.algorithm, PPOConfig):
+    if isinstance(run.algorithm, PPOConfig) and not config.is_live:
         yield Problem(
             member,
             "ppo has no values of actions that the learner could be cloned into; use pqn or dqn, "
@@ -151,6 +194,8 @@ def _disagreements(config: MixtureConfig, run: RunConfig, learner: RunConfig) ->
                 ("learner", "env", name),
                 f"{ours} is not the members', {theirs}; use the same, as rows are exchanged",
             )
+    if config.is_live or isinstance(run.algorithm, PPOConfig):
+        return  # nobody goes on with another's weights
     if run.algorithm.layer_norm != learner.algorithm.layer_norm:
         yield Problem(
             ("learner", "algorithm", "layer_norm"),

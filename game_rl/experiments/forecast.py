@@ -64,6 +64,8 @@ class PopulationReport:
         gpus_per_member: that it asks a cluster for.
         kind: of the experiment.
         learner: of a mixture's, which trains while no member does; `wall_s` is without it.
+        following_bytes: of RAM, with which the learner of a live mixture reads the Lake; it
+            trains beside the members. None: the mixture is not live.
     """
 
     verdict: Verdict
@@ -78,10 +80,15 @@ class PopulationReport:
     gpus_per_member: float = 0.0
     kind: str = "population"
     learner: Report | None = None
+    following_bytes: int | None = None
 
     @property
     def ram_bytes(self) -> int:
-        """The learner is alone, so only one that takes more than all slots counts."""
+        """A learner that is alone counts only where it takes more than all slots."""
+        if self.following_bytes is not None and self.learner is not None:
+            members = (self.slots - 1) * self.member.footprint.ram.peak.bytes
+            learner = self.learner.footprint.ram.peak.bytes + self.following_bytes
+            return members + learner + controller_bytes(self.executor)
         task, member = task_bytes(self.executor), self.member.footprint.ram.peak.bytes
         alone = self.largest_run_bytes + task
         return max(self.slots * (member + task), alone) + controller_bytes(self.executor)
@@ -105,7 +112,12 @@ class PopulationReport:
     @property
     def vram_bytes(self) -> int:
         vram = self.member.footprint.vram
-        return 0 if vram is None else self.slots * vram.peak.bytes
+        members = 0 if vram is None else self.slots * vram.peak.bytes
+        if self.following_bytes is None or self.learner is None:
+            return members
+        others = self.learner.footprint.vram
+        each = 0 if vram is None else vram.peak.bytes
+        return members - each + (0 if others is None else others.peak.bytes)
 
     @property
     def disk_bytes(self) -> int:
@@ -169,7 +181,7 @@ def population_preflight(
         executor=population.config.executor,
     )
     findings = tuple(_findings(population, report))
-    return replace(report, verdict=_verdict(report), findings=findings)
+    return replace(report, verdict=verdict_of(report), findings=findings)
 
 
 def slots_of(config: PopulationConfig, member: Report, machine: Machine) -> int:
@@ -264,7 +276,7 @@ def _wall_s(config: PopulationConfig, member: Report, slots: int) -> float | Non
     return config.generations * (turns * stretch_s + _COPY_START_S)
 
 
-def _verdict(report: PopulationReport) -> Verdict:
+def verdict_of(report: PopulationReport) -> Verdict:
     machine, needed = report.machine, report.disk_bytes + report.momentary_bytes
     comfortable = comfortable_ram_bytes(machine)
     if _is_short(report):
@@ -279,11 +291,11 @@ def _verdict(report: PopulationReport) -> Verdict:
 
 def _is_short(report: PopulationReport) -> bool:
     return (
-        _is_short_of_memory(report) or report.lacks_disk or report.member.verdict == "does_not_fit"
+        is_short_of_memory(report) or report.lacks_disk or report.member.verdict == "does_not_fit"
     )
 
 
-def _is_short_of_memory(report: PopulationReport) -> bool:
+def is_short_of_memory(report: PopulationReport) -> bool:
     vram = report.member.footprint.vram
     room = 0 if vram is None else report.machine.gpu_free_bytes(vram.gpu)
     return report.ram_bytes > report.machine.ram_available_bytes or report.vram_bytes > room
@@ -292,7 +304,7 @@ def _is_short_of_memory(report: PopulationReport) -> bool:
 def _findings(population: Population, report: PopulationReport) -> Iterator[Finding]:
     """What does not fit, each with the smallest change that mends it; then those of a member."""
     config, machine = population.config, report.machine
-    if _is_short_of_memory(report) and report.slots > 1:
+    if is_short_of_memory(report) and report.slots > 1:
         fitting = _slots_by_memory(config.executor, report.member, machine)
         fix = Fix("executor.parallel", fitting) if fitting >= 1 else None
         yield Finding(

@@ -21,7 +21,10 @@ def forecast_table(report: PopulationReport) -> RenderableType:
 def _headline(report: PopulationReport) -> Text:
     words, style = VERDICTS[report.verdict]
     machine, member = report.machine, report.member.footprint
+    is_live = report.following_bytes is not None
     at_once = "1 member at once" if report.slots == 1 else f"{report.slots} members at once"
+    if is_live:
+        at_once = f"{report.slots - 1} members and the learner at once"
     at_once += " on a node like this machine" if report.is_of_a_node else ""
     vram = ""
     if report.vram_bytes and member.vram is not None:
@@ -32,7 +35,8 @@ def _headline(report: PopulationReport) -> Text:
     learner = ""
     if report.learner is not None:
         took += " without the learner's part" if took else ""
-        learner = f", {format_bytes(report.learner.footprint.ram.peak.bytes)} the learner, alone"
+        learner = f", {format_bytes(report.learner.footprint.ram.peak.bytes)} the learner"
+        learner += "" if is_live else ", alone"
     return Text.assemble(
         (words, style),
         f"  {at_once}: RAM {format_bytes(report.ram_bytes)} of "

@@ -21,6 +21,7 @@ class Rules:
 
     Attributes:
         seed: of the experiment; the champion's episodes follow from it.
+        is_live: a mixture's learner trains beside the members.
     """
 
     seed: int
@@ -30,6 +31,7 @@ class Rules:
     keep_generations: KeepGenerationsConfig
     cpus_per_member: int
     kind: Literal["population", "mixture"] = "population"
+    is_live: bool = False
 
 
 @dataclass(frozen=True)

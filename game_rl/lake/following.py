@@ -1,4 +1,4 @@
-"""How a run follows Lakes that others write meanwhile: when it looks again, and what it has seen."""
+"""How a run follows Lakes that others write: when it looks again, and what it has seen."""
 
 import time
 from collections import deque

@@ -266,6 +266,7 @@ class TrainingSession:
             feed=feed,
             upload=self._upload,
             pool=self._pool,
+            mixture=self.model.mixture if isinstance(self.model, LeanDQN) else None,
             values=self._values(),
             teacher=self.model.teacher if isinstance(self.model, LeanDQN) else None,
             cores_trials_s=self._cores_trials_s,

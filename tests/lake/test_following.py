@@ -66,7 +66,8 @@ def test_it_draws_what_is_sealed_while_a_run_plays(tmp_path: Path) -> None:
     assert pool.following is not None
     assert pool.following.n_rows == 40
     age_s = pool.following.newest_age_s
-    assert age_s is not None and age_s >= 0
+    assert age_s is not None
+    assert age_s >= 0
 
 
 def test_until_it_is_time_the_view_stays(tmp_path: Path) -> None:
