@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from game_rl.config.algorithms import DQNConfig
-from game_rl.config.experiment_files import Experiment
 from game_rl.config.executors import LocalExecutorConfig
+from game_rl.config.experiment_files import Experiment
 from game_rl.config.experiments import Population
 from game_rl.config.mixtures import Mixture
 from game_rl.config.population import ChampionConfig, PopulationConfig, SelectionConfig

@@ -152,6 +152,12 @@ class LakePool:
         if not self.is_open:
             self.renew(_BEFORE_THE_FIRST_CHECKPOINT)
 
+    def close(self) -> None:
+        """Nothing is drawn any more; what checkpoints have stays."""
+        if self.following is not None:
+            for reader in self.readers:
+                reader.stop_following()
+
     def release(self) -> None:
         """Let go of all pins; for a run that leaves nothing behind."""
         for reader in self.readers:

@@ -107,6 +107,10 @@ class LakeReader:
             self.renew(_FOLLOWING)
             self._listed = listed
 
+    def stop_following(self) -> None:
+        """Keep nothing of what came after the last checkpoint."""
+        self.unpin(_FOLLOWING)
+
     def unpin(self, name: str) -> None:
         with suppress(OSError, LakeError):  # `keep_pins` does so at the next start
             self._lake.unpin(f"{self._pins}.{name}")

@@ -107,6 +107,7 @@ class TrainingSession:
             if checkpoint is not None:
                 self._restore(checkpoint, feed)
             if self._pool is not None:
+                stack.enter_context(closing(self._pool))
                 begin_to_draw(self._pool, self._run_dir)
             self._closing = stack.pop_all()
 

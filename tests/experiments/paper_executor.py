@@ -70,6 +70,7 @@ class PaperExecutor:
             return
         run_dir = RunDir(root)
         run_dir.identity()
+        _make_lake(run_dir)
         path = run_dir.checkpoint(until)
         if not path.exists():
             before = run_dir.checkpoints_newest_first()
@@ -117,6 +118,14 @@ class PaperExecutor:
     def _leave(self, path: Path, made: StretchResult | Played) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, made.model_dump_json())
+
+
+def _make_lake(run_dir: RunDir) -> None:
+    """As a run does that writes one."""
+    lake = (yaml.safe_load(run_dir.config.read_text()).get("lake") or {}).get("path")
+    if lake is not None:
+        Path(lake).mkdir(exist_ok=True)
+        (Path(lake) / "lake.json").touch()
 
 
 def _lake_of(config: dict[str, Any], members: Path) -> list[str]:

@@ -47,16 +47,20 @@ champion: {candidates: 2, episodes: 2}
 """
 
 
+LIVE_BATCH, LIVE_OWN, LIVE_TIMESTEPS = 8, 2, 192
 _LIVE = """\
 kind: mixture
 mode: live
 run_dir: PLACE
-member: {config: member.yaml}
+member: {config: member.yaml, checkpoints: {every_timesteps: 320}}
 members: 2
 rounds: 2
 timesteps_per_round: 640
-learner: {config: learner.yaml, learn_from: {own_share: 0.25, follow_every_s: 0.1}}
-learner_per_round: {timesteps: 256}
+learner:
+  config: learner.yaml
+  learn_from: {own_share: 0.25, follow_every_s: 0.1}
+  checkpoints: {every_timesteps: 64}
+learner_per_round: {timesteps: 96}
 fitness: {episodes: 2, metric: mean_reward}
 champion: {candidates: 2, episodes: 2}
 """

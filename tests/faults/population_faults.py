@@ -3,11 +3,14 @@
     python -m tests.faults.population_faults [--kills 100] [--only controller member both signal]
     python -m tests.faults.population_faults --kills 20 --only ray_worker ray_node ray_driver
     python -m tests.faults.population_faults --kills 60 --kind mixture --only controller member both
+    python -m tests.faults.population_faults --kills 20 --kind live --only controller member both
 
 Each run is a real `game-rl train` of a tiny population in processes of its own. It is killed at
 random moments, resumed each time, and compared with one that was not: every record byte for byte,
 the champion's record, weights, optimiser and replay of each checkpoint that is kept. Nothing may be
 left running, no temporary file may stay, and nobody may see a traceback.
+
+A live mixture does not repeat: its members and its Lake are compared, and of the learner its books.
 
 The kinds of Ray run members on a cluster of two nodes, and kill what Ray runs them with: the
 process of a task, all of a node, the controller. They are compared with the same population, which
@@ -30,7 +33,8 @@ from typing import Protocol
 
 import psutil
 
-from tests.faults.mixture_files import write_mixture
+from tests.faults.live_books import live_differences
+from tests.faults.mixture_files import write_live_mixture, write_mixture
 from tests.faults.ray_nodes import RayNodes
 from tests.faults.trainings import Tally
 
@@ -146,7 +150,8 @@ class PopulationBench:
         self, folder: Path, seed: int, nodes: RayNodes | None = None, *, kind: str = "population"
     ) -> None:
         self.folder, self.nodes = folder, nodes
-        self.write = write_mixture if kind == "mixture" else write_population
+        self.kind = kind
+        self.write = _WRITE[kind]
         self.random = random.Random(seed)
         self.whole = self.new("whole")
         began = time.monotonic()
@@ -169,13 +174,16 @@ class PopulationBench:
 
     def differences(self, folder: Path) -> list[str]:
         """How a finished population is not the undisturbed one."""
+        left = [str(p) for p in folder.rglob(".*") if p.name.endswith((".tmp", ".trash", ".fork"))]
+        found = [f"left behind: {path}" for path in left]
+        if self.kind == "live":
+            return found + live_differences(folder, self.whole)
         here, there = records_of(folder), records_of(self.whole)
-        found = [f"another {name}" for name in there if here.get(name) != there[name]]
+        found += [f"another {name}" for name in there if here.get(name) != there[name]]
         found += [f"{name} too many" for name in here if name not in there]
         if hashes_of(folder) != hashes_of(self.whole):
             found.append("other weights")
-        left = [str(p) for p in folder.rglob(".*") if p.name.endswith((".tmp", ".trash", ".fork"))]
-        return found + [f"left behind: {path}" for path in left]
+        return found
 
 
 def write_population(folder: Path, root: Path) -> Path:
@@ -184,6 +192,13 @@ def write_population(folder: Path, root: Path) -> Path:
     file = root.with_suffix(".yaml")
     file.write_text(_POPULATION.replace("PLACE", str(root)))
     return file
+
+
+_WRITE = {
+    "population": write_population,
+    "mixture": write_mixture,
+    "live": write_live_mixture,
+}
 
 
 def records_of(folder: Path) -> dict[str, str]:
@@ -293,7 +308,7 @@ def main() -> int:
         prog="python -m tests.faults.population_faults", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--only", nargs="+", choices=KINDS + RAY_KINDS, default=list(KINDS))
-    parser.add_argument("--kind", choices=("population", "mixture"), default="population")
+    parser.add_argument("--kind", choices=tuple(_WRITE), default="population")
     parser.add_argument("--kills", type=int, default=100, help="in all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="a folder for what is compared")
