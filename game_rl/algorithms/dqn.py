@@ -180,6 +180,7 @@ class LeanDQN(DQN):
         assert mixture is not None
         left = gradient_steps
         while left:
+            mixture.pool.follow()
             n = min(left, sync_every - self._n_updates % sync_every)
             losses = self._learned(
                 lambda: mixture.sample_lakes(

@@ -15,8 +15,10 @@ import numpy as np
 import yaml
 
 from game_rl.executors.executor import Ended, Job
+from game_rl.lake.lake import Lake
 from game_rl.run_dir import RunDir, new_directory, write_atomic
 from game_rl.training.stretch_result import Played, StretchResult
+from tests.lake.plays import SCHEMA
 
 
 class PaperExecutor:
@@ -65,12 +67,12 @@ class PaperExecutor:
     def _train(self, root: Path, options: dict[str, str]) -> None:
         until, seed = int(options["--until"]), int(options["--seed"])
         result = Path(options["--result"])
+        _make_lake(RunDir(root))
         if (root.name, until) in self._non_finite:
             self._leave(result, StretchResult(timesteps=until, failure="non_finite", text="NaN"))
             return
         run_dir = RunDir(root)
         run_dir.identity()
-        _make_lake(run_dir)
         path = run_dir.checkpoint(until)
         if not path.exists():
             before = run_dir.checkpoints_newest_first()
@@ -124,8 +126,7 @@ def _make_lake(run_dir: RunDir) -> None:
     """As a run does that writes one."""
     lake = (yaml.safe_load(run_dir.config.read_text()).get("lake") or {}).get("path")
     if lake is not None:
-        Path(lake).mkdir(exist_ok=True)
-        (Path(lake) / "lake.json").touch()
+        Lake.create(Path(lake), SCHEMA)
 
 
 def _lake_of(config: dict[str, Any], members: Path) -> list[str]:

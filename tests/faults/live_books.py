@@ -22,7 +22,7 @@ from tests.faults.mixture_files import LIVE_BATCH, LIVE_OWN, LIVE_TIMESTEPS
 def live_differences(folder: Path, whole: Path) -> list[str]:
     """What was lost, counted twice, or drawn otherwise than asked."""
     here, there = ExperimentDir(folder), ExperimentDir(whole)
-    return [*_of_members(here, there), *_of_rows(here, there), *_of_learner(here)]
+    return [*_of_members(here, there), *_of_rows(here, there), *wrong_books(here)]
 
 
 def _of_members(here: ExperimentDir, there: ExperimentDir) -> Iterator[str]:
@@ -56,7 +56,8 @@ def _rows(lake: Lake) -> dict[str, Any]:
     }
 
 
-def _of_learner(here: ExperimentDir) -> Iterator[str]:
+def wrong_books(here: ExperimentDir) -> Iterator[str]:
+    """What the learner says of itself and cannot be."""
     run_dir, lake = here.member(LEARNER), Lake.open(here.lake)
     checkpoint = Checkpoint(run_dir.checkpoints_newest_first()[0])
     books: Any = checkpoint.play().algorithm["learn_from"]
