@@ -110,7 +110,7 @@ def test_a_run_that_follows_sees_what_a_lake_gains_and_its_books_go_on(
     assert books["followed"] == Lake.open(lake).view().sequences
     assert not list(lake.glob("pins/*.following.json"))
     (*_, followed) = (
-        e for e in read_events(RunDir(config.run_dir).events) if isinstance(e, LakesFollowed)
+        e for e in read_events(RunDir(config.run_dir)) if isinstance(e, LakesFollowed)
     )
     assert (followed.own_drawn, followed.rows) == (books["n_own"], len(Lake.open(lake).view()))
 
