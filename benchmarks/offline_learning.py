@@ -29,7 +29,7 @@ from benchmarks.arms import (
     newest,
     settings,
 )
-from benchmarks.line_plot import Line, draw_lines
+from benchmarks.line_plot import Line, draw_rates
 
 _TEACHER = "configs/duel_pqn.yaml"
 _STUDENT = "configs/duel_dqn.yaml"
@@ -201,7 +201,7 @@ def report(plan: Plan, experiment: Experiment) -> None:
     print()
     _print_cost(plan, results)
     place = experiment.folder / "offline.png"
-    draw_lines(_lines(plan, results), place, x="own timesteps", y="success rate", y_range=(0, 1))
+    draw_rates(_lines(plan, results), place, x="own timesteps", y="success rate")
     print(f"\nplot: {place}")
 
 

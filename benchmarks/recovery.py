@@ -28,7 +28,7 @@ from benchmarks.arms import (
     newest,
     settings,
 )
-from benchmarks.line_plot import Line, draw_lines
+from benchmarks.line_plot import Line, draw_rates
 from game_rl.run_dir import RunDir
 
 _CONFIG = "configs/duel_pqn.yaml"
@@ -193,7 +193,7 @@ def report(plan: Plan, experiment: Experiment) -> None:
     print()
     _print_cost(plan, results)
     place = experiment.folder / "recovery.png"
-    draw_lines(_lines(plan, results), place, x="timesteps", y="success rate", y_range=(0, 1))
+    draw_rates(_lines(plan, results), place, x="timesteps", y="success rate")
     print(f"\nplot: {place}")
 
 

@@ -15,6 +15,7 @@
     ├── TrainingError           1   training cannot go on (a non-finite loss, a full disk)
     │   └── NonFiniteError      1   an update left a weight that is NaN or infinite
     └── ExperimentError         1   an experiment cannot go on (a member dies again and again)
+        └── NobodyLeftError     1   the weights of all members are NaN or infinite
     Interrupted                 128 + number of the signal that stopped the run
 
 A message names the thing, what was found, and the way out.
@@ -82,6 +83,10 @@ class NonFiniteError(TrainingError):
 
 
 class ExperimentError(GameRLError):
+    pass
+
+
+class NobodyLeftError(ExperimentError):
     pass
 
 

@@ -26,6 +26,7 @@ def add_member(commands: "Commands") -> None:
     train.add_argument("--seed", type=not_negative, required=True, metavar="N")
     train.add_argument("--result", type=Path, required=True, metavar="FILE")
     _add_finish(steps)
+    _add_finish_experiment(steps)
     _add_copy(steps)
     _add_play(steps)
 
@@ -76,6 +77,44 @@ def _add_finish(steps: "Commands") -> None:
     finish.add_argument("--episodes", type=positive, required=True, metavar="N")
     finish.add_argument("--seed", type=not_negative, required=True, metavar="N")
     finish.add_argument("--result", type=Path, required=True, metavar="FILE")
+
+
+def _add_finish_experiment(steps: "Commands") -> None:
+    finish = add_command(
+        steps,
+        "finish-experiment",
+        _finish_experiment,
+        summary="carry an experiment out to its end, let its champion play a test and leave the "
+        "result",
+        example="game-rl member finish-experiment runs/x/four-100 --episodes 200 --seed 7 "
+        "--result four.json",
+    )
+    finish.add_argument("run", type=Path, metavar="DIR")
+    finish.add_argument("--episodes", type=positive, required=True, metavar="N")
+    finish.add_argument("--seed", type=not_negative, required=True, metavar="N")
+    finish.add_argument("--result", type=Path, required=True, metavar="FILE")
+
+
+def _finish_experiment(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from game_rl.cli.experiment_console import ExperimentConsole
+    from game_rl.cli.experiments import stopping_on_signals
+    from game_rl.experiments.finishing import finish_experiment
+    from game_rl.experiments.start import ExperimentCommand
+    from game_rl.experiments.tasks import StopFlag
+
+    console, stop = ExperimentConsole(Console()), StopFlag()
+    command = ExperimentCommand(stop=stop, force=True, listeners=[console])
+    with stopping_on_signals(stop, console.notice):
+        finish_experiment(
+            arguments.run,
+            command,
+            episodes=arguments.episodes,
+            seed=arguments.seed,
+            result=arguments.result,
+        )
+    return 0
 
 
 def _finish(arguments: argparse.Namespace) -> int:

@@ -3,8 +3,18 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from game_rl.config.experiments import Population, dump_population, kind_of, load_population
-from game_rl.config.mixtures import Mixture, dump_mixture, load_mixture
+from game_rl.config.experiments import (
+    Population,
+    dump_population,
+    kind_in,
+    kind_of,
+    load_population,
+    population_of,
+)
+from game_rl.config.loader import Source
+from game_rl.config.mixtures import Mixture, dump_mixture, load_mixture, mixture_of
+from game_rl.config.schema import RunConfig
+from game_rl.config.yaml_tree import Node
 
 Experiment = Population | Mixture
 
@@ -22,6 +32,19 @@ def load_experiment(
     """
     load = load_mixture if kind_of(path, overrides) == "mixture" else load_population
     return load(path, overrides, is_saved=is_saved)
+
+
+def experiment_of(source: Source, root: Node) -> Experiment:
+    """As `load_experiment`, of a tree that was read from `source`."""
+    make = mixture_of if kind_in(source, root) == "mixture" else population_of
+    return make(source, root, [])
+
+
+def players_of(experiment: Experiment) -> tuple[RunConfig, ...]:
+    """The config of a member, and of the learner where there is one."""
+    if isinstance(experiment, Mixture):
+        return experiment.run, experiment.learner
+    return (experiment.run,)
 
 
 def dump_experiment(experiment: Experiment) -> str:

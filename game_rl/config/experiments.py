@@ -32,6 +32,11 @@ def kind_of(path: Path, overrides: Sequence[str] = ()) -> str | None:
     """
     source = Source(path, ConfigError)
     root, _ = source.tree(overrides)
+    return kind_in(source, root)
+
+
+def kind_in(source: Source, root: Node) -> str | None:
+    """As `kind_of`, of a tree that was read from `source`."""
     if not root.has(("kind",)):
         return None
     node = root.nearest(("kind",))
@@ -56,6 +61,13 @@ def load_population(
     """
     source = Source(path, ConfigError)
     root, problems = source.tree(overrides)
+    return population_of(source, root, problems, is_saved=is_saved)
+
+
+def population_of(
+    source: Source, root: Node, problems: list[LocatedProblem], *, is_saved: bool = False
+) -> Population:
+    """As `load_population`, of a tree that was read from `source`, with what is wrong with that."""
     config = source.model_of(root, problems, PopulationConfig, run_dir_problems)
     member = root.nearest(("member",))
     if not is_saved:
@@ -83,7 +95,7 @@ def _given_away(member: Node) -> Iterator[Problem]:
     reasons: dict[Key, str] = {
         ("run_dir",): "members live in the folder members of run_dir",
         ("seed",): "each member gets its own from the population's seed",
-        ("total_timesteps",): "it is generations x timesteps_per_generation",
+        ("total_timesteps",): "it is generations x timesteps_per_generation + train_on.timesteps",
         ("evaluation", "every_timesteps"): "it is timesteps_per_generation",
         ("evaluation", "episodes"): "it is fitness.episodes",
         ("evaluation", "seed"): "each generation plays new games",
@@ -115,20 +127,37 @@ def run_based_on(
         source: the file that the section stands in.
         decided: keys that the plan decides, each with its value and what decides it.
     """
-    base, tree = source, section
-    if section.has(("config",)):
-        file = source.path.parent / expanded_path(str(section.nearest(("config",)).value))
-        base = Source(file, ConfigError)
-        below, problems = base.tree()
-        if problems:
-            base.fail(problems)
-        over = _labelled(section.without(("config",)), source.path.name)
-        tree = _merged(below, over)
-    for key, value, label in decided:
-        tree = tree.with_value(key, _decided_node(value, label))
+    base, tree = based_on(source, section)
+    tree = with_decided(tree, decided)
     run = base.model_of(tree, [], RunConfig, lambda _: ())
     game_file = game_path(run.game, relative_to=base.path.parent)
     return run if game_file is None else run.model_copy(update={"game": str(game_file)})
+
+
+def based_on(source: Source, section: Node) -> tuple[Source, Node]:
+    """A section with what is in the file that its key `config` names, and that file."""
+    file = named_file(source, section)
+    if file is None:
+        return source, section
+    base = Source(file, ConfigError)
+    below, problems = base.tree()
+    if problems:
+        base.fail(problems)
+    return base, _merged(below, _labelled(section.without(("config",)), source.path.name))
+
+
+def named_file(source: Source, section: Node) -> Path | None:
+    """That the section's key `config` names, relative to the folder of `source`."""
+    if not section.has(("config",)):
+        return None
+    return source.path.parent / expanded_path(str(section.nearest(("config",)).value))
+
+
+def with_decided(tree: Node, decided: Sequence[tuple[Key, Any, str]]) -> Node:
+    """With the keys that a plan decides, each with its value and what decides it."""
+    for key, value, label in decided:
+        tree = tree.with_value(key, _decided_node(value, label))
+    return tree
 
 
 def _decided_node(value: Any, label: str) -> Node:  # noqa: ANN401 - whatever a config holds

@@ -11,7 +11,7 @@ from game_rl.config.loader import Source, dump_config, run_dir_problems
 from game_rl.config.mixture import MixtureConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem
-from game_rl.config.yaml_tree import Node
+from game_rl.config.yaml_tree import LocatedProblem, Node
 from game_rl.errors import ConfigError
 
 _LEARN_FROM: Key = ("algorithm", "learn_from")
@@ -44,6 +44,13 @@ def load_mixture(path: Path, overrides: Sequence[str] = (), *, is_saved: bool = 
     """
     source = Source(path, ConfigError)
     root, problems = source.tree(overrides)
+    return mixture_of(source, root, problems, is_saved=is_saved)
+
+
+def mixture_of(
+    source: Source, root: Node, problems: list[LocatedProblem], *, is_saved: bool = False
+) -> Mixture:
+    """As `load_mixture`, of a tree that was read from `source`, with what is wrong with that."""
     config = source.model_of(root, problems, MixtureConfig, run_dir_problems)
     member, learner = root.nearest(("member",)), _lifted(root.nearest(("learner",)))
     if not is_saved:

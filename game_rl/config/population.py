@@ -66,6 +66,13 @@ class ChampionConfig(StrictModel):
     """Of each candidate, and again, on other seeds, of the champion."""
 
 
+class TrainOnConfig(StrictModel):
+    """What the best member of the last generation trains on, alone."""
+
+    timesteps: Annotated[Timesteps, Field(examples=[28_672])]
+    """Beyond generations x timesteps_per_generation, along the same schedules."""
+
+
 class KeepGenerationsConfig(StrictModel):
     """Generations to which the population can go back."""
 
@@ -108,7 +115,8 @@ class PopulationConfig(StrictModel):
     generations: Count = 10
     """How often they train a stretch and are compared."""
     timesteps_per_generation: Annotated[Timesteps, Field(examples=[16_384])]
-    """Of a member in one generation; generations x this is its total, which schedules go over."""
+    """Of a member in one generation; generations x this is its total, which schedules go over,
+    and `train_on.timesteps` more where that is written."""
     fitness: FitnessConfig = FitnessConfig()
     """How good a member is."""
     selection: SelectionConfig = SelectionConfig()
@@ -117,6 +125,9 @@ class PopulationConfig(StrictModel):
     """By the key of a run's config, such as algorithm.learning_rate: how copies change it."""
     control: Annotated[int, Field(ge=0, le=MOST_MEMBERS)] = 1
     """The first so many members keep the config's values and are never copied over."""
+    train_on: TrainOnConfig | None = None
+    """After the last generation its best member trains on alone, in a fork, which is a candidate
+    for the champion whatever it reaches; null: it does not."""
     champion: ChampionConfig = ChampionConfig()
     """How the best member is chosen at the end."""
     keep_generations: KeepGenerationsConfig = KeepGenerationsConfig()
@@ -128,8 +139,9 @@ class PopulationConfig(StrictModel):
 
     @property
     def total_timesteps(self) -> int:
-        """Of one member."""
-        return self.generations * self.timesteps_per_generation
+        """Of one member, as its schedules go: also of the best, if that is to train on."""
+        more = 0 if self.train_on is None else self.train_on.timesteps
+        return self.generations * self.timesteps_per_generation + more
 
     def problems(self) -> Iterator[Problem]:
         if self.control > self.members:

@@ -23,7 +23,8 @@ class BudgetConfig(StrictModel):
     """What each arm may take for each seed."""
 
     timesteps: Annotated[Timesteps, Field(examples=[160_000])]
-    """Of everybody: the run itself, and all that it comes from or learns from."""
+    """Of everybody: the run itself, and all that it comes from or learns from; of an experiment,
+    all members and the learner together."""
 
 
 class TestConfig(StrictModel):
@@ -58,7 +59,7 @@ class DecisionConfig(StrictModel):
 class StudyConfig(StrictModel):
     """Arms with the same seeds, the same budget and one question.
 
-    `arms` is here as it is written; `config.studies` makes runs' configs of it.
+    `arms` is here as it is written; `config.arms` makes configs of runs and experiments of it.
     """
 
     key_hints: ClassVar[Mapping[str, str]] = {
@@ -84,13 +85,15 @@ class StudyConfig(StrictModel):
         dict[_ArmName, dict[str, JsonValue]],
         Field(min_length=2, examples=[{"ppo": {"config": "duel_ppo.yaml"}}]),
     ]
-    """By name: a run's config, or `config: FILE` (relative to this file) and what differs."""
+    """By name: the config of a run, a population or a mixture, or `config: FILE` (relative to this
+    file) and what differs. An experiment is tested with its champion."""
     seeds: Annotated[tuple[_Seed, ...], Field(min_length=2, examples=[[100, 101, 102]])]
     """Of the runs of every arm; take seeds that nothing was developed on."""
     budget: BudgetConfig
     """What each arm may take for each seed."""
     selection: Literal["best", "last"] = "best"
-    """The checkpoint that is tested: that of the best evaluation on the way, or the last one."""
+    """The checkpoint of a run that is tested: that of the best evaluation on the way, or the last.
+    An experiment finds its champion by its own rule."""
     test: TestConfig = TestConfig()
     """The episodes that give a seed its score."""
     metric: Literal["success_rate", "mean_reward"] = "success_rate"

@@ -46,7 +46,7 @@ class JobProcess:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
-                env={**environment, **_own_environment(job)},
+                env={**_inherited(environment), **_own_environment(job)},
                 start_new_session=True,
             )
         self._output = output
@@ -94,6 +94,11 @@ class JobProcess:
 def kill_group(leader: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
+
+
+def _inherited(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without the claim of a job that starts jobs itself: it is to another run."""
+    return {name: value for name, value in environment.items() if name != CLAIM_VARIABLE}
 
 
 def _own_environment(job: Job) -> dict[str, str]:

@@ -33,9 +33,10 @@ def find_champion(
 ) -> ChampionRecord:
     """The best candidate of the last generation, as a run directory with a record.
 
-    Candidates are the members with the highest fitness; the best of them over new episodes is the
-    champion, which then plays others again: the figure to report. The best of three measured
-    figures is too high, by 1.8 points where each is of 200 episodes and 90 % are won.
+    Candidates are the members with the highest fitness, and whom the plan adds; the best of them
+    over new episodes is the champion, which then plays others again: the figure to report. The best
+    of three measured figures is too high, by 1.8 points where each is of 200 episodes and 90 % are
+    won.
 
     Args:
         bring: carries tasks out.
@@ -68,10 +69,12 @@ def find_champion(
 
 
 def _candidates(plan: Plan, record: GenerationRecord) -> list[TrainedMember]:
-    by_number = {member.number: member for member in record.members}
+    by_number, extra = {m.number: m for m in record.members}, plan.rules.extra_candidate
     ranking = [by_number[number] for number in record.ranking]
     finite = [member for member in ranking if member.fitness is not None]
-    return finite[: plan.rules.champion.candidates]
+    best = [member for member in finite if member.number != extra]
+    added = [member for member in finite if member.number == extra]
+    return best[: plan.rules.champion.candidates] + added
 
 
 def _play(plan: Plan, member: TrainedMember, what: str) -> Task:

@@ -6,7 +6,7 @@ from statistics import fmean, median, pstdev
 
 from game_rl.experiments.mutation import Value
 from game_rl.experiments.plan import Rules
-from game_rl.experiments.records import GenerationRecord
+from game_rl.experiments.records import GenerationRecord, TrainedMember
 from game_rl.experiments.tensorboard_file import event_file
 from game_rl.run_dir import write_atomic
 
@@ -32,15 +32,20 @@ def _fitness(record: GenerationRecord, rules: Rules) -> dict[str, float]:
     values = [fitness.value for fitness in found]
     place, metric = rules.kind, rules.fitness.metric
     learner = None if record.learner is None else record.learner.number
-    own = [m.fitness.value for m in record.members if m.fitness and m.number == learner]
+    own = [m for m in record.members if m.number == learner]
     return {
-        **{f"{place}/{metric}_learner": value for value in own},
+        **{f"{place}/{metric}_{_part(m)}": m.fitness.value for m in own if m.fitness},
         f"{place}/{metric}_best": max(values),
         f"{place}/{metric}_median": median(values),
         f"{place}/{metric}_spread": pstdev(values),
         f"{place}/mean_reward": fmean(fitness.mean_reward for fitness in found),
         f"{place}/copies": len(record.copies),
     }
+
+
+def _part(member: TrainedMember) -> str:
+    """Of its folder, such as `learner.g0002`."""
+    return member.folder.partition(".")[0]
 
 
 def _hyperparameters(record: GenerationRecord) -> dict[str, float]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from game_rl.config.population import PopulationConfig
-from game_rl.errors import ExperimentError
+from game_rl.errors import NobodyLeftError
 from game_rl.experiments.experiment_dir import folder_of
 from game_rl.experiments.fitness import fitness_of
 from game_rl.experiments.mutation import Value, mutated
@@ -47,13 +47,13 @@ def decide(
     """Who is how good, and who goes on as a copy of whom; nobody after the last generation.
 
     Raises:
-        ExperimentError: no member has finite weights.
+        NobodyLeftError: no member has finite weights.
     """
     metric = config.fitness.metric
     trained = [trained_member(metric, member, results[member.number]) for member in members]
     scored = [scored_member(member) for member in trained]
     if all(member.fitness is None for member in scored):
-        raise ExperimentError(
+        raise NobodyLeftError(
             f"the weights of all members became non-finite in generation {generation}; go back "
             "with --generation and lower algorithm.learning_rate in a new population"
         )

@@ -36,7 +36,7 @@ class GenerationRow:
     """The experiment's folder after one generation; a file with several names counts once.
 
     Attributes:
-        transitions: of all members, copied over or not.
+        transitions: of all members, copied over or not; of the last, of who trains on, too.
         lake: None: nobody measured how the game compresses.
     """
 
@@ -166,7 +166,9 @@ def population_preflight(
         lake_bytes(population.run, facts, (g + 1) * population.config.timesteps_per_generation)
         for g in range(population.config.generations)
     ]
+    whole_lake = lake_bytes(population.run, facts, population.config.total_timesteps)
     rows = tuple(_rows(population.config, member, lakes))
+    rows = (*rows[:-1], _with_train_on(rows[-1], population.config, member, whole_lake))
     slots = slots_of(population.config, member, machine)
     report = PopulationReport(
         verdict="fits",
@@ -246,7 +248,7 @@ def _rows(
     logs = 0.0
     for generation in range(1, config.generations + 1):
         updates = -(-generation * config.timesteps_per_generation // training.timesteps_per_update)
-        grown = config.members * disk.log_bytes_per_update * training.updates / config.generations
+        grown = config.members * disk.log_bytes_per_update * training.updates / _stretches(config)
         logs += grown + config.members * _FILES_A_STRETCH_BYTES
         if generation < config.generations:
             logs += copies * (updates * disk.log_bytes_per_update + calibration.RUN_FILES_BYTES)
@@ -261,6 +263,28 @@ def _rows(
         )
 
 
+def _with_train_on(
+    row: GenerationRow, config: PopulationConfig, member: Report, lake: int | None
+) -> GenerationRow:
+    """The last one, with the run of the best member, if that is to train on."""
+    if config.train_on is None:
+        return row
+    disk, updates = member.footprint.disk, member.footprint.training.updates
+    logs = updates * disk.log_bytes_per_update + calibration.RUN_FILES_BYTES
+    return replace(
+        row,
+        transitions=row.transitions + config.train_on.timesteps,
+        checkpoints=row.checkpoints + disk.checkpoint_bytes,
+        lake=None if row.lake is None else row.lake + (lake or 0),
+        logs=row.logs + round(logs) + _FILES_A_STRETCH_BYTES,
+    )
+
+
+def _stretches(config: PopulationConfig) -> float:
+    """That a member's total is made of; what the best trains on counts as so much of one."""
+    return config.total_timesteps / config.timesteps_per_generation
+
+
 def kept_generations(keep: KeepGenerationsConfig, newest: int) -> int:
     """How many are kept after generation `newest`."""
     return sum(keep.keeps(generation, newest=newest) for generation in range(1, newest + 1))
@@ -271,9 +295,13 @@ def _wall_s(config: PopulationConfig, member: Report, slots: int) -> float | Non
     if member.speed is None:
         return None
     start_s = member.speed.seconds["start"]
-    stretch_s = (member.speed.wall_s - start_s) / config.generations + start_s
+    learning_s = (member.speed.wall_s - start_s) / _stretches(config)
     turns = -(-config.members // slots)
-    return config.generations * (turns * stretch_s + _COPY_START_S)
+    wall_s = config.generations * (turns * (learning_s + start_s) + _COPY_START_S)
+    if config.train_on is None:
+        return wall_s
+    more = config.train_on.timesteps / config.timesteps_per_generation
+    return wall_s + more * learning_s + start_s + _COPY_START_S
 
 
 def verdict_of(report: PopulationReport) -> Verdict:

@@ -30,8 +30,11 @@ def go_back(folder: ExperimentDir, generation: int) -> Path:
     record = read_record(folder.generation(generation).record, GenerationRecord)
     if record is None or not has_checkpoints(folder, record):
         raise UsageError(_not_kept(folder, generation))
+    apprentice = None if record.learner is None else record.learner.number
     before = tuple(
-        Member(number=m.number, folder=m.folder, values=m.values) for m in record.members
+        Member(number=m.number, folder=m.folder, values=m.values)
+        for m in record.members
+        if m.number != apprentice
     )
     state = ExperimentState(generation=generation - 1, members=before, going_back_to=generation)
     write_record(folder.state, state)
@@ -52,7 +55,7 @@ def _finish(folder: ExperimentDir, state: ExperimentState, record: GenerationRec
     for member in record.members:
         if member.checkpoint is not None:
             _restore(folder, record, member.folder, member.number, member.checkpoint, aside)
-    _move_later(folder, record.generation, aside)
+    _move_later(folder, record, aside)
     remove_curves(folder.curves, after=record.generation)
     write_record(folder.state, state.model_copy(update={"going_back_to": None}))
     return aside
@@ -91,13 +94,14 @@ def _restore(
             path.rename(place / path.name)
 
 
-def _move_later(folder: ExperimentDir, generation: int, aside: Path) -> None:
+def _move_later(folder: ExperimentDir, record: GenerationRecord, aside: Path) -> None:
     """Records after the generation, copies that were made after it or in it, and the champion."""
+    generation, stay = record.generation, {member.folder for member in record.members}
     for number in folder.generations.iterdir():
         if number.name.isdecimal() and int(number.name) > generation:
             _move(number, aside / "generations")
     for path in folder.members.iterdir():
-        if (copied_after(path.name) or 0) >= generation:
+        if (copied_after(path.name) or 0) >= generation and path.name not in stay:
             _move(path, aside / "members" / "copies")
     for path in (folder.champion, folder.champion_record, folder.validation):
         if path.exists():

@@ -6,7 +6,7 @@ from typing import Literal
 
 from game_rl.config.mixtures import Mixture
 from game_rl.config.schema import RunConfig
-from game_rl.errors import ExperimentError
+from game_rl.errors import NobodyLeftError
 from game_rl.experiments import decision
 from game_rl.experiments.cloning import clones
 from game_rl.experiments.decision import fitness_seed, scored_member, trained_member
@@ -184,12 +184,12 @@ class MixturePlan:
         """Of a round's members.
 
         Raises:
-            ExperimentError: none has finite weights.
+            NobodyLeftError: none has finite weights.
         """
         trained = {member.number: self._trained(member, results) for member in members}
         best = trained[ranked([scored_member(member) for member in trained.values()])[0].number]
         if best.fitness is None:
-            raise ExperimentError(
+            raise NobodyLeftError(
                 f"the weights of all members became non-finite in round {generation}; begin "
                 "another mixture with a lower algorithm.learning_rate of member"
             )

@@ -15,6 +15,7 @@ from game_rl.experiments.mutation import Value, values_of
 from game_rl.experiments.plan import Apprentice, Results, Rules
 from game_rl.experiments.records import CopyRecord, GenerationRecord, Member
 from game_rl.experiments.tasks import Task
+from game_rl.experiments.training_on import best_of, recorded, trained_on_folder
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class PopulationPlan:
             champion=config.champion,
             keep_generations=config.keep_generations,
             cpus_per_member=config.cpus_per_member,
+            extra_candidate=None if config.train_on is None else config.members,
         )
 
     def first_members(self) -> tuple[Member, ...]:
@@ -55,36 +57,55 @@ class PopulationPlan:
     def run_id(self, member: Member) -> str | None:  # noqa: ARG002
         return None
 
-    def until(self, member: Member, generation: int) -> int:  # noqa: ARG002
+    def until(self, member: Member, generation: int) -> int:
+        if self._is_trained_on(member):
+            return self.population.config.total_timesteps
         return self.timesteps(generation)
 
     def stretch(self, member: Member, generation: int) -> Task:
+        # whoever trains on plays games that selected nobody
+        games = generation + 1 if self._is_trained_on(member) else generation
         return self._jobs.stretch(
             member.number,
             member.folder,
             generation,
             until=self.until(member, generation),
-            seed=fitness_seed(self.population.config.seed, generation),
+            seed=fitness_seed(self.population.config.seed, games),
         )
 
-    def apprentice_of(self, generation: int) -> Member | None:  # noqa: ARG002
-        return None
+    def apprentice_of(self, generation: int) -> Member | None:
+        config = self.population.config
+        if config.train_on is None or generation < config.generations:
+            return None
+        return Member(number=config.members, folder=trained_on_folder(generation), values={})
 
     def apprentice(
-        self,
-        generation: int,  # noqa: ARG002
-        members: Sequence[Member],  # noqa: ARG002
-        results: Results,  # noqa: ARG002
+        self, generation: int, members: Sequence[Member], results: Results
     ) -> Apprentice | None:
-        return None
+        """The best member goes on: with its seed, so as the run that it would have become."""
+        found, config = self.apprentice_of(generation), self.population.config
+        best = best_of(members, results, config.fitness.metric)
+        if found is None or best is None or best.checkpoint is None:
+            return None
+        made_by = self._jobs.copy(
+            found.folder,
+            Origin(best.folder, int(best.checkpoint)),
+            {"evaluation.every_timesteps": config.total_timesteps},
+            self.folder.generation(generation).output(found.number),
+        )
+        return Apprentice(found.model_copy(update={"values": best.values}), made_by)
 
     def decide(
         self, generation: int, trained: Sequence[Member], results: Results
     ) -> GenerationRecord:
-        return decision.decide(self.population.config, generation, trained, results)
+        config = self.population.config
+        record = decision.decide(config, generation, trained, results)
+        members = [member for member in trained if not self._is_trained_on(member)]
+        return recorded(record, best_of(members, results, config.fitness.metric))
 
     def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:
-        return decision.members_after(record)
+        after = decision.members_after(record)
+        return tuple(member for member in after if not self._is_trained_on(member))
 
     def copy(self, record: GenerationRecord, copied: CopyRecord) -> Task:
         return self._jobs.copy(
@@ -93,6 +114,9 @@ class PopulationPlan:
             {**copied.new_values, "seed": copied.seed},
             self.folder.generation(record.generation).output(copied.number),
         )
+
+    def _is_trained_on(self, member: Member) -> bool:
+        return member.number == self.population.config.members
 
     @property
     def _jobs(self) -> Jobs:

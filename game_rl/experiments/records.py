@@ -62,7 +62,7 @@ class CopyRecord(Saved):
 
 
 class LearnerRecord(Saved):
-    """Who trained after the members of a generation, on what they had played."""
+    """Who trained after the members of a generation: on what they had played, or as the best."""
 
     number: _Count
     """Among the members of the record."""

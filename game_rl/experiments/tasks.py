@@ -34,7 +34,8 @@ class Task:
 
     Attributes:
         result: what it leaves.
-        run_dir: that it writes to, which another process may still hold; None: none.
+        run_dir: that it writes to, which another process may still hold; None: none. It may be
+            the folder of an experiment, which the job carries out.
         needs: a file that another task leaves as it begins, and this one waits for; None: none.
     """
 
@@ -52,8 +53,13 @@ class Task:
         return self.result.exists()
 
     def newest_checkpoint(self) -> str:
-        saved = self.run_dir.checkpoints_newest_first() if self.run_dir is not None else []
-        return saved[0].name if saved else ""
+        """Another text with each that is saved, by the run or by any run of the experiment."""
+        if self.run_dir is None:
+            return ""
+        members = sorted((self.run_dir.root / "members").glob("*"))
+        saved = {m.name: RunDir(m).checkpoints_newest_first() for m in members}
+        saved[""] = self.run_dir.checkpoints_newest_first()
+        return " ".join(f"{name}@{found[0].name}" for name, found in saved.items() if found)
 
 
 @dataclass

@@ -25,18 +25,18 @@ def refused(file: Path, old: str, new: str) -> str:
 
 def test_an_arm_is_the_file_with_what_differs_and_the_budget(file: Path) -> None:
     study = load_study(file)
-    slow, fast = study.runs["slow"], study.runs["fast"]
+    slow, fast = study.arms["slow"].run, study.arms["fast"].run
     assert slow.algorithm.model_dump()["learning_rate"] != 1e-2
     assert fast.algorithm.model_dump()["learning_rate"] == 1e-2
     assert fast.env == slow.env
     assert {slow.total_timesteps, fast.total_timesteps} == {192}
-    assert study.config_files == {name: file.with_name("arm.yaml") for name in ("slow", "fast")}
+    assert {arm.files for arm in study.arms.values()} == {(file.with_name("arm.yaml"),)}
 
 
 def test_an_arm_that_learns_from_others_may_play_less_than_the_budget(file: Path) -> None:
     file.write_text(file.read_text().replace("slow: {config", "slow: {total_timesteps: 96, config"))
     study = load_study(file)
-    assert [run.total_timesteps for run in study.runs.values()] == [96, 192]
+    assert [arm.timesteps for arm in study.arms.values()] == [96, 192]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,9 @@ def test_an_arm_that_learns_from_others_may_play_less_than_the_budget(file: Path
         ("[5, 6, 7, 8, 9, 10]", "[5, 6, 7, 8, 9]", "5 seeds can never give a p below 0.0625"),
         ("slow: {config", "slow: {seed: 3, config", "every arm has the seeds of the study"),
         ("slow: {config", "slow: {run_dir: x, config", "runs live in run_dir"),
-        ("slow: {config", "slow: {kind: population, config", "an arm is a run"),
+        ("slow: {config", "slow: {kind: population, config", "the file of config says what it is"),
+        ("slow: {config: arm.yaml", "slow: {config: study.yaml", "a study cannot be an arm"),
+        ("slow: {config: arm.yaml", "slow: {kind: tournament", "found tournament; allowed: pop"),
         ("slow: {config", "slow: {total_timesteps: 999, config", "more than budget.timesteps"),
         ("slow: {config: arm.yaml", "slow: {config: arms.yaml", "did you mean"),
         ("learning_rate", "learning_rat", "study.yaml line 7  algorithm.learning_rat: unknown key"),

@@ -1,5 +1,6 @@
 """Real processes: how they end, what they are given, and that none is left."""
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from game_rl.claims import CLAIM_VARIABLE
 from game_rl.executors.executor import Ended, Job
 from game_rl.executors.local import LocalExecutor
 
@@ -48,6 +50,17 @@ def test_the_output_of_an_earlier_attempt_stays(executor: LocalExecutor, tmp_pat
         executor.start(Job("again", ("--version",), tmp_path / "log"))
         ends_of(executor, 1)
     assert len((tmp_path / "log").read_text().splitlines()) == 2
+
+
+def test_the_claim_of_a_job_is_not_that_of_the_jobs_that_it_starts(
+    executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CLAIM_VARIABLE, "3-to-the-experiment")
+    for name, claim in (("copy", None), ("member", "7-to-a-run")):
+        module = "tests.executors.job_program"
+        executor.start(Job(name, ("environment",), tmp_path / name, 1, claim, module))
+        ends_of(executor, 1)
+        assert json.loads((tmp_path / name).read_text())[CLAIM_VARIABLE] == claim
 
 
 def test_a_job_that_is_killed_was_stopped_and_so_was_one_that_saved(tmp_path: Path) -> None:

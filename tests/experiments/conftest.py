@@ -56,14 +56,14 @@ fitness: {episodes: 8, metric: mean_reward}
 champion: {candidates: 3, episodes: 10}
 keep_rounds: {last: 2}
 """
-_PQN = """\
+PQN = """\
 game: duel
 total_timesteps: 128
 run_dir: x
 env: {n_envs: 2}
 algorithm: {name: pqn, n_steps: 16, batch_size: 16, learning_rate: {start: 1.0e-3, end: 0}}
 """
-_DQN = """\
+DQN = """\
 game: duel
 total_timesteps: 64
 run_dir: x
@@ -80,8 +80,8 @@ MakeMixture = Callable[..., Mixture]
 @pytest.fixture
 def make_mixture(tmp_path: Path) -> MakeMixture:
     def make(name: str = "mixture", *overrides: str, is_live: bool = False) -> Mixture:
-        (tmp_path / "pqn.yaml").write_text(_PQN)
-        (tmp_path / "dqn.yaml").write_text(_DQN)
+        (tmp_path / "pqn.yaml").write_text(PQN)
+        (tmp_path / "dqn.yaml").write_text(DQN)
         path = tmp_path / f"{name}.yaml"
         text = _MIXTURE.replace("PLACE", str(tmp_path / name))
         for part in _OF_ROUNDS if is_live else ():

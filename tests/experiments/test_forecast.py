@@ -159,3 +159,19 @@ def test_the_population_of_the_documents_needs_a_hundredth_of_their_disk() -> No
     report = forecast(load_population(path), machine(cpus=2))
     assert report.growth[-1].transitions == 16 * 25 * 2_048
     assert report.disk_bytes < 2 * GIB
+
+
+def test_the_best_that_trains_on_takes_one_more_checkpoint_and_no_more_memory(
+    make_population: MakePopulation,
+) -> None:
+    alone = forecast(make_population("alone", "timesteps_per_generation=128"), machine())
+    more = ("timesteps_per_generation=128", "train_on={timesteps: 128}")
+    report = forecast(make_population("more", *more), machine())
+    checkpoint = report.member.footprint.disk.checkpoint_bytes
+    assert [row.checkpoints for row in report.growth[:-1]] == [
+        row.checkpoints for row in alone.growth[:-1]
+    ]
+    assert report.growth[-1].checkpoints == alone.growth[-1].checkpoints + checkpoint
+    assert report.growth[-1].transitions == alone.growth[-1].transitions + 128
+    assert report.growth[-1].logs > alone.growth[-1].logs
+    assert report.ram_bytes == alone.ram_bytes

@@ -1,4 +1,4 @@
-"""A population of real members, beside what nobody selected."""
+"""A population of real members, beside runs that nobody selected or broke off."""
 
 import json
 from pathlib import Path
@@ -17,12 +17,18 @@ from tests.tiny_run import command
 from tests.training.forks import quiet
 
 
+def weights_of(run_dir: RunDir, timesteps: int) -> str:
+    manifest = json.loads((run_dir.checkpoint(timesteps) / "manifest.json").read_text())
+    return str(manifest["files"]["policy.safetensors"]["sha256"])
+
+
 @pytest.mark.slow
-def test_a_control_member_is_the_run_that_nobody_selected_and_the_champion_plays(
+def test_members_are_the_runs_that_they_would_be_alone_and_the_champion_plays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = ExperimentDir(tmp_path / "population")
     file = write_population(tmp_path, folder.root)
+    file.write_text(file.read_text() + "train_on: {timesteps: 64}\n")
     assert main(["train", "--config", str(file)]) == 0
     last = read_record(folder.generation(3).record, GenerationRecord)
     assert last is not None
@@ -30,10 +36,14 @@ def test_a_control_member_is_the_run_that_nobody_selected_and_the_champion_plays
     monkeypatch.setenv(CPUS_VARIABLE, "1")
     config = load_config(folder.member("00").config, is_saved=True)
     alone = config.model_copy(update={"run_dir": tmp_path / "alone"})
-    train(alone, command(quiet()))
-    manifest = RunDir(alone.run_dir).checkpoint(192) / "manifest.json"
-    weights = json.loads(manifest.read_text())["files"]["policy.safetensors"]["sha256"]
-    assert last.members[0].weights_sha256 == weights
+    train(alone, command(quiet(), until=192))
+    assert last.members[0].weights_sha256 == weights_of(RunDir(alone.run_dir), 192)
+
+    assert last.learner is not None
+    assert last.learner.parent_folder is not None
+    best = folder.member(last.learner.parent_folder)
+    assert main(["train", "--resume", str(best.root)]) == 0  # to the end that it never came to
+    assert last.members[3].weights_sha256 == weights_of(best, 256)
 
     for arguments in (
         ["evaluate", str(folder.root), "--episodes", "2"],

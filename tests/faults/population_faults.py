@@ -120,8 +120,10 @@ class Controller:
             self._family[process.pid] = process
 
     def members(self) -> list[psutil.Process]:
-        with suppress(psutil.NoSuchProcess):
-            return psutil.Process(self.process.pid).children()
+        """Processes of jobs, also of those that a job has started: each leads a session."""
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            family = psutil.Process(self.process.pid).children(recursive=True)
+            return [process for process in family if os.getsid(process.pid) == process.pid]
         return []
 
     def orphans(self) -> list[str]:

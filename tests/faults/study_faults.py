@@ -2,10 +2,12 @@
 
     python -m tests.faults.study_faults [--kills 20] [--only controller member both signal]
 
-Each is a real study of two arms and two seeds, registered and carried out by `game-rl train` in
-processes of its own. It is killed at random moments, gone on with each time, and compared with one
-that was not: every result but its place and its seconds, weights and optimiser of each checkpoint
-that is kept. Nothing may be left running, and nobody may see a traceback.
+Each is a real study of two seeds and two arms, a run and a population whose best member trains on,
+registered and carried out by `game-rl train` in processes of its own. It is killed at random
+moments, gone on with each time, and compared with one that was not: every result but its place and
+its seconds, weights and optimiser of each checkpoint that is kept. Killed are the controller, what
+it has started, a run or the process of a population, and what that has started, a member. Nothing
+may be left running, and nobody may see a traceback.
 """
 
 import argparse
@@ -32,17 +34,25 @@ checkpoints: {every_timesteps: 32, keep_last: 2}
 """
 _STUDY = """\
 kind: study
-question: Does a large learning rate bring more reward?
+question: Does the best of two that trains on bring more reward than one?
 results: PLACE/results
 run_dir: PLACE/runs
 arms:
-  small: {config: run.yaml}
-  large: {config: run.yaml, algorithm: {learning_rate: 1.0e-2}}
+  one: {config: run.yaml}
+  best:
+    kind: population
+    member: {config: run.yaml}
+    members: 2
+    generations: 1
+    timesteps_per_generation: 64
+    fitness: {episodes: 2, metric: mean_reward}
+    train_on: {timesteps: 32}
+    champion: {candidates: 1, episodes: 2}
 seeds: [3, 4]
-budget: {timesteps: 256}
+budget: {timesteps: 160}
 test: {episodes: 4}
 metric: mean_reward
-primary: {arm: large, against: small}
+primary: {arm: best, against: one}
 decision: {alpha: 0.6}
 """
 _OF_NO_RESULT = ("registration", "host", "seconds")
@@ -94,7 +104,7 @@ class StudyBench:
         found = [f"another {name}" for name in there if here.get(name) != there[name]]
         if hashes_of(place) != hashes_of(self.whole):
             found.append("other weights")
-        left = [str(p) for p in place.rglob(".*") if p.name.endswith((".tmp", ".trash"))]
+        left = [str(p) for p in place.rglob(".*") if p.name.endswith((".tmp", ".trash", ".fork"))]
         return found + [f"left behind: {path}" for path in left]
 
 

@@ -8,10 +8,11 @@ from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.config.loader import load_config
+from game_rl.errors import CheckpointError
 from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import open_trained_run
 from game_rl.playback.record import record_run
-from game_rl.run_dir import RunDir
+from game_rl.run_dir import RunDir, remove_directory
 from game_rl.training.train import Command, train
 from tests.tiny_run import TINY
 
@@ -63,6 +64,20 @@ def test_a_best_that_draws_is_played_and_recorded_so_and_twice_the_same(
         record_run(best, episodes=1, output=tmp_path / f"{n}.gif").read_bytes() for n in range(2)
     ]
     assert clips[0] == clips[1]
+
+
+def test_without_its_best_checkpoint_a_run_says_which_one_is_gone(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(TINY.format(run_dir=tmp_path / "run"))
+    same = ("algorithm.learning_rate=1e-12", "evaluation.deterministic=true")
+    changes = [*same, "total_timesteps=128", "recording.episodes=0"]
+    train(load_config(file, changes), Command(stop=StopRequest(), evaluates_at_end=False))
+    run_dir = RunDir(tmp_path / "run")
+    assert open_trained_run(run_dir.root, "best").state.num_timesteps == 64
+    remove_directory(run_dir.checkpoint(64))
+    with pytest.raises(CheckpointError, match=r"checkpoints/0+64, is gone; use --checkpoint lat"):
+        open_trained_run(run_dir.root, "best")
+    assert open_trained_run(run_dir.root, "latest").state.num_timesteps == 128
 
 
 def test_export_says_how_the_policy_plays(

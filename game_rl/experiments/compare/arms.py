@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from game_rl.errors import UsageError
+from game_rl.experiments.compare.found import Found
 from game_rl.experiments.compare.outcome import Arm, Metric, Outcome
-from game_rl.experiments.compare.runs import Found
 
 
 def grouped(found: Sequence[Found], patterns: Mapping[str, str]) -> dict[str, list[Found]]:

@@ -134,7 +134,7 @@ def give_up(study: Study, pair: Pair, reason: str) -> Result:
     registration, folder = registered(study).sha256(), study_dir(study.config)
     if pair not in set(pairs_of(study)):
         raise UsageError(
-            f"the study has no {pair.name}; its arms are {', '.join(study.runs)}, its seeds "
+            f"the study has no {pair.name}; its arms are {', '.join(study.arms)}, its seeds "
             f"{', '.join(map(str, study.config.seeds))}"
         )
     folder.runs.mkdir(parents=True, exist_ok=True)

@@ -3,8 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+from game_rl.config.arms import Arm, ExperimentArm
 from game_rl.config.studies import Study
-from game_rl.experiments.forecast import CONTROLLER_BYTES
+from game_rl.experiments.experiment_forecast import experiment_preflight
+from game_rl.experiments.forecast import CONTROLLER_BYTES, PopulationReport
 from game_rl.experiments.slots import comfortable_ram_bytes, slots_by_memory
 from game_rl.games.definition import load_game
 from game_rl.preflight import calibration
@@ -16,30 +18,65 @@ from game_rl.system.machine import Machine
 
 
 @dataclass(frozen=True)
+class ArmReport:
+    """What one seed of an arm takes, alone on the machine with the CPUs that it gets.
+
+    Attributes:
+        at_work: of the runs that there are in it, of which one is at work at a time.
+        beside_bytes: of RAM, taken by its own controller, if it has one.
+    """
+
+    report: Report | PopulationReport
+    at_work: tuple[Report, ...]
+    disk_bytes: int
+    beside_bytes: int = 0
+
+    @property
+    def ram_bytes(self) -> int:
+        return max(each.footprint.ram.peak.bytes for each in self.at_work) + self.beside_bytes
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.report.verdict
+
+    def slots(self, machine: Machine) -> int:
+        """So many of them are comfortable in memory together."""
+        return min(
+            slots_by_memory(
+                each,
+                machine,
+                beside_all_bytes=CONTROLLER_BYTES,
+                beside_each_bytes=self.beside_bytes,
+            )
+            for each in self.at_work
+        )
+
+
+@dataclass(frozen=True)
 class StudyReport:
     """Whether a study fits a machine.
 
     Attributes:
-        arms: of each arm one run, alone on the machine with the CPUs that it gets.
         slots: runs at once.
         runs: in all.
     """
 
     verdict: Verdict
     machine: Machine
-    arms: dict[str, Report]
+    arms: dict[str, ArmReport]
     slots: int
     runs: int
 
     @property
     def ram_bytes(self) -> int:
         """With the largest arm in every slot."""
-        return self.slots * _largest(self.arms) + CONTROLLER_BYTES
+        largest = max(arm.ram_bytes for arm in self.arms.values())
+        return self.slots * largest + CONTROLLER_BYTES
 
     @property
     def disk_bytes(self) -> int:
         """Of all run directories, none of which was deleted."""
-        each = sum(report.footprint.disk.bytes for report in self.arms.values())
+        each = sum(arm.disk_bytes for arm in self.arms.values())
         return self.runs // len(self.arms) * each
 
     def to_json(self) -> dict[str, Any]:
@@ -55,28 +92,33 @@ class StudyReport:
                 "predicted_total_bytes": self.disk_bytes,
                 "free_bytes": self.machine.disk_free_bytes,
             },
-            "arms": {name: report.to_json() for name, report in self.arms.items()},
+            "arms": {name: arm.report.to_json() for name, arm in self.arms.items()},
         }
 
 
 def study_preflight(study: Study, machine: Machine) -> StudyReport:
-    """Multiply what one run of each arm takes."""
+    """Multiply what one seed of each arm takes."""
     config = study.config
     alone = replace(machine, cpus=config.cpus_per_run)
-    arms = {
-        name: report_of(run, run_facts(run, load_game(run.game), alone, None, None), alone)
-        for name, run in study.runs.items()
-    }
+    arms = {name: _arm_report(arm, alone) for name, arm in study.arms.items()}
     runs = len(config.arms) * len(config.seeds)
     slots = config.executor.parallel
     if slots == "auto":
-        by_memory = min(
-            slots_by_memory(report, machine, beside_all_bytes=CONTROLLER_BYTES)
-            for report in arms.values()
-        )
+        by_memory = min(arm.slots(machine) for arm in arms.values())
         slots = max(1, min(machine.cpus // config.cpus_per_run, by_memory))
     report = StudyReport("fits", machine, arms, min(int(slots), runs), runs)
     return replace(report, verdict=_verdict(report))
+
+
+def _arm_report(arm: Arm, alone: Machine) -> ArmReport:
+    game = load_game(arm.players[0].game)
+    if isinstance(arm, ExperimentArm):
+        found = experiment_preflight(arm.experiment, game, alone)
+        at_work = (found.member,) if found.learner is None else (found.member, found.learner)
+        disk_bytes = found.disk_bytes + found.momentary_bytes
+        return ArmReport(found, at_work, disk_bytes, CONTROLLER_BYTES)
+    run = report_of(arm.run, run_facts(arm.run, game, alone, None, None), alone)
+    return ArmReport(run, (run,), run.footprint.disk.bytes)
 
 
 def _verdict(report: StudyReport) -> Verdict:
@@ -93,7 +135,3 @@ def _verdict(report: StudyReport) -> Verdict:
         or report.disk_bytes > machine.disk_free_bytes - calibration.DISK_MARGIN_BYTES
     )
     return "tight" if is_tight or "tight" in verdicts else "fits"
-
-
-def _largest(arms: dict[str, Report]) -> int:
-    return max(report.footprint.ram.peak.bytes for report in arms.values())

@@ -1,14 +1,16 @@
-"""The runs of a study: their configs, and the jobs that bring them to their end."""
+"""What a study is made of: a run or an experiment for each arm and seed, and the job that brings
+it to its end.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from game_rl.config.changed_values import with_changed
+from game_rl.config.arms import ExperimentArm
+from game_rl.config.experiment_files import dump_experiment
 from game_rl.config.loader import dump_config
-from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import Key
 from game_rl.config.studies import Study
 from game_rl.executors.executor import Job
+from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.study.study_dir import StudyDir
 from game_rl.experiments.tasks import Task
 from game_rl.run_dir import write_atomic
@@ -29,43 +31,45 @@ class Pair:
 def pairs_of(study: Study) -> Iterator[Pair]:
     """Arm beside arm, seed after seed: what else the machine does meets all arms alike."""
     for seed in study.config.seeds:
-        for arm in study.runs:
+        for arm in study.arms:
             yield Pair(arm, seed)
 
 
 @dataclass(frozen=True)
 class PairRuns:
-    """Pairs as runs and jobs."""
+    """Pairs as folders and jobs."""
 
     study: Study
     folder: StudyDir
 
-    def config_of(self, pair: Pair) -> RunConfig:
-        run_dir = self.folder.run(pair.arm, pair.seed).root
-        changes: dict[Key, object] = {("seed",): pair.seed, ("run_dir",): run_dir}
-        return with_changed(self.study.runs[pair.arm], changes)
-
     def begin(self, pair: Pair) -> None:
-        """Write the run's config, unless it is there."""
-        run_dir = self.folder.run(pair.arm, pair.seed)
-        if not run_dir.exists():
+        """Write the config of its run or experiment, unless it is there."""
+        arm, run_dir = self.study.arms[pair.arm], self.folder.run(pair.arm, pair.seed)
+        if isinstance(arm, ExperimentArm):
+            path = ExperimentDir(run_dir.root).config
+            text = dump_experiment(arm.of(pair.seed, run_dir.root))
+        else:
+            path, text = run_dir.config, dump_config(arm.of(pair.seed, run_dir.root))
+        if not path.exists():
             run_dir.root.mkdir(parents=True, exist_ok=True)
-            write_atomic(run_dir.config, dump_config(self.config_of(pair)))
+            write_atomic(path, text)
 
     def task(self, pair: Pair) -> Task:
         """Train to the end, and play the test."""
         config, run_dir = self.study.config, self.folder.run(pair.arm, pair.seed)
         result = self.folder.finished(pair.arm, pair.seed)
-        arguments = {
-            "--selection": config.selection,
+        arguments: dict[str, object] = {
             "--episodes": config.test.episodes,
             "--seed": config.test.seed,
             "--result": result,
         }
+        step = "finish-experiment"
+        if not isinstance(self.study.arms[pair.arm], ExperimentArm):
+            step, arguments = "finish", {"--selection": config.selection, **arguments}
         words = tuple(str(word) for option in arguments.items() for word in option)
         job = Job(
             pair.name,
-            ("member", "finish", str(run_dir.root), *words),
+            ("member", step, str(run_dir.root), *words),
             self.folder.output(pair.arm, pair.seed),
             config.cpus_per_run,
         )

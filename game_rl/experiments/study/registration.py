@@ -32,7 +32,8 @@ class Registration(Saved):
     plan: dict[str, Any]
     """What the file says, with its defaults."""
     files: dict[str, str]
-    """SHA-256 of each arm's config and of games that are not bundled, from the study's folder."""
+    """SHA-256 of each arm's file, of those of its members and learner, and of games that are not
+    bundled, from the study's folder."""
     code: dict[str, str]
     """SHA-256 of each file of game_rl."""
 
@@ -68,11 +69,12 @@ def register(study: Study) -> Registration:
 
 
 def _check_metric(study: Study) -> None:
-    for name, run in study.runs.items():
-        knows_success = load_game(run.game).definition.success is not None
+    for name, arm in study.arms.items():
+        game = arm.players[0].game
+        knows_success = load_game(game).definition.success is not None
         if study.config.metric == "success_rate" and not knows_success:
             raise UsageError(
-                f"arm {name}: the game {run.game} does not say what success is; write metric: "
+                f"arm {name}: the game {game} does not say what success is; write metric: "
                 "mean_reward, or give the game file a success condition"
             )
 
@@ -121,8 +123,8 @@ def _file_hashes(study: Study) -> dict[str, str]:
 
 def _files(study: Study) -> Iterator[Path]:
     """Whatever an arm is made of that is not in the study's file or in game_rl."""
-    yield from study.config_files.values()
-    for run in study.runs.values():
+    yield from (path for arm in study.arms.values() for path in arm.files)
+    for run in (run for arm in study.arms.values() for run in arm.players):
         if run.game in bundled_games():
             continue
         game = load_game(run.game)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from game_rl.config.arms import ExperimentArm
 from game_rl.config.studies import Study
 from game_rl.config.study import PairConfig
 from game_rl.errors import ExperimentError
@@ -79,12 +80,15 @@ def _plan_notes(study: Study, registration: Registration) -> Iterator[str]:
         f"played by the {config.selection} checkpoint; budget {config.budget.timesteps:,} "
         "timesteps of everybody"
     )
+    experiments = [name for name, arm in study.arms.items() if isinstance(arm, ExperimentArm)]
+    if experiments:
+        yield f"the test is played by the champion of {', '.join(experiments)}"
 
 
 def _deviations(study: Study, results: list[Result]) -> Iterator[str]:
     """Whatever is not as planned, or differs between results."""
     for each in results:
-        most = study.config.budget.timesteps + study.runs[each.arm].rollout_timesteps
+        most = study.config.budget.timesteps + study.arms[each.arm].rounding_timesteps
         if each.total_timesteps >= most:
             yield (
                 f"deviation: everybody of {each.arm}, seed {each.seed} played "

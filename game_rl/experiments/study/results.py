@@ -4,11 +4,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from game_rl.config.arms import ExperimentArm
 from game_rl.config.saved import Saved
 from game_rl.config.studies import Study
 from game_rl.errors import ExperimentError
+from game_rl.experiments.compare.experiments import Everybody, read_everybody
 from game_rl.experiments.compare.outcome import Arm, Outcome, Point, Score
-from game_rl.experiments.compare.runs import curve_of, played_by, totals
+from game_rl.experiments.compare.played import played_by, totals
+from game_rl.experiments.compare.runs import curve_of
+from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import fitness_of
 from game_rl.experiments.records import read_record
 from game_rl.experiments.study.pairs import Pair
@@ -28,12 +32,12 @@ class Result(Saved):
     arm: str
     seed: _Count
     timesteps: _Count
-    """That the run has played itself."""
+    """That the run has played itself; of an experiment, all its members and its learner."""
     total_timesteps: _Count
-    """That everybody has played: the run, and all that it comes from."""
+    """That everybody has played: these, and all that they come from."""
     total_frames: _Count
     policy_timesteps: _Count
-    """At which the tested policy was learned."""
+    """Of the tested policy's own run, at which it was learned."""
     weights_sha256: str | None
     played: Played | None
     """The test's episodes; None where the run failed."""
@@ -50,25 +54,38 @@ class Result(Saved):
 def result_of(
     study: Study, folder: StudyDir, pair: Pair, finished: Finished, *, registration: str
 ) -> Result:
-    """What follows from a run directory and from how the run has ended."""
-    run_dir = folder.run(pair.arm, pair.seed)
-    own = played_by(run_dir, study.runs[pair.arm].env.frame_skip)
-    total_timesteps, total_frames = totals([own], own.timesteps)
+    """What follows from the folder of a run or experiment, and from how that has ended."""
+    everybody = _everybody(study, folder, pair)
     return Result(
         registration=registration,
         arm=pair.arm,
         seed=pair.seed,
-        timesteps=own.played_timesteps,
-        total_timesteps=total_timesteps,
-        total_frames=total_frames,
+        timesteps=everybody.timesteps,
+        total_timesteps=everybody.total_timesteps,
+        total_frames=everybody.total_frames,
         policy_timesteps=finished.policy_timesteps,
         weights_sha256=finished.weights_sha256,
         played=finished.played,
-        curve=curve_of(run_dir, [own]),
+        curve=everybody.curve,
         failure=finished.text if finished.failure is not None else "",
         host=finished.host,
         seconds=finished.seconds,
         versions=finished.versions,
+    )
+
+
+def _everybody(study: Study, folder: StudyDir, pair: Pair) -> Everybody:
+    arm, run_dir = study.arms[pair.arm], folder.run(pair.arm, pair.seed)
+    frame_skip = arm.players[0].env.frame_skip
+    if isinstance(arm, ExperimentArm):
+        return read_everybody(ExperimentDir(run_dir.root), frame_skip)
+    own = played_by(run_dir, frame_skip)
+    total_timesteps, total_frames = totals([own])
+    return Everybody(
+        timesteps=own.played_timesteps,
+        total_timesteps=total_timesteps,
+        total_frames=total_frames,
+        curve=curve_of(run_dir, own),
     )
 
 
@@ -84,7 +101,7 @@ def read_results(study: Study, folder: StudyDir, *, registration: str) -> dict[s
             for seed in study.config.seeds
             if (found := read_result(folder, Pair(arm, seed), registration=registration))
         ]
-        for arm in study.runs
+        for arm in study.arms
     }
 
 

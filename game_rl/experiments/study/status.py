@@ -3,11 +3,16 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from game_rl.config.arms import ExperimentArm
 from game_rl.config.studies import Study
 from game_rl.event_log import read_events
+from game_rl.experiments.compare.experiments import read_everybody
 from game_rl.experiments.compare.wording import share_words
+from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import fitness_of
-from game_rl.experiments.study.pairs import pairs_of
+from game_rl.experiments.stages import STAGES
+from game_rl.experiments.status import experiment_status
+from game_rl.experiments.study.pairs import Pair, pairs_of
 from game_rl.experiments.study.registration import registered
 from game_rl.experiments.study.results import Result, read_result
 from game_rl.experiments.study.study_dir import StudyDir, study_dir
@@ -40,9 +45,7 @@ def study_status(study: Study) -> list[PairStatus]:
             words = result_words(found)
             rows.append(PairStatus(pair.arm, pair.seed, True, found.timesteps, words))
         else:
-            timesteps = _timesteps(folder, pair.arm, pair.seed)
-            total = study.runs[pair.arm].total_timesteps
-            words = f"{timesteps:,} of {total:,} timesteps" if timesteps else "not begun"
+            timesteps, words = _progress(study, folder, pair)
             rows.append(PairStatus(pair.arm, pair.seed, False, timesteps, words))
     return rows
 
@@ -57,5 +60,18 @@ def result_words(result: Result) -> str:
     return f"{words}, success {rate:.1%} ({share_words(rate, fitness.episodes)})"
 
 
-def _timesteps(folder: StudyDir, arm: str, seed: int) -> int:
-    return max((event.timesteps for event in read_events(folder.run(arm, seed))[-1:]), default=0)
+def _progress(study: Study, folder: StudyDir, pair: Pair) -> tuple[int, str]:
+    """Of everybody in an experiment, and in which generation or round it is."""
+    arm, run_dir = study.arms[pair.arm], folder.run(pair.arm, pair.seed)
+    stage = ""
+    if isinstance(arm, ExperimentArm):
+        place = ExperimentDir(run_dir.root)
+        timesteps = read_everybody(place, arm.players[0].env.frame_skip).timesteps
+        if timesteps:
+            status = experiment_status(place)
+            stage = f"{STAGES[status.kind]} {status.generation} of {status.generations}, "
+    else:
+        timesteps = max((event.timesteps for event in read_events(run_dir)[-1:]), default=0)
+    if not timesteps:
+        return 0, "not begun"
+    return timesteps, f"{stage}{timesteps:,} of {arm.timesteps:,} timesteps"

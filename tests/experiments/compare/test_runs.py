@@ -6,16 +6,19 @@ import pytest
 
 from game_rl.config.experiments import dump_population
 from game_rl.errors import UsageError
-from game_rl.event_log import EventFile
-from game_rl.events import Ended
 from game_rl.experiments.compare.outcome import Score
 from game_rl.experiments.compare.runs import read_folder
 from game_rl.experiments.descent import read_records
-from game_rl.experiments.experiment_dir import copied_after
 from game_rl.lineage import Lineage, Source, write_lineage
-from game_rl.run_dir import RunDir
 from tests.experiments.compare.fake_runs import EPISODES, write_run
-from tests.experiments.conftest import MakePopulation, make_population  # noqa: F401 - a fixture
+from tests.experiments.compare.paper_accounts import write_accounts
+from tests.experiments.conftest import (  # noqa: F401 - fixtures
+    MakeMixture,
+    MakePopulation,
+    make_mixture,
+    make_population,
+)
+from tests.experiments.test_mixture import carry_out as carry_out_mixture
 from tests.experiments.test_population import carry_out
 
 
@@ -63,29 +66,49 @@ def test_of_a_population_every_member_counts_and_the_champion_has_the_score(
     population = make_population()
     folder = carry_out(population)
     folder.config.write_text(dump_population(population))
-    for path in folder.members.iterdir():
-        # members on paper write no account; the real ones say how far they have come
-        records = [r for r in read_records(folder) if path.name in {m.folder for m in r.members}]
-        last = max((record.timesteps for record in records), default=0)
-        stretch = population.config.timesteps_per_generation
-        pretend_to_have_trained(path, (copied_after(path.name) or 0) * stretch, last)
+    write_accounts(folder)
     found = read_folder(folder.root)
     config = population.config
     assert found.total_timesteps == (
         config.members * config.generations * config.timesteps_per_generation
     )
     assert found.total_frames == found.total_timesteps * population.run.env.frame_skip
-    assert found.timesteps == config.total_timesteps
+    assert found.timesteps == found.total_timesteps
     assert found.final is not None
     assert found.final.episodes == config.champion.episodes
 
 
-def pretend_to_have_trained(path: Path, began_at: int, timesteps: int) -> None:
-    run_dir = RunDir(path)
-    run_dir.identity()
-    write_lineage(run_dir, Lineage(began_at=began_at))
-    with EventFile(run_dir.events) as events:
-        events.add(Ended(timesteps=timesteps, reason="until", exit_code=0))
+def test_of_a_mixture_the_learner_counts_too_and_its_curve_is_the_champions(
+    make_mixture: MakeMixture,  # noqa: F811
+) -> None:
+    mixture = make_mixture()
+    folder = carry_out_mixture(mixture)
+    write_accounts(folder, counts_anew=True)
+    found, records = read_folder(folder.root), read_records(folder)
+    played = [4 * 128 * r + 64 * r for r in range(1, 5)]  # 4 members, and the learner
+    assert found.timesteps == found.total_timesteps == played[-1]
+    assert found.total_frames == played[-1] * mixture.run.env.frame_skip
+    assert found.final is not None
+    for point in found.curve:  # a member's, before the learner of its round has played, or that's
+        assert point.total_timesteps in played or point.total_timesteps + 64 in played
+        fitness = [m.fitness for r in records for m in r.members if m.fitness]
+        assert point.mean_reward in [each.mean_reward for each in fitness]
+    assert [p.total_timesteps for p in found.curve] == sorted(
+        {p.total_timesteps for p in found.curve}
+    )
+
+
+def test_mixtures_that_differ_by_seed_and_place_are_one_arm(
+    make_mixture: MakeMixture,  # noqa: F811
+) -> None:
+    found = []
+    for name, override in (("a", "seed=1"), ("b", "seed=2"), ("c", "clone.to=worst")):
+        mixture = make_mixture(name, override, "rounds=1", "members=2")
+        found.append(read_folder(carry_out_mixture(mixture).root))
+    one, two, other = (each.settings for each in found)
+    assert one == two
+    assert one != other
+    assert [each.seed for each in found] == [1, 2, 0]
 
 
 def test_a_folder_that_is_no_run_is_refused_with_the_way_out(tmp_path: Path) -> None:

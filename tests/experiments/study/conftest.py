@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.studies import Study, load_study
+from tests.experiments.conftest import DQN, PQN
 from tests.tiny_run import TINY
 
 STUDY = """\
@@ -22,6 +23,48 @@ primary: {{arm: fast, against: slow}}
 executor: {{parallel: 2}}
 """
 
+_EXPERIMENTS = """\
+kind: study
+question: Are several better than one?
+results: {place}/results
+run_dir: {place}/runs
+arms:
+  alone: {{config: arm.yaml, total_timesteps: 192}}
+  four:
+    {{config: four.yaml, members: 3, member: {{env: {{max_episode_timesteps: 33}}}}}}
+  mixed:
+    kind: mixture
+    member: {{config: pqn.yaml}}
+    members: 2
+    rounds: 2
+    timesteps_per_round: 32
+    learner: {{config: dqn.yaml, learn_from: {{own_share: 0.5}}}}
+    learner_per_round: {{gradient_steps: 4, timesteps: 16}}
+    fitness: {{episodes: 3, metric: mean_reward}}
+    champion: {{candidates: 2, episodes: 4}}
+seeds: [5, 6]
+budget: {{timesteps: 208}}
+test: {{episodes: 20}}
+metric: mean_reward
+primary: {{arm: four, against: alone}}
+others: [{{arm: mixed, against: alone}}]
+decision: {{alpha: 0.6}}
+executor: {{parallel: 2}}
+"""
+_FOUR = """\
+kind: population
+run_dir: elsewhere
+seed: 99
+member: {config: arm.yaml}
+generations: 2
+timesteps_per_generation: 32
+train_on: {timesteps: 16}
+fitness: {episodes: 3, metric: mean_reward}
+champion: {candidates: 1, episodes: 4}
+cpus_per_member: 3
+executor: {parallel: 7}
+"""
+
 MakeStudy = Callable[..., Study]
 
 
@@ -34,9 +77,28 @@ def write_study(place: Path) -> Path:
     return path
 
 
+def write_study_of_experiments(place: Path) -> Path:
+    """The same with a population and a mixture beside a run."""
+    write_study(place)
+    (place / "four.yaml").write_text(_FOUR)
+    (place / "pqn.yaml").write_text(PQN)
+    (place / "dqn.yaml").write_text(DQN)
+    path = place / "study.yaml"
+    path.write_text(_EXPERIMENTS.format(place=place))
+    return path
+
+
 @pytest.fixture
 def make_study(tmp_path: Path) -> MakeStudy:
     def make(name: str = "study", *overrides: str) -> Study:
         return load_study(write_study(tmp_path / name), overrides)
+
+    return make
+
+
+@pytest.fixture
+def make_study_of_experiments(tmp_path: Path) -> MakeStudy:
+    def make(name: str = "study") -> Study:
+        return load_study(write_study_of_experiments(tmp_path / name))
 
     return make

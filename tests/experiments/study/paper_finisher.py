@@ -7,16 +7,25 @@ import numpy as np
 import yaml
 
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
+from game_rl.config.experiment_files import load_experiment
+from game_rl.config.mixtures import Mixture
 from game_rl.event_log import EventFile
 from game_rl.events import Ended as RunEnded
 from game_rl.executors.executor import Ended, Job
+from game_rl.experiments.account import Account
+from game_rl.experiments.controller import ExperimentRun
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.make_plan import make_plan
+from game_rl.experiments.tasks import StopFlag
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.training.finished import Finished
 from game_rl.training.stretch_result import Played
+from tests.experiments.compare.paper_accounts import write_accounts
+from tests.experiments.paper_executor import PaperExecutor
 
 
 class PaperFinisher:
-    """Does what `game-rl member finish` promises, in a millisecond.
+    """Does what `game-rl member finish` and `finish-experiment` promise, in an instant.
 
     Args:
         non_finite: names of run directories whose weights break.
@@ -50,11 +59,11 @@ class PaperFinisher:
         if not self._running:
             return []
         job = self._running.pop(0)
-        assert job.arguments[:2] == ("member", "finish")
         if job.name in self._exit_codes:
             return [Ended(job, self._exit_codes[job.name], "paper", "what it printed")]
         options = dict(zip(job.arguments[3::2], job.arguments[4::2], strict=True))
-        self._finish(RunDir(Path(job.arguments[2])), options)
+        finish = {"finish": self._finish, "finish-experiment": self._finish_experiment}
+        finish[job.arguments[1]](RunDir(Path(job.arguments[2])), options)
         return [Ended(job, 0, "paper")]
 
     def ask_to_stop(self) -> None:
@@ -62,6 +71,24 @@ class PaperFinisher:
 
     def close(self) -> None:
         self._running.clear()
+
+    def _finish_experiment(self, run_dir: RunDir, options: dict[str, str]) -> None:
+        folder = ExperimentDir(run_dir.root)
+        experiment = load_experiment(folder.config, is_saved=True)
+        with Account(folder.events) as account:
+            plan = make_plan(folder, experiment)
+            champion = ExperimentRun(plan, PaperExecutor(), account, StopFlag()).run()
+        write_accounts(folder, counts_anew=isinstance(experiment, Mixture))
+        rng = np.random.default_rng([experiment.config.seed, int(options["--seed"])])
+        rewards = tuple(rng.normal(size=int(options["--episodes"])).round(3).tolist())
+        finished = Finished(
+            policy_timesteps=int(champion.checkpoint),
+            weights_sha256="x",
+            played=Played(
+                seed=int(options["--seed"]), deterministic=True, rewards=rewards, successes=()
+            ),
+        )
+        write_atomic(Path(options["--result"]), finished.model_dump_json())
 
     def _finish(self, run_dir: RunDir, options: dict[str, str]) -> None:
         config = yaml.safe_load(run_dir.config.read_text())

@@ -1,5 +1,6 @@
 """A study of real runs, killed on its way, from its registration to its report."""
 
+import hashlib
 import json
 import os
 import sys
@@ -34,10 +35,21 @@ def test_a_study_that_is_killed_goes_on_and_reports(
     assert main(["train", "--config", str(file)]) == 0
     found = results_of(place)
     assert {name: found[name] for name in kept} == kept
-    assert sorted(found) == ["large-3.json", "large-4.json", "small-3.json", "small-4.json"]
-    assert all(result["timesteps"] == 256 for result in found.values())
+    assert sorted(found) == ["best-3.json", "best-4.json", "one-3.json", "one-4.json"]
+    assert all(result["timesteps"] == 160 for result in found.values())
+    for seed in (3, 4):
+        own = place / "runs" / f"best-{seed}"
+        champion = json.loads((own / "champion.json").read_text())
+        assert {each["number"] for each in champion["candidates"]} >= {2}  # who trained on
+        assert found[f"best-{seed}.json"]["weights_sha256"] == _policy(own / "champion")
     capsys.readouterr()
     assert main(["compare", str(file), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert [arm["total_timesteps"] for arm in report["arms"]] == [256, 256]
+    assert [arm["total_timesteps"] for arm in report["arms"]] == [160, 160]
     assert (place / "results" / "report.png").stat().st_size > 10_000
+
+
+def _policy(run: Path) -> str:
+    """Hash of the weights of a run's only checkpoint."""
+    (path,) = run.glob("checkpoints/*/policy.safetensors")
+    return hashlib.sha256(path.read_bytes()).hexdigest()

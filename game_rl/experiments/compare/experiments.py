@@ -1,0 +1,182 @@
+"""Populations and mixtures as outcomes; they are only read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from game_rl.config.experiment_files import Experiment, load_experiment, players_of
+from game_rl.config.mixtures import Mixture
+from game_rl.experiments.compare.found import NO_DIFFERENCE, Found, settings_of
+from game_rl.experiments.compare.outcome import Point, Score
+from game_rl.experiments.compare.played import at, played_by, totals
+from game_rl.experiments.descent import read_records
+from game_rl.experiments.experiment_dir import ExperimentDir, run_of
+from game_rl.experiments.records import (
+    ChampionRecord,
+    GenerationRecord,
+    TrainedMember,
+    read_record,
+)
+from game_rl.lineage import Source
+from game_rl.run_dir import RunDir
+
+_NO_DIFFERENCE_OF_PLANS = (
+    *NO_DIFFERENCE,
+    "executor",
+    "keep_generations",
+    "keep_rounds",
+    "member",
+    "learner",
+)
+_NO_DIFFERENCE_OF_PLAYERS = (*NO_DIFFERENCE, "lake.path", "algorithm.learn_from.lakes")
+
+
+@dataclass(frozen=True)
+class Everybody:
+    """What all runs of an experiment have come to.
+
+    Attributes:
+        timesteps: that they have played, those that were copied over, too.
+        total_timesteps: with all that they come from.
+        curve: of the champion and its ancestors at the ends of generations; where there is no
+            champion yet, of the best. Over everybody's timesteps.
+    """
+
+    timesteps: int
+    total_timesteps: int
+    total_frames: int
+    curve: tuple[Point, ...]
+
+
+def read_experiment(folder: ExperimentDir) -> Found:
+    """An experiment with its champion.
+
+    Raises:
+        UsageError: it has none yet.
+    """
+    run_of(folder.root)
+    experiment = load_experiment(folder.config, is_saved=True)
+    everybody = read_everybody(folder, experiment.run.env.frame_skip)
+    champion = read_record(folder.champion_record, ChampionRecord)
+    assert champion is not None
+    final = champion.final
+    return Found(
+        path=folder.root,
+        seed=experiment.config.seed,
+        settings=_settings(experiment),
+        curve=everybody.curve,
+        timesteps=everybody.timesteps,
+        total_timesteps=everybody.total_timesteps,
+        total_frames=everybody.total_frames,
+        final=Score(final.mean_reward, final.success_rate, final.episodes),
+        last=_last(everybody.curve, experiment.config.fitness.episodes),
+    )
+
+
+def read_everybody(folder: ExperimentDir, frame_skip: int) -> Everybody:
+    """What is known of an experiment, wherever it is.
+
+    Args:
+        frame_skip: of all its runs.
+    """
+    paths = sorted(folder.members.iterdir()) if folder.members.is_dir() else []
+    runs = {p.name: played_by(RunDir(p), frame_skip) for p in paths if RunDir(p).exists()}
+    total_timesteps, total_frames = totals(list(runs.values()))
+    return Everybody(
+        timesteps=sum(run.played_timesteps for run in runs.values()),
+        total_timesteps=total_timesteps,
+        total_frames=total_frames,
+        curve=tuple(_curve(folder, runs)),
+    )
+
+
+def _last(curve: Sequence[Point], episodes: int) -> Score | None:
+    return Score(curve[-1].mean_reward, curve[-1].success_rate, episodes) if curve else None
+
+
+def _settings(experiment: Experiment) -> dict[str, object]:
+    found = settings_of(experiment.config.model_dump(mode="json"), _NO_DIFFERENCE_OF_PLANS)
+    if isinstance(experiment, Mixture):
+        found["learner.teacher"] = experiment.config.is_taught
+    for name, run in zip(("member", "learner"), players_of(experiment), strict=False):
+        own = settings_of(run.model_dump(mode="json"), _NO_DIFFERENCE_OF_PLAYERS)
+        found |= {f"{name}.{key}": value for key, value in own.items()}
+    return found
+
+
+# ---------------------------------------------------------------------- the curve
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """Members of a generation have trained, or who trained after them.
+
+    Attributes:
+        trained: by their folders.
+        played: what everybody had played by then, timesteps and frames.
+    """
+
+    trained: Mapping[str, TrainedMember]
+    played: tuple[int, int]
+
+
+def _curve(folder: ExperimentDir, runs: Mapping[str, Source]) -> Iterator[Point]:
+    records = read_records(folder)
+    moments = list(_moments(records, runs))
+    for moment, name in _ancestry(moments, _parents(records), _best(folder, records)):
+        member, (timesteps, frames) = moment.trained[name], moment.played
+        if member.fitness is not None:
+            yield Point(
+                timesteps=member.timesteps,
+                total_timesteps=timesteps,
+                total_frames=frames,
+                mean_reward=member.fitness.mean_reward,
+                success_rate=member.fitness.success_rate,
+            )
+
+
+def _best(folder: ExperimentDir, records: Sequence[GenerationRecord]) -> str:
+    champion = read_record(folder.champion_record, ChampionRecord)
+    if champion is not None:
+        return champion.folder
+    best = (m for r in records[-1:] for m in r.members if m.number == r.ranking[0])
+    return next((member.folder for member in best), "")
+
+
+def _moments(records: Sequence[GenerationRecord], runs: Mapping[str, Source]) -> Iterator[_Moment]:
+    """Two in each generation that has an apprentice, the earliest first."""
+    reached: dict[str, int] = {}
+    for record in records:
+        apprentice = None if record.learner is None else record.learner.number
+        members = [m for m in record.members if m.number != apprentice]
+        later = [m for m in record.members if m.number == apprentice]
+        for group in (members, later):
+            reached |= {m.folder: m.timesteps for m in group}
+            then = [at(runs[name], t) for name, t in reached.items() if name in runs]
+            if group:
+                yield _Moment({m.folder: m for m in group}, totals(then))
+
+
+def _parents(records: Sequence[GenerationRecord]) -> dict[str, str]:
+    """By the folder of a run, that of the one that it began from."""
+    parents = {c.folder: c.parent_folder for record in records for c in record.copies}
+    for record in records:
+        learner = record.learner
+        if learner is not None and learner.parent_folder is not None:
+            folder = next(m.folder for m in record.members if m.number == learner.number)
+            parents[folder] = learner.parent_folder
+    return parents
+
+
+def _ancestry(
+    moments: Sequence[_Moment], parents: Mapping[str, str], name: str
+) -> Iterator[tuple[_Moment, str]]:
+    """Whenever a run trained, or the one that it began from did before it; the earliest first."""
+    found = []
+    for moment in reversed(moments):
+        if name not in moment.trained:
+            parent = parents.get(name, "")
+            if parent not in moment.trained:
+                continue
+            name = parent
+        found.append((moment, name))
+    yield from reversed(found)

@@ -1,0 +1,96 @@
+"""Bring an experiment to its end and test its champion: what an (arm, seed) of a study may do."""
+
+import platform
+import time
+from pathlib import Path
+
+from game_rl.claims import check_claim
+from game_rl.config.experiment_files import load_experiment
+from game_rl.errors import Interrupted, NobodyLeftError
+from game_rl.executors.local import LocalExecutor
+from game_rl.experiments.controller import read_state
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.jobs import Jobs
+from game_rl.experiments.make_plan import make_plan
+from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
+from game_rl.experiments.start import ExperimentCommand, resume_experiment
+from game_rl.experiments.tasks import TaskRunner
+from game_rl.run_dir import RunDir, write_atomic
+from game_rl.system.versions import installed_versions
+from game_rl.training.finished import Finished, read_finished
+from game_rl.training.stretch_result import Played
+
+
+def finish_experiment(
+    root: Path, command: ExperimentCommand, *, episodes: int, seed: int, result: Path
+) -> Finished:
+    """Carry the experiment at `root` out, let its champion play the test, and leave what that gave.
+
+    The champion is chosen by the experiment's own rule, on other episodes. However often this is
+    broken off and called again, the result is the same; where there is one already, nothing is
+    done. That all members' weights became non-finite is a result, too.
+
+    Args:
+        episodes, seed: of the test.
+
+    Raises:
+        Interrupted: by a signal; what was learned is saved.
+        ExperimentError: it cannot go on.
+    """
+    found = read_finished(result)
+    if found is not None:
+        return found
+    check_claim(RunDir(root))
+    started = time.monotonic()
+    try:
+        champion = resume_experiment(root, command)
+        end = _tested(ExperimentDir(root), champion, command, episodes=episodes, seed=seed)
+    except NobodyLeftError as error:
+        end = Finished(failure="non_finite", text=str(error))
+    measured = {
+        "host": platform.node(),
+        "seconds": round(time.monotonic() - started, 3),
+        "versions": installed_versions(),
+    }
+    made = end.model_copy(update=measured)
+    check_claim(RunDir(root))
+    write_atomic(result, made.model_dump_json(indent=2) + "\n")
+    return made
+
+
+def _tested(
+    folder: ExperimentDir,
+    champion: ChampionRecord,
+    command: ExperimentCommand,
+    *,
+    episodes: int,
+    seed: int,
+) -> Finished:
+    plan = make_plan(folder, load_experiment(folder.config, is_saved=True))
+    test = Jobs(folder, plan.rules.cpus_per_member).play(
+        champion.number,
+        champion.folder,
+        champion.checkpoint,
+        what="test",
+        episodes=episodes,
+        seed=seed,
+    )
+    try:
+        with folder.locked(), LocalExecutor(slots=1) as executor:
+            TaskRunner(executor, command.stop, lambda *_: None).run([test], lambda _: None)
+    except Interrupted as reason:
+        text = f"{reason}; the experiment is complete"
+        raise Interrupted(text, exit_code=reason.exit_code) from None
+    timesteps = int(champion.checkpoint)
+    return Finished(
+        timesteps=timesteps,
+        policy_timesteps=timesteps,
+        weights_sha256=_weights_sha256(folder, read_state(plan).generation, champion),
+        played=Played.model_validate_json(test.result.read_bytes()),
+    )
+
+
+def _weights_sha256(folder: ExperimentDir, last: int, champion: ChampionRecord) -> str | None:
+    record = read_record(folder.generation(last).record, GenerationRecord)
+    assert record is not None
+    return next(m.weights_sha256 for m in record.members if m.number == champion.number)

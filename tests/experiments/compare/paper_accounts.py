@@ -1,0 +1,33 @@
+"""What runs on paper leave out, and real ones write: how far each has come, and from where."""
+
+from game_rl.event_log import EventFile
+from game_rl.events import Ended
+from game_rl.experiments.descent import read_records
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.lineage import Lineage, write_lineage
+from game_rl.run_dir import RunDir
+
+
+def write_accounts(folder: ExperimentDir, *, counts_anew: bool = False) -> None:
+    """For each run of an experiment.
+
+    Args:
+        counts_anew: copies count from 0.
+    """
+    records = read_records(folder)
+    began = {c.folder: int(c.parent_checkpoint) for r in records for c in r.copies}
+    for record in records:
+        if record.learner is not None and record.learner.parent_checkpoint is not None:
+            own = next(m for m in record.members if m.number == record.learner.number)
+            began[own.folder] = int(record.learner.parent_checkpoint)
+    for path in folder.members.iterdir():
+        reached = [m.timesteps for r in records for m in r.members if m.folder == path.name]
+        began_at = 0 if counts_anew else began.get(path.name, 0)
+        pretend_to_have_trained(RunDir(path), began_at, max(reached, default=began_at))
+
+
+def pretend_to_have_trained(run_dir: RunDir, began_at: int, timesteps: int) -> None:
+    run_dir.identity()
+    write_lineage(run_dir, Lineage(began_at=began_at))
+    with EventFile(run_dir.events) as events:
+        events.add(Ended(timesteps=timesteps, reason="until", exit_code=0))

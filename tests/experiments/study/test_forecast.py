@@ -1,0 +1,36 @@
+"""What a study of runs and experiments takes, against the forecast of each by itself."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from game_rl.config.arms import ExperimentArm
+from game_rl.experiments.experiment_forecast import experiment_preflight
+from game_rl.experiments.study.forecast import study_preflight
+from game_rl.games.definition import load_game
+from game_rl.system.machine import detect_machine, parse_machine
+from tests.experiments.study.conftest import MakeStudy
+
+
+def test_an_experiment_takes_one_member_and_a_controller_in_the_place_of_a_run(
+    make_study_of_experiments: MakeStudy,
+) -> None:
+    study = make_study_of_experiments()
+    machine = parse_machine("ram=16GiB,vram=0,disk=50GiB,cpus=4", here=detect_machine(Path()))
+    report, peaks, disk = study_preflight(study, machine), [], 0
+    for arm in study.arms.values():
+        if isinstance(arm, ExperimentArm):
+            alone = experiment_preflight(
+                arm.experiment, load_game("duel"), replace(machine, cpus=1)
+            )
+            assert alone.slots == 1
+            peaks.append(alone.ram_bytes)
+            disk += alone.disk_bytes + alone.momentary_bytes
+        else:
+            (run,) = report.arms["alone"].at_work
+            peaks.append(run.footprint.ram.peak.bytes)
+            disk += run.footprint.disk.bytes
+    assert (report.verdict, report.slots, report.runs) == ("fits", 2, 6)
+    controller = 60_000_000
+    assert report.ram_bytes == 2 * max(peaks) + controller
+    assert report.disk_bytes == 2 * disk
+    assert report.arms["mixed"].ram_bytes > report.arms["four"].ram_bytes  # the learner's replay

@@ -1,0 +1,81 @@
+"""The end of an experiment that is an arm of a study, where all its jobs are done already."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from game_rl.config.experiments import dump_population
+from game_rl.errors import Interrupted
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.finishing import finish_experiment
+from game_rl.experiments.records import ChampionRecord, read_record
+from game_rl.experiments.start import ExperimentCommand
+from game_rl.experiments.tasks import StopFlag
+from game_rl.training.finished import Finished
+from game_rl.training.stretch_result import Played, StretchResult
+from tests.experiments.conftest import MakePopulation
+from tests.experiments.test_population import carry_out
+
+TEST = Played(seed=77, deterministic=True, rewards=(1.0, 2.0), successes=())
+
+
+def finish(folder: ExperimentDir, result: Path, stop: StopFlag | None = None) -> Finished:
+    command = ExperimentCommand(stop=stop or StopFlag(), force=True)
+    return finish_experiment(folder.root, command, episodes=2, seed=77, result=result)
+
+
+@pytest.fixture
+def whole(make_population: MakePopulation) -> ExperimentDir:
+    """A population whose champion was found, but has not played the test."""
+    population = make_population("whole", "generations=1")
+    folder = carry_out(population)
+    folder.config.write_text(dump_population(population))
+    return folder
+
+
+def champion_of(folder: ExperimentDir) -> ChampionRecord:
+    found = read_record(folder.champion_record, ChampionRecord)
+    assert found is not None
+    return found
+
+
+def test_the_champion_is_what_was_tested_and_the_result_is_written_once(
+    whole: ExperimentDir, tmp_path: Path
+) -> None:
+    champion, result = champion_of(whole), tmp_path / "result.json"
+    played = whole.validation / f"test-{champion.number:02d}.json"
+    played.write_text(TEST.model_dump_json())
+    made = finish(whole, result)
+    (manifest,) = whole.champion.glob("checkpoints/*/manifest.json")
+    weights = json.loads(manifest.read_text())["files"]["policy.safetensors"]["sha256"]
+    assert (made.played, made.weights_sha256) == (TEST, weights)
+    assert made.policy_timesteps == int(champion.checkpoint)
+    assert champion_of(whole) == champion
+    whole.config.unlink()  # with the result there, nothing is looked at any more
+    assert finish(whole, result) == made
+
+
+def test_that_all_weights_became_non_finite_is_a_result(
+    make_population: MakePopulation, tmp_path: Path
+) -> None:
+    population = make_population()
+    folder = ExperimentDir(population.config.run_dir)
+    for number in range(4):
+        path = folder.generation(1).result(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        broken = StretchResult(timesteps=100, failure="non_finite", text="NaN")
+        path.write_text(broken.model_dump_json())
+    folder.config.write_text(dump_population(population))
+    made = finish(folder, tmp_path / "result.json")
+    assert (made.failure, made.played) == ("non_finite", None)
+    assert "the weights of all members became non-finite in generation 1" in made.text
+
+
+def test_a_signal_before_the_test_leaves_no_result(whole: ExperimentDir, tmp_path: Path) -> None:
+    stop = StopFlag()
+    stop.reason = Interrupted("stopped by SIGTERM", exit_code=143)
+    with pytest.raises(Interrupted, match="stopped by SIGTERM; the experiment is comp") as raised:
+        finish(whole, tmp_path / "result.json", stop)
+    assert raised.value.exit_code == 143
+    assert not (tmp_path / "result.json").exists()
