@@ -18,7 +18,7 @@ CLAIM_VARIABLE = "GAME_RL_CLAIM"
 
 def take_claim(run_dir: RunDir) -> str:
     """A new claim to the run, of an epoch after the one that is there, and no other one's."""
-    epoch = int(_standing(run_dir).partition("-")[0] or 0) + 1
+    epoch = int(standing_claim(run_dir).partition("-")[0] or 0) + 1
     claim = f"{epoch}-{uuid.uuid4().hex}"
     write_atomic(_file(run_dir), claim)
     return claim
@@ -30,14 +30,14 @@ def check_claim(run_dir: RunDir) -> None:
     The file is opened anew each time: that makes network file systems ask their server.
     """
     own = os.environ.get(CLAIM_VARIABLE)
-    if own is not None and _standing(run_dir) != own:
+    if own is not None and standing_claim(run_dir) != own:
         raise ExperimentError(
             f"another process has been started for {run_dir.root} since this one; this one ends "
             "without writing"
         )
 
 
-def _standing(run_dir: RunDir) -> str:
+def standing_claim(run_dir: RunDir) -> str:
     """The claim that is there; "": none."""
     try:
         return _file(run_dir).read_text(encoding="ascii")

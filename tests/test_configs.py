@@ -14,7 +14,6 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.studies import load_study
 from game_rl.config.study import StudyConfig
 from game_rl.experiments.experiment_forecast import experiment_preflight
-from game_rl.experiments.forecast import population_preflight
 from game_rl.experiments.study.forecast import study_preflight
 from game_rl.games.definition import load_game
 from game_rl.preflight.preflight import preflight
@@ -43,7 +42,7 @@ def test_a_shipped_population_loads_and_fits_a_small_machine(path: Path) -> None
     population = load_population(path)
     assert population.config.run_dir == Path("runs") / path.stem
     machine = parse_machine("ram=8GiB,vram=0,disk=20GiB,cpus=2", here=detect_machine(Path()))
-    report = population_preflight(population, load_game(population.run.game), machine)
+    report = experiment_preflight(population, load_game(population.run.game), machine)
     assert (report.verdict, report.slots) == ("fits", 2)
 
 

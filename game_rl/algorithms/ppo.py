@@ -132,7 +132,9 @@ class LeanPPO(PPO):
                 rewards[number] += self.gamma * self._values(last[None]).item()
 
     def train(self) -> None:
-        """As PPO.train: the same loss, early stop and curves."""
+        """As PPO.train: the same loss, early stop and curves; nothing for no epochs."""
+        if not self.n_epochs:
+            return
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
         steps: list[_Losses] = []

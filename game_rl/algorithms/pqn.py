@@ -146,7 +146,9 @@ class PQN(OnPolicyAlgorithm):
         )
 
     def train(self) -> None:
-        """`n_epochs` passes over the rollout."""
+        """`n_epochs` passes over the rollout, which may be none."""
+        if not self.n_epochs:
+            return
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
         losses: list[float] = []

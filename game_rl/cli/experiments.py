@@ -101,6 +101,7 @@ def _train_members(arguments: argparse.Namespace) -> int:
     command = ExperimentCommand(
         stop=(stop := StopFlag()),
         force=arguments.force,
+        take_over=arguments.take_over,
         listeners=[print_json if is_json else watcher],
         show=watcher.show_preflight,
     )

@@ -46,6 +46,7 @@ def _add_copy(steps: "Commands") -> None:
     copy.add_argument("--values", type=json.loads, default={}, metavar="JSON")
     copy.add_argument("--fork", type=json.loads, default={}, metavar="JSON")
     copy.add_argument("--id", metavar="ID")
+    copy.add_argument("--known-as", type=Path, metavar="PATH", help="of RUN, in the copy's account")
 
 
 def _add_play(steps: "Commands") -> None:
@@ -169,6 +170,7 @@ def _copy(arguments: argparse.Namespace) -> int:
         at=arguments.at,
         to=arguments.to,
         values=arguments.values,
+        known_as=arguments.known_as,
         fork=arguments.fork,
         run_id=arguments.id,
     )

@@ -94,17 +94,22 @@ def _opened(url: str) -> "tuple[ObjectStore, RemoteAddress]":
 
 
 def _list(arguments: argparse.Namespace) -> int:
+    from game_rl.cli.remote_experiments import print_experiments
+    from game_rl.storage.experiments import stored_experiments
     from game_rl.storage.survey import list_runs
+    from game_rl.system.units import format_bytes
 
     store, address = _opened(arguments.url)
     runs = [run for run in list_runs(store) if address.run in (None, run.run)]
     if arguments.json:
         print(json.dumps([run.to_json() for run in runs], indent=2))
         return 0
+    experiments = stored_experiments(store) if address.run is None else []
+    print_experiments(experiments)
     if not runs:
-        print(f"there is no run at {arguments.url}")
+        if not experiments:
+            print(f"there is no run at {arguments.url}")
         return 0
-    from game_rl.system.units import format_bytes
 
     table = Table(box=None, pad_edge=False)
     for name in ("run", "game", "checkpoints", "newest", "size", "saved", "written by"):
@@ -126,9 +131,13 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _fetch(arguments: argparse.Namespace) -> int:
+    from game_rl.cli.remote_experiments import fetch_to
+    from game_rl.storage.experiments import experiment_at
     from game_rl.storage.fetch import fetch
     from game_rl.system.units import format_bytes
 
+    if (found := experiment_at(arguments.url)) is not None:
+        return fetch_to(found, arguments.folder, take_over=not arguments.refuse_active)
     store, address = _opened(arguments.url)
     progress = Progress(
         TextColumn("fetching"), BarColumn(), DownloadColumn(), console=Console(stderr=True)
@@ -177,10 +186,15 @@ def missing_rom(run_dir: "RunDir") -> str | None:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
+    from game_rl.cli.remote_experiments import verify_experiments
+    from game_rl.storage.remote import stored_runs
     from game_rl.storage.verify import verify
     from game_rl.system.units import format_bytes
 
+    n_experiments = verify_experiments(arguments.url)
     store, address = _opened(arguments.url)
+    if n_experiments and not stored_runs(store):
+        return 0
     progress = Progress(
         TextColumn("reading"), BarColumn(), MofNCompleteColumn(), console=Console(stderr=True)
     )
@@ -204,10 +218,14 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _push(arguments: argparse.Namespace) -> int:
+    from game_rl.cli.remote_experiments import push_population
+    from game_rl.experiments.experiment_dir import ExperimentDir
     from game_rl.playback.policy import open_run
     from game_rl.storage.game_files import upload_settings
     from game_rl.storage.push import push
 
+    if ExperimentDir(arguments.run).exists():
+        return push_population(arguments.run, to=arguments.to, take_over=arguments.take_over)
     run_dir, config = open_run(arguments.run)
     if arguments.to is not None:
         there = _upload(arguments.to)

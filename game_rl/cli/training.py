@@ -112,6 +112,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
     """
     from game_rl.cli.remote import missing_rom
     from game_rl.config.upload import checked_address
+    from game_rl.experiments.experiment_dir import ExperimentDir
     from game_rl.run_dir import RunDir
 
     try:
@@ -126,7 +127,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
         )
     address, root = arguments.resume, Path(places[-1])
     run_dir = RunDir(root)
-    if not run_dir.exists():
+    if not run_dir.exists() and not ExperimentDir(root).exists():
         take_over = ["--take-over"] if arguments.take_over else ["--refuse-active"]
         command = [sys.executable, "-m", "game_rl", "remote", "fetch", address, str(root)]
         code = subprocess.run([*command, *take_over], stdout=sys.stderr, check=False).returncode
@@ -137,7 +138,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
             f"{root} holds a run already, and {address} does not name it; continue that one with "
             f"--resume {root}, or name another folder"
         )
-    if (rom := missing_rom(run_dir)) is not None:
+    if run_dir.exists() and (rom := missing_rom(run_dir)) is not None:
         raise UsageError(rom)
     arguments.resume = str(root)
     arguments.set = [text for text in arguments.set if not text.startswith("run_dir=")]

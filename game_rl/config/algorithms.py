@@ -42,8 +42,8 @@ class PPOConfig(StrictModel):
     """Computes each gradient step's batch in parts of this size, in less memory, with the same
     gradient; null: at once; auto: by the network's size, the CPUs and their caches, on a GPU at
     once. A run keeps the number that it began with."""
-    n_epochs: Annotated[int, Field(ge=1, le=1_000)] = 10
-    """How often an update goes through the whole rollout."""
+    n_epochs: Annotated[int, Field(ge=0, le=1_000)] = 10
+    """How often an update goes through the whole rollout; 0: the run plays and learns nothing."""
     learning_rate: Schedule = 3e-4
     """Adam's step size: a number, or {start, end} for a straight line over the run."""
     clip_range: Schedule = 0.2
@@ -74,6 +74,11 @@ class PPOConfig(StrictModel):
     def vec_steps_per_update(self) -> int:
         """Vec steps between two updates."""
         return self.n_steps
+
+    @property
+    def learns(self) -> bool:
+        """Whether the run takes gradient steps, or plays only."""
+        return self.n_epochs > 0
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:  # noqa: ARG002
         """What does not agree in this section and with the rest of the run, from its top."""
@@ -129,8 +134,8 @@ class DQNConfig(StrictModel):
     """Timesteps of all envs together that are played at random before learning begins."""
     train_freq: Count = 4
     """Vec steps between two updates; each vec step is n_envs timesteps."""
-    gradient_steps: Count = 1
-    """Gradient steps in one update."""
+    gradient_steps: Annotated[int, Field(ge=0, le=1_000_000)] = 1
+    """Gradient steps in one update; 0: the run plays and learns nothing."""
     target_update_interval: Count = 10_000
     """Timesteps of all envs together after which the target network follows the network."""
     tau: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -161,6 +166,11 @@ class DQNConfig(StrictModel):
     def vec_steps_per_update(self) -> int:
         """Vec steps between two updates."""
         return self.train_freq
+
+    @property
+    def learns(self) -> bool:
+        """Whether the run takes gradient steps, or plays only."""
+        return self.gradient_steps > 0
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:
         """What does not agree in this section and with the rest of the run, from its top."""
@@ -206,8 +216,8 @@ class PQNConfig(StrictModel):
     """Timesteps that each env plays between two updates; a rollout is n_steps x n_envs."""
     batch_size: Count = 128
     """Timesteps in one gradient step; must divide n_steps x n_envs."""
-    n_epochs: Annotated[int, Field(ge=1, le=1_000)] = 2
-    """How often an update goes through the whole rollout."""
+    n_epochs: Annotated[int, Field(ge=0, le=1_000)] = 2
+    """How often an update goes through the whole rollout; 0: the run plays and learns nothing."""
     q_lambda: UnitInterval = 0.65
     """How far targets look: 0 trusts the value of the next state, 1 the returns."""
     gamma: UnitInterval = 0.99
@@ -230,6 +240,11 @@ class PQNConfig(StrictModel):
     def vec_steps_per_update(self) -> int:
         """Vec steps between two updates."""
         return self.n_steps
+
+    @property
+    def learns(self) -> bool:
+        """Whether the run takes gradient steps, or plays only."""
+        return self.n_epochs > 0
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:
         """What does not agree in this section and with the rest of the run, from its top."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from game_rl.config.experiment_files import Experiment
 from game_rl.config.experiments import Population
 from game_rl.config.mixtures import Mixture
+from game_rl.config.schema import RunConfig
 
 
 @dataclass(frozen=True)
@@ -29,16 +30,22 @@ def everybody(experiment: Experiment) -> tuple[Share, ...]:
 
 
 def _of_population(population: Population) -> tuple[Share, ...]:
-    """Members count their timesteps from the beginning, so only the last update is rounded."""
+    """Members count their timesteps from the beginning, so only the last update is rounded; but
+    not those that go on with a learner's weights.
+    """
     config, update = population.config, population.run.rollout_timesteps
+    counted_anew = 1 if population.learner is None else config.generations
     shares = [
         Share(
             f"{config.members} members x {config.generations} generations x "
             f"{config.timesteps_per_generation:,}",
             config.members * config.generations * config.timesteps_per_generation,
-            config.members * update,
+            config.members * counted_anew * update,
         )
     ]
+    if population.learner is not None:
+        own = config.learner_per_generation.timesteps
+        shares.append(_of_learner("generations", config.generations, own, population.learner))
     if config.train_on is not None:
         more = config.train_on.timesteps
         shares.append(Share(f"{more:,} of the best, trained on", more, update))
@@ -53,9 +60,12 @@ def _of_mixture(mixture: Mixture) -> tuple[Share, ...]:
         config.members * config.total_timesteps,
         config.members * config.rounds * mixture.run.rollout_timesteps,
     )
-    learner = Share(
-        f"{config.rounds} rounds x {own:,} of the learner",
-        config.rounds * own,
-        config.rounds * mixture.learner.rollout_timesteps,
+    return members, _of_learner("rounds", config.rounds, own, mixture.learner)
+
+
+def _of_learner(stages: str, times: int, timesteps: int, run: RunConfig) -> Share:
+    return Share(
+        f"{times} {stages} x {timesteps:,} of the learner",
+        times * timesteps,
+        times * run.rollout_timesteps,
     )
-    return members, learner

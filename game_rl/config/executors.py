@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.upload import checked_address
 from game_rl.config.values import NotNegative
 
 MOST_MEMBERS = 1_000
@@ -24,7 +25,7 @@ class LocalExecutorConfig(StrictModel):
 
 
 class RayExecutorConfig(StrictModel):
-    """Members are tasks of a Ray cluster, whose nodes share the file system with run_dir."""
+    """Members are tasks of a Ray cluster."""
 
     kind: Literal["ray"]
     """ray: tasks of a Ray cluster; needs the extra `game_rl[ray]`."""
@@ -37,6 +38,13 @@ class RayExecutorConfig(StrictModel):
     parallel: Parallel = "auto"
     """Members that train at once; auto: as many as the cluster admits, which they ask for their
     CPUs, GPUs and memory."""
+    storage: Annotated[
+        Annotated[str, AfterValidator(checked_address)] | None,
+        Field(examples=["s3://bucket/folder"], repr=False),
+    ] = None
+    """Address of a folder that this machine and all nodes reach: s3://bucket/folder, gs://…,
+    az://…, file:///…; members train on their nodes' own disks, and all comes to run_dir. null: the
+    nodes share the file system with run_dir."""
     gpus_per_member: NotNegative | Literal["auto"] = "auto"
     """GPUs that a member asks for, 0.5 for half of one; auto: its forecast share of this machine's
     GPU, and none where this machine has none."""

@@ -42,9 +42,9 @@ def experiment_of(source: Source, root: Node) -> Experiment:
 
 def players_of(experiment: Experiment) -> tuple[RunConfig, ...]:
     """The config of a member, and of the learner where there is one."""
-    if isinstance(experiment, Mixture):
-        return experiment.run, experiment.learner
-    return (experiment.run,)
+    if experiment.learner is None:
+        return (experiment.run,)
+    return experiment.run, experiment.learner
 
 
 def dump_experiment(experiment: Experiment) -> str:

@@ -5,7 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from game_rl.config.lake import LakeConfig
+from game_rl.config.learners import FOLLOW, LearnerSetting, as_run, disagreements, given_away
 from game_rl.config.loader import Source, dump_config, game_path, run_dir_problems
+from game_rl.config.own_disk import storage_problems
 from game_rl.config.population import PopulationConfig, mutation_problems
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem
@@ -18,10 +21,15 @@ KINDS = ("population", "mixture", "study")
 
 @dataclass(frozen=True)
 class Population:
-    """A population's config, and the config of a member before anything is mutated."""
+    """A population's config, and the config of a member before anything is mutated.
+
+    Attributes:
+        learner: the config of its learner in the first generation; None: it has none.
+    """
 
     config: PopulationConfig
     run: RunConfig
+    learner: RunConfig | None = None
 
 
 def kind_of(path: Path, overrides: Sequence[str] = ()) -> str | None:
@@ -71,16 +79,43 @@ def population_of(
     config = source.model_of(root, problems, PopulationConfig, run_dir_problems)
     member = root.nearest(("member",))
     if not is_saved:
-        refuse_problems(source, root, _given_away(member))
-    run = _member_config(source, config, member)
-    refuse_problems(source, root, mutation_problems(config.mutation, run.model_dump(mode="json")))
-    return Population(config, run)
+        refuse_problems(source, root, _given_away(config, member))
+    run = run_based_on(source, member, tuple(_decided(config)))
+    learner = None
+    if config.learner is not None:
+        learner = _learner_config(source, root, config, is_saved=is_saved)
+    refuse_problems(source, root, _problems_of_runs(config, run, learner))
+    refuse_problems(source, root, storage_problems(config.executor, run))
+    return Population(config, run, learner)
+
+
+def _learner_config(
+    source: Source, root: Node, config: PopulationConfig, *, is_saved: bool
+) -> RunConfig:
+    section, setting = root.nearest(("learner",)), _setting(config)
+    learner = as_run(section, ("teacher", "inject_every"))
+    if not is_saved:
+        refuse_problems(source, root, setting.given_away(learner))
+        refuse_problems(source, root, _unread_between(learner))
+    return run_based_on(source, learner, tuple(setting.of_learner()))
+
+
+def _unread_between(learner: Node) -> Iterator[Problem]:
+    if learner.has(FOLLOW):
+        message = "it learns when all members have played: remove the line"
+        yield Problem(("learner", *FOLLOW), message)
 
 
 def dump_population(population: Population) -> str:
     """YAML that `load_population` reads back as an equal population, wherever it is."""
-    member = population.run.model_dump(mode="json")
-    return dump_config(population.config.model_copy(update={"member": member}))
+    config = population.config
+    sections: dict[str, Any] = {"member": population.run.model_dump(mode="json")}
+    if population.learner is not None:
+        sections["learner"] = population.learner.model_dump(mode="json") | {
+            "inject_every": config.inject_every,
+            "teacher": "best_member" if config.is_taught else None,
+        }
+    return dump_config(config.model_copy(update=sections))
 
 
 def refuse_problems(source: Source, root: Node, problems: Iterator[Problem]) -> None:
@@ -90,7 +125,19 @@ def refuse_problems(source: Source, root: Node, problems: Iterator[Problem]) -> 
         source.fail(found)
 
 
-def _given_away(member: Node) -> Iterator[Problem]:
+def _setting(config: PopulationConfig) -> LearnerSetting:
+    return LearnerSetting(
+        kind="population",
+        run_dir=config.run_dir,
+        seed=config.seed,
+        episodes=config.fitness.episodes,
+        lake=config.lake or LakeConfig(),
+        stretch=config.learner_per_generation,
+        stretch_key="learner_per_generation",
+    )
+
+
+def _given_away(config: PopulationConfig, member: Node) -> Iterator[Problem]:
     """Keys of the member's own section that the plan decides."""
     reasons: dict[Key, str] = {
         ("run_dir",): "members live in the folder members of run_dir",
@@ -100,22 +147,45 @@ def _given_away(member: Node) -> Iterator[Problem]:
         ("evaluation", "episodes"): "it is fitness.episodes",
         ("evaluation", "seed"): "each generation plays new games",
     }
-    for key, reason in reasons.items():
-        if member.has(key):
-            yield Problem(("member", *key), f"{reason}: remove the line")
-    config = member.nearest(("config",))
-    if member.has(("config",)) and not (isinstance(config.value, str) and config.value):
-        yield Problem(("member", "config"), "names no file; write one, such as duel_ppo.yaml")
+    if config.learner is not None:
+        reasons["lake",] = "the learner's is one for all members: write lake beside member"
+    return given_away(member, "member", reasons, example="duel_ppo.yaml")
 
 
-def _member_config(source: Source, config: PopulationConfig, member: Node) -> RunConfig:
-    """The run that `member` describes, with the keys that the plan decides."""
-    run = run_based_on(source, member, tuple(_decided(config)))
+def _problems_of_runs(
+    config: PopulationConfig, run: RunConfig, learner: RunConfig | None
+) -> Iterator[Problem]:
     if run.fork is not None:
-        place = member.nearest(("fork",)).place
-        message = "members begin by themselves: remove the section"
-        source.fail([LocatedProblem(place, ("fork",), message)])
-    return run
+        yield Problem(("member", "fork"), "members begin by themselves: remove the section")
+    yield from mutation_problems(config.mutation.values, run.model_dump(mode="json"))
+    if not run.algorithm.learns:
+        yield from _problems_of_players(config)
+    if learner is not None:
+        yield from disagreements(run, learner)
+        if run.algorithm.name == "dqn":
+            yield Problem(
+                ("member",),
+                "dqn members have a replay each, which copies would take out of the Lake of all; "
+                "use pqn, such as config: duel_pqn.yaml",
+            )
+
+
+def _problems_of_players(config: PopulationConfig) -> Iterator[Problem]:
+    """Of members that play and learn nothing, so that only copies change their weights."""
+    if config.mutation.weights is None:
+        yield Problem(
+            ("mutation",),
+            "members learn nothing, and nothing else changes their weights; add mutation: "
+            "{weights: {sigma: 0.02}}, or let them learn",
+            (("member",),),
+        )
+    if config.control:
+        yield Problem(
+            ("control",),
+            f"members learn nothing, and a control is never copied over, so {config.control} would "
+            "play for nothing; write control: 0",
+            (("member",),),
+        )
 
 
 def run_based_on(
@@ -173,6 +243,8 @@ def _decided(config: PopulationConfig) -> Iterator[tuple[Key, Any, str]]:
     yield ("evaluation", "every_timesteps"), stretch, "timesteps_per_generation"
     yield ("evaluation", "episodes"), config.fitness.episodes, "fitness.episodes"
     yield ("recording", "episodes"), 0, "members"
+    if config.learner is not None:
+        yield from _setting(config).of_members_lake()
 
 
 def _labelled(node: Node, file: str) -> Node:

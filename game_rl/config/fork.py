@@ -19,3 +19,6 @@ class ForkConfig(StrictModel):
     """keep: timesteps, schedules and curves go on from T, and total_timesteps counts from the
     parent's beginning. new: the run begins at timestep 0, with the parent's weights; if it has
     algorithm.learn_from.offline, it learns so first."""
+    weight_noise: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Standard deviation of Gaussian noise on the weights of each layer, in units of their root
+    mean square, drawn from the run's seed; biases and normalisations stay. 0: none."""

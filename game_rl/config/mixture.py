@@ -11,20 +11,16 @@ from pydantic import AfterValidator, Field, JsonValue
 
 from game_rl.config.executors import MOST_MEMBERS, ExecutorConfig, LocalExecutorConfig
 from game_rl.config.lake import LakeConfig
+from game_rl.config.learner import (
+    TEACHERS,
+    LearnerStretchConfig,
+    lake_problems,
+    one_lake_problems,
+    teacher_problems,
+)
 from game_rl.config.population import ChampionConfig, FitnessConfig, KeepGenerationsConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.values import Count, Timesteps, UnitInterval, named_folder
-
-TEACHERS = ("best_member", None)
-
-
-class LearnerRoundConfig(StrictModel):
-    """What the learner does in each round."""
-
-    gradient_steps: Annotated[int, Field(ge=1, le=10**9)] = 2_000
-    """On rows of the Lake alone, before it plays."""
-    timesteps: Timesteps = 4_096
-    """That it then plays itself, all its emulators together."""
 
 
 class CloneConfig(StrictModel):
@@ -82,7 +78,7 @@ class MixtureConfig(StrictModel):
     learner: Annotated[dict[str, JsonValue], Field(examples=[{"config": "duel_dqn.yaml"}])]
     """A run's config of dqn, or `config: FILE` and what differs. `learn_from` may stand here, and
     `teacher: best_member`: the round's best member draws the learner towards it; null: nobody."""
-    learner_per_round: LearnerRoundConfig = LearnerRoundConfig()
+    learner_per_round: LearnerStretchConfig = LearnerStretchConfig()
     """What the learner does in each round. live: timesteps are those from one evaluation to the
     next, and rounds x this its total."""
     learner_starts: Literal["kept", "fresh", "best_member"] = "kept"
@@ -121,16 +117,12 @@ class MixtureConfig(StrictModel):
         return not self.is_live and self.learner.get("teacher", TEACHERS[0]) is not None
 
     def problems(self) -> Iterator[Problem]:
-        if self.lake.path is not None:
-            message = "the Lake is the folder lake in run_dir: remove the line"
-            yield Problem(("lake", "path"), message)
-        if self.learner.get("teacher", TEACHERS[0]) not in TEACHERS:
-            yield Problem(
-                ("learner", "teacher"),
-                f"found {self.learner['teacher']}; write best_member, or null for no teacher",
-            )
+        yield from lake_problems(self.lake)
+        yield from teacher_problems(self.learner)
         if self.is_live:
             yield from self._problems_of_executor()
+        else:
+            yield from one_lake_problems(self.executor, kind=self.kind)
         if self.champion.candidates > self.members + 1:
             yield Problem(
                 ("champion", "candidates"),

@@ -8,11 +8,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, JsonValue
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue
 
 from game_rl.config.executors import MOST_MEMBERS, ExecutorConfig, LocalExecutorConfig
+from game_rl.config.lake import LakeConfig
+from game_rl.config.learner import (
+    LearnerStretchConfig,
+    lake_problems,
+    one_lake_problems,
+    teacher_problems,
+)
+from game_rl.config.safe_copy import PopulationUploadConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.config.values import Count, Name, NotNegative, Positive, Timesteps, named_folder
+
+INJECT_EVERY = 2
+"""Generations, where the learner's section does not say; Khadka and Tumer (2018) have 1 and 10."""
 
 DISCOUNTS = ("gamma", "gae_lambda", "q_lambda")
 """Keys of an algorithm that move as 1 - x."""
@@ -57,6 +68,29 @@ class MutationConfig(StrictModel):
             yield Problem(("bounds",), f"{low:g} is negative; no value that can be mutated is")
 
 
+class WeightMutationConfig(StrictModel):
+    """How the weights of a copy differ from those of the member that it is copied from."""
+
+    sigma: Annotated[float, Field(gt=0, le=1)]
+    """Standard deviation of Gaussian noise on the weights of each layer, in units of their root
+    mean square; biases and normalisations stay."""
+
+
+class MutationsConfig(StrictModel):
+    """What changes when a member is copied: its weights, and by their keys values of its config."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[Name, MutationConfig]
+
+    weights: WeightMutationConfig | None = None
+    """Noise on the weights; null: a copy has its parent's."""
+
+    @property
+    def values(self) -> Mapping[str, MutationConfig]:
+        """By the key of a run's config, in the order of the file."""
+        return self.__pydantic_extra__
+
+
 class ChampionConfig(StrictModel):
     """The best member of the last generation, chosen on episodes that selected nothing."""
 
@@ -98,8 +132,14 @@ class PopulationConfig(StrictModel):
         "game": "the game belongs to the run: write it into the file of member.config",
         "env": "it belongs to a member: write member: {config: ..., env: {...}}",
         "algorithm": "it belongs to a member: write member: {config: ..., algorithm: {...}}",
+        "executor.storage": (
+            "only members on Ray reach storage: write executor: {kind: ray, storage: ...}; for a "
+            "safe copy of members that train here, write upload: {to: ...}"
+        ),
         "population": "did you mean members?",
         "n_members": "did you mean members?",
+        "inject_every": "it belongs to the learner: write learner: {config: ..., inject_every: 2}",
+        "learner_per_round": "did you mean learner_per_generation?",
     }
 
     kind: Literal["population"]
@@ -121,8 +161,22 @@ class PopulationConfig(StrictModel):
     """How good a member is."""
     selection: SelectionConfig = SelectionConfig()
     """Which members go on as copies of others."""
-    mutation: dict[Name, MutationConfig] = Field(default_factory=dict)
-    """By the key of a run's config, such as algorithm.learning_rate: how copies change it."""
+    mutation: MutationsConfig = Field(
+        default_factory=lambda: MutationsConfig.model_validate({}),  # mypy asks for its extra keys
+    )
+    """weights: {sigma: ...}, and by the key of a run's config, such as algorithm.learning_rate: how
+    copies change them."""
+    learner: Annotated[
+        dict[str, JsonValue] | None,
+        Field(examples=[{"config": "duel_dqn.yaml", "inject_every": 2}]),
+    ] = None
+    """A run's config of dqn, or `config: FILE` and what differs: it learns from what all members
+    have played, and `inject_every` says after how many generations the worst member goes on as a
+    copy of it. `learn_from` may stand here, and `teacher: best_member`. null: no learner."""
+    learner_per_generation: LearnerStretchConfig = LearnerStretchConfig()
+    """What the learner does in each generation, once the members have played."""
+    lake: LakeConfig | None = None
+    """With a learner, the limits of the Lake of all members; it is the folder lake in run_dir."""
     control: Annotated[int, Field(ge=0, le=MOST_MEMBERS)] = 1
     """The first so many members keep the config's values and are never copied over."""
     train_on: TrainOnConfig | None = None
@@ -136,12 +190,26 @@ class PopulationConfig(StrictModel):
     """Threads of each member, so that its numbers do not depend on how many run at once."""
     executor: ExecutorConfig = LocalExecutorConfig()
     """Where members run."""
+    upload: PopulationUploadConfig | None = None
+    """Where the population goes after each generation, to outlive the machine; null: nowhere."""
 
     @property
     def total_timesteps(self) -> int:
         """Of one member, as its schedules go: also of the best, if that is to train on."""
         more = 0 if self.train_on is None else self.train_on.timesteps
         return self.generations * self.timesteps_per_generation + more
+
+    @property
+    def inject_every(self) -> int:
+        """Generations, after each of which the learner replaces the worst member."""
+        every = (self.learner or {}).get("inject_every", INJECT_EVERY)
+        assert isinstance(every, int)
+        return every
+
+    @property
+    def is_taught(self) -> bool:
+        """Whether the generation's best member teaches the learner."""
+        return (self.learner or {}).get("teacher") is not None
 
     def problems(self) -> Iterator[Problem]:
         if self.control > self.members:
@@ -151,12 +219,21 @@ class PopulationConfig(StrictModel):
                 f"use at most {self.members}",
                 (("members",),),
             )
-        if self.champion.candidates > self.members:
+        most, there = self.members, "there are members"
+        if self.learner is not None:
+            most, there = self.members + 1, "members and learner"
+            yield from self._learner_problems()
+        elif self.lake is not None:
+            yield Problem(
+                ("lake",),
+                "one Lake for all members is there for a learner: add learner: {config: ...}; for "
+                "a Lake of each member, write member: {lake: {}}",
+            )
+        if self.champion.candidates > most:
             yield Problem(
                 ("champion", "candidates"),
-                f"{self.champion.candidates} is more than there are members, {self.members}; "
-                f"use at most {self.members}",
-                (("members",),),
+                f"{self.champion.candidates} is more than {there}, {most}; use at most {most}",
+                (("members",), ("learner",)),
             )
         if self.selection.gap > 1 and self.fitness.metric == "success_rate":
             yield Problem(
@@ -164,6 +241,40 @@ class PopulationConfig(StrictModel):
                 f"{self.selection.gap:g} is more than two success rates can differ; "
                 "write a share, such as 0.05",
                 (("fitness", "metric"),),
+            )
+
+    def _learner_problems(self) -> Iterator[Problem]:
+        assert self.learner is not None
+        if self.train_on is not None:
+            yield Problem(
+                ("train_on",),
+                "with a learner, nobody trains on alone: remove the section and write more "
+                "generations, or write learner: null",
+                (("learner",),),
+            )
+        if self.upload is not None:
+            yield Problem(
+                ("upload",),
+                "a population with a learner cannot be fetched elsewhere, as its runs look for "
+                "their Lake where it was: remove the section",
+                (("learner",),),
+            )
+        yield from one_lake_problems(self.executor, kind="population with a learner")
+        yield from teacher_problems(self.learner)
+        if self.lake is not None:
+            yield from lake_problems(self.lake)
+        every = self.learner.get("inject_every", INJECT_EVERY)
+        if type(every) is not int or every < 1:
+            yield Problem(
+                ("learner", "inject_every"),
+                f"found {every}; write a number of generations of at least 1, such as 2",
+            )
+        if self.control >= self.members:
+            yield Problem(
+                ("control",),
+                f"{self.control} controls leave no member that the learner could replace; use at "
+                f"most {self.members - 1}",
+                (("members",),),
             )
 
 

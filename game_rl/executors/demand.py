@@ -16,7 +16,9 @@ class Demand:
         ram_bytes: at its peak.
         gpus: a share of one, or several.
         patience_s: how long it may take to save and end.
+        disk_bytes: of each member's run.
         folder: the experiment's.
+        game: of the members, as their config names it.
         warn: tells the user something; the experiment goes on.
     """
 
@@ -27,4 +29,6 @@ class Demand:
     gpus: float
     patience_s: float
     folder: Path
+    disk_bytes: int = 0
+    game: str = ""
     warn: Callable[[str], None]

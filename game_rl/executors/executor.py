@@ -20,15 +20,20 @@ class Job:
         output: a file that gets what it prints; what an earlier attempt printed stays.
         cpus: that it counts as its own: threads of torch, and so how its numbers round.
         claim: under which it writes to its run (see `game_rl.claims`); None: it has none.
+        arguments: a Path is one of the experiment's folder.
         module: whose arguments they are, as `python -m` runs it.
+        reads: folders of the experiment that it needs.
+        writes: files and folders that it leaves beside its output.
     """
 
     name: str
-    arguments: tuple[str, ...]
+    arguments: tuple[str | Path, ...]
     output: Path
     cpus: int = 1
     claim: str | None = None
     module: str = "game_rl"
+    reads: tuple[Path, ...] = ()
+    writes: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class JobProcess:
         output.parent.mkdir(parents=True, exist_ok=True)
         with output.open("ab") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", job.module, *job.arguments],
+                [sys.executable, "-m", job.module, *map(str, job.arguments)],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,

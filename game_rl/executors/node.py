@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from game_rl.run_dir import write_atomic
 from game_rl.system.machine import processor_name
@@ -44,14 +45,50 @@ class NodeNeeds:
             return (
                 f"{place} is not the same folder here as on the controller's machine; keep the "
                 "experiment, and the folder that the command is started in, on a file system that "
-                "all nodes share, at the same path"
+                "all nodes share, at the same path, or name storage that they all reach as "
+                "executor.storage"
             )
-        differences = version_differences(self.versions, installed_versions())
-        if not differences and self.source != source_sha256():
-            differences = ("game_rl is of another state of its source",)
-        if differences:
-            return f"{', '.join(differences)}; install on all nodes what the controller has"
+        return programs_problem(self.versions, self.source)
+
+    def answer(self, name: str) -> str | None:
+        """Leave a file for the controller to find."""
+        write_atomic(answer_of(self, name), self.content)
         return None
+
+    def lost_answer(self, name: str) -> str | None:
+        """The controller's side: what is wrong if a node's answer has not arrived."""
+        answer = answer_of(self, name)
+        found = answer.exists()
+        answer.unlink(missing_ok=True)
+        if found:
+            return None
+        return (
+            f"writes to {answer.parent} does not arrive here; keep the experiment on a file system "
+            "that all nodes share, or name storage that they all reach as executor.storage"
+        )
+
+
+class Needs(Protocol):
+    """What every node is compared with; made by the controller."""
+
+    def problem(self) -> str | None:
+        """What is wrong with the machine that asks; None: nothing."""
+
+    def answer(self, name: str) -> str | None:
+        """Have the controller see that this machine reaches it; what is wrong, as above."""
+
+    def lost_answer(self, name: str) -> str | None:
+        """On the controller's side: how that went, as the end of a sentence; None: well."""
+
+
+def programs_problem(versions: dict[str, str], source: str) -> str | None:
+    """How what is installed here is not what numbers were said to depend on."""
+    differences = version_differences(versions, installed_versions())
+    if not differences and source != source_sha256():
+        differences = ("game_rl is of another state of its source",)
+    if differences:
+        return f"{', '.join(differences)}; install on all nodes what the controller has"
+    return None
 
 
 @dataclass(frozen=True)
@@ -97,11 +134,11 @@ def answer_of(needs: NodeNeeds, name: str) -> Path:
     return needs.mark.with_name(f"{_ANSWER}{needs.content}-{name}")
 
 
-def introduce(needs: NodeNeeds, name: str) -> NodeFacts:
-    """The facts of the node that this runs on, which leaves its answer beside the mark."""
+def introduce(needs: Needs, name: str) -> NodeFacts:
+    """The facts of the node that this runs on, which leaves its answer for the controller."""
     problem = needs.problem()
     if problem is None:
-        write_atomic(answer_of(needs, name), needs.content)
+        problem = needs.answer(name)
     return NodeFacts(
         host=platform.node(),
         processor=processor_name(),

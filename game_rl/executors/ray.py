@@ -9,8 +9,8 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,11 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from game_rl.config.executors import RayExecutorConfig
 from game_rl.errors import ExperimentError, Interrupted, UsageError
-from game_rl.executors.attempt import Order, Outcome, carry_out
+from game_rl.executors.attempt import Outcome, carry_out
 from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Ended, Job
-from game_rl.executors.node import (
-    NodeFacts,
-    NodeNeeds,
-    answer_of,
-    introduce,
-    marked,
-    warnings_of,
-)
+from game_rl.executors.meeting import Meeting, shared_files, shared_storage
+from game_rl.executors.node import Needs, NodeFacts, introduce, warnings_of
 from game_rl.executors.private_folder import SHORT_PLACE, private_folder
 from game_rl.executors.reaper import reaping
 from game_rl.system.units import format_bytes
@@ -48,14 +42,12 @@ class RayExecutor:
     Args:
         slots: tasks at once; those that the cluster has no room for wait there.
         resources: of each task, as Ray calls them.
-        make_order: for a job.
+        meeting: how jobs reach their nodes, and what they leave reaches us.
     """
 
-    def __init__(
-        self, slots: int, *, resources: dict[str, float], make_order: Callable[[Job], Order]
-    ) -> None:
+    def __init__(self, slots: int, *, resources: dict[str, float], meeting: Meeting) -> None:
         self._slots = slots
-        self._make_order = make_order
+        self._meeting = meeting
         self._options = {"max_retries": 0, **resources}
         self._carry_out = ray.remote(carry_out)
         self._running: dict[Any, Job] = {}
@@ -66,7 +58,7 @@ class RayExecutor:
 
     def start(self, job: Job) -> None:
         assert len(self._running) < self._slots
-        order = self._make_order(job)
+        order = self._meeting.make_order(job)
         task = self._carry_out.options(name=job.name, **self._options).remote(order)
         self._running[task] = job
 
@@ -76,7 +68,10 @@ class RayExecutor:
             return []
         ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
         ready, _ = ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
-        return [_ended(self._running.pop(task), task) for task in ready]
+        ended = [_ended(self._running.pop(task), task) for task in ready]
+        for one in ended:
+            self._meeting.bring_home(one.job)
+        return ended
 
     def ask_to_stop(self) -> None:
         for task in self._running:
@@ -112,29 +107,25 @@ def ray_executor(config: RayExecutorConfig, demand: Demand) -> Iterator[RayExecu
     Raises:
         UsageError: there is no such cluster, or none that we may join.
         ExperimentError: its nodes cannot carry members.
+        StorageError: the storage that the config names cannot be used.
     """
     resources = {"num_cpus": demand.cpus, "memory": demand.ram_bytes, "num_gpus": demand.gpus}
     slots = demand.slots
     if config.parallel == "auto" and not config.starts_cluster:
         slots = demand.members
-    with marked(demand.folder) as needs, _cluster(config, demand):
-        _check_nodes(needs, demand)
-        niceness = os.getpriority(os.PRIO_PROCESS, 0)
-
-        def make_order(job: Job) -> Order:
-            return Order(
-                job=job,
-                needs=needs,
-                niceness=niceness,
-                has_gpu=demand.gpus > 0,
-                patience_s=demand.patience_s,
-            )
-
-        executor = RayExecutor(slots, resources=resources, make_order=make_order)
+    with _meeting(config, demand) as meeting, _cluster(config, demand):
+        _check_nodes(meeting.needs, demand)
+        executor = RayExecutor(slots, resources=resources, meeting=meeting)
         try:
             yield executor
         finally:
             executor.close()
+
+
+def _meeting(config: RayExecutorConfig, demand: Demand) -> AbstractContextManager[Meeting]:
+    return (
+        shared_files(demand) if config.storage is None else shared_storage(config.storage, demand)
+    )
 
 
 # ---------------------------------------------------------------------- clusters
@@ -245,7 +236,7 @@ def _environment(settings: dict[str, str]) -> Iterator[None]:
 # ---------------------------------------------------------------------- nodes
 
 
-def _check_nodes(needs: NodeNeeds, demand: Demand) -> None:
+def _check_nodes(needs: Needs, demand: Demand) -> None:
     """Raise ExperimentError if no node has room for a member, or one that has cannot train it."""
     alive = [node for node in ray.nodes() if node["Alive"]]
     able = [node["NodeID"] for node in alive if _has_room(node["Resources"], demand)]
@@ -282,8 +273,8 @@ def _no_room(nodes: Sequence[dict[str, Any]], demand: Demand) -> str:
     )
 
 
-def _introduced(nodes: Sequence[str], needs: NodeNeeds) -> list[NodeFacts]:
-    """What each node says of itself; a problem, too, if its answer is not on our disk."""
+def _introduced(nodes: Sequence[str], needs: Needs) -> list[NodeFacts]:
+    """What each node says of itself; raises, too, if its answer has not arrived."""
     ask = ray.remote(introduce)
     asked = [
         ask.options(
@@ -304,13 +295,9 @@ def _introduced(nodes: Sequence[str], needs: NodeNeeds) -> list[NodeFacts]:
             "there, in the environment that Ray runs in"
         ) from None
     for node, name in zip(facts, nodes, strict=True):
-        answer = answer_of(needs, name)
-        if node.problem is None and not answer.exists():
-            raise ExperimentError(
-                f"what node {node.host} writes to {answer.parent} does not arrive here; keep the "
-                "experiment on a file system that all nodes share"
-            )
-        answer.unlink(missing_ok=True)
+        lost = needs.lost_answer(name) if node.problem is None else None
+        if lost is not None:
+            raise ExperimentError(f"what node {node.host} {lost}")
     return facts
 
 

@@ -141,6 +141,9 @@ class Account:
         self._file = EventFile(path)
         self._listeners = listeners
 
+    def add_listener(self, listener: Listener) -> None:
+        self._listeners = (*self._listeners, listener)
+
     def emit(self, event: ExperimentEvent) -> None:
         for listener in self._listeners:
             listener(event)

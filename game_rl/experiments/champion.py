@@ -62,6 +62,7 @@ def find_champion(
             folder=best.folder,
             checkpoint=best.checkpoint,
             final=_played(final, metric),
+            timesteps_of_all=record.timesteps_of_all,
         )
         write_record(folder.champion_record, found)
     _make_run(folder, found, record)

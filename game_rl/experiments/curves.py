@@ -40,6 +40,7 @@ def _fitness(record: GenerationRecord, rules: Rules) -> dict[str, float]:
         f"{place}/{metric}_spread": pstdev(values),
         f"{place}/mean_reward": fmean(fitness.mean_reward for fitness in found),
         f"{place}/copies": len(record.copies),
+        f"{place}/timesteps_of_all": record.timesteps_of_all or 0,
     }
 
 

@@ -14,13 +14,24 @@ class Branch:
     Attributes:
         copied: how it came about; None: it was there from the beginning, or is a learner's.
         generations: in which it was a member, first and last.
+        played_timesteps: that it has played itself, as far as they were counted.
         children: runs that began from it, in the order of generations.
     """
 
     folder: str
     copied: CopyRecord | None
     generations: tuple[int, int]
+    played_timesteps: int
     children: tuple["Branch", ...]
+
+
+@dataclass
+class _Life:
+    """Generations in which a run has trained, and what it has played in them."""
+
+    first: int
+    last: int = 0
+    played_timesteps: int = 0
 
 
 def read_records(folder: ExperimentDir) -> list[GenerationRecord]:
@@ -37,11 +48,12 @@ def descent(records: Sequence[GenerationRecord]) -> tuple[Branch, ...]:
     copies = {copy.folder: copy for record in records for copy in record.copies}
     parents = {folder: copy.parent_folder for folder, copy in copies.items()}
     parents |= {folder: parent for record in records for folder, parent in _learner_of(record)}
-    lives: dict[str, tuple[int, int]] = {}
+    lives: dict[str, _Life] = {}
     for record in records:
         for member in record.members:
-            first, _ = lives.get(member.folder, (record.generation, 0))
-            lives[member.folder] = first, record.generation
+            life = lives.setdefault(member.folder, _Life(record.generation))
+            life.last = record.generation
+            life.played_timesteps += member.played_timesteps or 0
     roots = [folder for folder in lives if folder not in parents]
     return tuple(_branch(folder, copies, parents, lives) for folder in roots)
 
@@ -58,12 +70,13 @@ def _branch(
     folder: str,
     copies: Mapping[str, CopyRecord],
     parents: Mapping[str, str],
-    lives: Mapping[str, tuple[int, int]],
+    lives: Mapping[str, _Life],
 ) -> Branch:
-    children = [child for child, parent in parents.items() if parent == folder]
+    children, life = [child for child, parent in parents.items() if parent == folder], lives[folder]
     return Branch(
         folder,
         copies.get(folder),
-        lives.get(folder, (0, 0)),
+        (life.first, life.last),
+        life.played_timesteps,
         tuple(_branch(child, copies, parents, lives) for child in children if child in lives),
     )

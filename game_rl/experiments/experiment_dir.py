@@ -8,6 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from game_rl.errors import UsageError
+from game_rl.executors.notes import errands_folder
 from game_rl.run_dir import RunDir, RunIdentity
 
 
@@ -66,6 +67,11 @@ class ExperimentDir:
     def validation(self) -> Path:
         """Episodes that the candidates have played."""
         return self.root / "validation"
+
+    @property
+    def errands(self) -> Path:
+        """Notes of what is on its way from nodes that share no files with us."""
+        return errands_folder(self.root)
 
     @property
     def superseded(self) -> Path:

@@ -1,6 +1,5 @@
 """Bring an experiment to its end and test its champion: what an (arm, seed) of a study may do."""
 
-import platform
 import time
 from pathlib import Path
 
@@ -15,9 +14,8 @@ from game_rl.experiments.make_plan import make_plan
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.experiments.start import ExperimentCommand, resume_experiment
 from game_rl.experiments.tasks import TaskRunner
-from game_rl.run_dir import RunDir, write_atomic
-from game_rl.system.versions import installed_versions
-from game_rl.training.finished import Finished, read_finished
+from game_rl.run_dir import RunDir
+from game_rl.training.finished import Finished, read_finished, write_finished
 from game_rl.training.stretch_result import Played
 
 
@@ -47,15 +45,7 @@ def finish_experiment(
         end = _tested(ExperimentDir(root), champion, command, episodes=episodes, seed=seed)
     except NobodyLeftError as error:
         end = Finished(failure="non_finite", text=str(error))
-    measured = {
-        "host": platform.node(),
-        "seconds": round(time.monotonic() - started, 3),
-        "versions": installed_versions(),
-    }
-    made = end.model_copy(update=measured)
-    check_claim(RunDir(root))
-    write_atomic(result, made.model_dump_json(indent=2) + "\n")
-    return made
+    return write_finished(result, end, root=root, seconds=time.monotonic() - started)
 
 
 def _tested(

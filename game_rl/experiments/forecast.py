@@ -8,13 +8,21 @@ from typing import Any
 from game_rl.config.executors import ExecutorConfig, LocalExecutorConfig, RayExecutorConfig
 from game_rl.config.experiments import Population
 from game_rl.config.population import KeepGenerationsConfig, PopulationConfig
+from game_rl.experiments.growth import (
+    GenerationRow,
+    generation_rows,
+    kept_checkpoints_bytes,
+    momentary_bytes,
+    stretches,
+)
+from game_rl.experiments.learner_forecast import learner_report
 from game_rl.experiments.slots import comfortable_ram_bytes, slots_by_memory
 from game_rl.games.definition import Game
 from game_rl.preflight import calibration
 from game_rl.preflight.changes import Fix
 from game_rl.preflight.facts import run_facts
 from game_rl.preflight.findings import Finding
-from game_rl.preflight.growth import lake_bytes
+from game_rl.preflight.learning import VIEW_BYTES
 from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
 from game_rl.preflight.preflight import report_of
 from game_rl.preflight.report import Report
@@ -27,28 +35,8 @@ CONTROLLER_BYTES = 60_000_000  # its resident size at the end of 25 generations 
 RAY_CONTROLLER_BYTES = 120_000_000  # the same with Ray loaded
 RAY_NODE_BYTES = 400_000_000  # what Ray runs on a node that is the head, too
 RAY_WORKER_BYTES = 80_000_000
-_FILES_A_STRETCH_BYTES = 4_000  # result, output and lines of the record and the account
+STORAGE_BYTES = 40_000_000  # obstore and what it sends or fetches: three files of 30 MB to S3
 _COPY_START_S = 5.0  # torch is loaded once to make a generation's copies
-
-
-@dataclass(frozen=True)
-class GenerationRow:
-    """The experiment's folder after one generation; a file with several names counts once.
-
-    Attributes:
-        transitions: of all members, copied over or not; of the last, of who trains on, too.
-        lake: None: nobody measured how the game compresses.
-    """
-
-    generation: int
-    transitions: int
-    checkpoints: int
-    lake: int | None
-    logs: int
-
-    @property
-    def total(self) -> int:
-        return self.checkpoints + (self.lake or 0) + self.logs
 
 
 @dataclass(frozen=True)
@@ -63,9 +51,8 @@ class PopulationReport:
         wall_s: of all generations; None where nobody measured the machine.
         gpus_per_member: that it asks a cluster for.
         kind: of the experiment.
-        learner: of a mixture's, which trains while no member does; `wall_s` is without it.
-        following_bytes: of RAM, with which the learner of a live mixture reads the Lake; it
-            trains beside the members. None: the mixture is not live.
+        learner: who trains while no member does; `wall_s` is without it. None: nobody.
+        is_live: the learner trains beside the members.
     """
 
     verdict: Verdict
@@ -80,18 +67,24 @@ class PopulationReport:
     gpus_per_member: float = 0.0
     kind: str = "population"
     learner: Report | None = None
-    following_bytes: int | None = None
+    is_live: bool = False
 
     @property
     def ram_bytes(self) -> int:
-        """A learner that is alone counts only where it takes more than all slots."""
-        if self.following_bytes is not None and self.learner is not None:
-            members = (self.slots - 1) * self.member.footprint.ram.peak.bytes
-            learner = self.learner.footprint.ram.peak.bytes + self.following_bytes
-            return members + learner + controller_bytes(self.executor)
-        task, member = task_bytes(self.executor), self.member.footprint.ram.peak.bytes
-        alone = self.largest_run_bytes + task
-        return max(self.slots * (member + task), alone) + controller_bytes(self.executor)
+        """Of members that train at once or, where it takes more, of the learner, who is alone; of a
+        live mixture, of all of them.
+        """
+        if self.is_live:
+            assert self.learner is not None
+            learner = self.learner.footprint.ram.peak.bytes
+            return self.members_ram_bytes + learner + VIEW_BYTES  # a second one while it is renewed
+        alone = self.largest_run_bytes + task_bytes(self.executor)
+        return max(self.members_ram_bytes, alone + controller_bytes(self.executor))
+
+    @property
+    def members_ram_bytes(self) -> int:
+        each = self.member.footprint.ram.peak.bytes + task_bytes(self.executor)
+        return self.slots * each + controller_bytes(self.executor)
 
     @property
     def largest_run_bytes(self) -> int:
@@ -113,11 +106,8 @@ class PopulationReport:
     def vram_bytes(self) -> int:
         vram = self.member.footprint.vram
         members = 0 if vram is None else self.slots * vram.peak.bytes
-        if self.following_bytes is None or self.learner is None:
-            return members
-        others = self.learner.footprint.vram
-        each = 0 if vram is None else vram.peak.bytes
-        return members - each + (0 if others is None else others.peak.bytes)
+        others = self.learner.footprint.vram if self.is_live and self.learner is not None else None
+        return members + (0 if others is None else others.peak.bytes)
 
     @property
     def disk_bytes(self) -> int:
@@ -154,7 +144,7 @@ def population_preflight(
     lake: MeasuredLake | None = None,
     measured: MeasuredSpeed | None = None,
 ) -> PopulationReport:
-    """Multiply what one member takes.
+    """Multiply what one member takes, and add what the learner takes.
 
     Args:
         measured: how fast a member is on `machine`, alone.
@@ -162,25 +152,20 @@ def population_preflight(
     alone = replace(machine, cpus=population.config.cpus_per_member)
     facts = run_facts(population.run, game, alone, probe, lake)
     member = report_of(population.run, facts, alone, probe=probe, measured=measured)
-    lakes = [
-        lake_bytes(population.run, facts, (g + 1) * population.config.timesteps_per_generation)
-        for g in range(population.config.generations)
-    ]
-    whole_lake = lake_bytes(population.run, facts, population.config.total_timesteps)
-    rows = tuple(_rows(population.config, member, lakes))
-    rows = (*rows[:-1], _with_train_on(rows[-1], population.config, member, whole_lake))
+    learner = learner_report(population, game, alone, probe)
     slots = slots_of(population.config, member, machine)
     report = PopulationReport(
         verdict="fits",
         machine=machine,
         member=member,
         slots=slots,
-        growth=rows,
-        momentary_bytes=2 * population.config.members * member.footprint.disk.checkpoint_bytes,
+        growth=tuple(generation_rows(population, facts, member, learner)),
+        momentary_bytes=momentary_bytes(population, member, learner, slots=slots),
         findings=(),
         wall_s=_wall_s(population.config, member, slots),
         gpus_per_member=gpus_of(population.config.executor, member, machine),
         executor=population.config.executor,
+        learner=learner,
     )
     findings = tuple(_findings(population, report))
     return replace(report, verdict=verdict_of(report), findings=findings)
@@ -216,13 +201,15 @@ def is_on_nodes(executor: ExecutorConfig) -> bool:
 def controller_bytes(executor: ExecutorConfig) -> int:
     """What runs beside the members, however many they are."""
     if isinstance(executor, RayExecutorConfig):
-        return RAY_CONTROLLER_BYTES + RAY_NODE_BYTES
+        return RAY_CONTROLLER_BYTES + RAY_NODE_BYTES + (STORAGE_BYTES if executor.storage else 0)
     return CONTROLLER_BYTES
 
 
 def task_bytes(executor: ExecutorConfig) -> int:
     """Of what waits for a member's process."""
-    return RAY_WORKER_BYTES if isinstance(executor, RayExecutorConfig) else 0
+    if isinstance(executor, RayExecutorConfig):
+        return RAY_WORKER_BYTES + (STORAGE_BYTES if executor.storage else 0)
+    return 0
 
 
 def gpus_of(executor: ExecutorConfig, member: Report, machine: Machine) -> float:
@@ -237,65 +224,12 @@ def gpus_of(executor: ExecutorConfig, member: Report, machine: Machine) -> float
     return min(1.0, math.ceil(100 * vram.peak.bytes / machine.gpus[vram.gpu].total_bytes) / 100)
 
 
-def _rows(
-    config: PopulationConfig, member: Report, lakes: list[int | None]
-) -> Iterator[GenerationRow]:
-    """Checkpoints: of each kept generation one a member. Logs: of a member, those of its updates so
-    far; a copy has its parent's, too, and what it was copied over stays.
-    """
-    disk, training = member.footprint.disk, member.footprint.training
-    copies = max(1, int(config.selection.share * config.members))
-    logs = 0.0
-    for generation in range(1, config.generations + 1):
-        updates = -(-generation * config.timesteps_per_generation // training.timesteps_per_update)
-        grown = config.members * disk.log_bytes_per_update * training.updates / _stretches(config)
-        logs += grown + config.members * _FILES_A_STRETCH_BYTES
-        if generation < config.generations:
-            logs += copies * (updates * disk.log_bytes_per_update + calibration.RUN_FILES_BYTES)
-        lake = lakes[generation - 1]
-        kept = kept_generations(config.keep_generations, generation)
-        yield GenerationRow(
-            generation=generation,
-            transitions=generation * config.timesteps_per_generation * config.members,
-            checkpoints=kept * config.members * disk.checkpoint_bytes,
-            lake=None if lake is None else lake * config.members,
-            logs=round(logs),
-        )
-
-
-def _with_train_on(
-    row: GenerationRow, config: PopulationConfig, member: Report, lake: int | None
-) -> GenerationRow:
-    """The last one, with the run of the best member, if that is to train on."""
-    if config.train_on is None:
-        return row
-    disk, updates = member.footprint.disk, member.footprint.training.updates
-    logs = updates * disk.log_bytes_per_update + calibration.RUN_FILES_BYTES
-    return replace(
-        row,
-        transitions=row.transitions + config.train_on.timesteps,
-        checkpoints=row.checkpoints + disk.checkpoint_bytes,
-        lake=None if row.lake is None else row.lake + (lake or 0),
-        logs=row.logs + round(logs) + _FILES_A_STRETCH_BYTES,
-    )
-
-
-def _stretches(config: PopulationConfig) -> float:
-    """That a member's total is made of; what the best trains on counts as so much of one."""
-    return config.total_timesteps / config.timesteps_per_generation
-
-
-def kept_generations(keep: KeepGenerationsConfig, newest: int) -> int:
-    """How many are kept after generation `newest`."""
-    return sum(keep.keeps(generation, newest=newest) for generation in range(1, newest + 1))
-
-
 def _wall_s(config: PopulationConfig, member: Report, slots: int) -> float | None:
     """Members in turns, and in each generation a start of their processes and of the copies'."""
     if member.speed is None:
         return None
     start_s = member.speed.seconds["start"]
-    learning_s = (member.speed.wall_s - start_s) / _stretches(config)
+    learning_s = (member.speed.wall_s - start_s) / stretches(config)
     turns = -(-config.members // slots)
     wall_s = config.generations * (turns * (learning_s + start_s) + _COPY_START_S)
     if config.train_on is None:
@@ -312,15 +246,18 @@ def verdict_of(report: PopulationReport) -> Verdict:
     is_tight = (
         report.ram_bytes > comfortable
         or needed > machine.disk_free_bytes - calibration.DISK_MARGIN_BYTES
-        or report.member.verdict == "tight"
+        or "tight" in _verdicts(report)
     )
     return "tight" if is_tight else "fits"
 
 
+def _verdicts(report: PopulationReport) -> list[Verdict]:
+    """Of a member and the learner, each alone."""
+    return [report.member.verdict, *([] if report.learner is None else [report.learner.verdict])]
+
+
 def _is_short(report: PopulationReport) -> bool:
-    return (
-        is_short_of_memory(report) or report.lacks_disk or report.member.verdict == "does_not_fit"
-    )
+    return is_short_of_memory(report) or report.lacks_disk or "does_not_fit" in _verdicts(report)
 
 
 def is_short_of_memory(report: PopulationReport) -> bool:
@@ -330,7 +267,7 @@ def is_short_of_memory(report: PopulationReport) -> bool:
 
 
 def _findings(population: Population, report: PopulationReport) -> Iterator[Finding]:
-    """What does not fit, each with the smallest change that mends it; then those of a member."""
+    """What does not fit, each with the smallest change that mends it; then those of the runs."""
     config, machine = population.config, report.machine
     if is_short_of_memory(report) and report.slots > 1:
         fitting = _slots_by_memory(config.executor, report.member, machine)
@@ -339,7 +276,8 @@ def _findings(population: Population, report: PopulationReport) -> Iterator[Find
             "error",
             "members_do_not_fit",
             "executor.parallel",
-            f"{report.slots} members at once need {format_bytes(report.ram_bytes)} of memory, and "
+            f"{report.slots} members at once need {format_bytes(report.members_ram_bytes)} of "
+            f"memory, and "
             f"{format_bytes(machine.ram_available_bytes)} are free",
             fix,
         )
@@ -352,14 +290,21 @@ def _findings(population: Population, report: PopulationReport) -> Iterator[Find
             "keep_generations",
             f"the population needs {format_bytes(needed)} of disk, and "
             f"{format_bytes(machine.disk_free_bytes)} are free",
-            _disk_fix(config, report),
+            _disk_fix(population, report),
         )
-    for finding in report.member.findings:
+    yield from _of_run("member", report.member)
+    if report.learner is not None:
+        yield from _of_run("learner", report.learner)
+
+
+def _of_run(section: str, report: Report) -> Iterator[Finding]:
+    """Its own findings, with keys of the experiment's file."""
+    for finding in report.findings:
         fix = finding.fix
         yield replace(
             finding,
-            key=f"member.{finding.key}",
-            fix=None if fix is None else Fix(f"member.{fix.key}", fix.value),
+            key=f"{section}.{finding.key}",
+            fix=None if fix is None else Fix(f"{section}.{fix.key}", fix.value),
         )
 
 
@@ -376,14 +321,14 @@ def _gpu_by_number(report: PopulationReport) -> Iterator[Finding]:
         )
 
 
-def _disk_fix(config: PopulationConfig, report: PopulationReport) -> Fix | None:
+def _disk_fix(population: Population, report: PopulationReport) -> Fix | None:
     """Fewer kept generations: first those that are kept for good, then the newest."""
-    last_row, one = report.growth[-1], report.member.footprint.disk.checkpoint_bytes
+    last_row, config = report.growth[-1], population.config
     others = last_row.total - last_row.checkpoints + report.momentary_bytes
     room = report.machine.disk_free_bytes - others
 
     def fits(keep: KeepGenerationsConfig) -> bool:
-        return kept_generations(keep, config.generations) * config.members * one <= room
+        return kept_checkpoints_bytes(population, report.member, report.learner, keep) <= room
 
     keep = config.keep_generations
     for every in range((keep.every or config.generations) + 1, config.generations + 1):

@@ -4,7 +4,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.experiments.forecast import GenerationRow, PopulationReport
+from game_rl.experiments.forecast import PopulationReport
+from game_rl.experiments.growth import GenerationRow
 from game_rl.experiments.stages import STAGES
 from game_rl.preflight.table import VERDICTS, finding_text
 from game_rl.system.units import format_bytes, format_duration
@@ -21,10 +22,9 @@ def forecast_table(report: PopulationReport) -> RenderableType:
 def _headline(report: PopulationReport) -> Text:
     words, style = VERDICTS[report.verdict]
     machine, member = report.machine, report.member.footprint
-    is_live = report.following_bytes is not None
     at_once = "1 member at once" if report.slots == 1 else f"{report.slots} members at once"
-    if is_live:
-        at_once = f"{report.slots - 1} members and the learner at once"
+    if report.is_live:
+        at_once = f"{report.slots} members and the learner at once"
     at_once += " on a node like this machine" if report.is_of_a_node else ""
     vram = ""
     if report.vram_bytes and member.vram is not None:
@@ -36,7 +36,7 @@ def _headline(report: PopulationReport) -> Text:
     if report.learner is not None:
         took += " without the learner's part" if took else ""
         learner = f", {format_bytes(report.learner.footprint.ram.peak.bytes)} the learner"
-        learner += "" if is_live else ", alone"
+        learner += "" if report.is_live else ", alone"
     return Text.assemble(
         (words, style),
         f"  {at_once}: RAM {format_bytes(report.ram_bytes)} of "

@@ -103,7 +103,7 @@ def _move_later(folder: ExperimentDir, record: GenerationRecord, aside: Path) ->
     for path in folder.members.iterdir():
         if (copied_after(path.name) or 0) >= generation and path.name not in stay:
             _move(path, aside / "members" / "copies")
-    for path in (folder.champion, folder.champion_record, folder.validation):
+    for path in (folder.champion, folder.champion_record, folder.validation, folder.errands):
         if path.exists():
             _move(path, aside)
 

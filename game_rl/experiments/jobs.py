@@ -16,13 +16,13 @@ class Origin:
 
     Attributes:
         folder: of the run that it is copied from.
-        fork: `optimiser` and `counters`, where they are not kept.
+        fork: keys of its section `fork` beside `run`; None: none.
         run_id: of the copy; None: drawn.
     """
 
     folder: str
     timesteps: int
-    fork: Mapping[str, str] | None = None
+    fork: Mapping[str, object] | None = None
     run_id: str | None = None
 
 
@@ -44,28 +44,32 @@ class Jobs:
         arguments = {"--until": until, "--seed": seed, "--result": result}
         job = self._job(
             f"member {folder} in generation {generation}",
-            ("member", "train", str(run_dir.root), *_flat(arguments)),
+            ("member", "train", run_dir.root, *_flat(arguments)),
             place.output(number),
+            reads=run_dir.root,
+            writes=(run_dir.root, result),
         )
         return Task(job, result, run_dir)
 
     def copy(self, folder: str, origin: Origin, values: Mapping[str, object], output: Path) -> Task:
         """Fork a checkpoint into a new run directory, with these values at dotted keys."""
-        run_dir = self.folder.member(folder)
+        run_dir, parent = self.folder.member(folder), self.folder.member(origin.folder).root
         arguments: dict[str, object] = {
             "--at": origin.timesteps,
             "--to": run_dir.root,
             "--values": json.dumps(values),
+            "--known-as": str(parent.absolute()),
         }
         if origin.fork:
             arguments["--fork"] = json.dumps(origin.fork)
         if origin.run_id is not None:
             arguments["--id"] = origin.run_id
-        parent = self.folder.member(origin.folder).root
         job = self._job(
             f"copy {folder} of {origin.folder}",
-            ("member", "copy", str(parent), *_flat(arguments)),
+            ("member", "copy", parent, *_flat(arguments)),
             output,
+            reads=parent,
+            writes=(run_dir.root,),
         )
         return Task(job, run_dir.config)
 
@@ -73,7 +77,7 @@ class Jobs:
         self, number: int, folder: str, checkpoint: str, *, what: str, episodes: int, seed: int
     ) -> Task:
         """Play episodes with a checkpoint."""
-        place = self.folder.validation
+        place, run_dir = self.folder.validation, self.folder.member(folder)
         result = place / f"{what}-{number:02d}.json"
         arguments = {
             "--checkpoint": int(checkpoint),
@@ -83,14 +87,25 @@ class Jobs:
         }
         job = self._job(
             f"{what} of member {folder}",
-            ("member", "play", str(self.folder.member(folder).root), *_flat(arguments)),
+            ("member", "play", run_dir.root, *_flat(arguments)),
             place / f"{what}-{number:02d}.log",
+            reads=run_dir.root,
+            writes=(result,),
         )
         return Task(job, result)
 
-    def _job(self, name: str, arguments: tuple[str, ...], output: Path) -> Job:
-        return Job(name, arguments, output, self.cpus)
+    def _job(
+        self,
+        name: str,
+        arguments: tuple[str | Path, ...],
+        output: Path,
+        *,
+        reads: Path,
+        writes: tuple[Path, ...],
+    ) -> Job:
+        return Job(name, arguments, output, self.cpus, reads=(reads,), writes=writes)
 
 
-def _flat(arguments: Mapping[str, object]) -> tuple[str, ...]:
-    return tuple(str(word) for pair in arguments.items() for word in pair)
+def _flat(arguments: Mapping[str, object]) -> tuple[str | Path, ...]:
+    words = (word for pair in arguments.items() for word in pair)
+    return tuple(word if isinstance(word, Path) else str(word) for word in words)

@@ -2,18 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from game_rl.config.changed_values import with_changed
 from game_rl.config.mixtures import Mixture
 from game_rl.config.population import KeepGenerationsConfig
 from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import Key
 from game_rl.errors import ExperimentError
 from game_rl.experiments import decision
-from game_rl.experiments.decision import fitness_seed, scored_member, trained_member
+from game_rl.experiments.decision import fitness_seed, scored_member, timesteps_of_all
 from game_rl.experiments.experiment_dir import ExperimentDir, folder_of
 from game_rl.experiments.jobs import Jobs
-from game_rl.experiments.mixture_runs import learner_config, member_config, run_id
 from game_rl.experiments.plan import Results, Rules
 from game_rl.experiments.records import CopyRecord, GenerationRecord, LearnerRecord, Member
+from game_rl.experiments.run_configs import run_id, run_seed
 from game_rl.experiments.selection import ranked
 from game_rl.experiments.tasks import Task
 
@@ -51,9 +54,12 @@ class LiveMixturePlan:
         return generation * self.mixture.config.total_timesteps
 
     def config_of(self, member: Member) -> RunConfig:
-        if member.folder == LEARNER:
-            return learner_config(self.folder, self.mixture, LEARNER, None)
-        return member_config(self.folder, self.mixture, member)
+        is_learner = member.folder == LEARNER
+        changes: dict[Key, Any] = {
+            ("run_dir",): self.folder.member(member.folder).root,
+            ("seed",): run_seed(self.mixture.config.seed, member.folder),
+        }
+        return with_changed(self.mixture.learner if is_learner else self.mixture.run, changes)
 
     def run_id(self, member: Member) -> str | None:
         return run_id(self.folder.identity().id, member)
@@ -86,8 +92,8 @@ class LiveMixturePlan:
         self, generation: int, trained: Sequence[Member], results: Results
     ) -> GenerationRecord:
         metric = self.mixture.config.fitness.metric
-        members = [trained_member(metric, member, results[member.number]) for member in trained]
-        if all(member.fitness is None for member in members):
+        found = decision.trained(metric, trained, results, None)
+        if all(member.fitness is None for member in found.members):
             raise ExperimentError(
                 "the weights of members and learner became non-finite; begin another mixture with "
                 "a lower algorithm.learning_rate of both"
@@ -96,8 +102,8 @@ class LiveMixturePlan:
             generation=generation,
             timesteps=self.timesteps(generation),
             seed=fitness_seed(self.mixture.config.seed, generation),
-            ranking=tuple(m.number for m in ranked([scored_member(m) for m in members])),
-            members=tuple(members),
+            ranking=tuple(m.number for m in ranked([scored_member(m) for m in found.members])),
+            members=found.members,
             copies=(),
             learner=LearnerRecord(
                 number=self.mixture.config.members,
@@ -105,6 +111,7 @@ class LiveMixturePlan:
                 parent_checkpoint=None,
                 teacher=None,
             ),
+            timesteps_of_all=timesteps_of_all(found),
         )
 
     def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:

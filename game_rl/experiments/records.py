@@ -27,6 +27,8 @@ class Member(Saved):
     """Its run directory in `members`."""
     values: dict[str, Value]
     """What it has at the keys that are mutated."""
+    counts_from: _Count = 0
+    """The generation after which its run was at timestep 0."""
 
 
 class TrainedMember(Saved):
@@ -41,6 +43,10 @@ class TrainedMember(Saved):
     weights_sha256: str | None
     fitness: Fitness | None
     failure: str | None = None
+    counts_from: _Count = 0
+    """As a Member's."""
+    played_timesteps: _Count | None = None
+    """In this generation; None in records of versions that did not count them."""
 
 
 class CopyRecord(Saved):
@@ -52,13 +58,18 @@ class CopyRecord(Saved):
     parent: _Count
     parent_folder: str
     parent_checkpoint: str
-    reason: Literal["worse", "non_finite", "always"]
-    """always: a plan that copies whoever is better."""
+    reason: Literal["worse", "non_finite", "always", "injected"]
+    """always: a plan that copies whoever is better; injected: it was the worst when the learner
+    was to replace somebody."""
     seed: _Count
     """Of the copy's own random numbers."""
     old_values: dict[str, Value]
     """The parent's."""
     new_values: dict[str, Value]
+    counters: Literal["keep", "new"] = "keep"
+    """new: its run begins at timestep 0."""
+    weight_noise: float = 0.0
+    """Of its weights; see `fork.weight_noise` of a run."""
 
 
 class LearnerRecord(Saved):
@@ -87,6 +98,9 @@ class GenerationRecord(Saved):
     members: tuple[TrainedMember, ...]
     copies: tuple[CopyRecord, ...]
     learner: LearnerRecord | None = None
+    timesteps_of_all: _Count | None = None
+    """That all runs of the experiment have played so far: members, those that were copied over, and
+    the learner; None in records of versions that did not count them."""
 
 
 class ExperimentState(Saved):
@@ -124,6 +138,8 @@ class ChampionRecord(Saved):
     checkpoint: str
     final: Fitness
     """On episodes that selected nothing."""
+    timesteps_of_all: _Count | None = None
+    """As the last generation's: what finding it has taken."""
 
 
 def write_record(path: Path, record: Saved) -> None:

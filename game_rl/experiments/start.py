@@ -30,13 +30,14 @@ from game_rl.experiments.going_back import finish_going_back, go_back
 from game_rl.experiments.make_plan import make_plan
 from game_rl.experiments.plan import Plan
 from game_rl.experiments.records import ChampionRecord
+from game_rl.experiments.safe_copy import SafeCopy
 from game_rl.experiments.tasks import StopFlag
 from game_rl.games.definition import load_game
 from game_rl.run_dir import write_atomic
 from game_rl.system.machine import detect_machine
 
 _ENDING_S = 30.0  # beside its deadline, for the last checkpoint and the emulators
-_MAY_CHANGE = ("executor", "keep_generations", "keep_rounds", "champion")
+_MAY_CHANGE = ("executor", "keep_generations", "keep_rounds", "champion", "upload")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +46,7 @@ class ExperimentCommand:
 
     Attributes:
         force: start even if it does not fit this machine.
+        take_over: upload it even if another machine does.
         stop: ends it early when it is set.
         listeners: each gets every event.
         show: gets the preflight's report before anything starts.
@@ -52,6 +54,7 @@ class ExperimentCommand:
 
     stop: StopFlag
     force: bool = False
+    take_over: bool = False
     listeners: Sequence[Listener] = ()
     show: Callable[[PopulationReport], None] = lambda _: None
 
@@ -96,10 +99,10 @@ def resume_experiment(
     folder = find_experiment(root)
     with folder.locked():
         before = _moved(load_experiment(folder.config, is_saved=True), root)
-        if generation is not None and isinstance(before, Mixture):
+        if generation is not None and before.learner is not None:
             raise UsageError(
-                "a mixture cannot go back: its Lake has what later rounds have played; begin "
-                "another one with --config"
+                f"a {before.config.kind} with a learner cannot go back: its Lake has what was "
+                "played later; begin another one with --config"
             )
         experiment = _moved(load_experiment(folder.config, overrides, is_saved=True), root)
         _refuse_changes(before, experiment)
@@ -124,13 +127,13 @@ def _moved(experiment: Experiment, root: Path) -> Experiment:
     """With the folder where it is now.
 
     Raises:
-        UsageError: it is a mixture that was moved, whose runs would look for their Lake elsewhere.
+        UsageError: it was moved, and its runs would look for their Lake elsewhere.
     """
-    if isinstance(experiment, Mixture):
+    if isinstance(experiment, Mixture) or experiment.learner is not None:
         if root.absolute() != experiment.config.run_dir.absolute():
             raise UsageError(
-                f"{root} is a mixture that was begun as {experiment.config.run_dir}, where its "
-                "runs look for their Lake; move it back"
+                f"{root} is a {experiment.config.kind} that was begun as "
+                f"{experiment.config.run_dir}, where its runs look for their Lake; move it back"
             )
         return experiment
     config = experiment.config.model_copy(update={"run_dir": root})
@@ -166,9 +169,11 @@ def _refuse_changes(before: Experiment, now: Experiment) -> None:
 def _flat(experiment: Experiment) -> dict[str, object]:
     config = flat(experiment.config.model_dump(mode="json", exclude={"member", "learner"}))
     config |= flat(experiment.run.model_dump(mode="json"), "member")
-    if isinstance(experiment, Mixture):
+    if experiment.learner is not None:
         config |= flat(experiment.learner.model_dump(mode="json"), "learner")
         config["learner.teacher"] = experiment.config.is_taught
+    if isinstance(experiment, Population):
+        config["learner.inject_every"] = experiment.config.inject_every
     return config
 
 
@@ -202,6 +207,7 @@ def _carried_out(
     with (
         Account(folder.events, command.listeners) as account,
         _told_how_it_ends(account),
+        _uploading(folder, experiment, command, account),
         make_executor(config.executor, _demand(experiment, report, account)) as executor,
     ):
         if went.generation is not None:
@@ -229,8 +235,16 @@ def _demand(experiment: Experiment, report: PopulationReport, account: Account) 
         gpus=report.gpus_per_member,
         patience_s=experiment.run.checkpoints.deadline_s + _ENDING_S,
         folder=config.run_dir,
+        disk_bytes=_disk_bytes(report),
+        game=experiment.run.game,
         warn=lambda text: account.emit(Warned(text=text)),
     )
+
+
+def _disk_bytes(report: PopulationReport) -> int:
+    """Of one member's run, and of what it needs for a moment."""
+    disk = report.member.footprint.disk
+    return disk.bytes + disk.momentary_bytes
 
 
 def _run(plan: Plan, executor: Executor, account: Account, stop: StopFlag) -> ChampionRecord:
@@ -243,6 +257,31 @@ def _run(plan: Plan, executor: Executor, account: Account, stop: StopFlag) -> Ch
         ) from None
     account.emit(ExperimentEnded(reason="completed", exit_code=0))
     return champion
+
+
+@contextmanager
+def _uploading(
+    folder: ExperimentDir,
+    experiment: Experiment,
+    command: ExperimentCommand,
+    account: Account,
+) -> Iterator[None]:
+    """Inside, generations are sent to where the config says; at the end, what there is then."""
+    upload = experiment.config.upload if isinstance(experiment, Population) else None
+    if upload is None:
+        yield
+        return
+    copy = SafeCopy(
+        folder,
+        upload,
+        take_over=command.take_over,
+        warn=lambda text: account.emit(Warned(text=text)),
+    )
+    account.add_listener(copy.on_event)
+    try:
+        yield
+    finally:
+        copy.close()
 
 
 @contextmanager

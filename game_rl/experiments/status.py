@@ -1,6 +1,7 @@
 """Where an experiment is, from its folder alone: for another terminal, and for programs."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -10,11 +11,14 @@ from filelock import FileLock, Timeout
 from game_rl.config.experiment_files import load_experiment
 from game_rl.experiments.account import ExperimentBegun, ExperimentEnded, read_account
 from game_rl.experiments.controller import read_state
+from game_rl.experiments.decision import timesteps_before
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import Fitness
 from game_rl.experiments.make_plan import make_plan
 from game_rl.experiments.plan import Plan
 from game_rl.experiments.records import ExperimentState, GenerationRecord, Member, read_record
+from game_rl.experiments.safe_copy import stored_state
+from game_rl.lineage import read_lineage
 
 _LAST_BYTES = 16_384  # of a member's events: more than its last hundred
 
@@ -60,7 +64,14 @@ class MemberStatus:
 
 @dataclass(frozen=True)
 class ExperimentStatus:
-    """`generation` is the one that is underway, or the last one; `is_live`: there is one alone."""
+    """`generation` is the one that is underway, or the last one.
+
+    Attributes:
+        timesteps_of_all: that all runs have played so far, the learner's and those that were copied
+            over too; None: nobody has counted them.
+        is_live: there is one generation, in which the learner trains beside the members.
+        safe: what of it is where in object storage; None: nothing was ever sent.
+    """
 
     path: str
     kind: str
@@ -70,7 +81,9 @@ class ExperimentStatus:
     stretch_until: int
     members: tuple[MemberStatus, ...]
     text: str
+    timesteps_of_all: int | None
     is_live: bool = False
+    safe: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         members = [
@@ -86,6 +99,7 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
     state, generations = read_state(plan), plan.rules.generations
     now = min(state.generation + 1, generations)
     how, text = _how_it_is(folder, is_complete=state.complete)
+    members = _members(plan, state, now)
     return ExperimentStatus(
         path=str(folder.root),
         kind=plan.rules.kind,
@@ -93,10 +107,32 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
         generation=now,
         generations=generations,
         stretch_until=plan.timesteps(now),
-        members=_members(plan, state, now),
+        members=members,
         text=text,
         is_live=plan.rules.is_live,
+        timesteps_of_all=_timesteps_of_all(plan, state, members),
+        safe=_safe(folder),
     )
+
+
+def _timesteps_of_all(
+    plan: Plan, state: ExperimentState, members: Sequence[MemberStatus]
+) -> int | None:
+    """Those of the last record, and what members have played since."""
+    record = read_record(plan.folder.generation(state.generation).record, GenerationRecord)
+    counted = 0 if record is None else record.timesteps_of_all
+    if counted is None or state.generation == plan.rules.generations:
+        return counted
+    known = timesteps_before(record)
+    began_at = {
+        m.folder: known[m.folder] if m.folder in known else _began_at(plan, m) for m in members
+    }
+    return counted + sum(max(0, m.timesteps - began_at[m.folder]) for m in members)
+
+
+def _began_at(plan: Plan, member: MemberStatus) -> int:
+    """Of a run that no record names yet; one that trains on has its first timesteps of another."""
+    return read_lineage(plan.folder.member(member.folder)).began_at
 
 
 def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[MemberStatus, ...]:
@@ -141,6 +177,15 @@ def _how_it_is(
     if ends and isinstance(ends[-1], ExperimentEnded) and ends[-1].reason != "completed":
         return ends[-1].reason, ends[-1].text
     return "not training", "its controller was killed"
+
+
+def _safe(folder: ExperimentDir) -> str | None:
+    stored = stored_state(folder)
+    if stored is None:
+        return None
+    place = f"{stored.to}/experiments/{folder.identity().id}"
+    what = "nothing" if stored.generation is None else f"generation {stored.generation}"
+    return f"{what} is at {place}"
 
 
 def _is_held(folder: ExperimentDir) -> bool:

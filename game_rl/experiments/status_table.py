@@ -18,6 +18,8 @@ def status_table(status: ExperimentStatus) -> RenderableType:
     stage = f"{STAGES[status.kind]} {status.generation}/{status.generations}"
     stage = "live" if status.is_live else stage
     line = f"{status.path}: {status.state}, {stage}"
+    if status.timesteps_of_all is not None:
+        line += f", {status.timesteps_of_all:,} timesteps of all runs"
     table = Table()
     for name in ("member", "timesteps", "timesteps/s", "last fitness", "reward"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -32,11 +34,12 @@ def status_table(status: ExperimentStatus) -> RenderableType:
             "has ended its stretch" if member.has_ended_stretch else "",
         )
     followed = [
-        Text(f"{member.folder} follows the Lake: {', '.join(_followed_words(member.followed))}")
+        f"{member.folder} follows the Lake: {', '.join(_followed_words(member.followed))}"
         for member in status.members
         if member.followed is not None
     ]
-    return Group(Text(line), *([Text(status.text)] if status.text else []), table, *followed)
+    above = [Text(text) for text in (line, status.text, status.safe) if text]
+    return Group(*above, table, *map(Text, followed))
 
 
 def _followed_words(followed: FollowedStatus) -> Iterator[str]:
@@ -51,7 +54,13 @@ def descent_tree(name: str, branches: Sequence[Branch], *, kind: str) -> Tree:
     tree = Tree(Text(name))
     for branch in branches:
         _grow(tree, branch, STAGES[kind])
+    if played := sum(map(_played, branches)):
+        tree.add(Text(f"all that was played: {played:,} timesteps"))
     return tree
+
+
+def _played(branch: Branch) -> int:
+    return branch.played_timesteps + sum(map(_played, branch.children))
 
 
 def descent_json(branch: Branch) -> dict[str, Any]:
@@ -59,6 +68,7 @@ def descent_json(branch: Branch) -> dict[str, Any]:
     return {
         "run": branch.folder,
         "generations": list(branch.generations),
+        "played_timesteps": branch.played_timesteps,
         "copied": None if copied is None else copied.model_dump(mode="json"),
         "children": [descent_json(child) for child in branch.children],
     }
@@ -69,7 +79,11 @@ def _grow(tree: Tree, branch: Branch, stage: str) -> None:
     text = f"{branch.folder}  {stage} {first}"
     if last != first:
         text = f"{branch.folder}  {stage}s {first}-{last}"
-    if branch.copied is not None and branch.copied.new_values:
+    if branch.played_timesteps:
+        text += f"  {branch.played_timesteps:,} timesteps"
+    if branch.copied is not None:
+        text += "  the learner's weights" if branch.copied.reason == "injected" else ""
+    if branch.copied is not None and changes_words(branch.copied):
         text += f"  {changes_words(branch.copied)}"
     grown = tree.add(Text(text))
     for child in branch.children:

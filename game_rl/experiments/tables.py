@@ -70,10 +70,13 @@ def fitness_cells(fitness: Fitness) -> tuple[str, str]:
 
 def changes_words(copy: CopyRecord) -> str:
     """What mutated, such as `learning_rate 0.0005 to 0.00061`."""
-    return ", ".join(
+    words = [
         f"{key.rpartition('.')[2]} {_words(copy.old_values[key])} to {_words(value)}"
         for key, value in copy.new_values.items()
-    )
+        if copy.reason != "injected"
+    ]
+    noise = [f"weights by {copy.weight_noise:g}"] if copy.weight_noise else []
+    return ", ".join([*words, *noise])
 
 
 def _fitness_cells(member: TrainedMember) -> tuple[str, str]:

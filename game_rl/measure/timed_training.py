@@ -163,7 +163,12 @@ class TimedTraining:
         return model.train_freq.frequency
 
     def update(self) -> float:
-        """Seconds of a gradient step at the config's batch_size; `collect` comes first."""
+        """Seconds of a gradient step at the config's batch_size; `collect` comes first.
+
+        0 where the run takes none.
+        """
+        if not self._gradient_steps:
+            return 0.0
         model, started = self.session.model, time.perf_counter()
         if isinstance(model, DQN):
             model.train(model.gradient_steps, model.batch_size)

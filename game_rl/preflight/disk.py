@@ -12,7 +12,7 @@ from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
 from game_rl.preflight.kept_checkpoints import KeptCheckpoints
-from game_rl.preflight.learning import offline_of
+from game_rl.preflight.learning import offline_of, takes_gradient_steps
 from game_rl.preflight.memory import n_pictures, network_of, saved_replay_bytes
 
 _COUNTED_CHECKPOINTS = 64  # one by one
@@ -85,9 +85,9 @@ def checkpoint_bytes(config: RunConfig, facts: RunFacts, timesteps: int | None =
     After so many timesteps, or at the end of the run; it never shrinks.
     """
     network, algorithm = network_of(config, facts), config.algorithm
-    has_learned = True
+    has_learned = takes_gradient_steps(config)
     if isinstance(algorithm, DQNConfig) and offline_of(config) is None and timesteps is not None:
-        has_learned = timesteps > algorithm.learning_starts
+        has_learned = has_learned and timesteps > algorithm.learning_starts
     return size.checkpoint_bytes(
         policy_weights=network.policy_parameters,
         optimized_weights=network.parameters if has_learned else 0,

@@ -33,3 +33,8 @@ def has_teacher(config: RunConfig) -> bool:
     """Something else than its targets holds the network to what a good player does."""
     algorithm = config.algorithm
     return isinstance(algorithm, DQNConfig) and algorithm.teacher is not None
+
+
+def takes_gradient_steps(config: RunConfig) -> bool:
+    """Whether the network ever learns, before the first timestep or after it."""
+    return config.algorithm.learns or offline_of(config) is not None

@@ -19,7 +19,12 @@ from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import MemoryFootprint, Part, Phase
 from game_rl.preflight.gpus import replay_gpu
-from game_rl.preflight.learning import VIEW_BYTES, learn_from_of, most_lake_rows
+from game_rl.preflight.learning import (
+    VIEW_BYTES,
+    learn_from_of,
+    most_lake_rows,
+    takes_gradient_steps,
+)
 from game_rl.vec_env.shared_arrays import shared_bytes
 from game_rl.vec_env.worker_count import evaluation_workers, training_workers
 
@@ -115,7 +120,7 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
         the network that was trained is still there, garbage that nobody collected.
 
     Large blocks go back to the system when they are freed, small ones stay with the process, and
-    so do the holes between them (`calibration`).
+    so do the holes between them (`calibration`). A run that only plays has no update.
     """
     always = _processes(config, facts)
     network = _network_on_cpu(config, facts)
@@ -125,26 +130,29 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
         training = (*training, _lake_reader(config, facts, settings))
     if config.lake is not None:
         training = (*training, _lake_writer(config, facts))
+    collect = (*training, _frames_in_flight(config, facts))
+    recording = (*always[:2], *network, *_recording(config, facts))
+    if not takes_gradient_steps(config):
+        return MemoryFootprint((Phase("collect", collect), Phase("recording", recording)))
+    step, spare, top = _gradient_step(config, facts)
+    return MemoryFootprint(
+        phases=(
+            Phase("collect", (*collect, top)),
+            Phase("update", (*training, step, spare)),
+            Phase("recording", (*recording, top)),
+        )
+    )
+
+
+def _gradient_step(config: RunConfig, facts: RunFacts) -> tuple[Part, Part, Part]:
+    """What it takes, what the allocator keeps beside it, and what it keeps afterwards."""
     moments = list(_step_moments(config, facts).values())
     step = Part("gradient step", max(map(sum, moments)))
     small = max(map(_small, moments))
     heap = small + _holes(config, facts, small)
     spare = max(map(_large, moments)) + heap - step.bytes
     top = min(heap, _n_parts(config, facts) * calibration.HEAP_TOP_BYTES)
-    return MemoryFootprint(
-        phases=(
-            Phase(
-                "collect",
-                (
-                    *training,
-                    _frames_in_flight(config, facts),
-                    _kept(top),
-                ),
-            ),
-            Phase("update", (*training, step, _kept(spare))),
-            Phase("recording", (*always[:2], *network, *_recording(config, facts), _kept(top))),
-        )
-    )
+    return step, _kept(spare), _kept(top)
 
 
 def together(config: RunConfig, facts: RunFacts) -> int:
@@ -193,6 +201,8 @@ def _workers_bytes(facts: RunFacts, *, workers: int, emulators: int) -> int:
 def _network_on_cpu(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     if facts.uses_gpu:
         return ()
+    if not takes_gradient_steps(config):
+        return (Part("network", network_of(config, facts).policy_bytes),)
     return (
         Part("network and optimiser", network_of(config, facts).training_bytes),
         *teacher_network(config, facts),

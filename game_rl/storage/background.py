@@ -4,9 +4,7 @@ This module is the training's side. It never imports obstore, it never waits for
 `finish`, and whatever the other process does, the training goes on.
 """
 
-import shutil
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,22 +15,13 @@ from game_rl.event_log import EventLog, parse_event
 from game_rl.events import CheckpointSaved, Event, Uploaded, UploadProgress, UploadQueued, Warned
 from game_rl.run_dir import RunDir
 from game_rl.storage.contents import checkpoint_bytes
+from game_rl.storage.own_process import started
 from game_rl.storage.settings import UploadSettings
 
 _GB = 10**9
 _LEAVES_WITHIN_S = 5.0
 _LOOK_EVERY_S = 0.1
-
-# `import game_rl` makes the games known to Gymnasium, which takes 17 MB that an uploader does not
-# need: a bare package of the same name finds the same modules.
-_START = """\
-import sys, types
-package = types.ModuleType("game_rl")
-package.__path__ = [sys.argv[1]]
-sys.modules["game_rl"] = package
-from game_rl.storage.process import main
-sys.exit(main())
-"""
+_PROCESS = "game_rl.storage.process"
 
 
 class BackgroundUpload:
@@ -122,7 +111,7 @@ class BackgroundUpload:
         self._reader.join(_LEAVES_WITHIN_S)
 
     def _started(self) -> tuple[subprocess.Popen[str], threading.Thread]:
-        process = _start()
+        process = started(_PROCESS)
         reader = threading.Thread(target=self._read, args=(process,), daemon=True)
         reader.start()
         _write(process, self._settings.model_dump_json())
@@ -177,16 +166,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-def _start() -> subprocess.Popen[str]:
-    """A fresh interpreter: this process has threads, and forked children of obstore hang."""
-    package = Path(__file__).parents[1]
-    idle = ["ionice", "-c", "3"] if shutil.which("ionice") else []
-    return subprocess.Popen(
-        [*idle, sys.executable, "-c", _START, str(package)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # what a library prints there may have secrets in it
-        text=True,
-    )

@@ -82,7 +82,7 @@ class Contents:
 
     def add_growing(self, path: str, file: Path, n_bytes: int | None = None) -> None:
         """The first so many bytes; None: all that are there now."""
-        self.add(path, *_pieces(file, file.stat().st_size if n_bytes is None else n_bytes))
+        self.add(path, *growing_pieces(file, file.stat().st_size if n_bytes is None else n_bytes))
 
 
 SegmentHashes = dict[str, tuple[str, int]]
@@ -218,7 +218,8 @@ def _add_reports(
         contents.add_growing(path, file)
 
 
-def _pieces(file: Path, n_bytes: int) -> Iterator[Source]:
+def growing_pieces(file: Path, n_bytes: int) -> Iterator[Source]:
+    """The first so many bytes of a file that only grows."""
     with file.open("rb") as opened:
         for offset in range(0, n_bytes, PIECE_BYTES):
             content = opened.read(min(PIECE_BYTES, n_bytes - offset))

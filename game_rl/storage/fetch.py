@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
@@ -23,6 +23,7 @@ from game_rl.errors import StorageError, UsageError
 from game_rl.run_dir import RunDir, remove_directory, sync_directory, write_atomic
 from game_rl.storage.claim import refuse_active
 from game_rl.storage.manifest import (
+    Piece,
     RunManifest,
     StoredFile,
     blob_name,
@@ -85,9 +86,9 @@ def fetch(
     _remove_other_checkpoints(run_dir, manifest)
     files = [*manifest.files, *_videos(store, manifest, address)]
     files.sort(key=lambda file: file.path != run_dir.identity_file.name)
-    fetched = _fetch_file(store, files[0], root, tell)  # first, who it is: a kill may follow
+    fetched = fetch_file(store, files[0], root, tell)  # first, who it is: a kill may follow
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        fetched += sum(pool.map(lambda file: _fetch_file(store, file, root, tell), files[1:]))
+        fetched += sum(pool.map(lambda file: fetch_file(store, file, root, tell), files[1:]))
     _restore_reports(run_dir, manifest)
     _pin(run_dir, manifest)
     write_atomic(run_dir.config, dump_config(_config(manifest, root)))
@@ -125,10 +126,21 @@ def _videos(
     return () if content is None else parse_videos(content, name).files
 
 
-def _fetch_file(store: ObjectStore, file: StoredFile, root: Path, tell: Tell) -> int:
+class BlobFile(Protocol):
+    """A file that consists of blobs."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def pieces(self) -> tuple[Piece, ...]: ...
+    @property
+    def n_bytes(self) -> int: ...
+
+
+def fetch_file(store: ObjectStore, file: BlobFile, root: Path, tell: Tell) -> int:
     """Bytes that were fetched; 0 if the file is here already, with the right content."""
     path = root / file.path
-    if path.is_file() and path.stat().st_size == file.n_bytes and _is_whole(path, file):
+    if path.is_file() and path.stat().st_size == file.n_bytes and is_whole(path, file):
         tell(file.n_bytes)
         return 0
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +156,7 @@ def _fetch_file(store: ObjectStore, file: StoredFile, root: Path, tell: Tell) ->
     return file.n_bytes
 
 
-def verified_chunks(store: ObjectStore, file: StoredFile) -> Iterator[bytes]:
+def verified_chunks(store: ObjectStore, file: BlobFile) -> Iterator[bytes]:
     """The content of a stored file.
 
     Raises:
@@ -168,7 +180,8 @@ def verified_chunks(store: ObjectStore, file: StoredFile) -> Iterator[bytes]:
             )
 
 
-def _is_whole(path: Path, file: StoredFile) -> bool:
+def is_whole(path: Path, file: BlobFile) -> bool:
+    """Whether a file that is there has the right content."""
     with path.open("rb") as opened:
         for piece in file.pieces:
             digest, left = hashlib.sha256(), piece.n_bytes

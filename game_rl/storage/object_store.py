@@ -1,14 +1,16 @@
 """A folder in object storage, or on a mounted disk: the one place that knows obstore.
 
-Only the uploader's own process and the `remote` commands may import this: a process that is forked
-after obstore was used hangs for ever. Texts of obstore never leave this file, as they may repeat
-what a server or an address said; a fault is worded from its kind and its HTTP status alone.
+Only the uploader's own process, the `remote` commands, and controllers and tasks that meet in
+storage may import this: a process that is forked after obstore was used, and becomes no
+other program, hangs for ever. Texts of obstore never leave this file, as they may repeat what a
+server or an address said; a fault is worded from its kind and its HTTP status alone.
 """
 
 import configparser
 import errno
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -84,6 +86,19 @@ class ObjectStore:
         self._parts_at_once = _MOST_PARTS_AT_ONCE
         with self._told():
             self._store = self._open(patience_s, retries)
+
+    @classmethod
+    def below(cls, address: str, folder: str, *, patience_s: float = 60.0) -> "ObjectStore":
+        """A store at a folder below an address; on a disk the folder is made, the address is not.
+
+        Raises:
+            StoreFault: there is nothing at the address.
+        """
+        above = cls(address, patience_s=patience_s)
+        if above._folder is not None:
+            with above._told():
+                (above._folder / folder).mkdir(parents=True, exist_ok=True)
+        return cls(f"{above.address}/{folder}", patience_s=patience_s)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a store holds secrets: open another one in the other process")
@@ -203,7 +218,7 @@ class ObjectStore:
 
     def list(self, folder: str) -> Iterator[Stored]:
         with self._told():
-            for batch in obstore.list(self._store, folder):
+            for batch in obstore.list(self._store, folder or None):
                 yield from map(_stored, batch)
 
     def delete(self, name: str) -> None:
@@ -213,6 +228,14 @@ class ObjectStore:
                 obstore.delete(self._store, name)
             except FileNotFoundError:
                 return
+
+    def clear(self) -> None:
+        """Delete all that is below the address, and on a disk the folder itself."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            return
+        for stored in list(self.list("")):
+            self.delete(stored.name)
 
     @contextmanager
     def _told(self) -> Iterator[None]:

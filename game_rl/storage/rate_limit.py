@@ -1,5 +1,6 @@
 """No more than so many bytes a second."""
 
+import threading
 import time
 from collections.abc import Iterator
 
@@ -16,6 +17,7 @@ class RateLimit:
     def __init__(self, mb_s: float | None) -> None:
         self._bytes_s = None if mb_s is None else mb_s * 1e6
         self._free_at_s = time.monotonic()
+        self._lock = threading.Lock()
 
     def slowed(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
@@ -25,7 +27,9 @@ class RateLimit:
     def _wait(self, n_bytes: int) -> None:
         if self._bytes_s is None:
             return
-        now = time.monotonic()
-        self._free_at_s = max(self._free_at_s, now - _BURST_S) + n_bytes / self._bytes_s
-        if self._free_at_s > now:
-            time.sleep(self._free_at_s - now)
+        with self._lock:
+            now = time.monotonic()
+            self._free_at_s = max(self._free_at_s, now - _BURST_S) + n_bytes / self._bytes_s
+            pause_s = self._free_at_s - now
+        if pause_s > 0:
+            time.sleep(pause_s)

@@ -39,3 +39,27 @@ class UploadSettings(Saved):
     def address(self) -> str:
         """Of the run."""
         return f"{self.upload.to}/{run_folder(self.run)}"
+
+
+class PushSettings(Saved):
+    """A folder to send; there is no secret in it.
+
+    Attributes:
+        folder: as it was after the generation, and does not change.
+        writer: drawn once for this copy of the experiment.
+        is_last: whoever goes on with it need not take over.
+    """
+
+    to: str
+    experiment: str
+    folder: Path
+    generation: int
+    writer: str
+    take_over: bool = False
+    is_last: bool = False
+    limit_mb_s: float | None = None
+
+    @property
+    def place(self) -> str:
+        """Below `to`."""
+        return f"experiments/{self.experiment}"

@@ -16,6 +16,7 @@ def copy_run(
     values: Mapping[str, object],
     fork: Mapping[str, object] | None = None,
     run_id: str | None = None,
+    known_as: Path | None = None,
 ) -> None:
     """Fork the checkpoint of timestep `at` into `to`, with these values at dotted keys.
 
@@ -24,6 +25,7 @@ def copy_run(
     Args:
         fork: `optimiser` and `counters`, where they are not kept.
         run_id: see `RunDir.identity`.
+        known_as: the path of the parent that the fork names; None: that it has here.
 
     Raises:
         CheckpointError: there is no such checkpoint.
@@ -33,4 +35,5 @@ def copy_run(
         return
     source = find_source(parent, at)
     changed: dict[Key, object] = {tuple(key.split(".")): value for key, value in values.items()}
-    make_fork(plan_fork(forked_config(source, to, changed, fork=fork)), run_id=run_id)
+    plan = plan_fork(forked_config(source, to, changed, fork=fork), known_as=known_as)
+    make_fork(plan, run_id=run_id)

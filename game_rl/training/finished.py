@@ -1,12 +1,16 @@
 """What a run of a study leaves at its end; needs no torch to read."""
 
+import platform
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
+from game_rl.claims import check_claim
 from game_rl.config.saved import Saved
 from game_rl.errors import ExperimentError
+from game_rl.run_dir import RunDir, write_atomic
+from game_rl.system.versions import installed_versions
 from game_rl.training.stretch_result import Played
 
 _Count = Annotated[int, Field(ge=0)]
@@ -47,3 +51,21 @@ def read_finished(path: Path) -> Finished | None:
             f"{path} is no result of a finished run: {first['msg']}; delete it, and it is "
             "made again"
         ) from None
+
+
+def write_finished(path: Path, end: Finished, *, root: Path, seconds: float) -> Finished:
+    """Leave how the run or experiment at `root` has ended, with where and by what that was made.
+
+    Raises:
+        ExperimentError: another process has taken it over.
+    """
+    measured = {
+        "host": platform.node(),
+        "seconds": round(seconds, 3),
+        "versions": installed_versions(),
+    }
+    made = end.model_copy(update=measured)
+    check_claim(RunDir(root))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, made.model_dump_json(indent=2) + "\n")
+    return made

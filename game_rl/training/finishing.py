@@ -1,6 +1,5 @@
 """Bring a run to its end and test it: what an (arm, seed) of a study does."""
 
-import platform
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,8 @@ from game_rl.errors import Interrupted, NonFiniteError
 from game_rl.events import Listener
 from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import open_trained_run
-from game_rl.run_dir import RunDir, write_atomic
-from game_rl.system.versions import installed_versions
-from game_rl.training.finished import Finished, read_finished
+from game_rl.run_dir import RunDir
+from game_rl.training.finished import Finished, read_finished, write_finished
 from game_rl.training.stretch_result import Played
 from game_rl.training.train import Command, resume
 
@@ -58,16 +56,7 @@ def finish_run(
         end = _tested(root, test, stop)
     except NonFiniteError as error:
         end = Finished(failure="non_finite", text=str(error))
-    measured = {
-        "host": platform.node(),
-        "seconds": round(time.monotonic() - started, 3),
-        "versions": installed_versions(),
-    }
-    made = end.model_copy(update=measured)
-    check_claim(RunDir(root))
-    result.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(result, made.model_dump_json(indent=2) + "\n")
-    return made
+    return write_finished(result, end, root=root, seconds=time.monotonic() - started)
 
 
 def _train(root: Path, stop: StopRequest, listeners: list[Listener]) -> None:

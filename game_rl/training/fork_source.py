@@ -22,6 +22,12 @@ class ForkSource:
     run_dir: RunDir
     checkpoint: Checkpoint
     identity: RunIdentity
+    known_as: Path | None = None
+    """Where the run is for those who read of it; None: where it is here."""
+
+    @property
+    def place(self) -> Path:
+        return self.known_as or self.run_dir.root.absolute()
 
     @property
     def timesteps(self) -> int:
@@ -35,8 +41,7 @@ class ForkSource:
 
     def fork_section(self, fork: ForkConfig) -> ForkConfig:
         """With the timestep, where it did not say which."""
-        root = self.run_dir.root.absolute()
-        return fork.model_copy(update={"run": f"{root}@{self.timesteps}"})
+        return fork.model_copy(update={"run": f"{self.place}@{self.timesteps}"})
 
 
 def find_source(run: Path, timesteps: int | None) -> ForkSource:

@@ -1,30 +1,38 @@
 """A checkpoint's weights in the network that a fork's config asks for."""
 
+import numpy as np
+
 from game_rl.algorithms.make_policy import make_policy
 from game_rl.algorithms.q_networks import DQNPolicy, PQNPolicy, load_q_network
+from game_rl.algorithms.weight_noise import add_weight_noise
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.tensors import Tensors, load_module_tensors, module_tensors
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
+from game_rl.seeds import seed_for
 from game_rl.vec_env.spaces_env import spaces_env
+
+_NOISE = "weight_noise"
 
 
 def fitting_weights(
     checkpoint: Checkpoint, parent: RunConfig, config: RunConfig, game: Game
 ) -> Tensors | None:
-    """Weights for the algorithm of `config`; None where the checkpoint's own are those.
+    """Weights for the algorithm of `config`, with the noise of its fork; None where they are the
+    checkpoint's own.
 
     Raises:
         CheckpointError: they are of another network; the first tensor that does not fit is named.
     """
     spaces = spaces_env(config, game)
     policy = make_policy(config.algorithm, spaces.observation_space, spaces.action_space)
-    if parent.algorithm.name == config.algorithm.name:
+    noise = 0.0 if config.fork is None else config.fork.weight_noise
+    is_same = parent.algorithm.name == config.algorithm.name
+    if is_same or not isinstance(policy, DQNPolicy | PQNPolicy):
         name = str(checkpoint.path / "policy.safetensors")
         load_module_tensors(policy, checkpoint.policy(), name)
-        return None
-    if isinstance(policy, DQNPolicy | PQNPolicy):
+    else:
         load_q_network(policy, checkpoint.policy())
-        return module_tensors(policy)
-    load_module_tensors(policy, checkpoint.policy(), str(checkpoint.path / "policy.safetensors"))
-    return module_tensors(policy)
+    if noise:
+        add_weight_noise(policy, noise, np.random.default_rng(seed_for(config.seed, _NOISE)))
+    return None if is_same and not noise else module_tensors(policy)

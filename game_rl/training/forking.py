@@ -115,11 +115,16 @@ class ForkPlan:
         found = told_anew(
             self.new, self.differences, had_replay=bool(has_replay), had_best=has_lost_best
         )
-        return tuple(found)
+        noise = 0.0 if self.config.fork is None else self.config.fork.weight_noise
+        weights = (f"the weights, by noise (fork.weight_noise is {noise:g})",) if noise else ()
+        return (*found, *weights)
 
 
-def plan_fork(config: RunConfig) -> ForkPlan:
+def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
     """Check that the fork of `config.fork` can be made.
+
+    Args:
+        known_as: see `ForkSource`.
 
     Raises:
         UsageError: its folder is in use, or it cannot be forked so.
@@ -128,7 +133,7 @@ def plan_fork(config: RunConfig) -> ForkPlan:
     fork = config.fork
     assert fork is not None
     _refuse_used_folder(config.run_dir)
-    source = find_source(*run_at(fork.run))
+    source = replace(find_source(*run_at(fork.run)), known_as=known_as)
     state, game = source.checkpoint.state, load_game(config.game)
     source.checkpoint.check_game(game)
     config = resolved(config, game)
@@ -207,7 +212,7 @@ def _write_lineage(run_dir: RunDir, plan: ForkPlan, parent: Parent) -> None:
     fork = Source(
         kind="fork",
         run=parent.id,
-        path=str(source.run_dir.root.absolute()),
+        path=str(source.place),
         timesteps=parent.timesteps,
         began_at=lineage.began_at,
         frame_skip=source.config.env.frame_skip,
@@ -310,7 +315,7 @@ def _event(plan: ForkPlan, identity: RunIdentity) -> Forked:
         timesteps=plan.timesteps,
         run=identity.id,
         parent=source.identity.id,
-        parent_path=str(source.run_dir.root.absolute()),
+        parent_path=str(source.place),
         parent_timesteps=source.timesteps,
         changes=plan.differences.told(),
         not_taken_over=plan.told_anew(),

@@ -10,7 +10,7 @@ from game_rl.config.experiments import Population
 from game_rl.config.mixtures import Mixture
 from game_rl.config.studies import load_study
 from game_rl.errors import ConfigError
-from tests.experiments.study.conftest import write_study_of_experiments
+from tests.experiments.study.conftest import with_erl, write_study_of_experiments
 
 
 @pytest.fixture
@@ -61,6 +61,18 @@ def test_the_files_of_an_arm_are_its_own_and_its_members_and_its_learners(file: 
         "four": {"four.yaml", "arm.yaml"},
         "mixed": {"pqn.yaml", "dqn.yaml"},
     }
+
+
+def test_of_a_population_with_a_learner_both_sorts_of_runs_and_their_files_count(
+    file: Path,
+) -> None:
+    found = arm(with_erl(file), "four")
+    assert {path.name for path in found.files} == {"erl.yaml", "pqn.yaml", "learner.yaml"}
+    assert [run.algorithm.name for run in found.players] == ["pqn", "dqn"]
+    assert found.players[1].env.max_episode_timesteps == 33
+    assert found.timesteps == 2 * 2 * 32 + 2 * 16
+    # an update of two emulators is 32 timesteps of a member and 2 of the learner
+    assert found.rounding_timesteps == 2 * 2 * 32 + 2 * found.players[1].rollout_timesteps
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +14,13 @@ import psutil
 import pytest
 
 from game_rl.executors.attempt import Order, carry_out
+from game_rl.executors.courier import Courier
 from game_rl.executors.executor import Job
+from game_rl.executors.game_needs import GameNeeds
 from game_rl.executors.node import NodeNeeds, marked
+from game_rl.executors.storage_needs import marked_storage
+from game_rl.storage.object_store import ObjectStore
+from tests.storage.conftest import disk_address as disk_address  # a fixture
 
 _TIMEOUT_S = 60.0
 
@@ -29,16 +34,24 @@ def needs(tmp_path: Path) -> Iterator[NodeNeeds]:
 def order(needs: NodeNeeds, *arguments: str, patience_s: float = 30.0) -> Order:
     output = needs.mark.with_name("log")
     job = Job("x", arguments, output, 3, "7-abc", "tests.executors.job_program")
-    return Order(job, needs, niceness=0, has_gpu=False, patience_s=patience_s)
+    return Order(job, needs, niceness=0, has_gpu=False, patience_s=patience_s, folder=needs.folder)
 
 
 @contextmanager
-def sigterm_once_ready(output: Path) -> Iterator[None]:
-    """Inside, this process gets a SIGTERM when the job has said that it is ready."""
+def sigterm_once_ready(output: Path, below: str = "") -> Iterator[None]:
+    """Inside, this process gets a SIGTERM when the job has said that it is ready.
+
+    Args:
+        below: where in `output` the file is, which may have any name there.
+    """
+
+    def text() -> str:
+        files = output.glob(below) if below else [output]
+        return "".join(file.read_text() for file in files if file.exists())
 
     def send() -> None:
         deadline = time.monotonic() + _TIMEOUT_S
-        while not (output.exists() and "ready" in output.read_text()):
+        while "ready" not in text():
             assert time.monotonic() < deadline
             time.sleep(0.02)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -109,3 +122,59 @@ def test_nothing_is_started_on_a_node_that_lacks_something(needs: NodeNeeds) -> 
     assert outcome.code == 2
     assert "is not the same folder" in outcome.text
     assert not needs.mark.with_name("log").exists()
+
+
+# ------------------------------------------------------------------ without shared files
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The node's own disk; what jobs of tests run is found from there, too."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def errand(disk_address: str, tmp_path: Path) -> Iterator[Callable[..., tuple[Order, Courier]]]:
+    root = tmp_path / "experiment"
+    (root / "a").mkdir(parents=True)
+    (root / "a" / "x").write_text("content")
+    store = ObjectStore.below(disk_address, "x")
+    courier = Courier(root, store, lambda _: None)
+    with marked_storage(store, GameNeeds(), 1) as needs:
+
+        def make(*arguments: str, patience_s: float = 30.0) -> tuple[Order, Courier]:
+            job = Job("x", arguments, root / "log", 1, None, "tests.executors.job_program")
+            job = replace(job, reads=(root / "a",), writes=(root / "b",))
+            order = Order(job, needs, niceness=0, has_gpu=False, patience_s=patience_s)
+            return replace(order, errand=courier.begin(job)), courier
+
+        yield make
+
+
+def test_without_shared_files_a_job_runs_on_the_nodes_own_disk_and_leaves_nothing_there(
+    errand: Callable[..., tuple[Order, Courier]], tmp_path: Path, scratch: Path
+) -> None:
+    order, courier = errand("environment")
+    (tmp_path / "experiment").rename(tmp_path / "away")
+    outcome = carry_out(order)
+    (tmp_path / "away").rename(tmp_path / "experiment")
+    assert outcome.code == 0, outcome.text
+    courier.end(order.job)
+    found = json.loads((tmp_path / "experiment" / "log").read_text())
+    assert Path(found["folder"]).is_relative_to(scratch)
+    assert list(scratch.iterdir()) == []
+
+
+def test_without_shared_files_what_a_stopped_job_saves_comes_home(
+    errand: Callable[..., tuple[Order, Courier]], tmp_path: Path, scratch: Path
+) -> None:
+    order, courier = errand("save")
+    with sigterm_once_ready(scratch, "*/files/log"):
+        outcome = carry_out(order)
+    assert outcome.code == 143
+    courier.end(order.job)
+    assert (tmp_path / "experiment" / "log").read_text().endswith("saved\n")

@@ -17,8 +17,13 @@ from game_rl.errors import ExperimentError, UsageError
 from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Ended, Executor, Job
 from game_rl.executors.make_executor import make_executor
+from game_rl.storage.object_store import ObjectStore
+from tests.faults import private_folder
 from tests.faults.population_faults import Controller, hashes_of, records_of, write_population
 from tests.faults.ray_nodes import RayNodes
+from tests.storage.conftest import s3_address as s3_address  # fixtures
+from tests.storage.conftest import s3_endpoint as s3_endpoint
+from tests.storage.server import SECRET
 
 _TIMEOUT_S = 180.0
 _ROOT = Path(__file__).parents[2]
@@ -256,6 +261,35 @@ def test_ray_and_local_processes_give_the_same_population_and_nothing_stays(tmp_
     assert found[0] == found[1]
     assert not list((tmp_path / "ray").glob(".*"))
     assert set(_TMP.glob(_RAY_FOLDERS)) <= before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not private_folder.is_possible(), reason="no right to mount")
+def test_without_shared_files_the_population_is_the_same_and_no_node_saw_its_folder(
+    tmp_path: Path, s3_address: str
+) -> None:
+    """Nodes, which ran before the controller, see an empty folder where it has its own."""
+    local = population(tmp_path, "local", "{kind: local, parallel: 2}")
+    assert Controller(local).process.wait(_TIMEOUT_S * 5) == 0
+    private_folder.make_private(tmp_path / "distant")
+    with RayNodes(2) as nodes:
+        executor = f"{{kind: ray, address: '{nodes.address}', storage: '{s3_address}'}}"
+        root = population(tmp_path, "distant", executor)
+        controller = Controller(root, nodes)
+        while controller.run_for(1.0):
+            pass
+        assert controller.process.returncode == 0, controller.output
+        assert controller.orphans() == []
+        logs = [p for p in nodes.folder.rglob("*") if p.is_file()]
+        assert [p for p in logs if SECRET.encode() in p.read_bytes()] == []
+    content = private_folder.content_of(root)
+    assert records_of(content) == records_of(local)
+    assert hashes_of(content) == hashes_of(local)
+    assert list(root.iterdir()) == []
+    assert list(ObjectStore(s3_address).list("")) == []
+    files = [p for p in content.rglob("*") if p.is_file()]
+    assert [p for p in files if SECRET.encode() in p.read_bytes()] == []
+    assert SECRET not in controller.output
 
 
 @pytest.mark.soak

@@ -90,3 +90,33 @@ def make_mixture(tmp_path: Path) -> MakeMixture:
         return load_mixture(path, overrides)
 
     return make
+
+
+_ERL = """\
+kind: population
+run_dir: PLACE
+member: {config: pqn.yaml, algorithm: {n_epochs: 0}}
+members: 4
+generations: 5
+timesteps_per_generation: 128
+fitness: {episodes: 8, metric: mean_reward}
+selection: {share: 0.25}
+mutation: {weights: {sigma: 0.02}}
+control: 0
+learner: {config: dqn.yaml, inject_every: 2, learn_from: {own_share: 0.5}}
+learner_per_generation: {gradient_steps: 10, timesteps: 64}
+champion: {candidates: 3, episodes: 10}
+keep_generations: {last: 2}
+"""
+
+
+@pytest.fixture
+def make_erl(tmp_path: Path) -> MakePopulation:
+    def make(name: str = "erl", *overrides: str) -> Population:
+        (tmp_path / "pqn.yaml").write_text(PQN)
+        (tmp_path / "dqn.yaml").write_text(DQN)
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(_ERL.replace("PLACE", str(tmp_path / name)))
+        return load_population(path, overrides)
+
+    return make

@@ -79,10 +79,14 @@ class PaperExecutor:
             assert all(int(p.name) < until for p in before)
             weights = [_weights(before[0])] if before else []
             config = yaml.safe_load(run_dir.config.read_text())
-            learned = [config["algorithm"]["learning_rate"], config["seed"], until, *weights]
+            algorithm = config["algorithm"]
+            learned = [algorithm["learning_rate"], config["seed"], until, *weights]
             learned += _lake_of(config, root.parent)
             run_dir.checkpoints.mkdir(exist_ok=True)
-            write_checkpoint(path, json.dumps(learned).encode())
+            if before and not algorithm.get("n_epochs", 1):
+                shutil.copytree(before[0], path)  # it plays only
+            else:
+                write_checkpoint(path, json.dumps(learned, sort_keys=True).encode())
         played = _played(path, seed, episodes=8)
         self._leave(
             result,
@@ -105,10 +109,16 @@ class PaperExecutor:
             for name in sections:
                 section = section[name]
             section[last] = value
-        begins_at = 0 if json.loads(options.get("--fork", "{}")).get("counters") == "new" else at
+        fork = json.loads(options.get("--fork", "{}"))
+        begins_at = 0 if fork.get("counters") == "new" else at
         with new_directory(to) as folder:
             new = RunDir(folder)
-            shutil.copytree(source.checkpoint(at), new.checkpoint(begins_at))
+            if fork.get("weight_noise"):
+                noise = [fork["weight_noise"], config["seed"], _weights(source.checkpoint(at))]
+                new.checkpoints.mkdir()
+                write_checkpoint(new.checkpoint(begins_at), json.dumps(noise).encode())
+            else:
+                shutil.copytree(source.checkpoint(at), new.checkpoint(begins_at))
             new.identity(run_id=options.get("--id"))
             new.config.write_text(yaml.safe_dump(config))
 
@@ -130,7 +140,8 @@ def _make_lake(run_dir: RunDir) -> None:
 
 
 def _lake_of(config: dict[str, Any], members: Path) -> list[str]:
-    """What a learner learns from: the newest weights of all runs that write the Lake, by their ids.
+    """What a learner learns from: the newest weights of all runs that write the Lake, by their ids,
+    and up to where they have played.
 
     Runs that were cloned over have written to it, too, but may keep no checkpoint.
     """
@@ -139,7 +150,8 @@ def _lake_of(config: dict[str, Any], members: Path) -> list[str]:
     writers = [RunDir(p) for p in members.iterdir() if p.name[0].isdigit()]
     writers = [w for w in writers if w.checkpoints_newest_first()]
     writers.sort(key=lambda run_dir: run_dir.identity().id)
-    return [_weights(run_dir.checkpoints_newest_first()[0]) for run_dir in writers]
+    newest = [run_dir.checkpoints_newest_first()[0] for run_dir in writers]
+    return [f"{_weights(path)} at {path.name}" for path in newest]
 
 
 def write_checkpoint(path: Path, content: bytes) -> None:

@@ -9,10 +9,11 @@ from game_rl.config.population import KeepGenerationsConfig
 from game_rl.experiments.forecast import (
     CONTROLLER_BYTES,
     PopulationReport,
-    kept_generations,
     population_preflight,
 )
+from game_rl.experiments.growth import kept_generations
 from game_rl.games.definition import load_game
+from game_rl.preflight.measurements import MeasuredLake
 from game_rl.preflight.preflight import preflight
 from game_rl.system.machine import Gpu, Machine
 from game_rl.system.units import GIB
@@ -84,6 +85,24 @@ def test_checkpoints_grow_with_what_is_kept_and_transitions_with_all_members(
     assert [row.checkpoints // (4 * one) for row in report.growth] == [1, 2, 2, 3, 3]
     assert [row.transitions for row in report.growth] == [400, 800, 1200, 1600, 2000]
     assert [row.lake for row in report.growth] == [0] * 5
+
+
+def test_a_learner_counts_and_the_lake_of_all_members_counts_once(
+    make_erl: MakePopulation,
+) -> None:
+    population, game = make_erl("erl", "lake={capacity_gb: 0.01}"), load_game("duel")
+    lake = MeasuredLake(bytes_per_timestep=4_000.0, timesteps=100)
+    report = population_preflight(population, game, machine(cpus=1), lake=lake)
+    assert report.learner is not None
+    member, learner = (run.footprint.disk for run in (report.member, report.learner))
+    each = 4 * member.checkpoint_bytes + learner.checkpoint_bytes
+    assert [row.transitions for row in report.growth] == [g * (4 * 128 + 64) for g in range(1, 6)]
+    assert [row.checkpoints for row in report.growth] == [each, *[2 * each] * 4]
+    played = [g * 4 * 128 * 4_000 for g in range(1, 6)]
+    assert [row.lake for row in report.growth] == [min(size, 10**7) for size in played]
+    assert report.slots == 1
+    assert report.ram_bytes == report.learner.footprint.ram.peak.bytes + CONTROLLER_BYTES
+    assert report.learner.footprint.training.offline_gradient_steps == 10
 
 
 def test_too_many_members_at_once_get_the_most_that_fit(make_population: MakePopulation) -> None:

@@ -9,6 +9,7 @@ from game_rl.experiments.forecast import (
     RAY_CONTROLLER_BYTES,
     RAY_NODE_BYTES,
     RAY_WORKER_BYTES,
+    STORAGE_BYTES,
 )
 from game_rl.experiments.forecast_table import forecast_table
 from game_rl.system.machine import Gpu
@@ -25,6 +26,25 @@ def test_ray_takes_its_own_memory_and_some_for_each_member(make_population: Make
     assert (ray.slots, ray.disk_bytes) == (local.slots, local.disk_bytes)
     more = ray.ram_bytes - local.ram_bytes
     assert more == RAY_CONTROLLER_BYTES + RAY_NODE_BYTES + 3 * RAY_WORKER_BYTES - CONTROLLER_BYTES
+
+
+def test_storage_takes_memory_for_each_member_and_disk_where_members_train(
+    make_population: MakePopulation,
+) -> None:
+    shared = forecast(make_population("x", _RAY), machine(cpus=3))
+    distant = {
+        address: forecast(
+            make_population(
+                "y", f"executor={{kind: ray, storage: 's3://b/x', address: '{address}'}}"
+            ),
+            machine(cpus=3),
+        )
+        for address in ("local", "head:6379")
+    }
+    assert distant["local"].ram_bytes - shared.ram_bytes == (1 + 3) * STORAGE_BYTES
+    member = shared.member.footprint.disk.bytes
+    assert distant["local"].momentary_bytes - shared.momentary_bytes == 3 * member
+    assert distant["head:6379"].momentary_bytes == shared.momentary_bytes
 
 
 def test_a_machine_with_room_for_ray_and_one_member_takes_one(

@@ -231,8 +231,8 @@ def test_ten_deaths_without_a_checkpoint_end_the_experiment_which_can_go_on(
     make_population: MakePopulation,
 ) -> None:
     population = make_population()
-    codes = {"member 01 in generation 2": [-9] * MOST_DEATHS}
-    with pytest.raises(ExperimentError, match=r"member 01 in generation 2 was killed 10 times"):
+    codes = {"member 00 in generation 2": [-9] * MOST_DEATHS}
+    with pytest.raises(ExperimentError, match=r"member 00 in generation 2 was killed 10 times"):
         carry_out(population, PaperExecutor(exit_codes=codes))
     whole = account_of(carry_out(make_population("whole")))
     assert account_of(carry_out(population)) == whole

@@ -8,7 +8,13 @@ from game_rl.experiments.compare.runs import read_folder
 from game_rl.experiments.descent import descent, read_records
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.going_back import go_back
-from game_rl.experiments.records import ChampionRecord, ExperimentState, read_record
+from game_rl.experiments.records import (
+    ChampionRecord,
+    ExperimentState,
+    Member,
+    read_record,
+    write_record,
+)
 from game_rl.experiments.status import experiment_status
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.compare.paper_accounts import write_accounts
@@ -117,6 +123,29 @@ def test_going_back_comes_to_the_same(make_population: MakePopulation, generatio
     go_back(folder, generation)
     assert folder.member(NAME).root.exists() == (generation == 5)
     assert account_of(carry_out(population)) == whole
+
+
+def test_what_it_has_from_its_parent_is_not_counted_again(make_population: MakePopulation) -> None:
+    folder = trained(make_population)
+    last = record(folder, 5)
+    assert [m.played_timesteps for m in last.members] == [100] * 4 + [60]
+    assert last.timesteps_of_all == 4 * 5 * 100 + 60
+    found = read_record(folder.champion_record, ChampionRecord)
+    assert found is not None
+    assert found.timesteps_of_all == last.timesteps_of_all
+
+
+def test_status_counts_what_it_has_played_while_it_trains(make_population: MakePopulation) -> None:
+    folder = trained(make_population)
+    last, state = record(folder, 5), read_record(folder.state, ExperimentState)
+    assert last.learner is not None
+    assert state is not None
+    # as it was before the decision: in the last generation, with runs that tell how far they are
+    members = [Member(number=m.number, folder=m.folder, values={}) for m in last.members[:4]]
+    before = {"generation": 4, "members": tuple(members), "complete": False}
+    write_record(folder.state, state.model_copy(update=before))
+    write_accounts(folder)
+    assert experiment_status(folder).timesteps_of_all == 4 * 5 * 100 + 60
 
 
 def test_its_timesteps_count_and_the_curve_goes_from_its_ancestors_to_the_champion(

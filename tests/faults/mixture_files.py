@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-_MEMBER = """\
+MEMBER = """\
 game: duel
 total_timesteps: 1000
 run_dir: x
@@ -13,7 +13,7 @@ algorithm:
 evaluation: {n_envs: 2}
 checkpoints: {every_timesteps: 32, keep_last: 1}
 """
-_LEARNER = """\
+LEARNER = """\
 game: duel
 total_timesteps: 1000
 run_dir: x
@@ -77,8 +77,8 @@ def write_live_mixture(folder: Path, place: Path) -> Path:
 
 
 def _written(folder: Path, place: Path, mixture: str) -> Path:
-    (folder / "member.yaml").write_text(_MEMBER)
-    (folder / "learner.yaml").write_text(_LEARNER)
+    (folder / "member.yaml").write_text(MEMBER)
+    (folder / "learner.yaml").write_text(LEARNER)
     file = place.with_suffix(".yaml")
     file.write_text(mixture.replace("PLACE", str(place)))
     return file

@@ -2,8 +2,10 @@
 
     python -m tests.faults.population_faults [--kills 100] [--only controller member both signal]
     python -m tests.faults.population_faults --kills 20 --only ray_worker ray_node ray_driver
+    python -m tests.faults.population_faults --kills 20 --only ray_node --without-shared-files
     python -m tests.faults.population_faults --kills 60 --kind mixture --only controller member both
     python -m tests.faults.population_faults --kills 20 --kind live --only controller member both
+    python -m tests.faults.population_faults --kills 60 --kind erl
 
 Each run is a real `game-rl train` of a tiny population in processes of its own. It is killed at
 random moments, resumed each time, and compared with one that was not: every record byte for byte,
@@ -14,7 +16,8 @@ A live mixture does not repeat: its members and its Lake are compared, and of th
 
 The kinds of Ray run members on a cluster of two nodes, and kill what Ray runs them with: the
 process of a task, all of a node, the controller. They are compared with the same population, which
-ran in local processes.
+ran in local processes. Without shared files, members reach a folder as storage, and nobody but the
+controller sees the experiment's.
 """
 
 import argparse
@@ -33,8 +36,10 @@ from typing import Protocol
 
 import psutil
 
+from tests.faults.erl_files import write_erl
 from tests.faults.live_books import live_differences
 from tests.faults.mixture_files import write_live_mixture, write_mixture
+from tests.faults.private_folder import alone, content_of, make_private
 from tests.faults.ray_nodes import RayNodes
 from tests.faults.trainings import Tally
 
@@ -87,13 +92,13 @@ class Controller:
     def __init__(self, folder: Path, nodes: RayNodes | None = None) -> None:
         self._nodes = nodes
         arguments = ["--config", str(folder.with_suffix(".yaml"))]
-        if (folder / "experiment.yaml").exists():
+        if (content_of(folder) / "experiment.yaml").exists():
             arguments = ["--resume", str(folder)]
         self._output = folder.with_suffix(".log")
         self._from = self._output.stat().st_size if self._output.exists() else 0
         with self._output.open("ab") as file:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "game_rl", "train", *arguments],
+                alone(folder, [sys.executable, "-m", "game_rl", "train", *arguments]),
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -149,11 +154,17 @@ class PopulationBench:
     """Populations that are killed, and the one that was not."""
 
     def __init__(
-        self, folder: Path, seed: int, nodes: RayNodes | None = None, *, kind: str = "population"
+        self,
+        folder: Path,
+        seed: int,
+        nodes: RayNodes | None = None,
+        *,
+        kind: str = "population",
+        has_shared_files: bool = True,
     ) -> None:
         self.folder, self.nodes = folder, nodes
-        self.kind = kind
-        self.write = _WRITE[kind]
+        self.kind, self.write = kind, WRITERS[kind]
+        self._has_shared_files = has_shared_files
         self.random = random.Random(seed)
         self.whole = self.new("whole")
         began = time.monotonic()
@@ -167,17 +178,26 @@ class PopulationBench:
         file = self.write(self.folder, path)
         if on_ray:
             assert self.nodes is not None
-            executor = f"executor: {{kind: ray, address: '{self.nodes.address}'}}\n"
-            file.write_text(file.read_text() + executor)
+            executor = f"{{kind: ray, address: '{self.nodes.address}'"
+            if not self._has_shared_files:
+                (self.folder / "storage").mkdir(exist_ok=True)
+                executor += f", storage: 'file://{self.folder / 'storage'}'"
+                make_private(path)
+            file.write_text(f"{file.read_text()}executor: {executor}}}\n")
         return path
 
     def is_complete(self, folder: Path) -> bool:
-        return (folder / "champion").exists()
+        return (content_of(folder) / "champion").exists()
 
     def differences(self, folder: Path) -> list[str]:
         """How a finished population is not the undisturbed one."""
+        found = []
+        if content_of(folder) != folder:
+            found = [f"written by somebody else: {path}" for path in folder.rglob("*")]
+            found += [f"left in storage: {p}" for p in self._left_in_storage()]
+            folder = content_of(folder)
         left = [str(p) for p in folder.rglob(".*") if p.name.endswith((".tmp", ".trash", ".fork"))]
-        found = [f"left behind: {path}" for path in left]
+        found += [f"left behind: {path}" for path in left]
         if self.kind == "live":
             return found + live_differences(folder, self.whole)
         here, there = records_of(folder), records_of(self.whole)
@@ -186,6 +206,9 @@ class PopulationBench:
         if hashes_of(folder) != hashes_of(self.whole):
             found.append("other weights")
         return found
+
+    def _left_in_storage(self) -> list[Path]:
+        return [path for path in (self.folder / "storage").rglob("*") if path.is_file()]
 
 
 def write_population(folder: Path, root: Path) -> Path:
@@ -196,11 +219,13 @@ def write_population(folder: Path, root: Path) -> Path:
     return file
 
 
-_WRITE = {
+WRITERS = {
     "population": write_population,
     "mixture": write_mixture,
     "live": write_live_mixture,
+    "erl": write_erl,
 }
+"""By the kind; live is a mixture, and erl is a population with a learner."""
 
 
 def records_of(folder: Path) -> dict[str, str]:
@@ -302,6 +327,7 @@ def finish(bench: Bench, folder: Path, tally: Tally, label: str) -> None:
             tally.problems.append(f"{label}: the resume failed: {controller.output[-1500:]}")
             return
     tally.problems += [f"{label}: {p}" for p in bench.differences(folder)]
+    shutil.rmtree(content_of(folder), ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -310,8 +336,9 @@ def main() -> int:
         prog="python -m tests.faults.population_faults", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--only", nargs="+", choices=KINDS + RAY_KINDS, default=list(KINDS))
-    parser.add_argument("--kind", choices=tuple(_WRITE), default="population")
+    parser.add_argument("--kind", choices=tuple(WRITERS), default="population")
     parser.add_argument("--kills", type=int, default=100, help="in all")
+    parser.add_argument("--without-shared-files", action="store_true", help="the kinds of Ray")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="a folder for what is compared")
     arguments = parser.parse_args()
@@ -323,7 +350,13 @@ def main() -> int:
         nodes = None
         if set(arguments.only) & set(RAY_KINDS):
             nodes = stack.enter_context(RayNodes(2, seed=arguments.seed))
-        bench = PopulationBench(folder, arguments.seed, nodes, kind=arguments.kind)
+        bench = PopulationBench(
+            folder,
+            arguments.seed,
+            nodes,
+            kind=arguments.kind,
+            has_shared_files=not arguments.without_shared_files,
+        )
         tallies = {kind: trials(bench, kind, share) for kind in arguments.only}
     print(f"{'killed':<12} {'kills':>6} {'runs':>5} {'bad':>4}")
     for kind, tally in tallies.items():

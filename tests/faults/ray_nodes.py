@@ -42,6 +42,11 @@ class RayNodes:
         self._nodes = [self._new() for _ in range(nodes)]
 
     @property
+    def folder(self) -> Path:
+        """Where Ray writes its own files."""
+        return self._folder
+
+    @property
     def address(self) -> str:
         return str(self._cluster.address)
 

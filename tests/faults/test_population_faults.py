@@ -14,10 +14,11 @@ def test_a_few_kills_of_each_kind_lose_nothing(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", population_faults.KINDS)
-def test_a_mixture_loses_nothing_either(
-    kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("of", ["mixture", "erl"])
+def test_what_has_a_learner_loses_nothing_either(
+    of: str, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["population_faults", "--kind", "mixture", "--kills", "3", "--only", kind]
+    arguments = ["population_faults", "--kind", of, "--kills", "3", "--only", kind]
     monkeypatch.setattr("sys.argv", arguments)
     assert population_faults.main() == 0, capsys.readouterr().out
 

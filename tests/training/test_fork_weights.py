@@ -56,3 +56,19 @@ def test_weights_that_do_not_fit_are_refused_by_the_name_of_a_tensor(
         with pytest.raises(CheckpointError, match=r"q_net\.features_extractor"):
             plan_fork(fork_of(parent, 192, "fork", total_timesteps=256, **changed))
     assert not parent.root.with_name("fork").exists()
+
+
+def test_noise_on_the_weights_is_drawn_from_the_forks_seed(make_config: MakeConfig) -> None:
+    parent = whole_run(make_config, "dqn")
+    weights = []
+    for name, seed in (("one", 5), ("again", 5), ("other", 6)):
+        plan = plan_fork(fork_of(parent, 128, name, fork__weight_noise=0.05, seed=seed))
+        make_fork(plan)
+        weights.append(Checkpoint(RunDir(plan.config.run_dir).checkpoint(128)).policy())
+    theirs = Checkpoint(parent.checkpoint(128)).policy()
+    for tensor in ("q_net.q_net.0.weight", "q_net_target.q_net.0.weight"):
+        one, again, other, before = (t[tensor] for t in (*weights, theirs))
+        assert torch.equal(one, again)
+        assert not torch.equal(one, other)
+        assert (one - before).norm() == pytest.approx(0.05 * float(before.norm()), rel=0.5)
+    assert torch.equal(weights[0]["q_net.q_net.0.bias"], theirs["q_net.q_net.0.bias"])

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from game_rl.config.experiment_files import Experiment, load_experiment, players_of
-from game_rl.config.mixtures import Mixture
+from game_rl.config.experiments import Population
 from game_rl.experiments.compare.found import NO_DIFFERENCE, Found, settings_of
 from game_rl.experiments.compare.outcome import Point, Score
 from game_rl.experiments.compare.played import at, played_by, totals
@@ -95,8 +95,10 @@ def _last(curve: Sequence[Point], episodes: int) -> Score | None:
 
 def _settings(experiment: Experiment) -> dict[str, object]:
     found = settings_of(experiment.config.model_dump(mode="json"), _NO_DIFFERENCE_OF_PLANS)
-    if isinstance(experiment, Mixture):
+    if experiment.learner is not None:
         found["learner.teacher"] = experiment.config.is_taught
+    if isinstance(experiment, Population) and experiment.learner is not None:
+        found["learner.inject_every"] = experiment.config.inject_every
     for name, run in zip(("member", "learner"), players_of(experiment), strict=False):
         own = settings_of(run.model_dump(mode="json"), _NO_DIFFERENCE_OF_PLAYERS)
         found |= {f"{name}.{key}": value for key, value in own.items()}

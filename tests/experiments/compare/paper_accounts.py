@@ -8,21 +8,18 @@ from game_rl.lineage import Lineage, write_lineage
 from game_rl.run_dir import RunDir
 
 
-def write_accounts(folder: ExperimentDir, *, counts_anew: bool = False) -> None:
-    """For each run of an experiment.
-
-    Args:
-        counts_anew: copies count from 0.
-    """
+def write_accounts(folder: ExperimentDir) -> None:
+    """For each run of an experiment; a learner's count from 0, and clones of it."""
     records = read_records(folder)
-    began = {c.folder: int(c.parent_checkpoint) for r in records for c in r.copies}
+    copies = [copy for record in records for copy in record.copies if copy.counters == "keep"]
+    began = {copy.folder: int(copy.parent_checkpoint) for copy in copies}
     for record in records:
-        if record.learner is not None and record.learner.parent_checkpoint is not None:
-            own = next(m for m in record.members if m.number == record.learner.number)
-            began[own.folder] = int(record.learner.parent_checkpoint)
+        own = [m.folder for m in record.members if m.folder.startswith("trained_on.")]
+        if own and record.learner is not None:
+            began[own[0]] = int(record.learner.parent_checkpoint or 0)
     for path in folder.members.iterdir():
         reached = [m.timesteps for r in records for m in r.members if m.folder == path.name]
-        began_at = 0 if counts_anew else began.get(path.name, 0)
+        began_at = began.get(path.name, 0)
         pretend_to_have_trained(RunDir(path), began_at, max(reached, default=began_at))
 
 

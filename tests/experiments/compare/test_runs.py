@@ -83,7 +83,7 @@ def test_of_a_mixture_the_learner_counts_too_and_its_curve_is_the_champions(
 ) -> None:
     mixture = make_mixture()
     folder = carry_out_mixture(mixture)
-    write_accounts(folder, counts_anew=True)
+    write_accounts(folder)
     found, records = read_folder(folder.root), read_records(folder)
     played = [4 * 128 * r + 64 * r for r in range(1, 5)]  # 4 members, and the learner
     assert found.timesteps == found.total_timesteps == played[-1]

@@ -65,6 +65,20 @@ cpus_per_member: 3
 executor: {parallel: 7}
 """
 
+_ERL = """\
+kind: population
+run_dir: elsewhere
+member: {config: pqn.yaml, algorithm: {n_epochs: 0}}
+members: 2
+generations: 2
+timesteps_per_generation: 32
+mutation: {weights: {sigma: 0.02}}
+control: 0
+learner: {config: learner.yaml}
+learner_per_generation: {gradient_steps: 4, timesteps: 16}
+champion: {candidates: 1, episodes: 4}
+"""
+
 MakeStudy = Callable[..., Study]
 
 
@@ -86,6 +100,16 @@ def write_study_of_experiments(place: Path) -> Path:
     path = place / "study.yaml"
     path.write_text(_EXPERIMENTS.format(place=place))
     return path
+
+
+def with_erl(file: Path) -> Path:
+    """The same file, with a learner in its population."""
+    (file.parent / "erl.yaml").write_text(_ERL)
+    (file.parent / "learner.yaml").write_text(DQN)
+    text = file.read_text()
+    assert "four.yaml, members: 3, member:" in text
+    file.write_text(text.replace("four.yaml, members: 3, member:", "erl.yaml, learner:"))
+    return file
 
 
 @pytest.fixture

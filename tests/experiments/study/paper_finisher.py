@@ -8,7 +8,6 @@ import yaml
 
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.config.experiment_files import load_experiment
-from game_rl.config.mixtures import Mixture
 from game_rl.event_log import EventFile
 from game_rl.events import Ended as RunEnded
 from game_rl.executors.executor import Ended, Job
@@ -78,7 +77,7 @@ class PaperFinisher:
         with Account(folder.events) as account:
             plan = make_plan(folder, experiment)
             champion = ExperimentRun(plan, PaperExecutor(), account, StopFlag()).run()
-        write_accounts(folder, counts_anew=isinstance(experiment, Mixture))
+        write_accounts(folder)
         rng = np.random.default_rng([experiment.config.seed, int(options["--seed"])])
         rewards = tuple(rng.normal(size=int(options["--episodes"])).round(3).tolist())
         finished = Finished(

@@ -9,7 +9,7 @@ from game_rl.config.studies import load_study
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.study.registration import code_hashes, register, registered
 from game_rl.experiments.study.study_dir import study_dir
-from tests.experiments.study.conftest import MakeStudy
+from tests.experiments.study.conftest import MakeStudy, with_erl, write_study_of_experiments
 
 
 def test_what_was_registered_is_found_again_wherever_it_is_moved(
@@ -54,6 +54,15 @@ def test_a_changed_config_of_an_arm_is_told_by_its_name(make_study: MakeStudy) -
     arm.write_text(arm.read_text() + "seed: 9\n")
     with pytest.raises(ExperimentError, match=r"arm\.yaml has changed"):
         registered(load_study(study.file))
+
+
+def test_a_changed_config_of_a_populations_learner_is_told_by_its_name(tmp_path: Path) -> None:
+    file = with_erl(write_study_of_experiments(tmp_path / "study"))
+    register(load_study(file))
+    path = file.parent / "learner.yaml"
+    path.write_text(path.read_text() + "# changed\n")
+    with pytest.raises(ExperimentError, match=r"learner\.yaml has changed"):
+        registered(load_study(file))
 
 
 def test_changed_code_is_told_by_its_file(make_study: MakeStudy) -> None:

@@ -1,0 +1,197 @@
+"""The controller's side of errands: sends what a job reads, and brings home what it leaves.
+
+The controller's folder is the truth, and whole: after each attempt all that it left is in it, as if
+the job had run there. Storage holds what is on its way, and is emptied at the end. A note in the
+folder says what is on its way; a killed controller's next one brings that home first.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from game_rl.claims import standing_claim
+from game_rl.config.loader import dump_config, load_config
+from game_rl.errors import StorageError
+from game_rl.executors.errand import Errand, ErrandEnd, end_name, parse_end
+from game_rl.executors.executor import Job
+from game_rl.executors.notes import Note, errands_folder
+from game_rl.run_dir import RunDir, write_atomic
+from game_rl.storage.contents import as_json
+from game_rl.storage.folder_tree import (
+    FolderTree,
+    bring_tree,
+    parse_tree,
+    read_tree,
+    send_blobs,
+)
+from game_rl.storage.manifest import blob_name
+from game_rl.storage.object_store import ObjectStore
+from game_rl.storage.patience import patiently
+
+_PATIENCE_S = 300.0
+
+Answer = TypeVar("Answer")
+
+
+class Courier:
+    """Holds the experiment's folder in storage; `close` empties it.
+
+    Args:
+        root: the experiment's folder here.
+        store: a folder in storage that is this experiment's alone.
+        warn: gets what the user should know.
+
+    Raises (everywhere):
+        StorageError: storage fails for minutes.
+    """
+
+    def __init__(self, root: Path, store: ObjectStore, warn: Callable[[str], None]) -> None:
+        self._root = root
+        self._address = store.address
+        self._warn = warn
+        self._notes: dict[str, Note] = {}
+        self._stored: set[str] = set()
+        self._trees: dict[str, FolderTree] = {}
+        errands_folder(root).mkdir(exist_ok=True)
+
+    def begin(self, job: Job) -> Errand:
+        """Send what the job reads that is not in storage."""
+        note = Note(
+            claim=job.claim or uuid.uuid4().hex,
+            run=None if job.claim is None else self._below(job.reads[0]),
+            writes=tuple(self._below(path) for path in (*job.writes, job.output)),
+        )
+        parts = tuple(self._below(path) for path in (*job.reads, job.output))
+        tree, sources = read_tree(self._root, parts)
+        self._patiently(lambda store: send_blobs(store, sources, self._stored))
+        write_atomic(self._note_file(note), note.model_dump_json(indent=2) + "\n")
+        self._notes[job.name] = note
+        self._remember(parts, tree)
+        return Errand(self._address, note.claim, self._moved(job), tree, note.run)
+
+    def end(self, job: Job) -> None:
+        """Bring home what the attempt has left, and if it has not ended, give it up."""
+        note = self._notes.pop(job.name)
+        self._take_home(note)
+        if not self._notes:
+            self._patiently(self._sweep)
+
+    def take_back(self) -> None:
+        """As `end`, for what a killed controller had on its way."""
+        for path in sorted(errands_folder(self._root).glob("*.json")):
+            self._take_home(Note.model_validate_json(path.read_bytes()))
+
+    def close(self) -> None:
+        """Empty the folder in storage, unless something is on its way."""
+        if any(errands_folder(self._root).iterdir()):
+            return
+        errands_folder(self._root).rmdir()
+        with suppress(StorageError):
+            ObjectStore(self._address).clear()
+
+    # ------------------------------------------------------------------ one attempt
+
+    def _take_home(self, note: Note) -> None:
+        end = self._patiently(lambda store: _ended(store, note.claim))
+        tree = (
+            end.tree
+            if end.code is not None
+            else self._patiently(lambda store: _newest_saved(store, note.claim))
+        )
+        parts = tuple(part for part in note.writes if tree.part(part).files)
+        if parts and self._counts(note):
+            self._patiently(lambda store: bring_tree(store, tree, self._root, parts))
+            for part in parts:
+                self._settle(part)
+            self._stored |= set(tree.blobs())
+            self._remember(parts, tree)
+        self._note_file(note).unlink(missing_ok=True)
+        self._patiently(lambda store: _forget(store, note.claim, is_void=end.code is None))
+
+    def _counts(self, note: Note) -> bool:
+        """Not if another executor has carried the job out meanwhile."""
+        if note.run is not None:
+            return standing_claim(RunDir(self._root / note.run)) == note.claim
+        return not any((self._root / part).exists() for part in note.writes[:1])
+
+    def _settle(self, part: str) -> None:
+        """The run's config names the place where it is now."""
+        run_dir = RunDir(self._root / part)
+        if run_dir.exists():
+            config = load_config(run_dir.config, is_saved=True)
+            text = dump_config(config.model_copy(update={"run_dir": run_dir.root}))
+            write_atomic(run_dir.config, text)
+
+    # ------------------------------------------------------------------ storage
+
+    def _remember(self, parts: tuple[str, ...], tree: FolderTree) -> None:
+        for part in parts:
+            if (self._root / part).is_dir():
+                self._trees[part] = tree.part(part)
+
+    def _sweep(self, store: ObjectStore) -> None:
+        """Delete blobs that no run has any more; only while nothing is on its way."""
+        self._trees = {p: t for p, t in self._trees.items() if (self._root / p).is_dir()}
+        used = {sha256 for tree in self._trees.values() for sha256 in tree.blobs()}
+        for sha256 in self._stored - used:
+            store.delete(blob_name(sha256))
+        self._stored &= used
+
+    def _patiently(self, do: Callable[[ObjectStore], Answer]) -> Answer:
+        return patiently(
+            lambda: do(ObjectStore(self._address)),
+            _PATIENCE_S,
+            tell=lambda fault: self._warn(f"{fault}. It is tried again for some minutes"),
+        )
+
+    # ------------------------------------------------------------------ paths
+
+    def _note_file(self, note: Note) -> Path:
+        return errands_folder(self._root) / f"{note.claim}.json"
+
+    def _below(self, path: Path) -> str:
+        return path.relative_to(self._root).as_posix()
+
+    def _moved(self, job: Job) -> Job:
+        """With paths below the folder that the node fetches to, where the job starts."""
+
+        def moved(paths: tuple[Path, ...]) -> Iterator[Path]:
+            return (Path(self._below(path)) for path in paths)
+
+        return replace(
+            job,
+            arguments=tuple(
+                Path(self._below(word)) if isinstance(word, Path) else word
+                for word in job.arguments
+            ),
+            output=Path(self._below(job.output)),
+            claim=None,
+            reads=tuple(moved(job.reads)),
+            writes=tuple(moved(job.writes)),
+        )
+
+
+def _ended(store: ObjectStore, claim: str) -> ErrandEnd:
+    """How the attempt has ended; one that has not is given up, and so does not any more."""
+    name, given_up = end_name(claim), ErrandEnd(code=None, tree=FolderTree(files=()))
+    with suppress(FileExistsError):
+        store.put(name, as_json(given_up), is_new=True)
+    content = store.get(name)
+    return given_up if content is None else parse_end(content, f"{store.address}/{name}")
+
+
+def _newest_saved(store: ObjectStore, claim: str) -> FolderTree:
+    """What the attempt sent with its newest checkpoint; empty if there was none."""
+    saved = sorted(s.name for s in store.list(claim) if s.name != end_name(claim))
+    content = store.get(saved[-1]) if saved else None
+    return FolderTree(files=()) if content is None else parse_tree(content, saved[-1])
+
+
+def _forget(store: ObjectStore, claim: str, *, is_void: bool) -> None:
+    """All that stands under the attempt; if it was given up not its end, which it looks for."""
+    for stored in list(store.list(claim)):
+        if not (is_void and stored.name == end_name(claim)):
+            store.delete(stored.name)

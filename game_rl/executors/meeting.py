@@ -1,0 +1,79 @@
+"""Where the controller and the nodes of a cluster meet: files that all share, or storage."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from game_rl.executors.attempt import Order
+from game_rl.executors.courier import Courier
+from game_rl.executors.demand import Demand
+from game_rl.executors.executor import Job
+from game_rl.executors.game_needs import game_needs
+from game_rl.executors.node import Needs, marked
+from game_rl.executors.storage_needs import marked_storage
+from game_rl.run_dir import RunDir
+from game_rl.storage.object_store import ObjectStore
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """What changes with the place.
+
+    Attributes:
+        needs: of every node.
+        make_order: for a job; what it reads is where its node finds it.
+        bring_home: what an attempt at a job has left, once it has ended.
+    """
+
+    needs: Needs
+    make_order: Callable[[Job], Order]
+    bring_home: Callable[[Job], None]
+
+
+@contextmanager
+def shared_files(demand: Demand) -> Iterator[Meeting]:
+    """The experiment's folder, and the current one, at the same paths on all nodes."""
+    with marked(demand.folder) as needs:
+        order = _order(demand, needs)
+        yield Meeting(
+            needs,
+            lambda job: replace(order(job), folder=needs.folder),
+            lambda _: None,
+        )
+
+
+@contextmanager
+def shared_storage(address: str, demand: Demand) -> Iterator[Meeting]:
+    """A folder in storage, which is empty again afterwards unless something is on its way.
+
+    Raises:
+        StorageError: it cannot be used.
+        GameFileError: a file of the members' game is missing here.
+    """
+    name = f"errands/{RunDir(demand.folder).identity().id}"
+    store = ObjectStore.below(address, name)
+    with marked_storage(store, game_needs(demand.game), demand.disk_bytes) as needs:
+        courier, order = Courier(demand.folder, store, demand.warn), _order(demand, needs)
+        courier.take_back()
+        yield Meeting(
+            needs,
+            lambda job: replace(order(job), errand=courier.begin(job)),
+            courier.end,
+        )
+    courier.close()
+
+
+def _order(demand: Demand, needs: Needs) -> Callable[[Job], Order]:
+    niceness = os.getpriority(os.PRIO_PROCESS, 0)
+
+    def order(job: Job) -> Order:
+        return Order(
+            job=job,
+            needs=needs,
+            niceness=niceness,
+            has_gpu=demand.gpus > 0,
+            patience_s=demand.patience_s,
+        )
+
+    return order

@@ -1,0 +1,72 @@
+"""Runs of an experiment whose members feed one Lake: their ids, seeds and configs."""
+
+import json
+from hashlib import sha256
+from typing import Any
+
+from game_rl.config.changed_values import with_changed
+from game_rl.config.exploration import ExplorationConfig
+from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import Key
+from game_rl.experiments.experiment_dir import copied_after
+from game_rl.experiments.records import Member
+from game_rl.schedules import Ramp
+from game_rl.seeds import seed_for
+
+_OF_THE_PLACE = ("run_dir", "fork")
+
+
+def run_id(experiment: str, member: Member) -> str:
+    """Of a member's run, which no other run has.
+
+    Rows of a Lake are drawn in the order of the streams' names, which are these: so they ascend
+    with the member's number and the generation, whatever the id of the experiment is.
+    """
+    unique = sha256(f"{experiment}/{member.folder}".encode()).hexdigest()[:24]
+    return f"{member.number:04x}{copied_after(member.folder) or 0:04x}{unique}"
+
+
+def run_seed(seed: int, folder: str) -> int:
+    """Of a run's own random numbers, in an experiment of this seed."""
+    return seed_for(seed, f"run/{folder}")
+
+
+def sections_of(config: RunConfig) -> dict[str, Any]:
+    """All that a fork of another run takes from this config, for a command line."""
+    sections: dict[str, Any] = json.loads(config.model_dump_json())
+    return {key: value for key, value in sections.items() if key not in _OF_THE_PLACE}
+
+
+def counting_anew(config: RunConfig, *, at: int, exploration: ExplorationConfig) -> RunConfig:
+    """A member's config from timestep `at` on, for a run that counts its timesteps from there.
+
+    Its learning rate goes on where the member's line is.
+    """
+    rate = config.algorithm.model_dump(mode="json")["learning_rate"]
+    if isinstance(rate, dict):
+        share = at / config.total_timesteps
+        rate = rate | {"start": rate["start"] + (rate["end"] - rate["start"]) * share}
+    changes: dict[Key, Any] = {
+        ("total_timesteps",): config.total_timesteps - at,
+        ("algorithm", "learning_rate"): rate,
+        ("algorithm", "exploration"): exploration.model_dump(mode="json"),
+    }
+    return with_changed(config, changes)
+
+
+def exploration_from(
+    config: ExplorationConfig, *, at: int, total_timesteps: int
+) -> ExplorationConfig:
+    """The rest of a member's exploration, for a run that counts its timesteps from `at`.
+
+    A restart that has begun by then is over.
+    """
+    ends_at = config.fraction * total_timesteps
+    ramp, left = Ramp(config.start, config.end, max(1, round(ends_at))), total_timesteps - at
+    restarts = (r for r in config.restarts if r.at >= at)
+    return ExplorationConfig(
+        start=ramp.at(at),
+        end=config.end,
+        fraction=(ends_at - at) / left if ends_at > at else 1.0,
+        restarts=tuple(r.model_copy(update={"at": r.at - at}) for r in restarts),
+    )

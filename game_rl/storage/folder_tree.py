@@ -1,0 +1,235 @@
+"""Folders as they are at a moment: a list of their files, whose bytes are blobs named by sha256.
+
+    blobs/ab/abcd…      as for runs; equal content of several folders is there once
+
+Whoever has the list, and the blobs, can bring the folders to another machine. What belongs to one
+machine alone (locks, claims, temporary files) is left out.
+"""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ValidationError
+
+from game_rl.checkpoints.files import MANIFEST, read_manifest
+from game_rl.config.saved import Saved
+from game_rl.errors import CheckpointError, StorageError
+from game_rl.run_dir import new_directory, remove_directory, replaced_directory
+from game_rl.storage.contents import Source, growing_pieces
+from game_rl.storage.faults import LostFileError
+from game_rl.storage.fetch import fetch_file, is_whole
+from game_rl.storage.manifest import Piece, blob_name
+from game_rl.storage.object_store import PART_BYTES, ObjectStore
+from game_rl.storage.rate_limit import RateLimit
+
+_LEFT_OUT = {"claim", "lock", "upload.jsonl", "upload.lock"}
+_OF_CHECKPOINTS = ("checkpoints", "offline")
+_SENT_AT_ONCE, _FETCHED_AT_ONCE = 2, 4
+
+
+def _inside(text: str) -> str:
+    """A path below the folder; what is fetched never lands elsewhere."""
+    parts = text.split("/")
+    if not all(p and not p.startswith(".") and p.isprintable() for p in parts) or "\\" in text:
+        raise ValueError("is no path below the folder")
+    return text
+
+
+class TreeFile(Saved):
+    """A file: these blobs, one after the other."""
+
+    path: Annotated[str, AfterValidator(_inside)]
+    pieces: tuple[Piece, ...]
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(piece.n_bytes for piece in self.pieces)
+
+    @property
+    def unit(self) -> str | None:
+        """The checkpoint that it is of, which appears in one rename; None: it stands alone."""
+        folder, _, _ = self.path.rpartition("/")
+        parts = folder.split("/")
+        is_checkpoint = len(parts) > 1 and parts[-2] in _OF_CHECKPOINTS and parts[-1].isdecimal()
+        return folder if is_checkpoint else None
+
+
+class FolderTree(Saved):
+    """Files by their paths below one folder."""
+
+    format: Literal[1] = 1
+    files: tuple[TreeFile, ...]
+
+    def blobs(self) -> dict[str, int]:
+        """Bytes by sha256."""
+        return {piece.sha256: piece.n_bytes for file in self.files for piece in file.pieces}
+
+    def part(self, name: str) -> "FolderTree":
+        """What is at this path, or below it."""
+        found = (f for f in self.files if f.path == name or f.path.startswith(f"{name}/"))
+        return FolderTree(files=tuple(found))
+
+
+def parse_tree(content: bytes, source: str) -> FolderTree:
+    """Raise StorageError if `source`, where it is from, is damaged or of a newer version."""
+    try:
+        return FolderTree.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise StorageError(
+            f"{source} is damaged, or of another version of game_rl: {first['msg']}"
+        ) from None
+
+
+# ---------------------------------------------------------------------- reading here, sending
+
+
+def read_tree(base: Path, parts: Iterable[str]) -> tuple[FolderTree, dict[str, Source]]:
+    """Files and folders at these paths below `base`, those that are there; and where each blob is.
+
+    Of checkpoints only the manifests are read: the other files' hashes stand in them.
+
+    Raises:
+        LostFileError: something vanished or changed meanwhile.
+    """
+    files, sources = [], dict[str, Source]()
+    try:
+        for path in (found for part in parts for found in _files_of(base / part)):
+            pieces = list(_pieces_of(path))
+            sources |= {source.piece.sha256: source for source in pieces}
+            name = path.relative_to(base).as_posix()
+            files.append(TreeFile(path=name, pieces=tuple(source.piece for source in pieces)))
+    except OSError as error:
+        raise LostFileError(f"{error.filename}: {error.strerror}") from None
+    return FolderTree(files=tuple(files)), sources
+
+
+def _files_of(path: Path) -> Iterator[Path]:
+    if path.is_dir():
+        for inside in sorted(path.iterdir()):
+            if not inside.name.startswith(".") and inside.name not in _LEFT_OUT:
+                yield from _files_of(inside)
+    elif path.is_file():
+        yield path
+
+
+def _pieces_of(path: Path) -> Iterator[Source]:
+    known = {}
+    if path.name != MANIFEST and (path.parent / MANIFEST).exists():
+        try:
+            known = dict(read_manifest(path.parent).files)
+        except CheckpointError:
+            known = {}
+    entry = next((entry for name, entry in known.items() if name == path.name), None)
+    if entry is None:
+        yield from growing_pieces(path, path.stat().st_size)
+    else:
+        yield Source(path, 0, Piece(sha256=entry.sha256, n_bytes=entry.bytes))
+
+
+def send_blobs(
+    store: ObjectStore,
+    sources: dict[str, Source],
+    stored: set[str],
+    *,
+    limit: RateLimit | None = None,
+) -> int:
+    """Send what is not in storage yet; bytes that were sent.
+
+    Args:
+        stored: blobs that are known to be there; gets the others.
+        limit: of bytes a second.
+
+    Raises:
+        LostFileError: a file vanished or changed meanwhile.
+        StoreFault: storage fails; the same may be tried again.
+    """
+    limit = limit or RateLimit(None)
+
+    def send(source: Source) -> int:
+        piece, name = source.piece, blob_name(source.piece.sha256)
+        found = store.find(name)
+        is_there = found is not None and found.n_bytes == piece.n_bytes
+        if not is_there and piece.n_bytes <= PART_BYTES:
+            store.put(name, b"".join(limit.slowed(source.chunks())))
+        elif not is_there:
+            store.put_pieces(name, limit.slowed(source.chunks()))
+        stored.add(piece.sha256)
+        return 0 if is_there else piece.n_bytes
+
+    missing = [source for sha256, source in sources.items() if sha256 not in stored]
+    with ThreadPoolExecutor(_SENT_AT_ONCE) as pool:
+        return sum(pool.map(send, missing))
+
+
+# ---------------------------------------------------------------------- fetching
+
+
+def bring_tree(store: ObjectStore, tree: FolderTree, base: Path, parts: Iterable[str]) -> None:
+    """Make what is at these paths below `base` what the tree says; the rest of `base` stays.
+
+    A part that is a new folder appears in one rename, as does each checkpoint; other files are
+    replaced one by one. A kill leaves something that the same call mends.
+
+    Raises:
+        StorageError: a blob is missing or damaged, or storage fails.
+    """
+    for part in parts:
+        below = tree.part(part)
+        target = base / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_dir():
+            _update(store, below, base)
+            _remove_others(target, below, base)
+        elif below.files and below.files[0].path != part:
+            with new_directory(target) as folder:
+                _fetch(store, [(f, _moved(f, part), folder) for f in below.files])
+        else:
+            _fetch(store, [(file, file, base) for file in below.files])
+
+
+def _moved(file: TreeFile, part: str) -> TreeFile:
+    """As its path is below the part."""
+    return file.model_copy(update={"path": file.path.removeprefix(f"{part}/")})
+
+
+def _update(store: ObjectStore, tree: FolderTree, base: Path) -> None:
+    units: dict[str, list[TreeFile]] = {}
+    for file in tree.files:
+        if file.unit is not None:
+            units.setdefault(file.unit, []).append(file)
+    for unit, files in units.items():
+        if not _is_same_checkpoint(base / unit, files):
+            (base / unit).parent.mkdir(parents=True, exist_ok=True)
+            with replaced_directory(base / unit), new_directory(base / unit) as folder:
+                _fetch(store, [(file, _moved(file, unit), folder) for file in files])
+    _fetch(store, [(file, file, base) for file in tree.files if file.unit is None])
+
+
+def _is_same_checkpoint(path: Path, files: list[TreeFile]) -> bool:
+    """Its manifest has the hashes of all others."""
+    names = {file.path.rpartition("/")[2] for file in files}
+    manifest = next((file for file in files if file.path.endswith(f"/{MANIFEST}")), None)
+    if manifest is None or not path.is_dir() or {p.name for p in path.iterdir()} != names:
+        return False
+    return is_whole(path / MANIFEST, manifest)
+
+
+def _fetch(store: ObjectStore, wanted: list[tuple[TreeFile, TreeFile, Path]]) -> None:
+    """Each file to its path, the second one's, below its folder."""
+    with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
+        list(pool.map(lambda item: fetch_file(store, item[1], item[2], lambda _: None), wanted))
+
+
+def _remove_others(target: Path, tree: FolderTree, base: Path) -> None:
+    """What the tree does not have, but for what no tree has."""
+    units = {file.unit for file in tree.files}
+    for path in [p for name in _OF_CHECKPOINTS for p in target.rglob(f"{name}/*") if p.is_dir()]:
+        if path.name.isdecimal() and path.relative_to(base).as_posix() not in units:
+            remove_directory(path)
+    wanted = {file.path for file in tree.files}
+    for path in list(_files_of(target)):
+        if path.relative_to(base).as_posix() not in wanted:
+            path.unlink()

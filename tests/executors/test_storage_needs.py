@@ -1,0 +1,87 @@
+"""A node that shares no files must reach the same storage, and have the game and the programs."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from game_rl.executors.game_needs import GameNeeds, game_needs
+from game_rl.executors.node import introduce
+from game_rl.executors.storage_needs import StorageNeeds, marked_storage
+from game_rl.storage.object_store import ObjectStore
+from tests.storage.conftest import address as address  # fixtures
+from tests.storage.conftest import disk_address as disk_address
+from tests.storage.conftest import s3_address as s3_address
+from tests.storage.conftest import s3_endpoint as s3_endpoint
+from tests.storage.server import SECRET
+
+_GAMES = Path(__file__).parents[2] / "game_rl" / "games"
+
+
+@pytest.fixture
+def needs(address: str) -> Iterator[StorageNeeds]:
+    with marked_storage(ObjectStore.below(address, "x"), GameNeeds(), 1) as found:
+        yield found
+
+
+def test_this_machine_has_what_this_machine_needs_and_answers(needs: StorageNeeds) -> None:
+    assert introduce(needs, "n1").problem is None
+    assert needs.lost_answer("n1") is None
+    lost = needs.lost_answer("n1")  # it was taken, as if it had never come
+    assert lost is not None
+    assert "does not arrive here" in lost
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"content": "another"}, "is another place there"),
+        ({"versions": {"torch": "1.0"}}, "torch was 1.0, is 2."),
+        ({"source": "0"}, "game_rl is of another state of its source"),
+        ({"disk_bytes": 10**18}, "start Ray there with TMPDIR on a larger disk"),
+        ({"address": "file:///nowhere/else"}, "is not there; create the bucket or the folder"),
+    ],
+)
+def test_a_node_says_what_it_lacks(disk_address: str, change: dict[str, object], said: str) -> None:
+    with marked_storage(ObjectStore.below(disk_address, "x"), GameNeeds(), 1) as needs:
+        problem = introduce(replace(needs, **change), "n1").problem  # type: ignore[arg-type]
+    assert problem is not None
+    assert said in problem
+
+
+def test_a_node_without_credentials_says_so_and_repeats_none(
+    s3_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        marked_storage(ObjectStore.below(s3_address, "x"), GameNeeds(), 1) as needs,
+        monkeypatch.context() as other,
+    ):
+        other.setattr("game_rl.executors.storage_needs._PATIENCE_S", 0.0)
+        other.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+        problem = introduce(needs, "n1").problem
+    assert problem is not None
+    assert "credentials are those that `ray start` had" in problem
+    assert SECRET not in problem
+
+
+def test_a_game_of_the_users_own_must_be_there_with_its_rom(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    shutil.copytree(_GAMES / "duel", folder)
+    needs = game_needs(str(folder / "game.yaml"))
+    assert needs.problem() is None
+    rom = Path(str(needs.rom))
+    rom.rename(tmp_path / "hidden")
+    problem = needs.problem()
+    assert problem is not None
+    assert f"the ROM {rom} is not there" in problem
+    assert "copy its folder, with the ROM, to the same path" in problem
+    rom.write_bytes(b"another game")
+    assert "is another file there" in str(needs.problem())
+    shutil.rmtree(folder)
+    assert needs.problem() is not None
+
+
+def test_a_bundled_game_is_everywhere() -> None:
+    assert game_needs("duel") == GameNeeds()

@@ -1,0 +1,55 @@
+"""A real population that is uploaded, and goes on on another machine."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.storage.experiments import stored_experiments
+from game_rl.storage.object_store import ObjectStore
+from tests.faults.population_faults import (
+    HANG_S,
+    Controller,
+    hashes_of,
+    records_of,
+    write_population,
+)
+from tests.storage.conftest import disk_address as disk_address  # a fixture
+
+
+@pytest.mark.slow
+def test_a_population_whose_machine_vanished_goes_on_from_storage(
+    tmp_path: Path, disk_address: str
+) -> None:
+    whole, here, there = (tmp_path / name for name in ("whole", "here", "there"))
+    write_population(tmp_path, whole)
+    assert Controller(whole).process.wait(HANG_S) == 0
+    file = write_population(tmp_path, here)
+    file.write_text(f"{file.read_text()}upload: {{to: '{disk_address}'}}\n")
+    controller = Controller(here)
+    folder = ExperimentDir(here)
+    while not stored_experiments(ObjectStore(disk_address)):
+        assert controller.run_for(0.2), controller.output
+    controller.process.kill()
+    controller.process.wait()
+    experiment = folder.identity().id
+    shutil.rmtree(here)
+
+    assert f"experiment {experiment}: generation 1" in game_rl("remote", "list", disk_address)
+    game_rl("remote", "verify", disk_address)
+    url = f"{disk_address}/experiments/{experiment}"
+    resume = ["train", "--resume", url, "--set", f"run_dir={there}"]
+    assert "--take-over" in game_rl(*resume, code=1)  # who vanished might come back
+    game_rl(*resume, "--take-over")
+    assert (records_of(there), hashes_of(there)) == (records_of(whole), hashes_of(whole))
+
+
+def game_rl(*arguments: str, code: int = 0) -> str:
+    """What the command prints; it must end with this exit code."""
+    command = [sys.executable, "-m", "game_rl", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr

@@ -1,0 +1,35 @@
+"""The files of a tiny population of real members that only play, with a real learner."""
+
+from pathlib import Path
+
+from tests.faults.mixture_files import LEARNER, MEMBER
+
+_ERL = """\
+kind: population
+run_dir: PLACE
+member: {config: member.yaml, algorithm: {n_epochs: 0}}
+members: 2
+generations: 3
+timesteps_per_generation: 64
+selection: {share: 0.5}
+mutation: {weights: {sigma: 0.05}}
+control: 0
+learner:
+  config: learner.yaml
+  inject_every: 2
+  learn_from:
+    own_share: 0.5
+    offline: {evaluate_every_gradient_steps: 4, save_every_gradient_steps: 2}
+learner_per_generation: {gradient_steps: 6, timesteps: 32}
+fitness: {episodes: 2, metric: mean_reward}
+champion: {candidates: 2, episodes: 2}
+"""
+
+
+def write_erl(folder: Path, place: Path) -> Path:
+    """The file of a population that lives in `place`, with those of its runs beside it."""
+    (folder / "member.yaml").write_text(MEMBER)
+    (folder / "learner.yaml").write_text(LEARNER)
+    file = place.with_suffix(".yaml")
+    file.write_text(_ERL.replace("PLACE", str(place)))
+    return file
