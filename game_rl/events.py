@@ -197,6 +197,23 @@ class DiskForecast(_Event):
     full_at_timesteps: _Count
 
 
+class LakesFollowed(_Event):
+    """A run sees what others play while it learns; of DQN, the first after each thousand timesteps.
+
+    All but the age are of the whole run, however often it was broken off.
+    """
+
+    event: Literal["lakes_followed"] = "lakes_followed"
+    rows: _Count
+    """That others have played and that could be drawn at some time."""
+    newest_age_s: float | None
+    """Of the newest row that could be drawn, the median of the last thousand draws; None: none."""
+    own_drawn: _Count
+    """Own timesteps in all batches."""
+    drawn: _Count
+    """Timesteps in all batches."""
+
+
 class UploadQueued(_Event):
     """A checkpoint waits to be uploaded."""
 
@@ -315,6 +332,7 @@ Event = (
     | Warned
     | WorkerRestarted
     | DiskForecast
+    | LakesFollowed
     | UploadQueued
     | UploadProgress
     | Uploaded

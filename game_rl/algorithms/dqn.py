@@ -147,9 +147,12 @@ class LeanDQN(DQN):
         """As DQN.train: the same loss and curves.
 
         Not yet where a training that goes on has lost its replay. It would learn the few timesteps
-        since then by heart; so it waits for `learning_starts` of them.
+        since then by heart; so it waits for `learning_starts` of them. Nor where Lakes that are
+        followed have no rows yet: the shares of a batch are always as asked.
         """
         if self.replay_buffer.pond.n_appended < self.learning_starts:
+            return
+        if self.mixture is not None and not self.mixture.is_ready():
             return
         losses = self._learned(lambda: self._sample(batch_size), gradient_steps)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
@@ -177,6 +180,7 @@ class LeanDQN(DQN):
         assert mixture is not None
         left = gradient_steps
         while left:
+            mixture.pool.follow()
             n = min(left, sync_every - self._n_updates % sync_every)
             losses = self._learned(
                 lambda: mixture.sample_lakes(

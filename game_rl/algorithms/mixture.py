@@ -50,6 +50,23 @@ class Mixture:
         self._n_step, self._gamma = n_step, gamma
         self._rng = rng
         self._tell = tell
+        self._n_own = 0
+        self._n_of_streams: dict[str, int] = {}
+
+    @property
+    def n_own_drawn(self) -> int:
+        """Own timesteps in all batches of the run since it plays."""
+        return self._n_own
+
+    @property
+    def n_drawn(self) -> int:
+        """Timesteps in these batches."""
+        return self._n_own + sum(self._n_of_streams.values())
+
+    def is_ready(self) -> bool:
+        """There is something to draw; see what is new, where Lakes are followed."""
+        self.pool.follow()
+        return self.pool.has_rows
 
     def n_own(self, batch_size: int, timestep: int) -> int:
         """How many of the next batch are own ones."""
@@ -63,27 +80,37 @@ class Mixture:
         """Own timesteps first."""
         n_own = self.n_own(batch_size, timestep)
         curves.record_mean("learn_from/own_share", n_own / batch_size)
+        self._n_own += n_own
         parts = []
         if n_own:
             parts.append(replay.sample(n_own))
             curves.record_mean("learn_from/age_own", replay.pond.mean_age)
         if n_own < batch_size:
             n = batch_size - n_own
-            parts.append(self.sample_lakes(n, replay.device, curves, prefix="learn_from"))
+            drawn = self._drawn(n, curves, prefix="learn_from")
+            for stream, count in self._counts(drawn).items():
+                self._n_of_streams[stream] = self._n_of_streams.get(stream, 0) + count
+            parts.append(self._samples(drawn, replay.device))
         return parts[0] if len(parts) == 1 else _joined(*parts)
 
     def sample_lakes(
         self, n: int, device: torch.device, curves: Curves, *, prefix: str
     ) -> ReplayBufferSamples:
         """Rows of the Lakes alone."""
+        return self._samples(self._drawn(n, curves, prefix=prefix), device)
+
+    def _drawn(self, n: int, curves: Curves, *, prefix: str) -> Drawn:
         drawn = self.pool.draw(self._rng, n)
         curves.record_mean(f"{prefix}/age_lakes", float(drawn.ages.mean()))
-        if len(self.pool.streams) > _MOST_CURVES:
-            return self._samples(drawn, device)
+        if len(self.pool.streams) <= _MOST_CURVES:
+            for stream, count in self._counts(drawn).items():
+                curves.record_mean(f"{prefix}/share_{stream[:_SHOWN_CHARACTERS]}", count / n)
+        return drawn
+
+    def _counts(self, drawn: Drawn) -> dict[str, int]:
+        """Rows of each stream."""
         counts = np.bincount(drawn.batch.streams, minlength=len(self.pool.streams))
-        for stream, count in zip(self.pool.streams, counts.tolist(), strict=True):
-            curves.record_mean(f"{prefix}/share_{stream[:_SHOWN_CHARACTERS]}", count / n)
-        return self._samples(drawn, device)
+        return dict(zip(self.pool.streams, counts.tolist(), strict=True))
 
     def _samples(self, drawn: Drawn, device: torch.device) -> ReplayBufferSamples:
         """As PackedReplayBuffer gives them."""
@@ -100,11 +127,22 @@ class Mixture:
 
     def state(self) -> dict[str, Any]:
         """What goes on from here; JSON holds it."""
-        return {"rng": json.dumps(self._rng.bit_generator.state), "lakes": self.pool.state()}
+        following = self.pool.following
+        return {
+            "rng": json.dumps(self._rng.bit_generator.state),
+            "lakes": self.pool.state(),
+            "n_own": self._n_own,
+            "n_of_streams": dict(self._n_of_streams),
+            "followed": {} if following is None else following.state(),
+        }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Raise LakeError if the Lakes lack what it needs."""
         self._rng.bit_generator.state = json.loads(state["rng"])
+        self._n_own = int(state.get("n_own", 0))
+        self._n_of_streams = dict(state.get("n_of_streams", {}))
+        if self.pool.following is not None:
+            self.pool.following.load_state(state.get("followed", {}))
         self.pool.load_state(state["lakes"], self._tell)
 
 

@@ -7,6 +7,7 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.exploration import exploration_schedule
+from game_rl.algorithms.mixture import Mixture
 from game_rl.algorithms.teacher import Teacher
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.cores import CoresCallback
@@ -15,6 +16,7 @@ from game_rl.callbacks.evaluation import EvaluationCallback
 from game_rl.callbacks.exploration_restarts import ExplorationRestartsCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.lake_growth import LakeGrowthCallback
+from game_rl.callbacks.lakes_followed import LakesFollowedCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.progress import ProgressCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
@@ -48,6 +50,7 @@ class RunParts:
         feed: the Lake that the run writes, if it does.
         upload: what sends its checkpoints elsewhere, if they are to be.
         pool: the Lakes that it learns from, if it does.
+        mixture: what it draws from them.
         values: what its policy expects, where evaluations compare that with what it gets.
         teacher: that evaluations are compared with, if there is one.
         cores_trials_s: see CoresCallback.
@@ -61,6 +64,7 @@ class RunParts:
     feed: LakeFeed | None
     upload: BackgroundUpload | None = None
     pool: LakePool | None = None
+    mixture: Mixture | None = None
     values: Values | None = None
     teacher: Teacher | None = None
     cores_trials_s: float = TRIALS_S
@@ -110,6 +114,7 @@ def make_callbacks(
         *_exploration_restarts(parts, fixed),
         GameMetricsCallback(),
         *growth,
+        *_lakes_followed(parts),
         *uploads,
         _resource_monitor(parts, checkpoints),  # before the checkpoint, as it may ask for one
         WorkerRestartsCallback(parts.events),
@@ -188,6 +193,16 @@ def _resource_monitor(parts: RunParts, checkpoints: CheckpointCallback) -> Resou
         events=parts.events,
         every_timesteps=parts.rhythm,
     )
+
+
+def _lakes_followed(parts: RunParts) -> list[LakesFollowedCallback]:
+    if parts.pool is None or parts.pool.following is None or parts.mixture is None:
+        return []
+    return [
+        LakesFollowedCallback(
+            parts.mixture, parts.pool.following, parts.events, every_timesteps=parts.rhythm
+        )
+    ]
 
 
 def _lake_growth(

@@ -38,14 +38,16 @@ def verify_experiments(url: str) -> int:
     """
     from game_rl.storage.generations import ExperimentAddress, find_stored, stored_experiments
     from game_rl.storage.object_store import ObjectStore
+    from game_rl.storage.remote import RemoteAddress
 
     one = ExperimentAddress.parse(url)
     if one is not None:
         store, found = ObjectStore(one.to), [find_stored(one)]
-    elif "/runs/" in url:
-        return 0
     else:
-        store = ObjectStore(url)
+        address = RemoteAddress.parse(url)
+        if address.run is not None or address.timesteps is not None:
+            return 0
+        store = ObjectStore(address.to)
         found = stored_experiments(store)
     only = () if one is None or one.generation is None else (one.generation,)
     for stored in found:

@@ -165,6 +165,12 @@ def _decided_of_run(
 
 def _experiment_arm(source: Source, config: StudyConfig, name: str, section: Node) -> ExperimentArm:
     base, written = based_on(source, section)
+    if written.has(("mode",)) and written.nearest(("mode",)).value == "live":
+        message = (
+            "a live mixture trains all at once, and the runs of an arm train one after the other; "
+            "write mode: rounds in its file"
+        )
+        source.fail([LocatedProblem(section.place, ("arms", name), message)])
     tree = with_decided(written.without(_EXECUTOR), tuple(_decided_of_experiment(config)))
     experiment = _experiment(base, tree, seed=config.seeds[0], run_dir=config.run_dir / name)
     refuse_problems(base, tree, _uploads(experiment))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from game_rl.config.lake import LakeConfig
-from game_rl.config.learners import LearnerSetting, as_run, disagreements, given_away
+from game_rl.config.learners import FOLLOW, LearnerSetting, as_run, disagreements, given_away
 from game_rl.config.loader import Source, dump_config, game_path, run_dir_problems
 from game_rl.config.own_disk import storage_problems
 from game_rl.config.population import PopulationConfig, mutation_problems
@@ -99,7 +99,14 @@ def _learner_config(
     learner = as_run(section, ("teacher", "inject_every"))
     if not is_saved:
         refuse_problems(source, root, setting.given_away(learner))
+        refuse_problems(source, root, _unread_between(learner))
     return run_based_on(source, learner, tuple(setting.of_learner()))
+
+
+def _unread_between(learner: Node) -> Iterator[Problem]:
+    if learner.has(FOLLOW):
+        message = "it learns when all members have played: remove the line"
+        yield Problem(("learner", *FOLLOW), message)
 
 
 def dump_population(population: Population) -> str:

@@ -11,6 +11,7 @@ from game_rl.config.values import (
     Count,
     Name,
     NotNegative,
+    Positive,
     Timesteps,
     UnitInterval,
     named_folder,
@@ -59,6 +60,9 @@ class LearnFromConfig(StrictModel):
     """What each stream (a run's id) gets of the rest, in proportion; null: all rows alike."""
     offline: OfflineConfig | None = None
     """Learning from the Lakes alone before the first timestep; null: none."""
+    follow_every_s: Annotated[Positive, Field(ge=0.1, le=86_400)] | None = None
+    """Also see what the Lakes have gained after so many seconds, while others write them; such a
+    run does not repeat bit for bit. null: at checkpoints alone."""
     cache_mb: Count = 64
     """RAM for blocks of the Lakes that are decompressed, in 10^6 bytes."""
 

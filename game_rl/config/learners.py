@@ -15,6 +15,8 @@ from game_rl.config.yaml_tree import Node
 Decided = Iterator[tuple[Key, Any, str]]
 
 _LEARN_FROM: Key = ("algorithm", "learn_from")
+FOLLOW: Key = (*_LEARN_FROM, "follow_every_s")
+OFFLINE: Key = (*_LEARN_FROM, "offline")
 _SEEN_ALIKE = ("frame_skip", "frame_stack", "observation")
 
 
@@ -53,7 +55,7 @@ class LearnerSetting:
         yield ("evaluation", "every_timesteps"), timesteps, f"{key}.timesteps"
         yield ("checkpoints", "save_replay_buffer"), True, f"kind: {self.kind}"
         yield (*_LEARN_FROM, "lakes"), [str(self.lake_path)], "run_dir"
-        place = (*_LEARN_FROM, "offline", "gradient_steps")
+        place = (*OFFLINE, "gradient_steps")
         yield place, self.stretch.gradient_steps, f"{key}.gradient_steps"
         yield ("seed",), self.seed, "seed"
         yield ("evaluation", "episodes"), self.episodes, "fitness.episodes"
@@ -76,7 +78,7 @@ class LearnerSetting:
                 ("total_timesteps",): f"it is {key}.timesteps",
                 (*_LEARN_FROM, "lakes"): f"it learns from the {kind}'s Lake",
                 (*_LEARN_FROM, "agents"): "it draws evenly from all that members have played",
-                (*_LEARN_FROM, "offline", "gradient_steps"): f"it is {key}.gradient_steps",
+                (*OFFLINE, "gradient_steps"): f"it is {key}.gradient_steps",
                 ("algorithm", "teacher"): "write teacher: best_member, or null, beside config",
                 ("checkpoints", "save_replay_buffer"): f"it is saved, so that the {kind} can go on",
             },
@@ -114,10 +116,16 @@ def as_run(learner: Node, own_keys: Sequence[str]) -> Node:
     return learner
 
 
-def disagreements(run: RunConfig, learner: RunConfig) -> Iterator[Problem]:
-    """What keeps the learner from a member's rows, and members from the learner's weights."""
+def disagreements(
+    run: RunConfig, learner: RunConfig, *, are_cloned: bool = True
+) -> Iterator[Problem]:
+    """What keeps the learner from a member's rows, and members from the learner's weights.
+
+    Args:
+        are_cloned: members go on with the learner's weights.
+    """
     assert isinstance(learner.algorithm, DQNConfig)  # nothing else has learn_from
-    if isinstance(run.algorithm, PPOConfig):
+    if are_cloned and isinstance(run.algorithm, PPOConfig):
         yield Problem(
             ("member",),
             "ppo has no values of actions that the learner could be cloned into; use pqn or dqn, "
@@ -133,6 +141,8 @@ def disagreements(run: RunConfig, learner: RunConfig) -> Iterator[Problem]:
                 ("learner", "env", name),
                 f"{ours} is not the members', {theirs}; use the same, as rows are exchanged",
             )
+    if not are_cloned or isinstance(run.algorithm, PPOConfig):
+        return
     if run.algorithm.layer_norm != learner.algorithm.layer_norm:
         yield Problem(
             ("learner", "algorithm", "layer_norm"),

@@ -62,21 +62,26 @@ class MixtureConfig(StrictModel):
     """The folder that everything is written to, relative to the current one."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Every random choice follows from it."""
+    mode: Literal["rounds", "live"] = "rounds"
+    """rounds: the learner learns at breaks, and members are cloned; exact. live: members play on
+    without breaks, and the learner learns and plays beside them; nobody is cloned."""
     member: Annotated[dict[str, JsonValue], Field(examples=[{"config": "duel_pqn.yaml"}])]
     """A run's config, or `config: FILE` (relative to this file's folder) and what differs."""
     members: Annotated[int, Field(ge=2, le=MOST_MEMBERS - 1)] = 4
     """How many runs play apart."""
     rounds: Count = 4
-    """How often members play, the learner learns, and members are cloned."""
+    """How often members play, the learner learns, and members are cloned; live: evaluations."""
     timesteps_per_round: Annotated[Timesteps, Field(examples=[16_384])]
-    """Of each member in one round; rounds x this is its total, which schedules go over."""
+    """Of each member in one round; rounds x this is its total, which schedules go over. live: from
+    one evaluation to the next."""
     lake: LakeConfig = LakeConfig()
     """The Lake of all members; it is the folder lake in run_dir."""
     learner: Annotated[dict[str, JsonValue], Field(examples=[{"config": "duel_dqn.yaml"}])]
     """A run's config of dqn, or `config: FILE` and what differs. `learn_from` may stand here, and
     `teacher: best_member`: the round's best member draws the learner towards it; null: nobody."""
     learner_per_round: LearnerStretchConfig = LearnerStretchConfig()
-    """What the learner does in each round."""
+    """What the learner does in each round. live: timesteps are those from one evaluation to the
+    next, and rounds x this its total."""
     learner_starts: Literal["kept", "fresh", "best_member"] = "kept"
     """kept: from its own end of the round before; fresh: from new weights; best_member: from the
     weights of the round's best member."""
@@ -101,18 +106,57 @@ class MixtureConfig(StrictModel):
         return self.rounds * self.timesteps_per_round
 
     @property
+    def is_live(self) -> bool:
+        return self.mode == "live"
+
+    @property
+    def learner_timesteps(self) -> int:
+        """That one run of the learner plays."""
+        return self.learner_per_round.timesteps * (self.rounds if self.is_live else 1)
+
+    @property
     def is_taught(self) -> bool:
         """Whether the round's best member teaches the learner."""
-        return self.learner.get("teacher", TEACHERS[0]) is not None
+        return not self.is_live and self.learner.get("teacher", TEACHERS[0]) is not None
 
     def problems(self) -> Iterator[Problem]:
         yield from lake_problems(self.lake)
-        yield from one_lake_problems(self.executor, kind=self.kind)
         yield from teacher_problems(self.learner)
+        if self.is_live:
+            yield from self._problems_of_executor()
+            yield from self._problems_of_upload()
+        else:
+            yield from one_lake_problems(self.executor, kind=self.kind)
         if self.champion.candidates > self.members + 1:
             yield Problem(
                 ("champion", "candidates"),
                 f"{self.champion.candidates} is more than members and learner, "
                 f"{self.members + 1}; use at most that",
                 (("members",),),
+            )
+
+    def _problems_of_executor(self) -> Iterator[Problem]:
+        """All train at once, or the learner has nobody to follow."""
+        if self.executor.kind != "local":
+            yield Problem(
+                ("executor", "kind"), f"{self.executor.kind} is not for mode: live; write local"
+            )
+        parallel = self.executor.parallel
+        if parallel != "auto" and parallel <= self.members:
+            yield Problem(
+                ("executor", "parallel"),
+                f"{parallel} is less than members and learner, {self.members + 1}, who train at "
+                "once in mode: live; write auto",
+                (("members",),),
+            )
+
+    def _problems_of_upload(self) -> Iterator[Problem]:
+        """There is nothing to send before the end, which may be what the machine does not see."""
+        if self.upload is not None:
+            yield Problem(
+                ("upload",),
+                "a mixture in mode: live has no breaks in which it could be sent: write upload "
+                "into the sections member and learner, which sends each run as one of its own, or "
+                "write mode: rounds",
+                (("mode",),),
             )

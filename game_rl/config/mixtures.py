@@ -5,7 +5,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.config.experiments import refuse_problems, run_based_on
-from game_rl.config.learners import Decided, LearnerSetting, as_run, disagreements, given_away
+from game_rl.config.learners import (
+    FOLLOW,
+    Decided,
+    LearnerSetting,
+    as_run,
+    disagreements,
+    given_away,
+)
+from game_rl.config.live_mixtures import (
+    decided_of_live_learner,
+    decided_of_live_member,
+    keys_of_live,
+    keys_of_rounds,
+)
 from game_rl.config.loader import Source, dump_config, run_dir_problems
 from game_rl.config.mixture import MixtureConfig
 from game_rl.config.safe_copy import upload_problems
@@ -47,8 +60,10 @@ def mixture_of(
     learner = as_run(root.nearest(("learner",)), ("teacher",))
     if not is_saved:
         refuse_problems(source, root, _given_away(setting, member, learner))
+        refused = keys_of_rounds(root, learner) if config.is_live else keys_of_live(learner)
+        refuse_problems(source, root, refused)
     run = run_based_on(source, member, tuple(_decided_of_member(config)))
-    taught = run_based_on(source, learner, tuple(setting.of_learner()))
+    taught = run_based_on(source, learner, tuple(_decided_of_learner(config, learner)))
     refuse_problems(source, root, _disagreements(config, run, taught))
     refuse_problems(source, root, upload_problems(config.upload, run, has_learner=True))
     return Mixture(config, run, taught)
@@ -98,12 +113,22 @@ def _decided_of_member(config: MixtureConfig) -> Decided:
     yield ("evaluation", "episodes"), config.fitness.episodes, "fitness.episodes"
     yield ("recording", "episodes"), 0, "kind: mixture"
     yield from _setting(config).of_members_lake()
+    if config.is_live:
+        yield from decided_of_live_member(config)
+
+
+def _decided_of_learner(config: MixtureConfig, learner: Node) -> Decided:
+    yield from _setting(config).of_learner()
+    if config.is_live:
+        yield from decided_of_live_learner(config, learner)
+    else:
+        yield FOLLOW, None, "mode: rounds"
 
 
 def _disagreements(config: MixtureConfig, run: RunConfig, learner: RunConfig) -> Iterator[Problem]:
     """What keeps members and learner from learning from one another."""
-    yield from disagreements(run, learner)
-    if config.clone.optimiser == "keep" and run.algorithm.name == "pqn":
+    yield from disagreements(run, learner, are_cloned=not config.is_live)
+    if not config.is_live and config.clone.optimiser == "keep" and run.algorithm.name == "pqn":
         yield Problem(
             ("clone", "optimiser"),
             f"{run.algorithm.name} cannot go on with the optimiser of dqn; write new",

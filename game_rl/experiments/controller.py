@@ -68,7 +68,8 @@ class ExperimentRun:
         """
         RunDir(self.folder.root).remove_leftovers()  # members', too: none of them is running
         state = read_state(self.plan)
-        self._forget(state)  # what a killed controller had not come to
+        if state.generation:
+            self._forget(state)  # what a killed controller had not come to
         while state.generation < self.plan.rules.generations:
             state = self._generation(state)
         champion = find_champion(self.plan, self._record(state.generation), self._bring)

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+from game_rl.config.executors import LocalExecutorConfig
 from game_rl.config.experiment_files import Experiment
 from game_rl.config.experiments import Population
 from game_rl.config.mixtures import Mixture
 from game_rl.config.population import ChampionConfig, PopulationConfig, SelectionConfig
 from game_rl.experiments.forecast import PopulationReport, population_preflight
+from game_rl.experiments.live_forecast import live_report
 from game_rl.games.definition import Game
 from game_rl.preflight.changes import Fix
 from game_rl.preflight.findings import Finding
@@ -33,20 +35,24 @@ def experiment_preflight(
         _as_population(experiment), game, machine, probe=probe, lake=lake, measured=measured
     )
     findings = tuple(map(_of_rounds, report.findings))
-    return replace(report, kind="mixture", findings=findings)
+    report = replace(report, kind="mixture", findings=findings)
+    return live_report(experiment, report) if experiment.config.is_live else report
 
 
 def _as_population(mixture: Mixture) -> Population:
     """One that takes what the mixture takes: in each round, half of the members are cloned."""
     config = mixture.config
+    rounds, executor = config.rounds, config.executor
+    if config.is_live:
+        rounds, executor = 1, LocalExecutorConfig(parallel=config.members)
     alone = PopulationConfig(
         kind="population",
         run_dir=config.run_dir,
         seed=config.seed,
         member={},
         members=config.members,
-        generations=config.rounds,
-        timesteps_per_generation=config.timesteps_per_round,
+        generations=rounds,
+        timesteps_per_generation=config.total_timesteps // rounds,
         fitness=config.fitness,
         selection=SelectionConfig(share=0.5),
         champion=ChampionConfig(candidates=1),
@@ -55,7 +61,7 @@ def _as_population(mixture: Mixture) -> Population:
         learner_per_generation=config.learner_per_round,
         lake=config.lake,
         cpus_per_member=config.cpus_per_member,
-        executor=config.executor,
+        executor=executor,
         upload=config.upload,
     )
     return Population(alone, mixture.run, mixture.learner)

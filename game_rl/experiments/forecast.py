@@ -22,6 +22,7 @@ from game_rl.preflight import calibration
 from game_rl.preflight.changes import Fix
 from game_rl.preflight.facts import run_facts
 from game_rl.preflight.findings import Finding
+from game_rl.preflight.learning import VIEW_BYTES
 from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
 from game_rl.preflight.preflight import report_of
 from game_rl.preflight.report import Report
@@ -51,6 +52,7 @@ class PopulationReport:
         gpus_per_member: that it asks a cluster for.
         kind: of the experiment.
         learner: who trains while no member does; `wall_s` is without it. None: nobody.
+        is_live: the learner trains beside the members.
     """
 
     verdict: Verdict
@@ -65,10 +67,17 @@ class PopulationReport:
     gpus_per_member: float = 0.0
     kind: str = "population"
     learner: Report | None = None
+    is_live: bool = False
 
     @property
     def ram_bytes(self) -> int:
-        """Of members that train at once or, where it takes more, of the learner, who is alone."""
+        """Of members that train at once or, where it takes more, of the learner, who is alone; of a
+        live mixture, of all of them.
+        """
+        if self.is_live:
+            assert self.learner is not None
+            learner = self.learner.footprint.ram.peak.bytes
+            return self.members_ram_bytes + learner + VIEW_BYTES  # a second one while it is renewed
         alone = self.largest_run_bytes + task_bytes(self.executor)
         return max(self.members_ram_bytes, alone + controller_bytes(self.executor))
 
@@ -96,7 +105,9 @@ class PopulationReport:
     @property
     def vram_bytes(self) -> int:
         vram = self.member.footprint.vram
-        return 0 if vram is None else self.slots * vram.peak.bytes
+        members = 0 if vram is None else self.slots * vram.peak.bytes
+        others = self.learner.footprint.vram if self.is_live and self.learner is not None else None
+        return members + (0 if others is None else others.peak.bytes)
 
     @property
     def disk_bytes(self) -> int:
@@ -157,7 +168,7 @@ def population_preflight(
         learner=learner,
     )
     findings = tuple(_findings(population, report))
-    return replace(report, verdict=_verdict(report), findings=findings)
+    return replace(report, verdict=verdict_of(report), findings=findings)
 
 
 def slots_of(config: PopulationConfig, member: Report, machine: Machine) -> int:
@@ -227,7 +238,7 @@ def _wall_s(config: PopulationConfig, member: Report, slots: int) -> float | Non
     return wall_s + more * learning_s + start_s + _COPY_START_S
 
 
-def _verdict(report: PopulationReport) -> Verdict:
+def verdict_of(report: PopulationReport) -> Verdict:
     machine, needed = report.machine, report.disk_bytes + report.momentary_bytes
     comfortable = comfortable_ram_bytes(machine)
     if _is_short(report):
@@ -246,10 +257,10 @@ def _verdicts(report: PopulationReport) -> list[Verdict]:
 
 
 def _is_short(report: PopulationReport) -> bool:
-    return _is_short_of_memory(report) or report.lacks_disk or "does_not_fit" in _verdicts(report)
+    return is_short_of_memory(report) or report.lacks_disk or "does_not_fit" in _verdicts(report)
 
 
-def _is_short_of_memory(report: PopulationReport) -> bool:
+def is_short_of_memory(report: PopulationReport) -> bool:
     vram = report.member.footprint.vram
     room = 0 if vram is None else report.machine.gpu_free_bytes(vram.gpu)
     return report.ram_bytes > report.machine.ram_available_bytes or report.vram_bytes > room
@@ -258,7 +269,7 @@ def _is_short_of_memory(report: PopulationReport) -> bool:
 def _findings(population: Population, report: PopulationReport) -> Iterator[Finding]:
     """What does not fit, each with the smallest change that mends it; then those of the runs."""
     config, machine = population.config, report.machine
-    if _is_short_of_memory(report) and report.slots > 1:
+    if is_short_of_memory(report) and report.slots > 1:
         fitting = _slots_by_memory(config.executor, report.member, machine)
         fix = Fix("executor.parallel", fitting) if fitting >= 1 else None
         yield Finding(

@@ -23,6 +23,8 @@ def _headline(report: PopulationReport) -> Text:
     words, style = VERDICTS[report.verdict]
     machine, member = report.machine, report.member.footprint
     at_once = "1 member at once" if report.slots == 1 else f"{report.slots} members at once"
+    if report.is_live:
+        at_once = f"{report.slots} members and the learner at once"
     at_once += " on a node like this machine" if report.is_of_a_node else ""
     vram = ""
     if report.vram_bytes and member.vram is not None:
@@ -33,7 +35,8 @@ def _headline(report: PopulationReport) -> Text:
     learner = ""
     if report.learner is not None:
         took += " without the learner's part" if took else ""
-        learner = f", {format_bytes(report.learner.footprint.ram.peak.bytes)} the learner, alone"
+        learner = f", {format_bytes(report.learner.footprint.ram.peak.bytes)} the learner"
+        learner += "" if report.is_live else ", alone"
     return Text.assemble(
         (words, style),
         f"  {at_once}: RAM {format_bytes(report.ram_bytes)} of "

@@ -21,6 +21,7 @@ class Rules:
 
     Attributes:
         seed: of the experiment; the champion's episodes follow from it.
+        is_live: a mixture's learner trains beside the members.
         extra_candidate: number of who may be the champion beside the best, whatever it reaches.
     """
 
@@ -31,6 +32,7 @@ class Rules:
     keep_generations: KeepGenerationsConfig
     cpus_per_member: int
     kind: Literal["population", "mixture"] = "population"
+    is_live: bool = False
     extra_candidate: int | None = None
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,12 +24,32 @@ _LAST_BYTES = 16_384  # of a member's events: more than its last hundred
 
 
 @dataclass(frozen=True)
+class FollowedStatus:
+    """What the learner of a live mixture sees; see `events.LakesFollowed`."""
+
+    rows: int
+    newest_age_s: float | None
+    own_drawn: int
+    drawn: int
+
+
+@dataclass(frozen=True)
+class _Account:
+    """The last of each that a run's account tells of."""
+
+    timesteps: int = 0
+    timesteps_per_s: float | None = None
+    followed: FollowedStatus | None = None
+
+
+@dataclass(frozen=True)
 class MemberStatus:
     """Attributes:
     timesteps: as far as its account says; the newest checkpoint may be older.
     until: the timestep at which its stretch ends.
     has_ended_stretch: it waits for the others.
     last: what it reached in the last generation; None for a new copy.
+    followed: None: it follows nobody, or has not begun to.
     """
 
     number: int
@@ -39,6 +59,7 @@ class MemberStatus:
     timesteps_per_s: float | None
     has_ended_stretch: bool
     last: Fitness | None
+    followed: FollowedStatus | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +69,8 @@ class ExperimentStatus:
     Attributes:
         timesteps_of_all: that all runs have played so far, the learner's and those that were copied
             over too; None: nobody has counted them.
+        is_live: there is one generation, in which the learner trains beside the members.
+        safe: what of it is where in object storage; None: nothing was ever sent.
     """
 
     path: str
@@ -59,8 +82,8 @@ class ExperimentStatus:
     members: tuple[MemberStatus, ...]
     text: str
     timesteps_of_all: int | None
+    is_live: bool = False
     safe: str | None = None
-    """What of it is where in object storage; None: nothing was ever sent."""
 
     def to_json(self) -> dict[str, Any]:
         members = [
@@ -86,6 +109,7 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
         stretch_until=plan.timesteps(now),
         members=members,
         text=text,
+        is_live=plan.rules.is_live,
         timesteps_of_all=_timesteps_of_all(plan, state, members),
         safe=_safe(folder),
     )
@@ -117,16 +141,17 @@ def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[Membe
     last = {} if record is None else {m.folder: m.fitness for m in record.members}
     place, found = folder.generation(generation), []
     for member in (*state.members, *_apprentice(plan, generation)):
-        timesteps, speed = _progress(folder.member(member.folder).events)
+        account = _account(folder.member(member.folder).events)
         found.append(
             MemberStatus(
                 number=member.number,
                 folder=member.folder,
-                timesteps=timesteps,
+                timesteps=account.timesteps,
                 until=plan.until(member, generation),
-                timesteps_per_s=speed,
+                timesteps_per_s=account.timesteps_per_s,
                 has_ended_stretch=place.result(member.number).exists(),
                 last=last.get(member.folder),
+                followed=account.followed,
             )
         )
     return tuple(found)
@@ -171,19 +196,28 @@ def _is_held(folder: ExperimentDir) -> bool:
         return True
 
 
-def _progress(events: Path) -> tuple[int, float | None]:
-    """The last timestep and speed that a run's account tells of."""
+def _account(events: Path) -> _Account:
+    """From the end of a run's account."""
     if not events.exists():
-        return 0, None
+        return _Account()
     with events.open("rb") as file:
         file.seek(max(0, events.stat().st_size - _LAST_BYTES))
         lines = file.read().splitlines()
-    timesteps, speed = 0, None
+    found = _Account()
     for line in lines:
         try:
             event = json.loads(line)
-            timesteps = int(event.get("timesteps", timesteps))
-            speed = event.get("timesteps_per_s", speed)
-        except (ValueError, AttributeError, TypeError):
+            found = _Account(
+                timesteps=int(event.get("timesteps", found.timesteps)),
+                timesteps_per_s=event.get("timesteps_per_s", found.timesteps_per_s),
+                followed=_followed(event) or found.followed,
+            )
+        except (KeyError, ValueError, AttributeError, TypeError):
             continue  # torn, or the middle of a line
-    return timesteps, speed
+    return found
+
+
+def _followed(event: dict[str, Any]) -> FollowedStatus | None:
+    if event.get("event") != "lakes_followed":
+        return None
+    return FollowedStatus(**{each.name: event[each.name] for each in fields(FollowedStatus)})

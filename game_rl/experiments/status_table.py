@@ -1,6 +1,6 @@
 """An experiment's state and its descent, for people."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -10,12 +10,13 @@ from rich.tree import Tree
 
 from game_rl.experiments.descent import Branch
 from game_rl.experiments.stages import STAGES
-from game_rl.experiments.status import ExperimentStatus
+from game_rl.experiments.status import ExperimentStatus, FollowedStatus
 from game_rl.experiments.tables import changes_words, fitness_cells
 
 
 def status_table(status: ExperimentStatus) -> RenderableType:
     stage = f"{STAGES[status.kind]} {status.generation}/{status.generations}"
+    stage = "live" if status.is_live else stage
     line = f"{status.path}: {status.state}, {stage}"
     if status.timesteps_of_all is not None:
         line += f", {status.timesteps_of_all:,} timesteps of all runs"
@@ -32,8 +33,21 @@ def status_table(status: ExperimentStatus) -> RenderableType:
             *(("", "") if last is None else fitness_cells(last)),
             "has ended its stretch" if member.has_ended_stretch else "",
         )
-    texts = [Text(text) for text in (line, status.text, status.safe) if text]
-    return Group(*texts, table)
+    followed = [
+        f"{member.folder} follows the Lake: {', '.join(_followed_words(member.followed))}"
+        for member in status.members
+        if member.followed is not None
+    ]
+    above = [Text(text) for text in (line, status.text, status.safe) if text]
+    return Group(*above, table, *map(Text, followed))
+
+
+def _followed_words(followed: FollowedStatus) -> Iterator[str]:
+    yield f"{followed.rows:,} rows seen"
+    if followed.drawn:
+        yield f"{followed.own_drawn / followed.drawn:.1%} of {followed.drawn:,} drawn are its own"
+    if followed.newest_age_s is not None:
+        yield f"the newest {followed.newest_age_s:.1f} s old (median)"
 
 
 def descent_tree(name: str, branches: Sequence[Branch], *, kind: str) -> Tree:

@@ -36,11 +36,17 @@ class Task:
         result: what it leaves.
         run_dir: that it writes to, which another process may still hold; None: none. It may be
             the folder of an experiment, which the job carries out.
+        needs: a file that another task leaves as it begins, and this one waits for; None: none.
     """
 
     job: Job
     result: Path
     run_dir: RunDir | None = None
+    needs: Path | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        return self.needs is None or self.needs.exists()
 
     @property
     def is_done(self) -> bool:
@@ -122,11 +128,14 @@ class TaskRunner:
             if len(running) == self._executor.slots:
                 return
             task = pending.popleft()
-            if self._is_free(task):
+            if task.is_ready and self._is_free(task):
                 running[task.job.name] = task
                 self._executor.start(_with_claim(task))
             else:
                 pending.append(task)
+        missing = [task.needs for task in pending if not task.is_ready]
+        if len(missing) == len(pending) and missing and not running:
+            raise ExperimentError(f"{missing[0]} is gone; restore it from a copy")
 
     def _is_free(self, task: Task) -> bool:
         """Whether the process that had it before, of a lost node or controller, has let go of it.

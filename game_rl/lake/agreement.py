@@ -49,7 +49,7 @@ def check_agreement(
     """
     ours, transitions, blocks = origin_of(config, game), 0, 0
     for path in settings.lakes:
-        view, rows = _matching(path, schema)
+        view, rows = _matching(path, schema, may_be_empty=settings.follow_every_s is not None)
         transitions, blocks = transitions + rows.transitions, blocks + rows.blocks
         for stream in view.streams:
             if settings.agents is not None and not settings.agents.get(stream):
@@ -68,7 +68,7 @@ def check_agreement(
     return LakeRows(transitions, blocks)
 
 
-def _matching(path: Path, schema: LakeSchema) -> tuple[LakeView, LakeRows]:
+def _matching(path: Path, schema: LakeSchema, *, may_be_empty: bool) -> tuple[LakeView, LakeRows]:
     """What the Lake has, if its rows look like this run's."""
     lake = Lake.open(path, keeps_indices=False)
     if difference := _difference(lake.schema, schema):
@@ -78,7 +78,7 @@ def _matching(path: Path, schema: LakeSchema) -> tuple[LakeView, LakeRows]:
             "algorithm.learn_from.lakes"
         )
     view, rows = _seen(lake)
-    if not rows.transitions:
+    if not rows.transitions and not may_be_empty:
         raise LakeError(
             f"{path} has no sealed transitions; let the run that writes it save a checkpoint "
             "first, or take it out of algorithm.learn_from.lakes"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
+from game_rl.lake.following import Following
 from game_rl.lake.lake_reader import LakeReader, RowsLostError
 from game_rl.lake.sampler import Batch
 from game_rl.lake.view import Indices
@@ -73,7 +74,7 @@ def _columns(parts: Sequence[_Part]) -> _Columns:
         lengths=np.array([part.length for part in parts]),
         n_envs=n_envs,
         first_ends=np.cumsum(n_envs) - n_envs,
-        ends=np.concatenate([part.ends for part in parts]),
+        ends=np.concatenate([np.empty(0, np.int64), *(part.ends for part in parts)]),
     )
 
 
@@ -84,27 +85,52 @@ class LakePool:
         agents: part of the draws that each stream gets, whatever it has stored; in proportion to
             their sum, and streams that are not named get none. None: every row is as likely as
             any other, so a stream that is twice as long is drawn twice as often.
+        following: for Lakes that grow, and that may be empty or lack a stream until it comes.
 
     Raises (everywhere):
         LakeError: a Lake is damaged or empty, or lacks a stream that `agents` names.
     """
 
     def __init__(
-        self, readers: Sequence[LakeReader], *, agents: Mapping[str, float] | None
+        self,
+        readers: Sequence[LakeReader],
+        *,
+        agents: Mapping[str, float] | None,
+        following: Following | None = None,
     ) -> None:
         self.readers = readers
+        self.following = following
         self._agents = agents
         self.streams: list[str] = []
         self._parts: list[_Part] = []
         self.is_open = False
 
+    @property
+    def has_rows(self) -> bool:
+        """Something can be drawn; otherwise than so only where Lakes are followed."""
+        return bool(self._parts) and (self._agents is None or bool(self._chances.any()))
+
+    def follow(self) -> None:
+        """See all that is sealed now, if it is time."""
+        if self.following is not None and self.following.is_due:
+            with self.following.timed():
+                for reader in self.readers:
+                    reader.follow()
+                self._arrange()
+
     def draw(self, rng: np.random.Generator, n: int) -> Drawn:
         """So many rows."""
         while True:
+            if not self.has_rows:
+                raise _empty(self.readers[0])
             try:
-                return self._taken(*self._chosen(rng, n))
+                drawn = self._taken(*self._chosen(rng, n))
             except RowsLostError:
                 self._arrange()
+                continue
+            if self.following is not None:
+                self.following.drew(max(reader.sealed_at for reader in self.readers))
+            return drawn
 
     def renew(self, name: str) -> None:
         """See all that is sealed now, and keep it until `unpin(name)`: a checkpoint's beginning."""
@@ -125,6 +151,12 @@ class LakePool:
             reader.keep_pins(names)
         if not self.is_open:
             self.renew(_BEFORE_THE_FIRST_CHECKPOINT)
+
+    def close(self) -> None:
+        """Nothing is drawn any more; what checkpoints have stays."""
+        if self.following is not None:
+            for reader in self.readers:
+                reader.stop_following()
 
     def release(self) -> None:
         """Let go of all pins; for a run that leaves nothing behind."""
@@ -207,18 +239,21 @@ class LakePool:
     def _arrange(self) -> None:
         self.is_open = True
         for reader in self.readers:
-            if not len(reader.view):
-                raise LakeError(
-                    f"{reader.path} has no sealed transitions; let the run that writes it save a "
-                    "checkpoint first, or take it out of algorithm.learn_from.lakes"
-                )
+            if self.following is not None:
+                self.following.saw(reader.mark.sequences)
+            elif not len(reader.view):
+                raise _empty(reader)
+        before = self.streams
         self.streams = sorted({name for reader in self.readers for name in reader.view.streams})
+        if self.following is not None and not set(self.streams) <= set(before):
+            self.following.check()
         self._parts = [
             part for number in range(len(self.readers)) for part in self._parts_of(number)
         ]
         self._columns = _columns(self._parts)
         if self._agents is not None:
-            self._chances = _chances(self._agents, self.streams, self._parts)
+            may_come = self.following is not None
+            self._chances = _chances(self._agents, self.streams, self._parts, may_come=may_come)
 
     def _parts_of(self, reader: int) -> list[_Part]:
         view = self.readers[reader].view
@@ -245,12 +280,23 @@ def _ends(sequences: Mapping[str, int], stream: str) -> NDArray[np.int64]:
     return np.array([numbers.get(env, 0) for env in range(max(numbers, default=0) + 1)])
 
 
+def _empty(reader: LakeReader) -> LakeError:
+    return LakeError(
+        f"{reader.path} has no sealed transitions; let the run that writes it save a "
+        "checkpoint first, or take it out of algorithm.learn_from.lakes"
+    )
+
+
 def _chances(
-    agents: Mapping[str, float], streams: Sequence[str], parts: Sequence[_Part]
+    agents: Mapping[str, float], streams: Sequence[str], parts: Sequence[_Part], *, may_come: bool
 ) -> NDArray[np.float64]:
-    """Of each part; a stream that is in two Lakes has its share in proportion to its rows."""
+    """Of each part; a stream that is in two Lakes has its share in proportion to its rows.
+
+    Args:
+        may_come: streams with a share may come yet; until one does, all chances are 0.
+    """
     unknown = [name for name in agents if name not in streams]
-    if unknown:
+    if unknown and not may_come:
         raise LakeError(
             f"algorithm.learn_from.agents names {unknown[0]}, but the Lakes have the streams "
             f"{', '.join(streams)}; a stream is named by the id in its run's run.json"
@@ -261,6 +307,8 @@ def _chances(
     shares = [
         agents.get(streams[part.stream], 0.0) * part.length / rows[part.stream] for part in parts
     ]
+    if not sum(shares) > 0 and may_come:
+        return np.zeros(len(shares))
     if not sum(shares) > 0:
         raise LakeError("algorithm.learn_from.agents gives no stream a share; give one a share")
     chances: NDArray[np.float64] = np.array(shares) / sum(shares)

@@ -5,14 +5,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from game_rl.errors import LakeError
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
 from game_rl.lake.sampler import Batch, Sampler
+from game_rl.lake.segment import SEALED, SHELVED
 from game_rl.lake.stored_view import StoredView
-from game_rl.lake.view import EvictedError, Indices, LakeView
+from game_rl.lake.view import EvictedError, Indices, LakeView, stream_of
 
 _MOST_VIEWS = 5  # taken for one draw, where files go at the same moment
+_FOLLOWING = "following"  # the end of the name of the pin between checkpoints
 
 
 class RowsLostError(LakeError):
@@ -29,7 +33,11 @@ class LakeReader:
         table_folder: on the disk where the view's table is kept.
         pins: the beginning of the names of this run's pins.
         cache_bytes: of blocks that are kept decompressed.
+        follows: the Lake may be empty now and then, as its runs begin, or begin again.
         tell: gets a sentence where rows were lost, or pins cannot be written.
+
+    Attributes:
+        sealed_at: when the view's newest rows were, by `time.time`; -inf where nobody follows.
     """
 
     def __init__(
@@ -41,9 +49,13 @@ class LakeReader:
         n_step: int,
         gamma: float,
         cache_bytes: int,
+        follows: bool = False,
         tell: Callable[[str], None],
     ) -> None:
         self.path = path
+        self.sealed_at = -np.inf
+        self._follows = follows
+        self._listed: list[Path] = []
         self._lake = Lake.open(path, keeps_indices=False)
         self._table_folder = table_folder
         self._pins = pins
@@ -78,9 +90,26 @@ class LakeReader:
             LakeError: the Lake is damaged.
         """
         mark = self._pinned_mark(name)
-        if mark != self.mark:
+        if self._follows and self.mark.segments and not mark.segments:
+            self._keep(name)  # its runs begin again, and play the same
+        elif mark != self.mark:
             self.mark = mark
             self._set_view(self._view_of(mark))
+
+    def follow(self) -> None:
+        """See all that is sealed now, and keep it until the next call; cheap if nothing is new.
+
+        Raises:
+            LakeError: the Lake is damaged.
+        """
+        listed = self._lake.files(SEALED)
+        if listed and listed != self._listed:
+            self.renew(_FOLLOWING)
+            self._listed = listed
+
+    def stop_following(self) -> None:
+        """Keep nothing of what came after the last checkpoint."""
+        self.unpin(_FOLLOWING)
 
     def unpin(self, name: str) -> None:
         with suppress(OSError, LakeError):  # `keep_pins` does so at the next start
@@ -103,8 +132,14 @@ class LakeReader:
             LakeError: the Lake is damaged, or nothing of the view is left.
         """
         self.mark = Mark.from_json(state["mark"], source=f"the checkpoint's view of {self.path}")
+        if self._follows and not self.mark.segments:
+            return
         self._set_view(self._view_of(self.mark))
         self._tell_of_lost(int(state["n_rows"]))
+        if not self._follows:
+            self._tell_of_grown()
+
+    def _tell_of_grown(self) -> None:
         grown = sum(
             max(0, end - self.mark.sequences.get(name, 0))
             for name, end in self._lake.view().sequences.items()
@@ -114,6 +149,10 @@ class LakeReader:
                 f"{self.path} has {grown:,} timesteps more than at the checkpoint; they are drawn "
                 "from the next checkpoint on"
             )
+
+    def _keep(self, name: str) -> None:
+        with suppress(OSError):
+            self._lake.keep(f"{self._pins}.{name}", self.mark)
 
     def _pinned_mark(self, name: str) -> Mark:
         try:
@@ -177,7 +216,20 @@ class LakeReader:
 
     def _set_view(self, view: LakeView) -> None:
         self._view = view
+        if self._follows:
+            self.sealed_at = _sealed_at(view)
         if len(view):
             self._sampler = Sampler(
                 view, n_step=self._n_step, gamma=self._gamma, cache_bytes=self._cache_bytes
             )
+
+
+def _sealed_at(view: LakeView) -> float:
+    """When the newest file of the view was; -inf if it has none."""
+    newest = {stream_of(segment): segment.path for segment in view.segments}  # in their order
+    found = [-np.inf]
+    for path in newest.values():
+        for place in (path, path.with_suffix(SHELVED)):
+            with suppress(OSError):
+                found.append(place.stat().st_mtime)
+    return max(found)

@@ -11,6 +11,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.games.definition import Game
 from game_rl.lake.agreement import check_agreement
+from game_rl.lake.following import Following
 from game_rl.lake.lake_pool import LakePool
 from game_rl.lake.lake_reader import LakeReader
 from game_rl.lake.make_feed import lake_schema
@@ -41,8 +42,12 @@ def open_lakes(
     schema = lake_schema(
         packing, frame_stack=config.env.frame_stack, n_actions=len(game.action_names)
     )
-    check_agreement(settings, schema, config, game, tell)
-    pool = _pool(algorithm, settings, run_dir, tell)
+    check = partial(check_agreement, settings, schema, config, game, tell)
+    check()
+    following = None
+    if settings.follow_every_s is not None:
+        following = Following(settings.follow_every_s, check=check)
+    pool = _pool(algorithm, settings, run_dir, following, tell)
     model.mixture = make_mixture(
         settings,
         pool,
@@ -55,7 +60,11 @@ def open_lakes(
 
 
 def _pool(
-    algorithm: DQNConfig, settings: LearnFromConfig, run_dir: RunDir, tell: Callable[[str], None]
+    algorithm: DQNConfig,
+    settings: LearnFromConfig,
+    run_dir: RunDir,
+    following: Following | None,
+    tell: Callable[[str], None],
 ) -> LakePool:
     reader = partial(
         LakeReader,
@@ -64,9 +73,11 @@ def _pool(
         n_step=algorithm.n_step,
         gamma=algorithm.gamma,
         cache_bytes=settings.cache_mb * _MB // len(settings.lakes),
+        follows=following is not None,
         tell=tell,
     )
-    return LakePool([reader(path) for path in settings.lakes], agents=settings.agents)
+    readers = [reader(path) for path in settings.lakes]
+    return LakePool(readers, agents=settings.agents, following=following)
 
 
 def begin_to_draw(pool: LakePool, run_dir: RunDir) -> None:

@@ -107,6 +107,7 @@ class TrainingSession:
             if checkpoint is not None:
                 self._restore(checkpoint, feed)
             if self._pool is not None:
+                stack.enter_context(closing(self._pool))
                 begin_to_draw(self._pool, self._run_dir)
             self._closing = stack.pop_all()
 
@@ -266,6 +267,7 @@ class TrainingSession:
             feed=feed,
             upload=self._upload,
             pool=self._pool,
+            mixture=self.model.mixture if isinstance(self.model, LeanDQN) else None,
             values=self._values(),
             teacher=self.model.teacher if isinstance(self.model, LeanDQN) else None,
             cores_trials_s=self._cores_trials_s,

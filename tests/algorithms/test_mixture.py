@@ -145,3 +145,27 @@ def test_a_mixture_goes_on_from_its_state(tmp_path: Path) -> None:
         assert a is not None
         assert b is not None
         assert torch.equal(a, b)
+
+
+def test_the_books_count_every_row_of_every_batch_and_go_on_after_a_break(tmp_path: Path) -> None:
+    rows = played(tmp_path / "lake", 40)
+    replay = replay_of(rows, n_step=3)
+    mixture = mixture_of(tmp_path / "lake", 0.3)
+    sizes = [mixture.n_own_drawn]
+    for timestep in range(20):
+        samples = mixture.sample(replay, 8, timestep=timestep, curves=Means())
+        assert len(samples.actions) == 8
+        sizes.append(mixture.n_own_drawn)
+    assert mixture.n_drawn == 20 * 8
+    assert set(np.diff(sizes).tolist()) == {2, 3}  # of 8 x 0.3
+    again = mixture_of(tmp_path / "lake", 0.3)
+    again.load_state(mixture.state())
+    assert (again.n_own_drawn, again.n_drawn) == (mixture.n_own_drawn, 160)
+
+
+def test_a_state_of_the_last_release_has_no_books(tmp_path: Path) -> None:
+    played(tmp_path / "lake", 40)
+    mixture = mixture_of(tmp_path / "lake", 0.3)
+    state = {key: mixture.state()[key] for key in ("rng", "lakes")}
+    mixture.load_state(state)
+    assert mixture.n_drawn == 0

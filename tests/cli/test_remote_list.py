@@ -88,6 +88,10 @@ def test_verify_reads_runs_and_every_generation(
     assert "2 checkpoints" in told
     assert main(["remote", "verify", f"{disk_address}/experiments/{ID}@7"]) == 0
     assert f"population {ID}: 1 generation, " in capsys.readouterr().out
+    assert main(["remote", "verify", f"{disk_address}@200"]) == 0
+    told = capsys.readouterr().out
+    assert "population" not in told
+    assert "1 checkpoints" in told
     for blob in (tmp_path / "mounted disk" / "experiments").rglob("blobs/*/*"):
         blob.write_bytes(b"other")
     assert main(["remote", "verify", disk_address]) == 1

@@ -80,6 +80,7 @@ def test_of_a_population_with_a_learner_both_sorts_of_runs_and_their_files_count
     [
         ("members: 3", "members: 4", "4 members x 2 generations x 32 + 16 of the best, trained on"),
         ("members: 3", "members: 4", "= 272 timesteps, more than budget.timesteps, 208"),
+        ("rounds: 2", "rounds: 2\n    mode: live", "trains all at once"),
         (
             "rounds: 2",
             "rounds: 3",

@@ -94,3 +94,62 @@ def test_what_cannot_work_is_refused_with_the_way_out(
     file: Path, override: str, words: str
 ) -> None:
     assert words in refused(file, override)
+
+
+LIVE = ("mode=live", "learner_per_round={timesteps: 4_096}")
+
+
+def test_in_live_members_seal_often_and_the_learner_follows_from_its_first_timestep(
+    file: Path, tmp_path: Path
+) -> None:
+    mixture = load_mixture(file, LIVE)
+    assert mixture.run.lake is not None
+    assert mixture.run.lake.seal_every_timesteps == 1_024
+    assert isinstance(mixture.learner.algorithm, DQNConfig)
+    learn_from = mixture.learner.algorithm.learn_from
+    assert learn_from is not None
+    assert (learn_from.follow_every_s, learn_from.offline) == (2.0, None)
+    totals = (mixture.run.total_timesteps, mixture.learner.total_timesteps)
+    assert totals == (5 * 16_384, 5 * 4_096)
+    saved = tmp_path / "elsewhere.yaml"
+    saved.write_text(dump_mixture(mixture))
+    again = load_mixture(saved, is_saved=True)
+    assert (again.run, again.learner) == (mixture.run, mixture.learner)
+
+
+def test_in_live_a_file_may_say_how_often_to_seal_and_to_look(file: Path) -> None:
+    own = ("lake.seal_every_timesteps=2_000", "learner.learn_from.follow_every_s=0.5")
+    mixture = load_mixture(file, (*LIVE, *own))
+    assert mixture.run.lake is not None
+    assert mixture.run.lake.seal_every_timesteps == 2_000
+    assert isinstance(mixture.learner.algorithm, DQNConfig)
+    assert mixture.learner.algorithm.learn_from is not None
+    assert mixture.learner.algorithm.learn_from.follow_every_s == 0.5
+
+
+def test_in_live_members_may_be_ppo_as_nobody_becomes_a_clone(file: Path) -> None:
+    assert load_mixture(file, (*LIVE, "member.config=ppo.yaml")).run.algorithm.name == "ppo"
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("clone.to=worst", "nobody is cloned in mode: live: remove the line"),
+        ("keep_rounds.last=2", "remove the line, or write mode: rounds"),
+        ("learner_starts=fresh", "remove the line, or write mode: rounds"),
+        ("learner.teacher=best_member", "no member is the best before the end"),
+        ("learner_per_round.gradient_steps=3", "the learner learns while it plays"),
+        ("learner.learn_from.offline={}", "the learner plays from the beginning"),
+        ("executor.parallel=3", "3 is less than members and learner, 4"),
+        ("executor={kind: ray}", "ray is not for mode: live; write local"),
+    ],
+)
+def test_in_live_keys_of_rounds_are_refused_with_the_way_out(
+    file: Path, override: str, said: str
+) -> None:
+    assert said in refused(file, *LIVE, override)
+
+
+def test_in_rounds_the_lake_is_read_at_breaks_only(file: Path) -> None:
+    text = refused(file, "learner.learn_from.follow_every_s=2")
+    assert "the Lake is read at breaks only: remove the line, or write mode: live" in text

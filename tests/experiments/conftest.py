@@ -72,16 +72,21 @@ algorithm:
   {name: dqn, replay: {capacity: 200}, learning_starts: 16, batch_size: 8, layer_norm: channels}
 """
 
+_OF_ROUNDS = ("keep_rounds: {last: 2}\n", "gradient_steps: 10, ")
+
 MakeMixture = Callable[..., Mixture]
 
 
 @pytest.fixture
 def make_mixture(tmp_path: Path) -> MakeMixture:
-    def make(name: str = "mixture", *overrides: str) -> Mixture:
+    def make(name: str = "mixture", *overrides: str, is_live: bool = False) -> Mixture:
         (tmp_path / "pqn.yaml").write_text(PQN)
         (tmp_path / "dqn.yaml").write_text(DQN)
         path = tmp_path / f"{name}.yaml"
-        path.write_text(_MIXTURE.replace("PLACE", str(tmp_path / name)))
+        text = _MIXTURE.replace("PLACE", str(tmp_path / name))
+        for part in _OF_ROUNDS if is_live else ():
+            text = text.replace(part, "")
+        path.write_text(text + "mode: live\n" * is_live)
         return load_mixture(path, overrides)
 
     return make

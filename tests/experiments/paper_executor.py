@@ -15,8 +15,10 @@ import numpy as np
 import yaml
 
 from game_rl.executors.executor import Ended, Job
+from game_rl.lake.lake import Lake
 from game_rl.run_dir import RunDir, new_directory, write_atomic
 from game_rl.training.stretch_result import Played, StretchResult
+from tests.lake.plays import SCHEMA
 
 
 class PaperExecutor:
@@ -65,6 +67,7 @@ class PaperExecutor:
     def _train(self, root: Path, options: dict[str, str]) -> None:
         until, seed = int(options["--until"]), int(options["--seed"])
         result = Path(options["--result"])
+        _make_lake(RunDir(root))
         if (root.name, until) in self._non_finite:
             self._leave(result, StretchResult(timesteps=until, failure="non_finite", text="NaN"))
             return
@@ -127,6 +130,13 @@ class PaperExecutor:
     def _leave(self, path: Path, made: StretchResult | Played) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, made.model_dump_json())
+
+
+def _make_lake(run_dir: RunDir) -> None:
+    """As a run does that writes one."""
+    lake = (yaml.safe_load(run_dir.config.read_text()).get("lake") or {}).get("path")
+    if lake is not None:
+        Lake.create(Path(lake), SCHEMA)
 
 
 def _lake_of(config: dict[str, Any], members: Path) -> list[str]:

@@ -11,7 +11,7 @@ from game_rl.experiments.account import Account
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent, read_records
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
-from game_rl.experiments.mixture import MixturePlan
+from game_rl.experiments.make_plan import make_plan
 from game_rl.experiments.status import experiment_status
 from game_rl.experiments.tasks import StopFlag
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
@@ -26,7 +26,7 @@ def carry_out(mixture: Mixture, executor: PaperExecutor | None = None) -> Experi
     folder.root.mkdir(exist_ok=True)
     folder.config.write_text(dump_mixture(mixture))
     with Account(folder.events) as account:
-        plan = MixturePlan(folder, mixture)
+        plan = make_plan(folder, mixture)
         ExperimentRun(plan, executor or PaperExecutor(), account, StopFlag()).run()
     return folder
 

@@ -9,7 +9,8 @@ from game_rl.cli.main import main
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import GenerationRecord, read_record
 from game_rl.lake.lake import Lake
-from tests.faults.mixture_files import write_mixture
+from tests.faults.live_books import wrong_books
+from tests.faults.mixture_files import write_live_mixture, write_mixture
 
 
 def weights(folder: ExperimentDir, number: int) -> list[str | None]:
@@ -40,3 +41,19 @@ def test_two_mixtures_of_one_config_learn_the_same_and_the_champion_plays(
         ["lineage", str(one.root)],
     ):
         assert main(arguments) == 0, capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_live_learner_draws_from_members_that_play_meanwhile(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = ExperimentDir(tmp_path / "live")
+    assert main(["train", "--config", str(write_live_mixture(tmp_path, folder.root))]) == 0
+    assert list(wrong_books(folder)) == []
+    streams = [folder.member(name).identity().id for name in ("00", "01")]
+    view = Lake.open(folder.root / "lake").view()
+    assert view.streams == streams
+    assert len(view) == 2 * 1_280
+    for command in ("status", "lineage"):
+        assert main([command, str(folder.root)]) == 0
+    assert "learner follows the Lake" in capsys.readouterr().out

@@ -22,7 +22,7 @@ from tests.storage.conftest import disk_address as disk_address  # a fixture
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("kind", ["population", "mixture", "erl"])
 def test_an_experiment_whose_machine_vanished_goes_on_from_storage(
     kind: str, tmp_path: Path, disk_address: str
 ) -> None:

@@ -1,6 +1,7 @@
 """Tasks, carried out by an executor whose jobs each write one file and end."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,21 @@ def test_a_run_that_another_process_still_holds_waits_while_others_go_on(tmp_pat
 
     TaskRunner(WritingExecutor(), StopFlag(), lambda *_: None).run([first, second], on_done)
     assert done == ["second", "first"]
+
+
+def test_a_task_waits_for_the_file_that_another_leaves(tmp_path: Path) -> None:
+    first, second = task(tmp_path, "first"), task(tmp_path, "second")
+    first = replace(first, needs=second.result)
+    done: list[str] = []
+    runner = TaskRunner(WritingExecutor(), StopFlag(), lambda *_: None)
+    runner.run([first, second], lambda task: done.append(task.job.name))
+    assert done == ["second", "first"]
+
+
+def test_a_file_that_nobody_leaves_any_more_ends_the_experiment(tmp_path: Path) -> None:
+    only = replace(task(tmp_path, "only"), needs=tmp_path / "lake.json")
+    with pytest.raises(ExperimentError, match=r"lake\.json is gone"):
+        TaskRunner(WritingExecutor(), StopFlag(), lambda *_: None).run([only], lambda _: None)
 
 
 def test_a_run_that_is_held_for_good_ends_the_experiment(

@@ -47,10 +47,38 @@ champion: {candidates: 2, episodes: 2}
 """
 
 
+LIVE_BATCH, LIVE_OWN, LIVE_TIMESTEPS = 8, 2, 192
+_LIVE = """\
+kind: mixture
+mode: live
+run_dir: PLACE
+member: {config: member.yaml, checkpoints: {every_timesteps: 320}}
+members: 2
+rounds: 2
+timesteps_per_round: 640
+learner:
+  config: learner.yaml
+  learn_from: {own_share: 0.25, follow_every_s: 0.1}
+  checkpoints: {every_timesteps: 64}
+learner_per_round: {timesteps: 96}
+fitness: {episodes: 2, metric: mean_reward}
+champion: {candidates: 2, episodes: 2}
+"""
+
+
 def write_mixture(folder: Path, place: Path) -> Path:
     """The file of a mixture that lives in `place`, with those of its runs beside it."""
+    return _written(folder, place, _MIXTURE)
+
+
+def write_live_mixture(folder: Path, place: Path) -> Path:
+    """The same in mode live."""
+    return _written(folder, place, _LIVE)
+
+
+def _written(folder: Path, place: Path, mixture: str) -> Path:
     (folder / "member.yaml").write_text(MEMBER)
     (folder / "learner.yaml").write_text(LEARNER)
     file = place.with_suffix(".yaml")
-    file.write_text(_MIXTURE.replace("PLACE", str(place)))
+    file.write_text(mixture.replace("PLACE", str(place)))
     return file

@@ -4,12 +4,15 @@
     python -m tests.faults.population_faults --kills 20 --only ray_worker ray_node ray_driver
     python -m tests.faults.population_faults --kills 20 --only ray_node --without-shared-files
     python -m tests.faults.population_faults --kills 60 --kind mixture --only controller member both
+    python -m tests.faults.population_faults --kills 20 --kind live --only controller member both
     python -m tests.faults.population_faults --kills 60 --kind erl
 
 Each run is a real `game-rl train` of a tiny population in processes of its own. It is killed at
 random moments, resumed each time, and compared with one that was not: every record byte for byte,
 the champion's record, weights, optimiser and replay of each checkpoint that is kept. Nothing may be
 left running, no temporary file may stay, and nobody may see a traceback.
+
+A live mixture does not repeat: its members and its Lake are compared, and of the learner its books.
 
 The kinds of Ray run members on a cluster of two nodes, and kill what Ray runs them with: the
 process of a task, all of a node, the controller. They are compared with the same population, which
@@ -34,7 +37,8 @@ from typing import Protocol
 import psutil
 
 from tests.faults.erl_files import write_erl
-from tests.faults.mixture_files import write_mixture
+from tests.faults.live_books import live_differences
+from tests.faults.mixture_files import write_live_mixture, write_mixture
 from tests.faults.private_folder import alone, content_of, make_private
 from tests.faults.ray_nodes import RayNodes
 from tests.faults.trainings import Tally
@@ -159,7 +163,7 @@ class PopulationBench:
         has_shared_files: bool = True,
     ) -> None:
         self.folder, self.nodes = folder, nodes
-        self.write = WRITERS[kind]
+        self.kind, self.write = kind, WRITERS[kind]
         self._has_shared_files = has_shared_files
         self.random = random.Random(seed)
         self.whole = self.new("whole")
@@ -192,13 +196,16 @@ class PopulationBench:
             found = [f"written by somebody else: {path}" for path in folder.rglob("*")]
             found += [f"left in storage: {p}" for p in self._left_in_storage()]
             folder = content_of(folder)
+        left = [str(p) for p in folder.rglob(".*") if p.name.endswith((".tmp", ".trash", ".fork"))]
+        found += [f"left behind: {path}" for path in left]
+        if self.kind == "live":
+            return found + live_differences(folder, self.whole)
         here, there = records_of(folder), records_of(self.whole)
         found += [f"another {name}" for name in there if here.get(name) != there[name]]
         found += [f"{name} too many" for name in here if name not in there]
         if hashes_of(folder) != hashes_of(self.whole):
             found.append("other weights")
-        left = [str(p) for p in folder.rglob(".*") if p.name.endswith((".tmp", ".trash", ".fork"))]
-        return found + [f"left behind: {path}" for path in left]
+        return found
 
     def _left_in_storage(self) -> list[Path]:
         return [path for path in (self.folder / "storage").rglob("*") if path.is_file()]
@@ -212,8 +219,13 @@ def write_population(folder: Path, root: Path) -> Path:
     return file
 
 
-WRITERS = {"population": write_population, "mixture": write_mixture, "erl": write_erl}
-"""By the kind; erl is a population with a learner."""
+WRITERS = {
+    "population": write_population,
+    "mixture": write_mixture,
+    "live": write_live_mixture,
+    "erl": write_erl,
+}
+"""By the kind; live is a mixture, and erl is a population with a learner."""
 
 
 def records_of(folder: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from game_rl.cli.main import main
 from game_rl.config.loader import dump_config
 from game_rl.errors import CheckpointError, Interrupted, LakeError, UsageError
 from game_rl.event_log import read_events
-from game_rl.events import CheckpointSaved, Evaluated, Event, OfflineProgress
+from game_rl.events import CheckpointSaved, Evaluated, Event, LakesFollowed, OfflineProgress
 from game_rl.lake.lake import Lake
 from game_rl.lineage import read_lineage
 from game_rl.playback.evaluate import evaluate_run
@@ -87,6 +88,31 @@ def test_the_lineage_names_the_lake_s_run_and_what_it_had_played(
     newest = RunDir(lake.parent).checkpoints_newest_first()[0]
     assert source.timesteps == int(newest.name)
     assert source.frame_skip == config.env.frame_skip
+
+
+def test_a_run_that_follows_sees_what_a_lake_gains_and_its_books_go_on(
+    make_config: MakeConfig, lake: Path
+) -> None:
+    follows = "algorithm.learn_from.follow_every_s=0.1"
+    config = make_config("run", *overrides(lake), follows)
+    train(config, command(console(), until=100))
+    pqn = "algorithm={name: pqn, n_steps: 16, batch_size: 16}"
+    more = make_config("more", pqn, f"lake={{path: {lake}}}", "recording.episodes=0")
+    train(more, command(console()))
+    output = console()
+    resume(config.run_dir, command(output))
+    assert "warning" not in told(output)
+    checkpoint = Checkpoint(RunDir(config.run_dir).checkpoint(192))
+    books: Any = checkpoint.play().algorithm["learn_from"]
+    streams = {RunDir(root).identity().id for root in (lake.parent, more.run_dir)}
+    assert set(books["n_of_streams"]) == streams
+    assert sum(books["n_of_streams"].values()) + books["n_own"] == 16 * checkpoint.state.n_updates
+    assert books["followed"] == Lake.open(lake).view().sequences
+    assert not list(lake.glob("pins/*.following.json"))
+    (*_, followed) = (
+        e for e in read_events(RunDir(config.run_dir)) if isinstance(e, LakesFollowed)
+    )
+    assert (followed.own_drawn, followed.rows) == (books["n_own"], len(Lake.open(lake).view()))
 
 
 class StopAfter:
