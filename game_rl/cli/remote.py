@@ -1,4 +1,4 @@
-"""`game-rl remote`: runs in object storage, or on a mounted disk."""
+"""`game-rl remote`: runs and experiments in object storage, or on a mounted disk."""
 
 import argparse
 import json
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
 
 from game_rl.cli.arguments import add_command
+from game_rl.cli.remote_list import list_stored
 from game_rl.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
@@ -22,19 +22,22 @@ if TYPE_CHECKING:
     from game_rl.storage.remote import RemoteAddress
 
 _MOST_FAILURES = 5
-_URL = "s3://bucket/folder, gs://…, az://… or file:///…; …/runs/ID names one run"
+_URL = (
+    "s3://bucket/folder, gs://…, az://… or file:///…; …/runs/ID names one run, …/experiments/ID "
+    "one experiment"
+)
 
 
 def add_remote(commands: "Commands") -> None:
     parser = commands.add_parser(
-        "remote", help="list, fetch, verify and send runs in object storage"
+        "remote", help="list, fetch, verify and send runs and experiments in object storage"
     )
     remote = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listing = add_command(
         remote,
         "list",
-        _list,
-        summary="list the runs at an address, and their checkpoints",
+        list_stored,
+        summary="list the runs and experiments at an address",
         example="game-rl remote list s3://bucket/folder",
     )
     listing.add_argument("url", metavar="URL", help=_URL)
@@ -44,7 +47,7 @@ def add_remote(commands: "Commands") -> None:
         remote,
         "verify",
         _verify,
-        summary="read every byte of the stored checkpoints, and compare",
+        summary="read every byte of the stored checkpoints and generations, and compare",
         example="game-rl remote verify s3://bucket/folder",
     )
     verifying.add_argument("url", metavar="URL[@T]", help=_URL)
@@ -56,11 +59,13 @@ def _add_fetch(remote: "Commands") -> None:
         remote,
         "fetch",
         _fetch,
-        summary="bring a run to a folder here, where it can be resumed, evaluated and shown",
+        summary="bring a run or an experiment to a folder here, where it can be resumed and shown",
         example="game-rl remote fetch s3://bucket/folder/runs/ID@250000 runs/mine",
     )
     fetching.add_argument(
-        "url", metavar="URL[@T]", help=f"{_URL}; @T: its checkpoint of timestep T, else the newest"
+        "url",
+        metavar="URL[@T]",
+        help=f"{_URL}; @T: its checkpoint of timestep T, or its generation T, else the newest",
     )
     fetching.add_argument("folder", type=Path, metavar="DIR", help="a folder that is new")
     claims = fetching.add_mutually_exclusive_group()
@@ -73,10 +78,12 @@ def _add_push(remote: "Commands") -> None:
         remote,
         "push",
         _push,
-        summary="send what of a run is not stored yet",
+        summary="send what of a run or an experiment is not stored yet",
         example="game-rl remote push runs/duel_ppo",
     )
-    pushing.add_argument("run", type=Path, metavar="RUN", help="run directory of a training")
+    pushing.add_argument(
+        "run", type=Path, metavar="RUN", help="run directory of a training or an experiment"
+    )
     pushing.add_argument(
         "--to", metavar="URL", help="where to; default: upload.to of the run's config"
     )
@@ -93,50 +100,13 @@ def _opened(url: str) -> "tuple[ObjectStore, RemoteAddress]":
     return ObjectStore(address.to), address
 
 
-def _list(arguments: argparse.Namespace) -> int:
-    from game_rl.cli.remote_experiments import print_experiments
-    from game_rl.storage.experiments import stored_experiments
-    from game_rl.storage.survey import list_runs
-    from game_rl.system.units import format_bytes
-
-    store, address = _opened(arguments.url)
-    runs = [run for run in list_runs(store) if address.run in (None, run.run)]
-    if arguments.json:
-        print(json.dumps([run.to_json() for run in runs], indent=2))
-        return 0
-    experiments = stored_experiments(store) if address.run is None else []
-    print_experiments(experiments)
-    if not runs:
-        if not experiments:
-            print(f"there is no run at {arguments.url}")
-        return 0
-
-    table = Table(box=None, pad_edge=False)
-    for name in ("run", "game", "checkpoints", "newest", "size", "saved", "written by"):
-        is_text = name in ("run", "game", "written by")
-        table.add_column(name, justify="left" if is_text else "right", no_wrap=True)
-    for run in runs:
-        writer = "" if run.writer_host is None else run.writer_host
-        table.add_row(
-            run.run,
-            run.game,
-            f"{len(run.checkpoints)}",
-            f"{run.checkpoints[-1]:,}",
-            format_bytes(run.newest_bytes),
-            run.newest_saved,
-            f"{writer}{', now' if run.is_active else ''}",
-        )
-    Console(width=max(120, Console().width)).print(table)
-    return 0
-
-
 def _fetch(arguments: argparse.Namespace) -> int:
     from game_rl.cli.remote_experiments import fetch_to
-    from game_rl.storage.experiments import experiment_at
     from game_rl.storage.fetch import fetch
+    from game_rl.storage.generations import ExperimentAddress
     from game_rl.system.units import format_bytes
 
-    if (found := experiment_at(arguments.url)) is not None:
+    if (found := ExperimentAddress.parse(arguments.url)) is not None:
         return fetch_to(found, arguments.folder, take_over=not arguments.refuse_active)
     store, address = _opened(arguments.url)
     progress = Progress(
@@ -187,11 +157,14 @@ def missing_rom(run_dir: "RunDir") -> str | None:
 
 def _verify(arguments: argparse.Namespace) -> int:
     from game_rl.cli.remote_experiments import verify_experiments
+    from game_rl.storage.generations import ExperimentAddress
     from game_rl.storage.remote import stored_runs
     from game_rl.storage.verify import verify
     from game_rl.system.units import format_bytes
 
     n_experiments = verify_experiments(arguments.url)
+    if ExperimentAddress.parse(arguments.url) is not None:
+        return 0
     store, address = _opened(arguments.url)
     if n_experiments and not stored_runs(store):
         return 0
@@ -218,14 +191,15 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _push(arguments: argparse.Namespace) -> int:
-    from game_rl.cli.remote_experiments import push_population
+    from game_rl.cli.remote_experiments import push_experiment_folder
     from game_rl.experiments.experiment_dir import ExperimentDir
     from game_rl.playback.policy import open_run
     from game_rl.storage.game_files import upload_settings
     from game_rl.storage.push import push
 
     if ExperimentDir(arguments.run).exists():
-        return push_population(arguments.run, to=arguments.to, take_over=arguments.take_over)
+        to = None if arguments.to is None else _upload(arguments.to)
+        return push_experiment_folder(arguments.run, to, take_over=arguments.take_over)
     run_dir, config = open_run(arguments.run)
     if arguments.to is not None:
         there = _upload(arguments.to)

@@ -10,27 +10,22 @@ from game_rl.errors import StorageError, UsageError
 from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
-    from game_rl.storage.experiments import StoredExperiment
+    from game_rl.config.upload import UploadConfig
+    from game_rl.storage.generations import ExperimentAddress, StoredExperiment
+    from game_rl.storage.object_store import ObjectStore
 
 _PATIENCE_S = 60.0
+_LOCK_WAIT_S = 5.0
 
 
-def print_experiments(experiments: "list[StoredExperiment]") -> None:
-    for one in experiments:
-        print(
-            f"experiment {one.experiment}: generation {one.generation}, {format_bytes(one.n_bytes)}"
-        )
-
-
-def fetch_to(found: tuple[str, str], folder: Path, *, take_over: bool) -> int:
-    """Bring the experiment, an address and an id, to a folder that is new."""
+def fetch_to(address: "ExperimentAddress", folder: Path, *, take_over: bool) -> int:
+    """Bring the experiment to a folder that is new."""
     from game_rl.storage.experiments import fetch_experiment
 
-    to, experiment = found
-    stored = fetch_experiment(to, experiment, folder, take_over=take_over)
+    stored = fetch_experiment(address, folder, take_over=take_over)
     print(
-        f"{folder}: the experiment {experiment} after generation {stored.generation}, "
-        f"{format_bytes(stored.n_bytes)} fetched and verified"
+        f"{folder}: the {stored.tree.kind} {stored.experiment} after generation "
+        f"{stored.generation}, {format_bytes(stored.n_bytes)} fetched and verified"
     )
     return 0
 
@@ -41,52 +36,76 @@ def verify_experiments(url: str) -> int:
     Raises:
         StorageError: a blob is missing or damaged.
     """
-    from game_rl.storage.experiments import damaged_blobs, experiment_at, stored_experiments
+    from game_rl.storage.generations import ExperimentAddress, find_stored, stored_experiments
     from game_rl.storage.object_store import ObjectStore
+    from game_rl.storage.remote import RemoteAddress
 
-    to, wanted = experiment_at(url) or (url.partition("/runs/")[0], None)
-    if wanted is None and "/runs/" in url:
-        return 0
-    store = ObjectStore(to)
-    found = [one for one in stored_experiments(store) if wanted in (None, one.experiment)]
-    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn())
-    for one in found:
-        with Progress(*columns, console=Console(stderr=True)) as progress:
-            task = progress.add_task("", total=len(one.tree.blobs()))
-            damage = damaged_blobs(store, one, lambda: progress.advance(task))  # noqa: B023 - now
-        if damage:
-            raise StorageError(
-                f"{to}/experiments/{one.experiment} cannot be fetched: {'; '.join(damage)}; where "
-                "the experiment is still here, delete those blobs and push it again"
-            )
-        print(f"experiment {one.experiment}: every byte is as it was written")
+    one = ExperimentAddress.parse(url)
+    if one is not None:
+        store, found = ObjectStore(one.to), [find_stored(one)]
+    else:
+        address = RemoteAddress.parse(url)
+        if address.run is not None or address.timesteps is not None:
+            return 0
+        store = ObjectStore(address.to)
+        found = stored_experiments(store)
+    only = () if one is None or one.generation is None else (one.generation,)
+    for stored in found:
+        _verify(store, stored, only)
     return len(found)
 
 
-def push_population(root: Path, *, to: str | None, take_over: bool) -> int:
-    """Send all of a population that nobody trains just now."""
-    from game_rl.config.experiments import load_population
-    from game_rl.config.safe_copy import PopulationUploadConfig
+def _verify(store: "ObjectStore", stored: "StoredExperiment", only: tuple[int, ...]) -> None:
+    from game_rl.storage.experiments import damaged_blobs, needed_blobs
+
+    blobs, kind = needed_blobs(store, stored, *only), stored.tree.kind
+    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("", total=len(blobs))
+        damage = damaged_blobs(store, stored, blobs, lambda: progress.advance(task))
+    if damage:
+        raise StorageError(
+            f"the {kind} {stored.experiment} at {store.address} cannot be fetched whole: "
+            f"{'; '.join(damage)}; where it is still here, delete those blobs and push it again"
+        )
+    count = len(only or stored.generations)
+    print(
+        f"{kind} {stored.experiment}: {count} generation{'' if count == 1 else 's'}, "
+        f"{len(blobs):,} blobs, {format_bytes(sum(blobs.values()))}: every byte is as it was "
+        "written"
+    )
+
+
+def push_experiment_folder(root: Path, to: "UploadConfig | None", *, take_over: bool) -> int:
+    """Send all of an experiment that nobody trains just now."""
+    from game_rl.config.experiment_files import load_experiment
     from game_rl.experiments.controller import read_state
     from game_rl.experiments.experiment_dir import find_experiment
     from game_rl.experiments.make_plan import make_plan
-    from game_rl.experiments.safe_copy import own_state, push_settings, take_picture, write_state
+    from game_rl.experiments.picture import forget_picture, take_picture
+    from game_rl.experiments.safe_copy import own_state, push_settings, uploaded_to, write_state
     from game_rl.storage.experiments import push_experiment
     from game_rl.storage.patience import patiently
+    from game_rl.storage.uploading import alone
 
     folder = find_experiment(root)
-    population = load_population(folder.config, is_saved=True)
-    upload = population.config.upload if to is None else PopulationUploadConfig(to=to)
+    experiment = uploaded_to(load_experiment(folder.config, is_saved=True), to)
+    upload = experiment.config.upload
     if upload is None:
         raise UsageError(f"{root} has no upload.to in its config; add --to URL")
-    with folder.locked():
+    with folder.locked(), alone(root, wait_s=_LOCK_WAIT_S) as is_alone:
+        if not is_alone:
+            raise UsageError(f"{root} is still being uploaded; wait until that ends")
         state = own_state(folder, upload)
-        generation = read_state(make_plan(folder, population)).generation
-        take_picture(folder)
-        settings = push_settings(folder, upload, state, generation=generation)
+        generation = read_state(make_plan(folder, experiment)).generation
+        take_picture(folder, upload.what)
+        settings = push_settings(folder, experiment, state, generation=generation)
         settings = settings.model_copy(update={"take_over": take_over, "is_last": True})
         write_state(folder, state)
-        sent = patiently(lambda: push_experiment(settings), _PATIENCE_S)
+        try:
+            sent = patiently(lambda: push_experiment(settings), _PATIENCE_S)
+        finally:
+            forget_picture(folder)
         write_state(folder, state.model_copy(update={"generation": generation}))
     print(f"generation {generation} is at {upload.to}/{settings.place}; {format_bytes(sent)} sent")
     return 0

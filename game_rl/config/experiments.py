@@ -10,6 +10,7 @@ from game_rl.config.learners import FOLLOW, LearnerSetting, as_run, disagreement
 from game_rl.config.loader import Source, dump_config, game_path, run_dir_problems
 from game_rl.config.own_disk import storage_problems
 from game_rl.config.population import PopulationConfig, mutation_problems
+from game_rl.config.safe_copy import upload_problems
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem
 from game_rl.config.values import expanded_path
@@ -86,6 +87,8 @@ def population_of(
         learner = _learner_config(source, root, config, is_saved=is_saved)
     refuse_problems(source, root, _problems_of_runs(config, run, learner))
     refuse_problems(source, root, storage_problems(config.executor, run))
+    has_learner = learner is not None
+    refuse_problems(source, root, upload_problems(config.upload, run, has_learner=has_learner))
     return Population(config, run, learner)
 
 

@@ -20,6 +20,7 @@ from game_rl.config.learner import (
 )
 from game_rl.config.population import ChampionConfig, FitnessConfig, KeepGenerationsConfig
 from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Timesteps, UnitInterval, named_folder
 
 
@@ -96,6 +97,8 @@ class MixtureConfig(StrictModel):
     """Threads of each member and of the learner, so that numbers do not depend on how many run."""
     executor: ExecutorConfig = LocalExecutorConfig()
     """Where members and learner run."""
+    upload: UploadConfig | None = None
+    """Where the mixture goes after each round, to outlive the machine; null: nowhere."""
 
     @property
     def total_timesteps(self) -> int:
@@ -121,6 +124,7 @@ class MixtureConfig(StrictModel):
         yield from teacher_problems(self.learner)
         if self.is_live:
             yield from self._problems_of_executor()
+            yield from self._problems_of_upload()
         else:
             yield from one_lake_problems(self.executor, kind=self.kind)
         if self.champion.candidates > self.members + 1:
@@ -144,4 +148,15 @@ class MixtureConfig(StrictModel):
                 f"{parallel} is less than members and learner, {self.members + 1}, who train at "
                 "once in mode: live; write auto",
                 (("members",),),
+            )
+
+    def _problems_of_upload(self) -> Iterator[Problem]:
+        """There is nothing to send before the end, which may be what the machine does not see."""
+        if self.upload is not None:
+            yield Problem(
+                ("upload",),
+                "a mixture in mode: live has no breaks in which it could be sent: write upload "
+                "into the sections member and learner, which sends each run as one of its own, or "
+                "write mode: rounds",
+                (("mode",),),
             )

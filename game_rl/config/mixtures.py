@@ -21,6 +21,7 @@ from game_rl.config.live_mixtures import (
 )
 from game_rl.config.loader import Source, dump_config, run_dir_problems
 from game_rl.config.mixture import MixtureConfig
+from game_rl.config.safe_copy import upload_problems
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem
 from game_rl.config.yaml_tree import LocatedProblem, Node
@@ -64,6 +65,7 @@ def mixture_of(
     run = run_based_on(source, member, tuple(_decided_of_member(config)))
     taught = run_based_on(source, learner, tuple(_decided_of_learner(config, learner)))
     refuse_problems(source, root, _disagreements(config, run, taught))
+    refuse_problems(source, root, upload_problems(config.upload, run, has_learner=True))
     return Mixture(config, run, taught)
 
 

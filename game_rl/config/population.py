@@ -18,8 +18,8 @@ from game_rl.config.learner import (
     one_lake_problems,
     teacher_problems,
 )
-from game_rl.config.safe_copy import PopulationUploadConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel
+from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Name, NotNegative, Positive, Timesteps, named_folder
 
 INJECT_EVERY = 2
@@ -190,7 +190,7 @@ class PopulationConfig(StrictModel):
     """Threads of each member, so that its numbers do not depend on how many run at once."""
     executor: ExecutorConfig = LocalExecutorConfig()
     """Where members run."""
-    upload: PopulationUploadConfig | None = None
+    upload: UploadConfig | None = None
     """Where the population goes after each generation, to outlive the machine; null: nowhere."""
 
     @property
@@ -250,13 +250,6 @@ class PopulationConfig(StrictModel):
                 ("train_on",),
                 "with a learner, nobody trains on alone: remove the section and write more "
                 "generations, or write learner: null",
-                (("learner",),),
-            )
-        if self.upload is not None:
-            yield Problem(
-                ("upload",),
-                "a population with a learner cannot be fetched elsewhere, as its runs look for "
-                "their Lake where it was: remove the section",
                 (("learner",),),
             )
         yield from one_lake_problems(self.executor, kind="population with a learner")

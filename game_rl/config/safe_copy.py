@@ -1,22 +1,40 @@
-"""Where a population goes after each generation, so that it outlives the machine."""
+"""What of an experiment's runs keeps its `upload` from sending all that they need."""
 
-from typing import Annotated
+from collections.abc import Iterator
 
-from pydantic import AfterValidator, Field
-
-from game_rl.config.strict_model import StrictModel
-from game_rl.config.upload import checked_address
-from game_rl.config.values import Positive
+from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import Problem
+from game_rl.config.upload import UploadConfig
 
 
-class PopulationUploadConfig(StrictModel):
-    """The whole population is copied to storage or another disk, generation by generation."""
-
-    to: Annotated[
-        str, Field(examples=["s3://bucket/folder"], repr=False), AfterValidator(checked_address)
-    ]
-    """Address of a folder: s3://bucket/folder, gs://…, az://…, file:///…; without credentials."""
-    limit_mb_s: Positive | None = None
-    """Send no more than so many 10^6 bytes a second; null: no limit."""
-    wait_s: Annotated[float, Field(ge=0, le=86_400)] = 60.0
-    """At its end it waits so long for what is not there yet; `remote push` sends the rest."""
+def upload_problems(
+    upload: UploadConfig | None, run: RunConfig, *, has_learner: bool
+) -> Iterator[Problem]:
+    """Args:
+    run: the config of a member.
+    has_learner: members feed one Lake, in run_dir.
+    """
+    if upload is None:
+        return
+    if "checkpoints" not in upload.what:
+        yield Problem(
+            ("upload", "what"),
+            "an experiment is stored whole, and nothing else of it is of use without checkpoints: "
+            "add checkpoints, or remove the section and copy the files",
+        )
+    if run.lake is None:
+        return
+    if run.lake.path is not None and not has_learner:
+        yield Problem(
+            ("upload",),
+            f"it sends run_dir, and members have their Lake elsewhere, at {run.lake.path}: remove "
+            "member.lake.path, so that each has its own in run_dir, or remove this section",
+            (("member", "lake", "path"),),
+        )
+    elif "lake" not in upload.what:
+        way_out = "add lake" if has_learner else "add lake, or write member: {lake: null}"
+        yield Problem(
+            ("upload", "what"),
+            f"no member could go on from its checkpoint without the Lake that it names: {way_out}",
+            (("member", "lake"),),
+        )

@@ -1,4 +1,4 @@
-"""Where a run's checkpoints go while it trains, so that they outlive the machine."""
+"""Where a run, or an experiment, goes while it trains, so that it outlives the machine."""
 
 from typing import Annotated, Literal
 
@@ -37,7 +37,7 @@ def checked_address(address: str) -> str:
 
 
 class UploadConfig(StrictModel):
-    """Checkpoints are copied to object storage or another disk while the run trains."""
+    """Copied to object storage or another disk while it trains: checkpoints, or generations."""
 
     to: Annotated[
         str, Field(examples=["s3://bucket/folder"], repr=False), AfterValidator(checked_address)
@@ -48,12 +48,13 @@ class UploadConfig(StrictModel):
         "lake",
         "videos",
     )
-    """checkpoints; with lake, what they need of the Lake; videos: the clips at the end."""
+    """checkpoints; with lake, what they need of the Lake; videos: clips."""
     limit_mb_s: Positive | None = None
     """Send no more than so many 10^6 bytes a second; null: no limit."""
     keep_remote_last: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Delete older checkpoints of this run there; null: keep all."""
+    """Keep the newest so many checkpoints of a run there, or generations, and those that
+    keep_generations.every keeps; delete older ones; null: keep all."""
     wait_s: Annotated[float, Field(ge=0, le=86_400)] = 60.0
-    """At its end the run waits so long for what is not there yet; `remote push` sends the rest."""
+    """At its end it waits so long for what is not there yet; `remote push` sends the rest."""
     backlog_gb: Annotated[float, Field(ge=0, le=1_000_000)] = 5.0
-    """While it is being sent, an old checkpoint stays up to so many 10^9 bytes longer here."""
+    """While they are being sent, old files stay up to so many 10^9 bytes longer here."""

@@ -62,6 +62,7 @@ def _as_population(mixture: Mixture) -> Population:
         lake=config.lake,
         cpus_per_member=config.cpus_per_member,
         executor=executor,
+        upload=config.upload,
     )
     return Population(alone, mixture.run, mixture.learner)
 

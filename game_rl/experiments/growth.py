@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from game_rl.config.executors import RayExecutorConfig
 from game_rl.config.experiments import Population
 from game_rl.config.population import KeepGenerationsConfig, PopulationConfig
+from game_rl.config.upload import UploadConfig
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.growth import lake_bytes
@@ -104,20 +105,27 @@ def momentary_bytes(
     population: Population, member: Report, learner: Report | None, *, slots: int
 ) -> int:
     """Beside the last row: while all members save, or while the learner's run is underway."""
-    of_members = _momentary_bytes_of_members(population.config, member, slots)
+    config = population.config
+    of_members = _momentary_bytes_of_members(config, member, slots)
+    sent = config.members * member.footprint.disk.checkpoint_bytes + _checkpoint_bytes(learner)
+    held = upload_held_bytes(config.upload, sent)
     if learner is None:
-        return of_members
+        return of_members + held
     disk = learner.footprint.disk
-    return max(of_members, disk.bytes + disk.momentary_bytes)
+    return max(of_members, disk.bytes + disk.momentary_bytes) + held
+
+
+def upload_held_bytes(upload: UploadConfig | None, sent_bytes: int) -> int:
+    """Of what is being sent and is not needed here any more; it stays until it has arrived."""
+    return 0 if upload is None else min(sent_bytes, round(upload.backlog_gb * 1e9))
 
 
 def _momentary_bytes_of_members(config: PopulationConfig, member: Report, slots: int) -> int:
-    """While members save, beside what they replace; what is sent stays until it has arrived; where
-    members train on disks of their own, and these are ours, too.
+    """While members save, beside what they replace; where members train on disks of their own, and
+    these are ours, too.
     """
     disk, executor = member.footprint.disk, config.executor
-    at_once = 2 if config.upload is None else 3
-    found = at_once * config.members * disk.checkpoint_bytes
+    found = 2 * config.members * disk.checkpoint_bytes
     if not isinstance(executor, RayExecutorConfig) or executor.storage is None:
         return found
     return found + (slots * disk.bytes if executor.starts_cluster else 0)

@@ -63,7 +63,11 @@ class Learner:
             fork = {"optimiser": "new", "counters": "new"}
             return self._fork(generation, best, fork, sections_of(config))
         if before is not None:
-            values = {"seed": config.seed, "algorithm.teacher": self._teacher(best)}
+            values = {
+                "seed": config.seed,
+                "algorithm.teacher": self._teacher(best),
+                "algorithm.learn_from.lakes": [str(self.folder.lake.absolute())],
+            }
             return self._fork(generation, before, {"counters": "new"}, values)
         return Apprentice(member, config)
 

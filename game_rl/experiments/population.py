@@ -152,7 +152,9 @@ class PopulationPlan:
             fork |= {"optimiser": "new"}
         else:
             parent = next(m for m in record.members if m.number == copied.parent)
-            values = self._values_in(self._config(copied.new_values, parent.counts_from))
+            values = dict(self._values_in(self._config(copied.new_values, parent.counts_from)))
+            if self._learner is not None:
+                values["lake.path"] = str(self.folder.lake.absolute())
         return self._jobs.copy(
             copied.folder,
             Origin(copied.parent_folder, at, fork, self.run_id(member)),

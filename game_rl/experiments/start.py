@@ -9,7 +9,6 @@ from pathlib import Path
 from game_rl.config.changed_values import flat
 from game_rl.config.experiment_files import Experiment, dump_experiment, load_experiment
 from game_rl.config.experiments import Population
-from game_rl.config.mixtures import Mixture
 from game_rl.errors import DoesNotFitError, GameRLError, Interrupted, UsageError
 from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Executor
@@ -30,7 +29,8 @@ from game_rl.experiments.going_back import finish_going_back, go_back
 from game_rl.experiments.make_plan import make_plan
 from game_rl.experiments.plan import Plan
 from game_rl.experiments.records import ChampionRecord
-from game_rl.experiments.safe_copy import SafeCopy
+from game_rl.experiments.relocation import follow_lake
+from game_rl.experiments.safe_copy import uploading
 from game_rl.experiments.tasks import StopFlag
 from game_rl.games.definition import load_game
 from game_rl.run_dir import write_atomic
@@ -98,15 +98,17 @@ def resume_experiment(
     """
     folder = find_experiment(root)
     with folder.locked():
-        before = _moved(load_experiment(folder.config, is_saved=True), root)
+        here = f"run_dir={json.dumps(str(root))}"  # it may have been moved
+        before = load_experiment(folder.config, [here], is_saved=True)
         if generation is not None and before.learner is not None:
             raise UsageError(
                 f"a {before.config.kind} with a learner cannot go back: its Lake has what was "
                 "played later; begin another one with --config"
             )
-        experiment = _moved(load_experiment(folder.config, overrides, is_saved=True), root)
+        experiment = load_experiment(folder.config, [*overrides, here], is_saved=True)
         _refuse_changes(before, experiment)
         report = _check_fit(experiment, command)
+        follow_lake(folder)
         write_atomic(folder.config, dump_experiment(experiment))
         finish_going_back(folder)
         went = WentBackFrom()
@@ -121,24 +123,6 @@ class WentBackFrom:
 
     generation: int | None = None
     place: str = ""
-
-
-def _moved(experiment: Experiment, root: Path) -> Experiment:
-    """With the folder where it is now.
-
-    Raises:
-        UsageError: it was moved, and its runs would look for their Lake elsewhere.
-    """
-    if isinstance(experiment, Mixture) or experiment.learner is not None:
-        if root.absolute() != experiment.config.run_dir.absolute():
-            raise UsageError(
-                f"{root} is a {experiment.config.kind} that was begun as "
-                f"{experiment.config.run_dir}, where its runs look for their Lake; move it back"
-            )
-        return experiment
-    config = experiment.config.model_copy(update={"run_dir": root})
-    run = experiment.run.model_copy(update={"run_dir": root / "members" / "00"})
-    return Population(config, run)
 
 
 def _refuse_existing(folder: ExperimentDir) -> None:
@@ -207,7 +191,7 @@ def _carried_out(
     with (
         Account(folder.events, command.listeners) as account,
         _told_how_it_ends(account),
-        _uploading(folder, experiment, command, account),
+        uploading(folder, experiment, account, take_over=command.take_over),
         make_executor(config.executor, _demand(experiment, report, account)) as executor,
     ):
         if went.generation is not None:
@@ -257,31 +241,6 @@ def _run(plan: Plan, executor: Executor, account: Account, stop: StopFlag) -> Ch
         ) from None
     account.emit(ExperimentEnded(reason="completed", exit_code=0))
     return champion
-
-
-@contextmanager
-def _uploading(
-    folder: ExperimentDir,
-    experiment: Experiment,
-    command: ExperimentCommand,
-    account: Account,
-) -> Iterator[None]:
-    """Inside, generations are sent to where the config says; at the end, what there is then."""
-    upload = experiment.config.upload if isinstance(experiment, Population) else None
-    if upload is None:
-        yield
-        return
-    copy = SafeCopy(
-        folder,
-        upload,
-        take_over=command.take_over,
-        warn=lambda text: account.emit(Warned(text=text)),
-    )
-    account.add_listener(copy.on_event)
-    try:
-        yield
-    finally:
-        copy.close()
 
 
 @contextmanager

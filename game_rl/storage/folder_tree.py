@@ -6,6 +6,7 @@ Whoever has the list, and the blobs, can bring the folders to another machine. W
 machine alone (locks, claims, temporary files) is left out.
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,8 +17,9 @@ from pydantic import AfterValidator, ValidationError
 from game_rl.checkpoints.files import MANIFEST, read_manifest
 from game_rl.config.saved import Saved
 from game_rl.errors import CheckpointError, StorageError
+from game_rl.lake.segment import SEALED, SHELVED
 from game_rl.run_dir import new_directory, remove_directory, replaced_directory
-from game_rl.storage.contents import Source, growing_pieces
+from game_rl.storage.contents import PIECE_BYTES, Source, growing_pieces
 from game_rl.storage.faults import LostFileError
 from game_rl.storage.fetch import fetch_file, is_whole
 from game_rl.storage.manifest import Piece, blob_name
@@ -26,6 +28,7 @@ from game_rl.storage.rate_limit import RateLimit
 
 _LEFT_OUT = {"claim", "lock", "upload.jsonl", "upload.lock"}
 _OF_CHECKPOINTS = ("checkpoints", "offline")
+_SEALED = (SEALED, SHELVED)  # files of a Lake
 _SENT_AT_ONCE, _FETCHED_AT_ONCE = 2, 4
 
 
@@ -123,10 +126,22 @@ def _pieces_of(path: Path) -> Iterator[Source]:
         except CheckpointError:
             known = {}
     entry = next((entry for name, entry in known.items() if name == path.name), None)
-    if entry is None:
+    if entry is None and path.suffix in _SEALED:
+        yield _whole(path)
+    elif entry is None:
         yield from growing_pieces(path, path.stat().st_size)
     else:
         yield Source(path, 0, Piece(sha256=entry.sha256, n_bytes=entry.bytes))
+
+
+def _whole(path: Path) -> Source:
+    """Of a file that never changes, one blob however large it is."""
+    digest, n_bytes = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while chunk := file.read(PIECE_BYTES):
+            digest.update(chunk)
+            n_bytes += len(chunk)
+    return Source(path, 0, Piece(sha256=digest.hexdigest(), n_bytes=n_bytes))
 
 
 def send_blobs(

@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -220,6 +220,12 @@ class ObjectStore:
         with self._told():
             for batch in obstore.list(self._store, folder or None):
                 yield from map(_stored, batch)
+
+    def folders(self, folder: str) -> Sequence[str]:
+        """Names of those right below a folder, ascending."""
+        with self._told():
+            found = obstore.list_with_delimiter(self._store, folder)
+        return sorted(name.rpartition("/")[2] for name in found["common_prefixes"])
 
     def delete(self, name: str) -> None:
         """Whether it is there or not."""

@@ -5,7 +5,6 @@ obstore hang, with the lowest priority for the disk.
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 # `import game_rl` makes the games known to Gymnasium, which takes 17 MB that an uploader does not
@@ -19,7 +18,7 @@ sys.exit(importlib.import_module(sys.argv[2]).main())
 """
 
 
-def started(module: str, *, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+def started(module: str) -> subprocess.Popen[str]:
     """A process that runs `main` of a module of ours; text goes to it and comes from it."""
     package = Path(__file__).parents[1]
     idle = ["ionice", "-c", "3"] if shutil.which("ionice") else []
@@ -28,6 +27,5 @@ def started(module: str, *, environment: Mapping[str, str] | None = None) -> sub
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # what a library prints there may have secrets in it
-        env=environment,
         text=True,
     )

@@ -41,13 +41,27 @@ class UploadSettings(Saved):
         return f"{self.upload.to}/{run_folder(self.run)}"
 
 
+class RemoteKeeping(Saved):
+    """Generations of an experiment that stay in storage.
+
+    Attributes:
+        last: the newest of those that are there; None: all.
+        every: besides, each whose number is a multiple of this; None: none.
+    """
+
+    last: int | None = None
+    every: int | None = None
+
+
 class PushSettings(Saved):
     """A folder to send; there is no secret in it.
 
     Attributes:
         folder: as it was after the generation, and does not change.
+        kind, game: of the experiment, for who looks at the storage.
         writer: drawn once for this copy of the experiment.
         is_last: whoever goes on with it need not take over.
+        wait_s: that it may take when nobody trains any more.
     """
 
     to: str
@@ -55,9 +69,13 @@ class PushSettings(Saved):
     folder: Path
     generation: int
     writer: str
+    kind: str = "population"
+    game: str | None = None
+    keep: RemoteKeeping = RemoteKeeping()
     take_over: bool = False
     is_last: bool = False
     limit_mb_s: float | None = None
+    wait_s: float = 60.0
 
     @property
     def place(self) -> str:

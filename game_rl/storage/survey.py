@@ -29,7 +29,7 @@ class StoredRun:
     is_active: bool
 
     def to_json(self) -> dict[str, object]:
-        return asdict(self)
+        return {"kind": "run"} | asdict(self)
 
 
 def list_runs(store: ObjectStore) -> list[StoredRun]:

@@ -1,35 +1,40 @@
 """A population in storage, on paper: what is fetched elsewhere goes on to the same end."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from game_rl.config.experiment_files import Experiment, load_experiment
 from game_rl.config.experiments import Population, dump_population
-from game_rl.config.safe_copy import PopulationUploadConfig
-from game_rl.errors import UsageError
-from game_rl.experiments.account import GenerationEnded
+from game_rl.config.upload import UploadConfig
+from game_rl.errors import Interrupted, UsageError
+from game_rl.experiments.account import Account, ExperimentEvent, GenerationEnded, Warned
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.picture import picture_of, take_picture
 from game_rl.experiments.safe_copy import (
     SafeCopy,
     own_state,
-    picture_of,
     push_settings,
     stored_state,
-    take_picture,
+    uploaded_to,
+    uploading,
     write_state,
 )
 from game_rl.storage.experiments import (
     damaged_blobs,
     fetch_experiment,
+    needed_blobs,
     push_experiment,
-    stored_experiments,
 )
 from game_rl.storage.faults import SecondWriterError
+from game_rl.storage.generations import ExperimentAddress, stored_experiments
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.own_process import started
+from game_rl.storage.uploading import alone
 from tests.experiments.broken_off import Killed, account_of, killed_at
-from tests.experiments.conftest import MakePopulation
+from tests.experiments.conftest import MakeMixture, MakePopulation
 from tests.experiments.test_population import carry_out
 from tests.storage.conftest import address as address  # fixtures
 from tests.storage.conftest import disk_address as disk_address
@@ -49,13 +54,26 @@ def killed(population: Population, operation: int) -> ExperimentDir:
     return folder
 
 
-def push(folder: ExperimentDir, to: str, *, generation: int = 1, take_over: bool = False) -> int:
-    upload = PopulationUploadConfig(to=to)
-    take_picture(folder)
+def push(
+    folder: ExperimentDir,
+    to: str,
+    *,
+    generation: int = 1,
+    take_over: bool = False,
+    keep_remote_last: int | None = None,
+) -> int:
+    upload = UploadConfig(to=to, keep_remote_last=keep_remote_last)
+    experiment = with_upload(load_experiment(folder.config, is_saved=True), upload)
+    take_picture(folder, upload.what)
     state = own_state(folder, upload)
     write_state(folder, state)
-    settings = push_settings(folder, upload, state, generation=generation)
+    settings = push_settings(folder, experiment, state, generation=generation)
     return push_experiment(settings.model_copy(update={"take_over": take_over}))
+
+
+def with_upload(experiment: Experiment, upload: UploadConfig) -> Experiment:
+    config = experiment.config.model_copy(update={"upload": upload})
+    return replace(experiment, config=config)  # type: ignore[arg-type]  # of its own kind
 
 
 def moved(population: Population, root: Path) -> Population:
@@ -73,13 +91,14 @@ def test_what_is_fetched_elsewhere_goes_on_to_the_same(
     shutil.rmtree(folder.root)
     there = tmp_path / "there"
     (stored,) = stored_experiments(ObjectStore(address))
-    fetch_experiment(address, stored.experiment, there)
+    place = ExperimentAddress(address, stored.experiment)
+    fetch_experiment(place, there)
     assert account_of(carry_out(moved(population, there))) == whole
     with pytest.raises(UsageError, match="holds an experiment already"):
-        fetch_experiment(address, stored.experiment, there)
+        fetch_experiment(place, there)
 
 
-def test_equal_content_goes_once_and_only_the_newest_is_kept(
+def test_equal_content_goes_once_and_only_as_many_as_asked_for_are_kept(
     make_population: MakePopulation, tmp_path: Path, disk_address: str
 ) -> None:
     folder = killed(make_population("here", *_SMALL), 150)
@@ -88,14 +107,16 @@ def test_equal_content_goes_once_and_only_the_newest_is_kept(
     first = push(folder, disk_address)
     shutil.copytree(folder.member("00").root, folder.member("07").root)
     assert first > 0
-    assert push(folder, disk_address, generation=2) == 0
-    (stored,) = stored_experiments(ObjectStore(disk_address))
-    assert stored.generation == 2
+    assert push(folder, disk_address, generation=3, keep_remote_last=1) == 0
+    store = ObjectStore(disk_address)
+    (stored,) = stored_experiments(store)
+    assert stored.generations == (3,)
     blobs = [p for p in (tmp_path / "mounted disk").rglob("blobs/*/*") if p.is_file()]
     assert {p.name for p in blobs} == set(stored.tree.blobs())
-    assert damaged_blobs(ObjectStore(disk_address), stored) == []
+    needed = needed_blobs(store, stored)
+    assert damaged_blobs(store, stored, needed) == []
     flip_a_bit(max(blobs, key=lambda path: path.stat().st_size))
-    assert "is damaged" in " ".join(damaged_blobs(ObjectStore(disk_address), stored))
+    assert "is damaged" in " ".join(damaged_blobs(store, stored, needed))
 
 
 def test_another_copy_is_refused_until_it_takes_over(
@@ -106,8 +127,9 @@ def test_another_copy_is_refused_until_it_takes_over(
     other = ExperimentDir(tmp_path / "other")
     shutil.copytree(folder.root, other.root)
     (other.root / "upload.json").unlink()
+    place = ExperimentAddress(disk_address, folder.identity().id)
     with pytest.raises(SecondWriterError):
-        fetch_experiment(disk_address, folder.identity().id, tmp_path / "x", take_over=False)
+        fetch_experiment(place, tmp_path / "x", take_over=False)
     with pytest.raises(SecondWriterError):
         push(other, disk_address)
     push(other, disk_address, take_over=True)
@@ -117,14 +139,13 @@ def test_another_copy_is_refused_until_it_takes_over(
 def test_it_is_sent_beside_the_training_and_what_is_there_is_written_down(
     make_population: MakePopulation, disk_address: str
 ) -> None:
-    folder = killed(make_population("here", *_SMALL), 150)
+    population = make_population("here", *_SMALL)
+    folder = killed(population, 150)
     said: list[str] = []
-    upload = PopulationUploadConfig(to=disk_address)
-    copy = SafeCopy(folder, upload, take_over=False, warn=said.append)
-    copy.on_event(
-        GenerationEnded(generation=1, record="", seconds=1, copies=0, checkpoints_bytes=0)
-    )
-    copy.close()
+    uploaded = with_upload(population, UploadConfig(to=disk_address))
+    copy = SafeCopy(folder, uploaded, take_over=False, warn=said.append)
+    copy.on_event(ended(1))
+    copy.close(60)
     assert said == []
     state = stored_state(folder)
     assert state is not None
@@ -135,10 +156,12 @@ def test_it_is_sent_beside_the_training_and_what_is_there_is_written_down(
 def test_storage_that_is_out_of_reach_is_named_and_tried_again(
     make_population: MakePopulation, tmp_path: Path
 ) -> None:
-    folder = killed(make_population("here", *_SMALL), 150)
-    upload = PopulationUploadConfig(to=f"file://{tmp_path}/unmounted")
-    take_picture(folder)
-    settings = push_settings(folder, upload, own_state(folder, upload), generation=1)
+    population = make_population("here", *_SMALL)
+    folder = killed(population, 150)
+    upload = UploadConfig(to=f"file://{tmp_path}/unmounted")
+    take_picture(folder, upload.what)
+    state = own_state(folder, upload)
+    settings = push_settings(folder, with_upload(population, upload), state, generation=1)
     process = started("game_rl.storage.experiment_process")
     assert process.stdin is not None
     assert process.stdout is not None
@@ -155,8 +178,118 @@ def test_storage_that_is_out_of_reach_is_named_and_tried_again(
 def test_what_could_not_be_sent_is_said_and_ends_nothing(
     make_population: MakePopulation, tmp_path: Path
 ) -> None:
-    folder = killed(make_population("here", *_SMALL), 150)
+    population = make_population("here", *_SMALL)
+    folder = killed(population, 150)
     said: list[str] = []
-    upload = PopulationUploadConfig(to=f"file://{tmp_path}/unmounted", wait_s=0.0)
-    SafeCopy(folder, upload, take_over=False, warn=said.append).close()
+    upload = UploadConfig(to=f"file://{tmp_path}/unmounted")
+    SafeCopy(folder, with_upload(population, upload), take_over=False, warn=said.append).close(0)
     assert f"`game-rl remote push {folder.root}` sends it" in said[-1]
+
+
+def test_what_would_hold_more_than_the_backlog_is_given_up_for_what_is_newer(
+    make_population: MakePopulation, tmp_path: Path
+) -> None:
+    population = make_population("here", *_SMALL)
+    folder = killed(population, 150)
+    said: list[str] = []
+    upload = UploadConfig(to=f"file://{tmp_path}/unmounted", backlog_gb=0)
+    copy = SafeCopy(folder, with_upload(population, upload), take_over=False, warn=said.append)
+    for number in (1, 2, 3):
+        copy.on_event(ended(number))
+    over = [text for text in said if "upload.backlog_gb" in text]
+    (tmp_path / "unmounted").mkdir()
+    copy.close(60)
+    assert len(over) == 1
+    assert "generation 1" in over[0]
+    (stored,) = stored_experiments(ObjectStore(upload.to))
+    assert stored.generations == (3,)
+
+
+def test_below_the_backlog_a_generation_that_is_being_sent_goes_on(
+    make_population: MakePopulation, tmp_path: Path
+) -> None:
+    population = make_population("here", *_SMALL)
+    folder = killed(population, 150)
+    upload = UploadConfig(to=f"file://{tmp_path}/unmounted")
+    copy = SafeCopy(folder, with_upload(population, upload), take_over=False, warn=lambda _: None)
+    for number in (1, 2, 3):
+        copy.on_event(ended(number))
+    (tmp_path / "unmounted").mkdir()
+    copy.close(60)
+    (stored,) = stored_experiments(ObjectStore(upload.to))
+    assert stored.generations == (1, 3)  # the one that was underway, and the newest
+
+
+@pytest.mark.parametrize("wait_s", [20.0, 0.0])
+def test_the_process_of_an_experiment_that_was_killed_finishes_or_leaves_in_time(
+    make_population: MakePopulation, tmp_path: Path, wait_s: float
+) -> None:
+    population = make_population("here", *_SMALL)
+    folder = killed(population, 150)
+    upload = UploadConfig(to=f"file://{tmp_path}/unmounted", wait_s=wait_s)
+    take_picture(folder, upload.what)
+    state = own_state(folder, upload)
+    settings = push_settings(folder, with_upload(population, upload), state, generation=1)
+    process = started("game_rl.storage.experiment_process")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(settings.model_dump_json() + "\n")
+    process.stdin.flush()
+    assert "mount the disk" in process.stdout.readline()
+    process.stdin.close()  # as when the experiment's process dies
+    if not wait_s:
+        assert process.wait(60) == 1
+    (tmp_path / "unmounted").mkdir()
+    if wait_s:
+        assert process.wait(60) == 0
+    process.stdout.close()
+    assert len(stored_experiments(ObjectStore(upload.to))) == bool(wait_s)
+
+
+def test_a_process_waits_for_the_one_before(
+    make_population: MakePopulation, disk_address: str
+) -> None:
+    population = make_population("here", *_SMALL)
+    folder = killed(population, 150)
+    said: list[str] = []
+    uploaded = with_upload(population, UploadConfig(to=disk_address))
+    copy = SafeCopy(folder, uploaded, take_over=False, warn=said.append)
+    with alone(folder.root, wait_s=0):
+        copy.on_event(ended(1))
+        copy.close(0.5)
+    assert "remote push" in said[-1]
+    assert stored_experiments(ObjectStore(disk_address)) == []
+
+
+def test_who_stops_the_experiment_waits_no_longer_than_its_runs(
+    make_population: MakePopulation, tmp_path: Path
+) -> None:
+    population = make_population("here", *_SMALL, "member.checkpoints.deadline_s=0.1")
+    folder = killed(population, 150)
+    uploaded = with_upload(population, UploadConfig(to=f"file://{tmp_path}/unmounted", wait_s=9e3))
+    said: list[ExperimentEvent] = []
+    with (
+        Account(tmp_path / "events.jsonl", [said.append]) as account,
+        pytest.raises(Interrupted),
+        uploading(folder, uploaded, account, take_over=False),
+    ):
+        raise Interrupted("stopped", exit_code=143)
+    assert isinstance(said[-1], Warned)
+    assert "remote push" in said[-1].text
+
+
+def test_another_address_takes_the_rest_of_the_section_and_its_checks(
+    make_population: MakePopulation, make_mixture: MakeMixture, tmp_path: Path
+) -> None:
+    there = UploadConfig(to="s3://there")
+    population = with_upload(make_population(), UploadConfig(to="s3://here", keep_remote_last=3))
+    expected = UploadConfig(to="s3://there", keep_remote_last=3)
+    assert uploaded_to(population, there).config.upload == expected
+    assert uploaded_to(make_mixture(), there).config.upload == there
+    elsewhere = make_population("x", f"member.lake={{path: {tmp_path}/lake}}")
+    with pytest.raises(UsageError, match="members have their Lake elsewhere"):
+        uploaded_to(elsewhere, there)
+
+
+def ended(number: int) -> GenerationEnded:
+    return GenerationEnded(generation=number, record="", seconds=1, copies=0, checkpoints_bytes=0)

@@ -1,5 +1,6 @@
-"""A real population that is uploaded, and goes on on another machine."""
+"""Real experiments that are uploaded, and go on on another machine, in another folder."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -8,26 +9,28 @@ from pathlib import Path
 import pytest
 
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.storage.experiments import stored_experiments
+from game_rl.storage.generations import stored_experiments
 from game_rl.storage.object_store import ObjectStore
 from tests.faults.population_faults import (
     HANG_S,
+    WRITERS,
     Controller,
     hashes_of,
     records_of,
-    write_population,
 )
 from tests.storage.conftest import disk_address as disk_address  # a fixture
 
 
 @pytest.mark.slow
-def test_a_population_whose_machine_vanished_goes_on_from_storage(
-    tmp_path: Path, disk_address: str
+@pytest.mark.parametrize("kind", ["population", "mixture", "erl"])
+def test_an_experiment_whose_machine_vanished_goes_on_from_storage(
+    kind: str, tmp_path: Path, disk_address: str
 ) -> None:
     whole, here, there = (tmp_path / name for name in ("whole", "here", "there"))
-    write_population(tmp_path, whole)
+    write = WRITERS[kind]
+    write(tmp_path, whole)
     assert Controller(whole).process.wait(HANG_S) == 0
-    file = write_population(tmp_path, here)
+    file = write(tmp_path, here)
     file.write_text(f"{file.read_text()}upload: {{to: '{disk_address}'}}\n")
     controller = Controller(here)
     folder = ExperimentDir(here)
@@ -38,13 +41,20 @@ def test_a_population_whose_machine_vanished_goes_on_from_storage(
     experiment = folder.identity().id
     shutil.rmtree(here)
 
-    assert f"experiment {experiment}: generation 1" in game_rl("remote", "list", disk_address)
+    (listed,) = json.loads(game_rl("remote", "list", disk_address, "--json"))
+    assert listed["experiment"] == experiment
+    assert listed["kind"] == ("mixture" if kind == "mixture" else "population")
+    assert listed["generations"][0] == 1
     game_rl("remote", "verify", disk_address)
     url = f"{disk_address}/experiments/{experiment}"
-    resume = ["train", "--resume", url, "--set", f"run_dir={there}"]
+    resume = ["train", "--resume", f"{url}@1", "--set", f"run_dir={there}"]
     assert "--take-over" in game_rl(*resume, code=1)  # who vanished might come back
     game_rl(*resume, "--take-over")
     assert (records_of(there), hashes_of(there)) == (records_of(whole), hashes_of(whole))
+    last = stored_experiments(ObjectStore(disk_address))[0]
+    assert last.generation == len(list((whole / "generations").iterdir()))
+    assert not last.is_active
+    assert "every byte" in game_rl("remote", "verify", url)
 
 
 def game_rl(*arguments: str, code: int = 0) -> str:

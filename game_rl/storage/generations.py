@@ -1,0 +1,183 @@
+"""Experiments in storage, generation by generation: names, manifests, and what there is.
+
+experiments/ID/blobs/ab/abcd…           bytes, named by their sha256; equal content goes once
+experiments/ID/generations/000007.json  every file of the folder; written after its blobs
+experiments/ID/superseded/…             manifests of generations that are trained again
+experiments/ID/runs/ID/writer.json      who writes
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import ValidationError
+
+from game_rl.errors import StorageError, UsageError
+from game_rl.storage.claim import read_claim
+from game_rl.storage.folder_tree import FolderTree
+from game_rl.storage.manifest import RUN_ID
+from game_rl.storage.object_store import ObjectStore
+
+GENERATIONS, SUPERSEDED = "generations", "superseded"
+_ADDRESS = re.compile(rf"(?P<to>.+?)/experiments/(?P<id>{RUN_ID.pattern})/?(@(?P<number>\d+))?")
+_NAME = re.compile(rf"{GENERATIONS}/(\d{{6}})\.json")
+
+
+class GenerationManifest(FolderTree):
+    """All of an experiment's folder, as it was after a generation.
+
+    Attributes:
+        kind: of the experiment, such as population.
+        saved: by the clock of who wrote it.
+    """
+
+    kind: str = "population"
+    game: str | None = None
+    saved: datetime | None = None
+
+
+@dataclass(frozen=True)
+class ExperimentAddress:
+    """`s3://bucket/folder/experiments/ID@7`, or without the generation.
+
+    Attributes:
+        to: as `upload.to` of a config.
+        generation: None: the newest.
+    """
+
+    to: str
+    experiment: str
+    generation: int | None = None
+
+    @classmethod
+    def parse(cls, url: str) -> "ExperimentAddress | None":
+        """None: it is the address of something else."""
+        found = _ADDRESS.fullmatch(url)
+        if found is None:
+            return None
+        number = found["number"]
+        return cls(found["to"], found["id"], None if number is None else int(number))
+
+
+@dataclass(frozen=True)
+class StoredExperiment:
+    """An experiment in storage.
+
+    Attributes:
+        generations: that are there, ascending.
+        generation: that the manifest is of: the newest, unless another was asked for.
+        writer_host: who wrote last.
+        is_active: whether that one has not ended, as far as is known there.
+    """
+
+    experiment: str
+    generations: tuple[int, ...]
+    generation: int
+    tree: GenerationManifest
+    writer_host: str | None
+    is_active: bool
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(file.n_bytes for file in self.tree.files)
+
+    @property
+    def saved(self) -> str:
+        """When the generation was sent, in UTC; empty: nobody wrote that down."""
+        return "" if self.tree.saved is None else f"{self.tree.saved:%Y-%m-%d %H:%M:%S}"
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "kind": self.tree.kind,
+            "experiment": self.experiment,
+            "game": self.tree.game,
+            "generations": self.generations,
+            "newest_saved": self.saved,
+            "newest_bytes": self.n_bytes,
+            "writer_host": self.writer_host,
+            "is_active": self.is_active,
+        }
+
+
+def place_of(experiment: str) -> str:
+    """The folder of an experiment, below the address."""
+    return f"experiments/{experiment}"
+
+
+def generation_name(generation: int) -> str:
+    """Of its manifest, below the experiment's folder."""
+    return f"{GENERATIONS}/{generation:06d}.json"
+
+
+def generations_in(store: ObjectStore) -> list[int]:
+    """Those in the folder of one experiment, ascending."""
+    names = (_NAME.fullmatch(stored.name) for stored in store.list(GENERATIONS))
+    return sorted(int(name[1]) for name in names if name is not None)
+
+
+def parse_generation(content: bytes, source: str) -> GenerationManifest:
+    """Raise StorageError if `source`, where it is from, is damaged or of a newer version."""
+    try:
+        return GenerationManifest.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise StorageError(
+            f"{source} is damaged, or of another version of game_rl: {first['msg']}"
+        ) from None
+
+
+def read_generation(store: ObjectStore, generation: int) -> GenerationManifest:
+    """Of the experiment whose folder the store is; raise StorageError if it is gone or damaged."""
+    name = generation_name(generation)
+    content = store.get(name)
+    if content is None:
+        raise StorageError(f"{store.address}/{name} is gone; try again")
+    return parse_generation(content, f"{store.address}/{name}")
+
+
+def stored_experiments(store: ObjectStore) -> list[StoredExperiment]:
+    """All at an address, ordered by id."""
+    return list(_all_at(store.address, store.folders("experiments")))
+
+
+def _all_at(to: str, names: Sequence[str]) -> Iterator[StoredExperiment]:
+    for name in names:
+        below = ObjectStore(f"{to}/{place_of(name)}")
+        found = generations_in(below) if RUN_ID.fullmatch(name) else []
+        if found:
+            yield _stored(below, name, found, found[-1])
+
+
+def find_stored(address: ExperimentAddress) -> StoredExperiment:
+    """The one that the address means.
+
+    Raises:
+        UsageError: there is none.
+    """
+    is_there = address.experiment in ObjectStore(address.to).folders("experiments")
+    below = ObjectStore(f"{address.to}/{place_of(address.experiment)}") if is_there else None
+    found, wanted = ([] if below is None else generations_in(below)), address.generation
+    if below is None or not found:
+        raise UsageError(
+            f"there is no generation of {address.experiment} at {address.to}; `game-rl remote list "
+            f"{address.to}` shows what there is"
+        )
+    if wanted is not None and wanted not in found:
+        shown = ", ".join(map(str, found))
+        raise UsageError(f"{address.experiment} has no generation {wanted} there; it has {shown}")
+    return _stored(below, address.experiment, found, found[-1] if wanted is None else wanted)
+
+
+def _stored(
+    below: ObjectStore, experiment: str, generations: list[int], wanted: int
+) -> StoredExperiment:
+    claim = read_claim(below, experiment)
+    return StoredExperiment(
+        experiment,
+        tuple(generations),
+        wanted,
+        read_generation(below, wanted),
+        None if claim is None else claim.host,
+        claim is not None and claim.is_active,
+    )
