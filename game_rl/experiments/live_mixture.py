@@ -42,6 +42,7 @@ class LiveMixturePlan:
             keep_generations=KeepGenerationsConfig(),
             cpus_per_member=config.cpus_per_member,
             kind="mixture",
+            shares_lake=True,
             is_live=True,
         )
 
@@ -114,8 +115,8 @@ class LiveMixturePlan:
             timesteps_of_all=timesteps_of_all(found),
         )
 
-    def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:
-        return decision.members_after(record)
+    def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:  # noqa: ARG002
+        return self.first_members()
 
     def copy(self, record: GenerationRecord, copied: CopyRecord) -> Task:  # noqa: ARG002
         raise ExperimentError(f"nobody is copied in a live mixture, but {copied.folder} was")

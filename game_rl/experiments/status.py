@@ -18,6 +18,7 @@ from game_rl.experiments.make_plan import make_plan
 from game_rl.experiments.plan import Plan
 from game_rl.experiments.records import ExperimentState, GenerationRecord, Member, read_record
 from game_rl.experiments.safe_copy import stored_state
+from game_rl.experiments.tables import differences_words
 from game_rl.lineage import read_lineage
 
 _LAST_BYTES = 16_384  # of a member's events: more than its last hundred
@@ -63,6 +64,25 @@ class MemberStatus:
 
 
 @dataclass(frozen=True)
+class DifferencesStatus:
+    """How far actions differ on the same observations; see `ActionDifferences`.
+
+    Attributes:
+        members: mean over pairs of members; None: there is none, as for the next.
+        learner: mean over members, of each and the learner.
+        words: all of it, for people.
+    """
+
+    generation: int
+    observations: int
+    runs: tuple[str, ...]
+    shares: tuple[tuple[float, ...], ...]
+    members: float | None
+    learner: float | None
+    words: str
+
+
+@dataclass(frozen=True)
 class ExperimentStatus:
     """`generation` is the one that is underway, or the last one.
 
@@ -70,6 +90,7 @@ class ExperimentStatus:
         timesteps_of_all: that all runs have played so far, the learner's and those that were copied
             over too; None: nobody has counted them.
         is_live: there is one generation, in which the learner trains beside the members.
+        differences: None: there is no generation yet whose actions were compared.
         safe: what of it is where in object storage; None: nothing was ever sent.
     """
 
@@ -84,6 +105,7 @@ class ExperimentStatus:
     timesteps_of_all: int | None
     is_live: bool = False
     safe: str | None = None
+    differences: DifferencesStatus | None = None
 
     def to_json(self) -> dict[str, Any]:
         members = [
@@ -112,6 +134,24 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
         is_live=plan.rules.is_live,
         timesteps_of_all=_timesteps_of_all(plan, state, members),
         safe=_safe(folder),
+        differences=_differences(plan, state),
+    )
+
+
+def _differences(plan: Plan, state: ExperimentState) -> DifferencesStatus | None:
+    """Of the last generation."""
+    record = read_record(plan.folder.generation(state.generation).record, GenerationRecord)
+    if record is None or record.differences is None:
+        return None
+    found = record.differences
+    return DifferencesStatus(
+        generation=record.generation,
+        observations=found.observations,
+        runs=found.runs,
+        shares=found.shares,
+        members=record.differing_members,
+        learner=record.differing_learner,
+        words=differences_words(record),
     )
 
 

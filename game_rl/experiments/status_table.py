@@ -39,7 +39,15 @@ def status_table(status: ExperimentStatus) -> RenderableType:
         if member.followed is not None
     ]
     above = [Text(text) for text in (line, status.text, status.safe) if text]
-    return Group(*above, table, *map(Text, followed))
+    return Group(*above, table, *map(Text, [*followed, *_differences_line(status)]))
+
+
+def _differences_line(status: ExperimentStatus) -> Iterator[str]:
+    if status.differences is not None and status.differences.words:
+        when = (
+            "" if status.is_live else f" of {STAGES[status.kind]} {status.differences.generation}"
+        )
+        yield f"at the end{when}, {status.differences.words}"
 
 
 def _followed_words(followed: FollowedStatus) -> Iterator[str]:
