@@ -1,20 +1,22 @@
 """Asking trained runs what they would do on the same observations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
+from game_rl.lake.view import LakeView
 from game_rl.playback.policy import open_own_run
 from game_rl.run_dir import write_atomic
 from game_rl.system.threads import torch_threads
 from game_rl.training.action_differences import ActionDifferences
 
-_AT_ONCE = 64  # observations: the network's activations of so many are a few megabytes
+_AT_ONCE = 64  # observations: they and the network's activations are some tens of megabytes
 
 
 def compare_actions(
@@ -38,15 +40,16 @@ def compare_actions(
         LakeError: the Lake is missing or damaged.
         CheckpointError: a checkpoint is.
     """
-    stacks = _drawn(lake, observations, seed)
+    view = Lake.open(lake).view()
     shares: list[list[float]] = []
-    if len(stacks):
-        shares = differing_shares(
-            [best_actions(members / name, at, stacks) for name, at in checkpoints.items()]
-        )
+    if len(view):
+        shape = view.schema.observation_shape
+        policies = [_policy(members / name, at, shape) for name, at in checkpoints.items()]
+        with torch_threads(1):
+            shares = _differing(_best_actions(policies, view, observations, seed))
     found = ActionDifferences(
         seed=seed,
-        observations=len(stacks),
+        observations=observations if shares else 0,
         runs=tuple(checkpoints),
         shares=tuple(map(tuple, shares)),
     )
@@ -55,32 +58,28 @@ def compare_actions(
     return found
 
 
-def _drawn(lake: Path, n: int, seed: int) -> NDArray[np.uint8]:
-    """Stacks [n, frame_stack * C, H, W] of rows that are all as likely; none of an empty Lake."""
-    view = Lake.open(lake).view()
-    if not len(view):
-        return np.empty((0, *view.schema.observation_shape), np.uint8)
-    return Sampler(view).sample(np.random.default_rng(seed), n).stacks
-
-
-def best_actions(root: Path, timesteps: int, stacks: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """The likeliest action of a run's checkpoint, or the one that it values most, int64 [n].
-
-    Args:
-        stacks: uint8 [n, frame_stack * C, H, W].
-    """
+def _policy(root: Path, timesteps: int, observation_shape: tuple[int, ...]) -> BasePolicy:
+    """Of a run's checkpoint, on the CPU."""
     run = open_own_run(root, str(timesteps))
-    policy = run.policy(
-        spaces.Box(0, 255, stacks.shape[1:], np.uint8), spaces.Discrete(len(run.game.action_names))
-    )
-    with torch_threads(1):
-        found = [
-            policy.predict(stacks[start : start + _AT_ONCE], deterministic=True)[0]
-            for start in range(0, len(stacks), _AT_ONCE)
-        ]
-    return np.concatenate(found).astype(np.int64)
+    actions = spaces.Discrete(len(run.game.action_names))
+    return run.policy(spaces.Box(0, 255, observation_shape, np.uint8), actions)
 
 
-def differing_shares(actions: list[NDArray[np.int64]]) -> list[list[float]]:
-    """Of each pair of runs, the share of observations on which their actions differ."""
+def _best_actions(
+    policies: Sequence[BasePolicy], view: LakeView, n: int, seed: int
+) -> NDArray[np.int64]:
+    """The likeliest action of each, or the one that it values most: [policies, n].
+
+    All rows of the view are as likely to be drawn.
+    """
+    sampler, rng = Sampler(view), np.random.default_rng(seed)
+    found = []
+    for start in range(0, n, _AT_ONCE):
+        stacks = sampler.sample(rng, min(_AT_ONCE, n - start)).stacks
+        found.append([policy.predict(stacks, deterministic=True)[0] for policy in policies])
+    return np.concatenate(found, axis=1).astype(np.int64)
+
+
+def _differing(actions: NDArray[np.int64]) -> list[list[float]]:
+    """Of each pair of rows, the share of columns in which they differ."""
     return [[float(np.mean(one != other)) for other in actions] for one in actions]

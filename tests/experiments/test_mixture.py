@@ -265,3 +265,30 @@ def test_a_record_of_before_there_were_differences_is_read(make_mixture: MakeMix
     path.write_text(json.dumps(older))
     assert record(folder, 4).differences is None
     assert experiment_status(folder).differences is None
+
+
+def test_status_says_what_the_learner_drew_by_member(
+    make_mixture: MakeMixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = carry_out(make_mixture("mixture", "clone.only_if_better=false"))
+    assert experiment_status(folder).drawn is None
+    ids = {name: folder.member(name).identity().id for name in ("00", "01", "00.g0002")}
+    event = {
+        "event": "rows_drawn",
+        "own": 50,
+        "streams": {ids["00"]: 10, ids["01"]: 30, ids["00.g0002"]: 10},
+        "offline_streams": {ids["01"]: 3, ids["00.g0002"]: 1},
+    }
+    folder.member("learner.g0004").events.write_text(json.dumps(event) + "\n")
+    status = experiment_status(folder)
+    assert status.to_json()["drawn"] == {
+        "learner": "learner.g0004",
+        "own": 50,
+        "runs": {"00": 10, "01": 30, "00.g0002": 10},
+        "offline_runs": {"01": 3, "00.g0002": 1},
+    }
+    Console(width=1000).print(status_table(status))
+    assert (
+        "learner.g0004 has drawn of 100 rows 50.0% its own, 20.0% 00, 30.0% 01; before its first "
+        "timestep, of 4 25.0% 00, 75.0% 01"
+    ) in capsys.readouterr().out
