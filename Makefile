@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# Tests wait for the disk and for other processes about as long as they compute.
+TEST_WORKERS ?= $(shell expr 2 '*' $$(nproc))
 DEMO_DIR ?= runs/demo_$(shell date +%Y%m%d_%H%M%S)
 
 .DEFAULT_GOAL := help
@@ -28,13 +30,13 @@ demo: $(INSTALLED)  ## train the default config on duel, evaluate it, record a G
 	$(BIN)/python train.py --config configs/duel_ppo.yaml --set run_dir=$(DEMO_DIR)
 
 test: $(INSTALLED)  ## the tests, without those that train for minutes
-	$(BIN)/python -m pytest -m "not slow and not soak and not gpu" --numprocesses auto
+	$(BIN)/python -m pytest -m "not slow and not soak and not gpu" --numprocesses $(TEST_WORKERS)
 
 test-slow: $(INSTALLED)  ## the tests that train agents, and kill trainings
 	$(BIN)/python -m pytest -m "slow or soak"
 
-test-ci: $(INSTALLED)  ## the slow tests without those that CI leaves out, two at a time
-	$(BIN)/python -m pytest -m slow --numprocesses 2 --dist worksteal
+test-ci: $(INSTALLED)  ## the slow tests without those that CI leaves out, the longest first
+	$(BIN)/python -m pytest -m slow --numprocesses 3 --dist worksteal
 
 lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 import os
 import signal
 
+import pytest
 from hypothesis import settings
 
 from tests.tiny_run import make_config as make_config  # a fixture
@@ -11,6 +12,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests run side by side
 
 # a shell without job control ignores SIGINT for what it starts with `&`, and so would its children
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest test first, so that nobody waits for it at the end."""
+    items.sort(key=lambda item: item.path.name != "test_learning.py")
+
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
