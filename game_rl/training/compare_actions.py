@@ -1,16 +1,14 @@
 """Asking trained runs what they would do on the same observations."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
-from game_rl.lake.view import LakeView
 from game_rl.playback.policy import open_own_run
 from game_rl.run_dir import write_atomic
 from game_rl.system.threads import torch_threads
@@ -40,16 +38,14 @@ def compare_actions(
         LakeError: the Lake is missing or damaged.
         CheckpointError: a checkpoint is.
     """
-    view = Lake.open(lake).view()
+    stacks = _drawn(lake, observations, seed)
     shares: list[list[float]] = []
-    if len(view):
-        shape = view.schema.observation_shape
-        policies = [_policy(members / name, at, shape) for name, at in checkpoints.items()]
-        with torch_threads(1):
-            shares = _differing(_best_actions(policies, view, observations, seed))
+    if len(stacks):  # one network after the other: there may be many, of 60 MB each
+        actions = [_best_actions(members / name, at, stacks) for name, at in checkpoints.items()]
+        shares = [[float(np.mean(one != other)) for other in actions] for one in actions]
     found = ActionDifferences(
         seed=seed,
-        observations=observations if shares else 0,
+        observations=len(stacks),
         runs=tuple(checkpoints),
         shares=tuple(map(tuple, shares)),
     )
@@ -58,28 +54,27 @@ def compare_actions(
     return found
 
 
-def _policy(root: Path, timesteps: int, observation_shape: tuple[int, ...]) -> BasePolicy:
-    """Of a run's checkpoint, on the CPU."""
+def _drawn(lake: Path, n: int, seed: int) -> NDArray[np.uint8]:
+    """Stacks [n, frame_stack * C, H, W] of rows that are all as likely; none of an empty Lake."""
+    view, rng = Lake.open(lake).view(), np.random.default_rng(seed)
+    stacks = np.empty((n if len(view) else 0, *view.schema.observation_shape), np.uint8)
+    if not len(view):
+        return stacks
+    sampler = Sampler(view)
+    for start in range(0, n, _AT_ONCE):  # a batch has the next stacks, too
+        part = stacks[start : start + _AT_ONCE]
+        part[:] = sampler.sample(rng, len(part)).stacks
+    return stacks
+
+
+def _best_actions(root: Path, timesteps: int, stacks: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """The likeliest action of a run's checkpoint, or the one that it values most: [n]."""
     run = open_own_run(root, str(timesteps))
     actions = spaces.Discrete(len(run.game.action_names))
-    return run.policy(spaces.Box(0, 255, observation_shape, np.uint8), actions)
-
-
-def _best_actions(
-    policies: Sequence[BasePolicy], view: LakeView, n: int, seed: int
-) -> NDArray[np.int64]:
-    """The likeliest action of each, or the one that it values most: [policies, n].
-
-    All rows of the view are as likely to be drawn.
-    """
-    sampler, rng = Sampler(view), np.random.default_rng(seed)
-    found = []
-    for start in range(0, n, _AT_ONCE):
-        stacks = sampler.sample(rng, min(_AT_ONCE, n - start)).stacks
-        found.append([policy.predict(stacks, deterministic=True)[0] for policy in policies])
-    return np.concatenate(found, axis=1).astype(np.int64)
-
-
-def _differing(actions: NDArray[np.int64]) -> list[list[float]]:
-    """Of each pair of rows, the share of columns in which they differ."""
-    return [[float(np.mean(one != other)) for other in actions] for one in actions]
+    policy = run.policy(spaces.Box(0, 255, stacks.shape[1:], np.uint8), actions)
+    with torch_threads(1):
+        found = [
+            policy.predict(stacks[start : start + _AT_ONCE], deterministic=True)[0]
+            for start in range(0, len(stacks), _AT_ONCE)
+        ]
+    return np.concatenate(found).astype(np.int64)
