@@ -214,6 +214,22 @@ class LakesFollowed(_Event):
     """Timesteps in all batches."""
 
 
+class RowsDrawn(_Event):
+    """Of what a run that learns from Lakes has made its batches; of DQN, the first after each
+    thousand timesteps, and each five hundred gradient steps before the first.
+
+    All of the whole run, however often it was broken off.
+    """
+
+    event: Literal["rows_drawn"] = "rows_drawn"
+    own: _Count
+    """Own timesteps in all batches since it plays."""
+    streams: dict[str, _Count]
+    """Rows of each stream in the same batches; by the id of its run."""
+    offline_streams: dict[str, _Count]
+    """The same in the batches before its first timestep, which have no own ones."""
+
+
 class UploadQueued(_Event):
     """A checkpoint waits to be uploaded."""
 
@@ -333,6 +349,7 @@ Event = (
     | WorkerRestarted
     | DiskForecast
     | LakesFollowed
+    | RowsDrawn
     | UploadQueued
     | UploadProgress
     | Uploaded

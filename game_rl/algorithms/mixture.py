@@ -13,8 +13,8 @@ from game_rl.buffers.replay import PackedReplayBuffer
 from game_rl.config.learn_from import LearnFromConfig, OwnShare
 from game_rl.lake.lake_pool import Drawn, LakePool
 
-_SHOWN_CHARACTERS = 8  # of a stream's name
-_MOST_CURVES = 16  # of streams; more are no picture, and take time with every batch
+SHOWN_CHARACTERS = 8  # of a stream's name
+MOST_CURVES = 16  # of streams; more are no picture, and take time with every batch
 
 
 class Curves(Protocol):
@@ -52,6 +52,7 @@ class Mixture:
         self._tell = tell
         self._n_own = 0
         self._n_of_streams: dict[str, int] = {}
+        self._n_offline: dict[str, int] = {}
 
     @property
     def n_own_drawn(self) -> int:
@@ -62,6 +63,16 @@ class Mixture:
     def n_drawn(self) -> int:
         """Timesteps in these batches."""
         return self._n_own + sum(self._n_of_streams.values())
+
+    @property
+    def n_of_streams(self) -> Mapping[str, int]:
+        """Rows of each stream in the batches of the run since it plays."""
+        return dict(self._n_of_streams)
+
+    @property
+    def n_offline(self) -> Mapping[str, int]:
+        """The same before it played."""
+        return dict(self._n_offline)
 
     def is_ready(self) -> bool:
         """There is something to draw; see what is new, where Lakes are followed."""
@@ -88,8 +99,7 @@ class Mixture:
         if n_own < batch_size:
             n = batch_size - n_own
             drawn = self._drawn(n, curves, prefix="learn_from")
-            for stream, count in self._counts(drawn).items():
-                self._n_of_streams[stream] = self._n_of_streams.get(stream, 0) + count
+            self._count(drawn, self._n_of_streams)
             parts.append(self._samples(drawn, replay.device))
         return parts[0] if len(parts) == 1 else _joined(*parts)
 
@@ -97,15 +107,21 @@ class Mixture:
         self, n: int, device: torch.device, curves: Curves, *, prefix: str
     ) -> ReplayBufferSamples:
         """Rows of the Lakes alone."""
-        return self._samples(self._drawn(n, curves, prefix=prefix), device)
+        drawn = self._drawn(n, curves, prefix=prefix)
+        self._count(drawn, self._n_offline)
+        return self._samples(drawn, device)
 
     def _drawn(self, n: int, curves: Curves, *, prefix: str) -> Drawn:
         drawn = self.pool.draw(self._rng, n)
         curves.record_mean(f"{prefix}/age_lakes", float(drawn.ages.mean()))
-        if len(self.pool.streams) <= _MOST_CURVES:
+        if len(self.pool.streams) <= MOST_CURVES:
             for stream, count in self._counts(drawn).items():
-                curves.record_mean(f"{prefix}/share_{stream[:_SHOWN_CHARACTERS]}", count / n)
+                curves.record_mean(f"{prefix}/share_{stream[:SHOWN_CHARACTERS]}", count / n)
         return drawn
+
+    def _count(self, drawn: Drawn, books: dict[str, int]) -> None:
+        for stream, count in self._counts(drawn).items():
+            books[stream] = books.get(stream, 0) + count
 
     def _counts(self, drawn: Drawn) -> dict[str, int]:
         """Rows of each stream."""
@@ -133,6 +149,7 @@ class Mixture:
             "lakes": self.pool.state(),
             "n_own": self._n_own,
             "n_of_streams": dict(self._n_of_streams),
+            "n_offline": dict(self._n_offline),
             "followed": {} if following is None else following.state(),
         }
 
@@ -141,6 +158,7 @@ class Mixture:
         self._rng.bit_generator.state = json.loads(state["rng"])
         self._n_own = int(state.get("n_own", 0))
         self._n_of_streams = dict(state.get("n_of_streams", {}))
+        self._n_offline = dict(state.get("n_offline", {}))
         if self.pool.following is not None:
             self.pool.following.load_state(state.get("followed", {}))
         self.pool.load_state(state["lakes"], self._tell)

@@ -20,6 +20,7 @@ from game_rl.callbacks.lakes_followed import LakesFollowedCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.progress import ProgressCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
+from game_rl.callbacks.rows_drawn import RowsDrawnCallback
 from game_rl.callbacks.stop import StopCallback, StopRequest
 from game_rl.callbacks.upload import UploadCallback
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
@@ -115,6 +116,7 @@ def make_callbacks(
         GameMetricsCallback(),
         *growth,
         *_lakes_followed(parts),
+        *_rows_drawn(parts),
         *uploads,
         _resource_monitor(parts, checkpoints),  # before the checkpoint, as it may ask for one
         WorkerRestartsCallback(parts.events),
@@ -203,6 +205,12 @@ def _lakes_followed(parts: RunParts) -> list[LakesFollowedCallback]:
             parts.mixture, parts.pool.following, parts.events, every_timesteps=parts.rhythm
         )
     ]
+
+
+def _rows_drawn(parts: RunParts) -> list[RowsDrawnCallback]:
+    if parts.mixture is None:
+        return []
+    return [RowsDrawnCallback(parts.mixture, parts.events, every_timesteps=parts.rhythm)]
 
 
 def _lake_growth(

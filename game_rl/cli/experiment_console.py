@@ -14,7 +14,7 @@ from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.forecast_table import forecast_table
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.experiments.stages import STAGES
-from game_rl.experiments.tables import champion_table, generation_table
+from game_rl.experiments.tables import champion_table, differences_words, generation_table
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class ExperimentConsole:
         record = read_record(Path(event.record), GenerationRecord)
         if record is not None:
             self._console.print(generation_table(record, self._stretches))
+            if words := differences_words(record):
+                self._print(escape(words))
         self._print(
             f"saved {escape(event.record)}: all checkpoints "
             f"{format_bytes(event.checkpoints_bytes)}, it took {format_duration(event.seconds)}"

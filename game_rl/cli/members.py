@@ -29,6 +29,7 @@ def add_member(commands: "Commands") -> None:
     _add_finish_experiment(steps)
     _add_copy(steps)
     _add_play(steps)
+    _add_actions(steps)
 
 
 def _add_copy(steps: "Commands") -> None:
@@ -65,6 +66,24 @@ def _add_play(steps: "Commands") -> None:
     play.add_argument("--result", type=Path, required=True, metavar="FILE")
 
 
+def _add_actions(steps: "Commands") -> None:
+    actions = add_command(
+        steps,
+        "actions",
+        _actions,
+        summary="ask checkpoints what they would do on the same observations of a Lake, and leave "
+        "how often two act differently",
+        example='game-rl member actions runs/x/members --checkpoints \'{"00": 16384, '
+        '"01": 16384}\' --lake runs/x/lake --seed 7 --result actions.json',
+    )
+    actions.add_argument("members", type=Path, metavar="DIR")
+    actions.add_argument("--checkpoints", type=json.loads, required=True, metavar="JSON")
+    actions.add_argument("--lake", type=Path, required=True, metavar="LAKE")
+    actions.add_argument("--observations", type=positive, default=512, metavar="N")
+    actions.add_argument("--seed", type=not_negative, required=True, metavar="N")
+    actions.add_argument("--result", type=Path, required=True, metavar="FILE")
+
+
 def _add_finish(steps: "Commands") -> None:
     finish = add_command(
         steps,
@@ -94,6 +113,20 @@ def _add_finish_experiment(steps: "Commands") -> None:
     finish.add_argument("--episodes", type=positive, required=True, metavar="N")
     finish.add_argument("--seed", type=not_negative, required=True, metavar="N")
     finish.add_argument("--result", type=Path, required=True, metavar="FILE")
+
+
+def _actions(arguments: argparse.Namespace) -> int:
+    from game_rl.training.compare_actions import compare_actions
+
+    compare_actions(
+        arguments.members,
+        arguments.checkpoints,
+        lake=arguments.lake,
+        observations=arguments.observations,
+        seed=arguments.seed,
+        result=arguments.result,
+    )
+    return 0
 
 
 def _finish_experiment(arguments: argparse.Namespace) -> int:

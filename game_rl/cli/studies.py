@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from game_rl.cli.arguments import Commands
+    from game_rl.config.studies import Study
     from game_rl.executors.executor import Ended
     from game_rl.experiments.study.forecast import StudyReport
     from game_rl.experiments.study.results import Result
+    from game_rl.preflight.measurements import MeasuredLake
 
 
 def add_study(commands: "Commands") -> None:
@@ -132,12 +134,29 @@ def preflight_study(arguments: argparse.Namespace) -> int:
     machine = detect_machine(study.config.run_dir)
     if arguments.on:
         machine = parse_machine(arguments.on, here=machine)
-    report = study_preflight(study, machine)
+    lakes = _measured_lakes(study) if arguments.probe else {}
+    report = study_preflight(study, machine, lakes=lakes)
     if arguments.json:
         print(json.dumps(report.to_json(), indent=2))
     else:
         _show_forecast(report, Console())
     return 3 if report.verdict == "does_not_fit" else 0
+
+
+def _measured_lakes(study: "Study") -> "dict[str, MeasuredLake]":
+    """Of the arms that write one, by random play of their members."""
+    from rich.console import Console
+
+    from game_rl.games.definition import load_game
+    from game_rl.measure.lake_probe import probe_lake
+
+    players = {name: arm.players[0] for name, arm in study.arms.items()}
+    with Console(stderr=True).status("writing random play into Lakes, to measure them"):
+        return {
+            name: probe_lake(run, load_game(run.game))
+            for name, run in players.items()
+            if run.lake is not None
+        }
 
 
 def _status(arguments: argparse.Namespace) -> int:
@@ -172,6 +191,10 @@ def _show_forecast(report: "StudyReport", console: "Console") -> None:
         ),
         soft_wrap=True,
     )
+    if report.unmeasured_lakes:
+        names = ", ".join(report.unmeasured_lakes)
+        text = f"without the Lakes of {names}, which nobody has measured: preflight --probe does so"
+        console.print(text, soft_wrap=True, markup=False, highlight=False)
 
 
 def _show(console: "Console", result: "Result", done: int, count: int) -> None:

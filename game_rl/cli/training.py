@@ -62,7 +62,7 @@ def _add_beginnings(parser: argparse.ArgumentParser) -> None:
         "--fork",
         metavar="RUN[@T]",
         help="begin a new run from a kept checkpoint of RUN (the newest without @T), with its "
-        "config and what --set changes; needs --set run_dir=...",
+        "config and what --set changes; needs --set run_dir=...; of an experiment, its champion",
     )
     parser.add_argument(
         "--generation",
@@ -200,10 +200,13 @@ def _fork_config(arguments: argparse.Namespace) -> "RunConfig":
     """Of `--config`, or else the parent's, with a section `fork`."""
     from game_rl.config.loader import load_config
     from game_rl.config.run_at import run_at
+    from game_rl.experiments.experiment_dir import run_of
     from game_rl.run_dir import RunDir
 
-    parent = RunDir(run_at(arguments.fork)[0])
-    overrides = [f"fork={{run: {json.dumps(arguments.fork)}}}", *arguments.set]
+    place, at = run_at(arguments.fork)
+    parent = RunDir(run_of(place))
+    run = str(parent.root) if at is None else f"{parent.root}@{at}"
+    overrides = [f"fork={{run: {json.dumps(run)}}}", *arguments.set]
     if arguments.config is not None:
         return load_config(arguments.config, overrides)
     if not parent.exists():

@@ -25,6 +25,7 @@ from game_rl.experiments.champion import find_champion
 from game_rl.experiments.curves import write_curves
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import fitness_of
+from game_rl.experiments.jobs import Jobs
 from game_rl.experiments.kept_checkpoints import (
     checkpoints_bytes,
     forget_generations,
@@ -41,7 +42,12 @@ from game_rl.experiments.records import (
 )
 from game_rl.experiments.tasks import StopFlag, Task, TaskRunner
 from game_rl.run_dir import RunDir, write_atomic
+from game_rl.seeds import seed_for
+from game_rl.training.action_differences import read_differences
 from game_rl.training.stretch_result import StretchResult, read_result
+
+_ASKED_OBSERVATIONS = 512
+"""A share that is measured on so many has a standard error of at most 2.2 points."""
 
 
 def read_state(plan: Plan) -> ExperimentState:
@@ -130,9 +136,24 @@ class ExperimentRun:
                 self._begin(apprentice.member, apprentice.beginning)
             results |= self._stretches([apprentice.member], number)
             trained.append(apprentice.member)
-        record = self.plan.decide(number, trained, results)
+        record = self._with_differences(self.plan.decide(number, trained, results))
         write_record(place.record, record)
         return record
+
+    def _with_differences(self, record: GenerationRecord) -> GenerationRecord:
+        """With how far the actions of all who trained differ, where they share a Lake."""
+        rules = self.plan.rules
+        if not rules.shares_lake:
+            return record
+        task = Jobs(self.folder, rules.cpus_per_member).actions(
+            record,
+            observations=_ASKED_OBSERVATIONS,
+            seed=seed_for(rules.seed, f"actions/{record.generation}"),
+        )
+        if task is None:
+            return record
+        self._bring([task])
+        return record.model_copy(update={"differences": read_differences(task.result)})
 
     def _begin(self, member: Member, config: RunConfig) -> None:
         """Write what a run that is no copy begins with, unless it is there."""

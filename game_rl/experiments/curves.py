@@ -41,7 +41,14 @@ def _fitness(record: GenerationRecord, rules: Rules) -> dict[str, float]:
         f"{place}/mean_reward": fmean(fitness.mean_reward for fitness in found),
         f"{place}/copies": len(record.copies),
         f"{place}/timesteps_of_all": record.timesteps_of_all or 0,
+        **_differences(record, place),
     }
+
+
+def _differences(record: GenerationRecord, place: str) -> dict[str, float]:
+    """Of the same observations, on how many two act differently: means over pairs."""
+    found = {"members": record.differing_members, "learner": record.differing_learner}
+    return {f"{place}/differing_actions_{k}": v for k, v in found.items() if v is not None}
 
 
 def _part(member: TrainedMember) -> str:

@@ -133,6 +133,11 @@ class GenerationDir:
         """What the member's process has printed."""
         return self.root / f"{number:02d}.log"
 
+    @property
+    def actions(self) -> Path:
+        """What members and learner would do on the same observations."""
+        return self.root / "actions.json"
+
     def checkpoint(self, number: int) -> Path:
         """A member's checkpoint, its files linked."""
         return self.root / f"{number:02d}"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from game_rl.executors.executor import Job
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.records import GenerationRecord
 from game_rl.experiments.tasks import Task
 
 
@@ -93,6 +94,32 @@ class Jobs:
             writes=(result,),
         )
         return Task(job, result)
+
+    def actions(self, record: GenerationRecord, *, observations: int, seed: int) -> Task | None:
+        """Ask all who trained in a generation what they would do on the same rows of their Lake.
+
+        None where fewer than two have finite weights.
+        """
+        place, members = self.folder.generation(record.generation), self.folder.members
+        asked = {m.folder: int(m.checkpoint) for m in record.members if m.checkpoint is not None}
+        if len(asked) < 2:
+            return None
+        arguments = {
+            "--checkpoints": json.dumps(asked),
+            "--lake": self.folder.lake,
+            "--observations": observations,
+            "--seed": seed,
+            "--result": place.actions,
+        }
+        job = Job(
+            f"actions in generation {record.generation}",
+            ("member", "actions", members, *_flat(arguments)),
+            place.actions.with_suffix(".log"),
+            self.cpus,
+            reads=(*(members / name for name in asked), self.folder.lake),
+            writes=(place.actions,),
+        )
+        return Task(job, place.actions)
 
     def _job(
         self,

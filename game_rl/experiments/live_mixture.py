@@ -42,6 +42,7 @@ class LiveMixturePlan:
             keep_generations=KeepGenerationsConfig(),
             cpus_per_member=config.cpus_per_member,
             kind="mixture",
+            shares_lake=True,
             is_live=True,
         )
 

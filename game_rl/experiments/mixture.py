@@ -55,6 +55,7 @@ class MixturePlan:
             keep_generations=config.keep_rounds,
             cpus_per_member=config.cpus_per_member,
             kind="mixture",
+            shares_lake=True,
         )
 
     def first_members(self) -> tuple[Member, ...]:

@@ -22,6 +22,7 @@ class Rules:
     Attributes:
         seed: of the experiment; the champion's episodes follow from it.
         is_live: a mixture's learner trains beside the members.
+        shares_lake: all who train feed one Lake, or learn from it.
         extra_candidate: number of who may be the champion beside the best, whatever it reaches.
     """
 
@@ -33,6 +34,7 @@ class Rules:
     cpus_per_member: int
     kind: Literal["population", "mixture"] = "population"
     is_live: bool = False
+    shares_lake: bool = False
     extra_candidate: int | None = None
 
 

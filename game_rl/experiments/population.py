@@ -61,6 +61,7 @@ class PopulationPlan:
             champion=config.champion,
             keep_generations=config.keep_generations,
             cpus_per_member=config.cpus_per_member,
+            shares_lake=config.learner is not None,
             extra_candidate=None if config.train_on is None else config.members,
         )
 

@@ -14,6 +14,7 @@ from game_rl.errors import ExperimentError
 from game_rl.experiments.fitness import Fitness
 from game_rl.experiments.mutation import Value
 from game_rl.run_dir import write_atomic
+from game_rl.training.action_differences import ActionDifferences
 
 _Count = Annotated[int, Field(ge=0)]
 _Kind = TypeVar("_Kind", bound=Saved)
@@ -101,6 +102,33 @@ class GenerationRecord(Saved):
     timesteps_of_all: _Count | None = None
     """That all runs of the experiment have played so far: members, those that were copied over, and
     the learner; None in records of versions that did not count them."""
+    differences: ActionDifferences | None = None
+    """Of members and learner as they were at the end of their stretches; None: they share no Lake,
+    or fewer than two have finite weights, or the record is of a version that did not ask them."""
+
+    @property
+    def learner_folder(self) -> str | None:
+        """None: there is no learner."""
+        number = None if self.learner is None else self.learner.number
+        return next((m.folder for m in self.members if m.number == number), None)
+
+    @property
+    def differing_members(self) -> float | None:
+        """Mean over pairs of members: of the same observations, on how many their actions differ;
+        None: nobody knows.
+        """
+        learner = self.learner_folder
+        names = {member.folder for member in self.members if member.folder != learner}
+        return None if self.differences is None else self.differences.among(names)
+
+    @property
+    def differing_learner(self) -> float | None:
+        """The same of the learner and each member."""
+        learner = self.learner_folder
+        if self.differences is None or learner is None:
+            return None
+        names = {member.folder for member in self.members if member.folder != learner}
+        return self.differences.between(learner, names)
 
 
 class ExperimentState(Saved):

@@ -1,9 +1,7 @@
 """Where an experiment is, from its folder alone: for another terminal, and for programs."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from filelock import FileLock, Timeout
@@ -15,31 +13,17 @@ from game_rl.experiments.decision import timesteps_before
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import Fitness
 from game_rl.experiments.make_plan import make_plan
+from game_rl.experiments.mixing_status import (
+    DifferencesStatus,
+    DrawnStatus,
+    differences_status,
+    drawn_status,
+)
 from game_rl.experiments.plan import Plan
 from game_rl.experiments.records import ExperimentState, GenerationRecord, Member, read_record
+from game_rl.experiments.run_tail import FollowedStatus, read_tail
 from game_rl.experiments.safe_copy import stored_state
 from game_rl.lineage import read_lineage
-
-_LAST_BYTES = 16_384  # of a member's events: more than its last hundred
-
-
-@dataclass(frozen=True)
-class FollowedStatus:
-    """What the learner of a live mixture sees; see `events.LakesFollowed`."""
-
-    rows: int
-    newest_age_s: float | None
-    own_drawn: int
-    drawn: int
-
-
-@dataclass(frozen=True)
-class _Account:
-    """The last of each that a run's account tells of."""
-
-    timesteps: int = 0
-    timesteps_per_s: float | None = None
-    followed: FollowedStatus | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +54,8 @@ class ExperimentStatus:
         timesteps_of_all: that all runs have played so far, the learner's and those that were copied
             over too; None: nobody has counted them.
         is_live: there is one generation, in which the learner trains beside the members.
+        drawn: by the newest learner; None: there is none that has learned.
+        differences: None: there is no generation yet whose actions were compared.
         safe: what of it is where in object storage; None: nothing was ever sent.
     """
 
@@ -84,6 +70,8 @@ class ExperimentStatus:
     timesteps_of_all: int | None
     is_live: bool = False
     safe: str | None = None
+    drawn: DrawnStatus | None = None
+    differences: DifferencesStatus | None = None
 
     def to_json(self) -> dict[str, Any]:
         members = [
@@ -112,6 +100,8 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
         is_live=plan.rules.is_live,
         timesteps_of_all=_timesteps_of_all(plan, state, members),
         safe=_safe(folder),
+        drawn=drawn_status(plan, now),
+        differences=differences_status(plan, state.generation),
     )
 
 
@@ -141,7 +131,7 @@ def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[Membe
     last = {} if record is None else {m.folder: m.fitness for m in record.members}
     place, found = folder.generation(generation), []
     for member in (*state.members, *_apprentice(plan, generation)):
-        account = _account(folder.member(member.folder).events)
+        account = read_tail(folder.member(member.folder).events)
         found.append(
             MemberStatus(
                 number=member.number,
@@ -194,30 +184,3 @@ def _is_held(folder: ExperimentDir) -> bool:
             return False
     except Timeout:
         return True
-
-
-def _account(events: Path) -> _Account:
-    """From the end of a run's account."""
-    if not events.exists():
-        return _Account()
-    with events.open("rb") as file:
-        file.seek(max(0, events.stat().st_size - _LAST_BYTES))
-        lines = file.read().splitlines()
-    found = _Account()
-    for line in lines:
-        try:
-            event = json.loads(line)
-            found = _Account(
-                timesteps=int(event.get("timesteps", found.timesteps)),
-                timesteps_per_s=event.get("timesteps_per_s", found.timesteps_per_s),
-                followed=_followed(event) or found.followed,
-            )
-        except (KeyError, ValueError, AttributeError, TypeError):
-            continue  # torn, or the middle of a line
-    return found
-
-
-def _followed(event: dict[str, Any]) -> FollowedStatus | None:
-    if event.get("event") != "lakes_followed":
-        return None
-    return FollowedStatus(**{each.name: event[each.name] for each in fields(FollowedStatus)})

@@ -9,8 +9,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from game_rl.experiments.descent import Branch
+from game_rl.experiments.run_tail import FollowedStatus
 from game_rl.experiments.stages import STAGES
-from game_rl.experiments.status import ExperimentStatus, FollowedStatus
+from game_rl.experiments.status import ExperimentStatus
 from game_rl.experiments.tables import changes_words, fitness_cells
 
 
@@ -39,7 +40,17 @@ def status_table(status: ExperimentStatus) -> RenderableType:
         if member.followed is not None
     ]
     above = [Text(text) for text in (line, status.text, status.safe) if text]
-    return Group(*above, table, *map(Text, followed))
+    return Group(*above, table, *map(Text, [*followed, *_mixing_lines(status)]))
+
+
+def _mixing_lines(status: ExperimentStatus) -> Iterator[str]:
+    if status.drawn is not None and status.drawn.words:
+        yield status.drawn.words
+    if status.differences is not None and status.differences.words:
+        when = (
+            "" if status.is_live else f" of {STAGES[status.kind]} {status.differences.generation}"
+        )
+        yield f"at the end{when}, {status.differences.words}"
 
 
 def _followed_words(followed: FollowedStatus) -> Iterator[str]:

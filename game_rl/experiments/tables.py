@@ -41,6 +41,23 @@ def generation_table(
     return table
 
 
+def differences_words(record: GenerationRecord) -> str:
+    """How far actions differ on the same observations; empty: nobody knows."""
+    found, learner = record.differences, record.learner_folder
+    if found is None:
+        return ""
+    words = []
+    pairs = [(share, a, b) for a, b, share in found.pairs() if learner not in (a, b)]
+    if pairs and record.differing_members is not None:
+        low, one, other = min(pairs)
+        alike = f"the most alike, {one} and {other}, on {low:.1%}"
+        words.append(f"two members act differently on {record.differing_members:.1%} ({alike})")
+    if record.differing_learner is not None:
+        words.append(f"a member and the learner on {record.differing_learner:.1%}")
+    of = f"of the same {found.observations:,} observations, "
+    return of + ", ".join(words) if words else ""
+
+
 def champion_table(champion: ChampionRecord) -> Table:
     """Its figures, each from episodes of their own."""
     table = Table(title=Text(f"champion: {champion.folder}"), title_justify="left")

@@ -19,6 +19,7 @@ from game_rl.callbacks.evaluate import (
 from game_rl.callbacks.evaluation import evaluation_row
 from game_rl.callbacks.make_callbacks import RunParts, make_games
 from game_rl.callbacks.non_finite import check_finite
+from game_rl.callbacks.rows_drawn import rows_drawn
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint
@@ -144,6 +145,8 @@ class OfflinePhase:
             self._model.sync_target()
         if is_end or now % _CURVES_EVERY == 0:
             self._write_curves()
+            assert self._model.mixture is not None
+            self._events.emit(rows_drawn(self._model.mixture, 0))
         if is_end or now % config.evaluate_every_gradient_steps == 0:
             self._evaluate()
         if not is_end and now % config.save_every_gradient_steps == 0:

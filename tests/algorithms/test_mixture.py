@@ -1,5 +1,6 @@
 """Batches that are partly own timesteps and partly rows of Lakes."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,7 +33,13 @@ class Means:
         self.values.setdefault(key, []).append(value)
 
 
-def mixture_of(path: Path, own_share: float | OwnShare, *, n_step: int = 3) -> Mixture:
+def mixture_of(
+    path: Path,
+    own_share: float | OwnShare,
+    *,
+    n_step: int = 3,
+    agents: dict[str, float] | None = None,
+) -> Mixture:
     reader = LakeReader(
         path,
         table_folder=path.parent,
@@ -42,7 +49,7 @@ def mixture_of(path: Path, own_share: float | OwnShare, *, n_step: int = 3) -> M
         cache_bytes=10_000,
         tell=print,
     )
-    pool = LakePool([reader], agents=None)
+    pool = LakePool([reader], agents=agents)
     pool.begin([])
     return make_mixture(
         LearnFromConfig(lakes=(path,), own_share=own_share),
@@ -169,3 +176,37 @@ def test_a_state_of_the_last_release_has_no_books(tmp_path: Path) -> None:
     state = {key: mixture.state()[key] for key in ("rng", "lakes")}
     mixture.load_state(state)
     assert mixture.n_drawn == 0
+
+
+@pytest.mark.parametrize("agents", [None, {"a": 1.0, "b": 3.0, "c": 0.5}])
+def test_rows_are_counted_by_stream_and_their_shares_are_those_asked(
+    tmp_path: Path, agents: dict[str, float] | None
+) -> None:
+    lengths = {"a": 30, "b": 60, "c": 90}
+    for number, (stream, length) in enumerate(lengths.items()):
+        play = Play(SCHEMA, np.random.default_rng(number))
+        with LakeWriter(Lake.create(tmp_path / "lake", SCHEMA), stream, n_envs=1) as writer:
+            play.steps(writer, length)
+    replay = replay_of(played(tmp_path / "own", 40), n_step=3)
+    mixture, drawn = mixture_of(tmp_path / "lake", 0.25, agents=agents), np.zeros(3, np.int64)
+    device = torch.device("cpu")
+    for timestep in range(150):
+        before = mixture.n_of_streams
+        mixture.sample(replay, 32, timestep=timestep, curves=Means())
+        gained = {name: n - before.get(name, 0) for name, n in mixture.n_of_streams.items()}
+        assert sum(gained.values()) == 24
+        drawn += [gained[name] for name in lengths]
+        if timestep == 70:  # a break
+            state = mixture.state()
+            mixture = mixture_of(tmp_path / "lake", 0.25, agents=agents)
+            mixture.load_state(json.loads(json.dumps(state)))
+    assert mixture.n_own_drawn == 150 * 8
+    assert [mixture.n_of_streams[name] for name in lengths] == drawn.tolist()
+    asked = np.array(list((agents or lengths).values()), float)
+    assert chi_square(drawn, asked) < 5
+    assert mixture.n_offline == {}
+    mixture.sample_lakes(600, device, Means(), prefix="offline")
+    offline = np.array([mixture.n_offline[name] for name in lengths])
+    assert offline.sum() == 600
+    assert chi_square(offline, asked) < 5
+    assert mixture.n_drawn == 150 * 32  # those before the first timestep are no part of it

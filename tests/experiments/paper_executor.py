@@ -17,6 +17,7 @@ import yaml
 from game_rl.executors.executor import Ended, Job
 from game_rl.lake.lake import Lake
 from game_rl.run_dir import RunDir, new_directory, write_atomic
+from game_rl.training.action_differences import ActionDifferences
 from game_rl.training.stretch_result import Played, StretchResult
 from tests.lake.plays import SCHEMA
 
@@ -127,7 +128,19 @@ class PaperExecutor:
         played = _played(path, int(options["--seed"]), episodes=int(options["--episodes"]))
         self._leave(Path(options["--result"]), played)
 
-    def _leave(self, path: Path, made: StretchResult | Played) -> None:
+    def _actions(self, members: Path, options: dict[str, str]) -> None:
+        """On paper, a policy's actions are draws from its weights and the observations' seed."""
+        seed, n = int(options["--seed"]), int(options["--observations"])
+        asked = json.loads(options["--checkpoints"])
+        actions = []
+        for name, timesteps in asked.items():
+            weights = _weights(RunDir(members / name).checkpoint(timesteps))
+            actions.append(np.random.default_rng([seed, int(weights[:12], 16)]).integers(4, size=n))
+        shares = tuple(tuple(float((a != b).mean()) for b in actions) for a in actions)
+        found = ActionDifferences(seed=seed, observations=n, runs=tuple(asked), shares=shares)
+        self._leave(Path(options["--result"]), found)
+
+    def _leave(self, path: Path, made: StretchResult | Played | ActionDifferences) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, made.model_dump_json())
 

@@ -204,3 +204,22 @@ def test_a_learner_that_is_not_finite_replaces_nobody(make_erl: MakePopulation) 
     third = record(folder, 3).learner
     assert third is not None
     assert third.parent_folder is None  # it begins anew
+
+
+def test_each_generation_s_record_says_how_far_actions_differ(make_erl: MakePopulation) -> None:
+    folder = carry_out(make_erl())
+    for number in range(1, 6):
+        found = record(folder, number)
+        assert found.differences is not None
+        assert found.differences.runs[LEARNER] == f"learner.g{number:04d}"
+        assert found.differing_members is not None
+        assert found.differing_learner is not None
+
+
+def test_without_a_learner_there_is_no_lake_and_nobody_is_asked(
+    make_population: MakePopulation,
+) -> None:
+    executor = PaperExecutor()
+    folder = carry_out(make_population(), executor)
+    assert record(folder, 1).differences is None
+    assert not [job for job in executor.started if job.arguments[1] == "actions"]

@@ -102,3 +102,17 @@ def test_the_preflight_counts_all_members_and_the_learner_at_once(
     assert fix is not None
     fewer = make_mixture("fewer", f"members={fix.value}", "champion.candidates=2", is_live=True)
     assert experiment_preflight(fewer, game, small).verdict != "does_not_fit"
+
+
+def test_at_the_end_the_actions_of_members_and_learner_are_compared(
+    make_mixture: MakeMixture,
+) -> None:
+    executor = PaperExecutor(AT_ONCE)
+    folder = carry_out(make_mixture(is_live=True), executor)
+    found = record(folder, 1)
+    assert found.differences is not None
+    assert found.differences.runs == ("00", "01", "02", "03", "learner")
+    assert found.differing_members is not None
+    assert found.differing_learner is not None
+    steps = [job.arguments[1] for job in executor.started]
+    assert steps[: AT_ONCE + 1] == ["train"] * AT_ONCE + ["actions"]

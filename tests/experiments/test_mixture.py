@@ -1,9 +1,13 @@
 """The rounds of a mixture, with members and a learner that train on paper."""
 
+import json
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
+from rich.console import Console
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from game_rl.config.mixtures import Mixture, dump_mixture
 from game_rl.errors import ExperimentError
@@ -13,6 +17,7 @@ from game_rl.experiments.descent import descent, read_records
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.make_plan import make_plan
 from game_rl.experiments.status import experiment_status
+from game_rl.experiments.status_table import status_table
 from game_rl.experiments.tasks import StopFlag
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.conftest import MakeMixture
@@ -197,3 +202,93 @@ def test_status_has_the_learner_and_descent_its_rounds(make_mixture: MakeMixture
     }
     (first,) = (b for b in descent(read_records(folder)) if b.folder == "learner.g0001")
     assert "learner.g0002" in {child.folder for child in first.children}
+
+
+def test_each_round_s_record_says_how_far_the_actions_of_all_differ(
+    make_mixture: MakeMixture,
+) -> None:
+    folder = carry_out(make_mixture())
+    seeds = set()
+    for number in range(1, 5):
+        found = record(folder, number)
+        assert found.differences is not None
+        assert found.differences.runs == tuple(member.folder for member in found.members)
+        assert found.differences.observations == 512
+        seeds.add(found.differences.seed)
+        shares = np.array(found.differences.shares)
+        pairs = [(a, b) for a in range(LEARNER) for b in range(a)]
+        assert found.differing_members == pytest.approx(np.mean([shares[p] for p in pairs]))
+        assert found.differing_learner == pytest.approx(shares[LEARNER, :LEARNER].mean())
+    assert len(seeds) == 4  # other observations in each round
+
+
+def test_status_and_curves_show_how_far_actions_differ(
+    make_mixture: MakeMixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = carry_out(make_mixture())
+    last, status = record(folder, 4), experiment_status(folder)
+    assert status.differences is not None
+    assert status.differences.members == last.differing_members
+    shown = json.loads(json.dumps(status.to_json()))["differences"]
+    assert last.differences is not None
+    assert shown["shares"] == [list(row) for row in last.differences.shares]
+    Console(width=1000).print(status_table(status))
+    text = capsys.readouterr().out
+    beginning = (
+        "at the end of round 4, of the same 512 observations, two members act differently on"
+    )
+    assert f"{beginning} {last.differing_members:.1%}" in text
+    curves = EventAccumulator(str(folder.curves))
+    curves.Reload()
+    for name, value in {
+        "members": last.differing_members,
+        "learner": last.differing_learner,
+    }.items():
+        points = curves.Scalars(f"mixture/differing_actions_{name}")
+        assert [point.step for point in points] == [128, 256, 384, 512]
+        assert points[-1].value == pytest.approx(value)
+
+
+def test_who_is_not_finite_is_not_asked(make_mixture: MakeMixture) -> None:
+    executor = PaperExecutor(non_finite=[("02", 128), ("learner.g0001", 64)])
+    found = record(carry_out(make_mixture(), executor), 1)
+    assert found.differences is not None
+    assert found.differences.runs == ("00", "01", "03")
+    assert found.differing_learner is None
+
+
+def test_a_record_of_before_there_were_differences_is_read(make_mixture: MakeMixture) -> None:
+    folder = carry_out(make_mixture())
+    path = folder.generation(4).record
+    older = json.loads(path.read_text())
+    del older["differences"]
+    path.write_text(json.dumps(older))
+    assert record(folder, 4).differences is None
+    assert experiment_status(folder).differences is None
+
+
+def test_status_says_what_the_learner_drew_by_member(
+    make_mixture: MakeMixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = carry_out(make_mixture("mixture", "clone.only_if_better=false"))
+    assert experiment_status(folder).drawn is None
+    ids = {name: folder.member(name).identity().id for name in ("00", "01", "00.g0002")}
+    event = {
+        "event": "rows_drawn",
+        "own": 50,
+        "streams": {ids["00"]: 10, ids["01"]: 30, ids["00.g0002"]: 10},
+        "offline_streams": {ids["01"]: 3, ids["00.g0002"]: 1},
+    }
+    folder.member("learner.g0004").events.write_text(json.dumps(event) + "\n")
+    status = experiment_status(folder)
+    assert status.to_json()["drawn"] == {
+        "learner": "learner.g0004",
+        "own": 50,
+        "runs": {"00": 10, "01": 30, "00.g0002": 10},
+        "offline_runs": {"01": 3, "00.g0002": 1},
+    }
+    Console(width=1000).print(status_table(status))
+    assert (
+        "learner.g0004 has drawn of 100 rows 50.0% its own, 20.0% 00, 30.0% 01; before its first "
+        "timestep, of 4 25.0% 00, 75.0% 01"
+    ) in capsys.readouterr().out

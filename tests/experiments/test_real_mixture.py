@@ -9,6 +9,7 @@ from game_rl.cli.main import main
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import GenerationRecord, read_record
 from game_rl.lake.lake import Lake
+from game_rl.run_dir import RunDir
 from tests.faults.live_books import wrong_books
 from tests.faults.mixture_files import write_live_mixture, write_mixture
 
@@ -28,6 +29,15 @@ def test_two_mixtures_of_one_config_learn_the_same_and_the_champion_plays(
         assert main(["train", "--config", str(write_mixture(tmp_path, folder.root))]) == 0
     assert [weights(one, 1), weights(one, 2)] == [weights(two, 1), weights(two, 2)]
     assert len(set(weights(one, 2))) == 3
+    for number in (1, 2):
+        ours, theirs = (
+            read_record(d.generation(number).record, GenerationRecord) for d in (one, two)
+        )
+        assert ours is not None
+        assert theirs is not None
+        assert ours.differences == theirs.differences
+        assert ours.differing_members is not None
+        assert ours.differing_learner is not None
 
     lake = Lake.open(one.root / "lake")
     assert lake.view().streams == sorted(
@@ -41,6 +51,18 @@ def test_two_mixtures_of_one_config_learn_the_same_and_the_champion_plays(
         ["lineage", str(one.root)],
     ):
         assert main(arguments) == 0, capsys.readouterr().err
+    printed = capsys.readouterr().out
+    assert "at the end of round 2, of the same 512 observations, two members act" in printed
+    assert "learner.g0002 has drawn of " in printed
+
+    fork = tmp_path / "fork"
+    changes = [f"run_dir={fork}", "total_timesteps=160", "lake=null"]
+    overrides = [word for change in changes for word in ("--set", change)]
+    assert main(["train", "--fork", str(one.root), *overrides]) == 0, capsys.readouterr().err
+    champion = ExperimentDir(one.root).champion
+    assert json.loads((fork / "run.json").read_text())["parent"]["id"] == (
+        RunDir(champion).identity().id
+    )
 
 
 @pytest.mark.slow
@@ -56,4 +78,7 @@ def test_a_live_learner_draws_from_members_that_play_meanwhile(
     assert len(view) == 2 * 1_280
     for command in ("status", "lineage"):
         assert main([command, str(folder.root)]) == 0
-    assert "learner follows the Lake" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "learner follows the Lake" in printed
+    assert "at the end, of the same 512 observations, two members act differently" in printed
+    assert "learner has drawn of " in printed

@@ -15,7 +15,14 @@ from game_rl.cli.main import main
 from game_rl.config.loader import dump_config
 from game_rl.errors import CheckpointError, Interrupted, LakeError, UsageError
 from game_rl.event_log import read_events
-from game_rl.events import CheckpointSaved, Evaluated, Event, LakesFollowed, OfflineProgress
+from game_rl.events import (
+    CheckpointSaved,
+    Evaluated,
+    Event,
+    LakesFollowed,
+    OfflineProgress,
+    RowsDrawn,
+)
 from game_rl.lake.lake import Lake
 from game_rl.lineage import read_lineage
 from game_rl.playback.evaluate import evaluate_run
@@ -113,6 +120,8 @@ def test_a_run_that_follows_sees_what_a_lake_gains_and_its_books_go_on(
         e for e in read_events(RunDir(config.run_dir)) if isinstance(e, LakesFollowed)
     )
     assert (followed.own_drawn, followed.rows) == (books["n_own"], len(Lake.open(lake).view()))
+    (*_, drawn) = (e for e in read_events(RunDir(config.run_dir)) if isinstance(e, RowsDrawn))
+    assert (drawn.own, drawn.streams) == (books["n_own"], books["n_of_streams"])
 
 
 class StopAfter:

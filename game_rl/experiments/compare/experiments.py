@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from game_rl.config.experiment_files import Experiment, load_experiment, players_of
 from game_rl.config.experiments import Population
+from game_rl.config.mixtures import Mixture
 from game_rl.experiments.compare.found import NO_DIFFERENCE, Found, settings_of
+from game_rl.experiments.compare.live_curve import live_curve
 from game_rl.experiments.compare.outcome import Point, Score
 from game_rl.experiments.compare.played import at, played_by, totals
 from game_rl.experiments.descent import read_records
@@ -37,8 +39,9 @@ class Everybody:
     Attributes:
         timesteps: that they have played, those that were copied over, too.
         total_timesteps: with all that they come from.
-        curve: of the champion and its ancestors at the ends of generations; where there is no
-            champion yet, of the best. Over everybody's timesteps.
+        curve: of the champion and its ancestors at the ends of generations, of a live mixture at
+            all its evaluations; where there is no champion yet, of the best. Over everybody's
+            timesteps.
     """
 
     timesteps: int
@@ -55,7 +58,8 @@ def read_experiment(folder: ExperimentDir) -> Found:
     """
     run_of(folder.root)
     experiment = load_experiment(folder.config, is_saved=True)
-    everybody = read_everybody(folder, experiment.run.env.frame_skip)
+    is_live = isinstance(experiment, Mixture) and experiment.config.is_live
+    everybody = read_everybody(folder, experiment.run.env.frame_skip, is_live=is_live)
     champion = read_record(folder.champion_record, ChampionRecord)
     assert champion is not None
     final = champion.final
@@ -72,20 +76,24 @@ def read_experiment(folder: ExperimentDir) -> Found:
     )
 
 
-def read_everybody(folder: ExperimentDir, frame_skip: int) -> Everybody:
+def read_everybody(folder: ExperimentDir, frame_skip: int, *, is_live: bool = False) -> Everybody:
     """What is known of an experiment, wherever it is.
 
     Args:
         frame_skip: of all its runs.
+        is_live: it is a live mixture, whose generation has evaluations within.
     """
     paths = sorted(folder.members.iterdir()) if folder.members.is_dir() else []
     runs = {p.name: played_by(RunDir(p), frame_skip) for p in paths if RunDir(p).exists()}
     total_timesteps, total_frames = totals(list(runs.values()))
+    curve = _curve(folder, runs)
+    if is_live:
+        curve = live_curve(folder, runs, _best(folder, read_records(folder)))
     return Everybody(
         timesteps=sum(run.played_timesteps for run in runs.values()),
         total_timesteps=total_timesteps,
         total_frames=total_frames,
-        curve=tuple(_curve(folder, runs)),
+        curve=tuple(curve),
     )
 
 

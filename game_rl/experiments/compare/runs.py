@@ -2,19 +2,16 @@
 
 from pathlib import Path
 
-import numpy as np
-
-from game_rl.checkpoints.evaluation_files import read_episodes
 from game_rl.config.loader import load_config
 from game_rl.errors import UsageError
 from game_rl.event_log import read_events
 from game_rl.events import Ended, Evaluated
+from game_rl.experiments.compare.evaluations import curve_of, last_evaluation
 from game_rl.experiments.compare.experiments import read_experiment
 from game_rl.experiments.compare.found import NO_DIFFERENCE, Found, settings_of
-from game_rl.experiments.compare.outcome import Point, Score
-from game_rl.experiments.compare.played import at, played_by, totals
+from game_rl.experiments.compare.outcome import Score
+from game_rl.experiments.compare.played import played_by, totals
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.lineage import Source
 from game_rl.run_dir import RunDir
 
 
@@ -51,41 +48,6 @@ def _run(path: Path) -> Found:
         last=last_evaluation(run_dir),
         failure=failure,
     )
-
-
-def curve_of(run_dir: RunDir, own: Source) -> tuple[Point, ...]:
-    """The run's evaluations; without those that a fork has from its parent.
-
-    Args:
-        own: the run itself.
-    """
-    episodes = read_episodes(run_dir)
-    rates: list[float | None] = [float(np.mean(row)) for row in episodes.successes]
-    rates = rates if len(rates) == len(episodes.timesteps) else [None] * len(episodes.timesteps)
-    points = []
-    for timesteps, rewards, rate in zip(episodes.timesteps, episodes.results, rates, strict=True):
-        if timesteps < own.began_at:
-            continue
-        total_timesteps, total_frames = totals([at(own, timesteps)])
-        points.append(
-            Point(
-                timesteps=timesteps,
-                total_timesteps=total_timesteps,
-                total_frames=total_frames,
-                mean_reward=float(np.mean(rewards)),
-                success_rate=rate,
-            )
-        )
-    return tuple(points)
-
-
-def last_evaluation(run_dir: RunDir) -> Score | None:
-    episodes = read_episodes(run_dir)
-    if not episodes.results:
-        return None
-    rewards, is_known = episodes.results[-1], len(episodes.successes) == len(episodes.results)
-    rate = float(np.mean(episodes.successes[-1])) if is_known else None
-    return Score(float(np.mean(rewards)), rate, len(rewards))
 
 
 def _end_of(run_dir: RunDir) -> tuple[Score | None, str]:

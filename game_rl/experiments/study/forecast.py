@@ -1,5 +1,6 @@
 """What a study takes: memory of runs that are carried out at once, disk of all of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from game_rl.experiments.slots import comfortable_ram_bytes, slots_by_memory
 from game_rl.games.definition import load_game
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import run_facts
+from game_rl.preflight.measurements import MeasuredLake
 from game_rl.preflight.preflight import report_of
 from game_rl.preflight.report import Report
 from game_rl.preflight.verdict import Verdict
@@ -24,12 +26,14 @@ class ArmReport:
     Attributes:
         at_work: of the runs that there are in it, of which one is at work at a time.
         beside_bytes: of RAM, taken by its own controller, if it has one.
+        has_unmeasured_lake: it writes a Lake, whose bytes nobody knows; `disk_bytes` is without.
     """
 
     report: Report | PopulationReport
     at_work: tuple[Report, ...]
     disk_bytes: int
     beside_bytes: int = 0
+    has_unmeasured_lake: bool = False
 
     @property
     def ram_bytes(self) -> int:
@@ -79,6 +83,11 @@ class StudyReport:
         each = sum(arm.disk_bytes for arm in self.arms.values())
         return self.runs // len(self.arms) * each
 
+    @property
+    def unmeasured_lakes(self) -> tuple[str, ...]:
+        """Arms whose Lakes `disk_bytes` does not count."""
+        return tuple(name for name, arm in self.arms.items() if arm.has_unmeasured_lake)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "verdict": self.verdict,
@@ -91,16 +100,24 @@ class StudyReport:
             "disk": {
                 "predicted_total_bytes": self.disk_bytes,
                 "free_bytes": self.machine.disk_free_bytes,
+                "unmeasured_lakes": self.unmeasured_lakes,
             },
             "arms": {name: arm.report.to_json() for name, arm in self.arms.items()},
         }
 
 
-def study_preflight(study: Study, machine: Machine) -> StudyReport:
-    """Multiply what one seed of each arm takes."""
+def study_preflight(
+    study: Study, machine: Machine, *, lakes: Mapping[str, MeasuredLake] | None = None
+) -> StudyReport:
+    """Multiply what one seed of each arm takes.
+
+    Args:
+        lakes: how well a Lake compresses the game, by the names of arms that write one.
+    """
     config = study.config
     alone = replace(machine, cpus=config.cpus_per_run)
-    arms = {name: _arm_report(arm, alone) for name, arm in study.arms.items()}
+    measured = lakes or {}
+    arms = {name: _arm_report(arm, alone, measured.get(name)) for name, arm in study.arms.items()}
     runs = len(config.arms) * len(config.seeds)
     slots = config.executor.parallel
     if slots == "auto":
@@ -110,15 +127,18 @@ def study_preflight(study: Study, machine: Machine) -> StudyReport:
     return replace(report, verdict=_verdict(report))
 
 
-def _arm_report(arm: Arm, alone: Machine) -> ArmReport:
+def _arm_report(arm: Arm, alone: Machine, lake: MeasuredLake | None) -> ArmReport:
+    is_unknown = arm.players[0].lake is not None and lake is None
     game = load_game(arm.players[0].game)
     if isinstance(arm, ExperimentArm):
-        found = experiment_preflight(arm.experiment, game, alone)
+        found = experiment_preflight(arm.experiment, game, alone, lake=lake)
         at_work = (found.member,) if found.learner is None else (found.member, found.learner)
         disk_bytes = found.disk_bytes + found.momentary_bytes
-        return ArmReport(found, at_work, disk_bytes, CONTROLLER_BYTES)
-    run = report_of(arm.run, run_facts(arm.run, game, alone, None, None), alone)
-    return ArmReport(run, (run,), run.footprint.disk.bytes)
+        return ArmReport(found, at_work, disk_bytes, CONTROLLER_BYTES, is_unknown)
+    run = report_of(arm.run, run_facts(arm.run, game, alone, None, lake), alone)
+    lake_bytes = run.growth[-1].on_disk if run.growth else 0
+    disk_bytes = run.footprint.disk.bytes + (lake_bytes or 0)
+    return ArmReport(run, (run,), disk_bytes, has_unmeasured_lake=is_unknown)
 
 
 def _verdict(report: StudyReport) -> Verdict:

@@ -8,10 +8,10 @@ from game_rl.config.arms import ExperimentArm
 from game_rl.config.saved import Saved
 from game_rl.config.studies import Study
 from game_rl.errors import ExperimentError
+from game_rl.experiments.compare.evaluations import curve_of
 from game_rl.experiments.compare.experiments import Everybody, read_everybody
 from game_rl.experiments.compare.outcome import Arm, Outcome, Point, Score
 from game_rl.experiments.compare.played import played_by, totals
-from game_rl.experiments.compare.runs import curve_of
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import fitness_of
 from game_rl.experiments.records import read_record

@@ -1,0 +1,60 @@
+"""The curve of a live mixture, in which nobody waits for anybody."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.event_log import read_events
+from game_rl.experiments.compare.evaluations import curve_of
+from game_rl.experiments.compare.outcome import Point
+from game_rl.experiments.compare.played import at, totals
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.lineage import Source
+from game_rl.run_dir import RunDir
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """When a run had come how far, by its events; float64 [n] each, both ascending.
+
+    Attributes:
+        times_s: since the epoch.
+    """
+
+    times_s: NDArray[np.float64]
+    timesteps: NDArray[np.float64]
+
+    def when(self, timesteps: int) -> float:
+        return float(np.interp(timesteps, self.timesteps, self.times_s))
+
+    def reached(self, time_s: float) -> int:
+        return int(np.interp(time_s, self.times_s, self.timesteps))
+
+
+def live_curve(folder: ExperimentDir, runs: Mapping[str, Source], name: str) -> Iterator[Point]:
+    """A run's evaluations, over what everybody had played by then.
+
+    How far the others were at that moment is known between two events of theirs: in a straight
+    line.
+
+    Args:
+        runs: as far as each has come, by its folder.
+    """
+    progress = {each: _progress(folder.member(each)) for each in runs}
+    for point in curve_of(folder.member(name), runs[name]) if name in runs else ():
+        now = progress[name].when(point.timesteps)
+        then = [
+            at(run, point.timesteps if each == name else progress[each].reached(now))
+            for each, run in runs.items()
+        ]
+        timesteps, frames = totals(then)
+        yield point.model_copy(update={"total_timesteps": timesteps, "total_frames": frames})
+
+
+def _progress(run_dir: RunDir) -> _Progress:
+    events = read_events(run_dir)
+    found = [(event.time.timestamp(), float(event.timesteps)) for event in events] or [(0.0, 0.0)]
+    times_s, timesteps = np.array(sorted(found)).T
+    return _Progress(times_s, np.maximum.accumulate(timesteps))

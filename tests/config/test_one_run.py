@@ -1,0 +1,58 @@
+"""What a command about one run says of an experiment's file."""
+
+from pathlib import Path
+
+import pytest
+
+from game_rl.cli.main import main
+from game_rl.config.one_run import refuse_experiment
+from game_rl.errors import UsageError
+from tests.experiments.conftest import PQN
+
+COMMAND = "game-rl tune"
+
+
+def said(file: Path, *overrides: str) -> str:
+    with pytest.raises(UsageError) as error:
+        refuse_experiment(file, overrides, command=COMMAND)
+    return str(error.value)
+
+
+def test_a_run_s_config_passes(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(PQN)
+    refuse_experiment(file, (), command=COMMAND)
+
+
+def test_of_an_experiment_the_command_for_its_members_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pqn.yaml").write_text(PQN)
+    file = tmp_path / "mixture.yaml"
+    file.write_text(
+        "kind: mixture\nmember: {config: pqn.yaml, env: {n_envs: 8, start_states: [level_1]}}\n"
+    )
+    assert said(file) == (
+        f"{file} is a mixture, and game-rl tune is about one run; name that of a run: game-rl tune "
+        f"--config {tmp_path}/pqn.yaml --set env.n_envs=8 --set 'env.start_states=[\"level_1\"]'"
+    )
+    assert main(["tune", "--config", str(file)]) == 2
+    assert "name that of a run" in " ".join(capsys.readouterr().err.split())
+
+
+def test_members_that_are_written_out_have_no_file(tmp_path: Path) -> None:
+    file = tmp_path / "population.yaml"
+    file.write_text("kind: population\nmember: {game: duel}\n")
+    assert "write the config of a run into a file of its own" in said(file)
+
+
+def test_of_a_study_the_arms_that_are_runs_are_named(tmp_path: Path) -> None:
+    (tmp_path / "pqn.yaml").write_text(PQN)
+    (tmp_path / "mixture.yaml").write_text("kind: mixture\nmember: {config: pqn.yaml}\n")
+    file = tmp_path / "study.yaml"
+    file.write_text(
+        "kind: study\narms:\n  one: {config: pqn.yaml}\n  two: {config: mixture.yaml}\n"
+        "  three: {config: pqn.yaml}\n"
+    )
+    text = said(file)
+    assert text.endswith(f"name that of a run: game-rl tune --config {tmp_path}/pqn.yaml")
