@@ -21,8 +21,14 @@ from tests.faults.population_faults import (
 from tests.storage.conftest import disk_address as disk_address  # a fixture
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["population", "mixture", "erl"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("erl", marks=pytest.mark.slow),
+        pytest.param("population", marks=pytest.mark.soak),
+        pytest.param("mixture", marks=pytest.mark.soak),
+    ],
+)
 def test_an_experiment_whose_machine_vanished_goes_on_from_storage(
     kind: str, tmp_path: Path, disk_address: str
 ) -> None:
