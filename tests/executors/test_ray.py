@@ -263,7 +263,7 @@ def test_ray_and_local_processes_give_the_same_population_and_nothing_stays(tmp_
     assert set(_TMP.glob(_RAY_FOLDERS)) <= before
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.skipif(not private_folder.is_possible(), reason="no right to mount")
 def test_without_shared_files_the_population_is_the_same_and_no_node_saw_its_folder(
     tmp_path: Path, s3_address: str

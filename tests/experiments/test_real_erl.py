@@ -37,7 +37,7 @@ def assert_goes_on(folder: ExperimentDir, generation: int, copy: CopyRecord) -> 
         assert float(moved) == pytest.approx(expected * float(size), rel=0.2), name
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_members_play_mutate_and_give_way_to_what_learns_from_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

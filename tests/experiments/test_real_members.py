@@ -22,7 +22,7 @@ def weights_of(run_dir: RunDir, timesteps: int) -> str:
     return str(manifest["files"]["policy.safetensors"]["sha256"])
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_members_are_the_runs_that_they_would_be_alone_and_the_champion_plays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

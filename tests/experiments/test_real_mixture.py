@@ -20,7 +20,7 @@ def weights(folder: ExperimentDir, number: int) -> list[str | None]:
     return [member.weights_sha256 for member in found.members]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_two_mixtures_of_one_config_learn_the_same_and_the_champion_plays(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

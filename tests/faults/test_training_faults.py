@@ -4,6 +4,8 @@ import pytest
 
 from tests.faults import training_faults
 
+_IN_NO_CI = ("rot", "signal")
+
 
 def test_plans_name_every_fault_of_every_operation_once() -> None:
     counts = {"write": 3, "rename": 2}
@@ -15,8 +17,13 @@ def test_plans_name_every_fault_of_every_operation_once() -> None:
     assert sum(plan.startswith("rename") for plan in few) == 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", training_faults.KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.soak if kind in _IN_NO_CI else pytest.mark.slow)
+        for kind in training_faults.KINDS
+    ],
+)
 def test_a_few_faults_of_each_kind_lose_nothing(
     kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
