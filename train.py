@@ -2,7 +2,7 @@
 
 import sys
 
-from game_rl.cli.main import main
-
 if __name__ == "__main__":
+    from game_rl.cli.main import main  # here: each worker imports this file, and would take 10 MB
+
     sys.exit(main(["train", *sys.argv[1:]]))

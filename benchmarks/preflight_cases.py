@@ -171,4 +171,6 @@ CASES = (
     Case(
         4, 8, "full", "grey", 4, 32, 1, "float32", config="duel_dqn", game="beacon", has_lake=True
     ),
+    Case(32, 128, "half", "grey", 4, 512, 4, "bf16", config="beacon_ppo"),
+    Case(32, 128, "half", "grey", 4, 512, 4, "bf16", config="seasons_ppo"),
 )

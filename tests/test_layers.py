@@ -154,8 +154,8 @@ def test_imports_point_down(source: Source) -> None:
 
 @every_source
 def test_imports_are_at_the_top_of_the_file(source: Source) -> None:
-    if source.layer == "cli":
-        return  # it loads torch only for the commands that need it
+    if source.layer == "cli" or source.name == "__main__.py":
+        return  # torch only for the commands that need it; the command line not in each worker
     for imported in source.imports():
         assert not imported.in_function, f"{source.name}:{imported.line} hides {imported.module}"
 
@@ -226,6 +226,14 @@ def test_train_py_is_short_and_imports_nothing_heavy_at_the_top() -> None:
     assert len(text.splitlines()) <= 12
     source = Source("train.py", ast.parse(text), 0)
     assert not {i.package for i in source.imports() if not i.in_function} & HEAVY
+
+
+@pytest.mark.parametrize("module", ["train", "game_rl.__main__"])
+def test_a_worker_that_imports_the_main_module_again_stays_without_the_command_line(
+    module: str,
+) -> None:
+    code = f"import sys, {module}; print([m for m in sys.modules if m.startswith('game_rl.cli')])"
+    assert run_python(code) == "[]"
 
 
 @pytest.mark.parametrize(

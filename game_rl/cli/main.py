@@ -1,7 +1,8 @@
 """The command line: finds the command, sets the exit code.
 
 Torch, SB3 and PyBoy are imported inside the commands that need them: a mistake in a config is shown
-in a fraction of a second, and worker processes, which import the main module again, stay small.
+in a fraction of a second. Nobody imports this module but the main program: worker processes import
+that again, and stay small.
 """
 
 import argparse
