@@ -204,7 +204,7 @@ def test_a_saved_population_with_a_learner_reads_back_equal(
         ("control=4", "leave no member that the learner could replace"),
         ("learner=null", "add learner: {config: ...}"),
         ("train_on={timesteps: 64}", "remove the section and write more generations"),
-        ("upload={to: 'file:///tmp/x', what: [checkpoints]}", "add lake"),
+        ("upload={to: 'file:///mnt/x', what: [checkpoints]}", "add lake"),
         ("executor={kind: ray, storage: s3://bucket/x}", "write one Lake, in run_dir"),
         ("champion.candidates=6", "more than members and learner, 5"),
         ("inject_every=2", "it belongs to the learner"),
