@@ -33,8 +33,8 @@ _HEADER = (
 _RAM_TOLERANCE = 0.10
 _DISK_TOLERANCE = 0.02
 
-
 _FITTED = 36
+_TRAIN = Path(__file__).parents[1] / "train.py"  # what users start; workers import it, too
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Outcome:
 
 def run(case: Case, run_dir: Path) -> dict[str, Any]:
     """The footprint.json of a training of `case`."""
-    command = [sys.executable, "-m", "game_rl", "train", "--config", str(case.path)]
+    command = [sys.executable, str(_TRAIN), "--config", str(case.path)]
     result = subprocess.run(
         [*command, *case.overrides(run_dir)], capture_output=True, text=True, check=False
     )

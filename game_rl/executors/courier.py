@@ -15,7 +15,7 @@ from typing import TypeVar
 from game_rl.claims import standing_claim
 from game_rl.config.loader import dump_config, load_config
 from game_rl.errors import StorageError
-from game_rl.executors.errand import Errand, ErrandEnd, end_name, parse_end
+from game_rl.executors.errand import Errand, ErrandEnd, end_name
 from game_rl.executors.executor import Job
 from game_rl.executors.notes import Note, errands_folder
 from game_rl.run_dir import RunDir, write_atomic
@@ -23,11 +23,10 @@ from game_rl.storage.contents import as_json
 from game_rl.storage.folder_tree import (
     FolderTree,
     bring_tree,
-    parse_tree,
     read_tree,
     send_blobs,
 )
-from game_rl.storage.manifest import blob_name
+from game_rl.storage.manifest import blob_name, parse_stored
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.patience import patiently
 
@@ -180,14 +179,16 @@ def _ended(store: ObjectStore, claim: str) -> ErrandEnd:
     with suppress(FileExistsError):
         store.put(name, as_json(given_up), is_new=True)
     content = store.get(name)
-    return given_up if content is None else parse_end(content, f"{store.address}/{name}")
+    if content is None:
+        return given_up
+    return parse_stored(ErrandEnd, content, f"{store.address}/{name}")
 
 
 def _newest_saved(store: ObjectStore, claim: str) -> FolderTree:
     """What the attempt sent with its newest checkpoint; empty if there was none."""
     saved = sorted(s.name for s in store.list(claim) if s.name != end_name(claim))
     content = store.get(saved[-1]) if saved else None
-    return FolderTree(files=()) if content is None else parse_tree(content, saved[-1])
+    return FolderTree(files=()) if content is None else parse_stored(FolderTree, content, saved[-1])
 
 
 def _forget(store: ObjectStore, claim: str, *, is_void: bool) -> None:

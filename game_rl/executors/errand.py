@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from game_rl.config.saved import Saved
 from game_rl.errors import StorageError
@@ -72,17 +72,6 @@ def end_name(claim: str) -> str:
 
 def saved_name(claim: str, number: int) -> str:
     return f"{claim}/{number:06d}.json"
-
-
-def parse_end(content: bytes, source: str) -> ErrandEnd:
-    """Raise StorageError if `source` is damaged or of a newer version."""
-    try:
-        return ErrandEnd.model_validate_json(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise StorageError(
-            f"{source} is damaged, or of another version of game_rl: {first['msg']}"
-        ) from None
 
 
 class Delivery:

@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ValidationError
+from pydantic import AfterValidator
 
 from game_rl.checkpoints.files import MANIFEST, read_manifest
 from game_rl.config.saved import Saved
-from game_rl.errors import CheckpointError, StorageError
+from game_rl.errors import CheckpointError
 from game_rl.lake.segment import SEALED, SHELVED
 from game_rl.run_dir import new_directory, remove_directory, replaced_directory
 from game_rl.storage.contents import PIECE_BYTES, Source, growing_pieces
@@ -73,17 +73,6 @@ class FolderTree(Saved):
         """What is at this path, or below it."""
         found = (f for f in self.files if f.path == name or f.path.startswith(f"{name}/"))
         return FolderTree(files=tuple(found))
-
-
-def parse_tree(content: bytes, source: str) -> FolderTree:
-    """Raise StorageError if `source`, where it is from, is damaged or of a newer version."""
-    try:
-        return FolderTree.model_validate_json(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise StorageError(
-            f"{source} is damaged, or of another version of game_rl: {first['msg']}"
-        ) from None
 
 
 # ---------------------------------------------------------------------- reading here, sending

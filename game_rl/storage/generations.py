@@ -11,12 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pydantic import ValidationError
-
 from game_rl.errors import StorageError, UsageError
 from game_rl.storage.claim import read_claim
 from game_rl.storage.folder_tree import FolderTree
-from game_rl.storage.manifest import RUN_ID
+from game_rl.storage.manifest import RUN_ID, parse_stored
 from game_rl.storage.object_store import ObjectStore
 
 GENERATIONS, SUPERSEDED = "generations", "superseded"
@@ -116,24 +114,13 @@ def generations_in(store: ObjectStore) -> list[int]:
     return sorted(int(name[1]) for name in names if name is not None)
 
 
-def parse_generation(content: bytes, source: str) -> GenerationManifest:
-    """Raise StorageError if `source`, where it is from, is damaged or of a newer version."""
-    try:
-        return GenerationManifest.model_validate_json(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise StorageError(
-            f"{source} is damaged, or of another version of game_rl: {first['msg']}"
-        ) from None
-
-
 def read_generation(store: ObjectStore, generation: int) -> GenerationManifest:
     """Of the experiment whose folder the store is; raise StorageError if it is gone or damaged."""
     name = generation_name(generation)
     content = store.get(name)
     if content is None:
         raise StorageError(f"{store.address}/{name} is gone; try again")
-    return parse_generation(content, f"{store.address}/{name}")
+    return parse_stored(GenerationManifest, content, f"{store.address}/{name}")
 
 
 def stored_experiments(store: ObjectStore) -> list[StoredExperiment]:

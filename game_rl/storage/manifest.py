@@ -12,7 +12,7 @@ directory. `sha256sum` of a blob is its name.
 
 import re
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, JsonValue, ValidationError
 
@@ -20,6 +20,7 @@ from game_rl.config.saved import Saved
 from game_rl.errors import StorageError
 from game_rl.run_dir import RunIdentity
 
+_Stored = TypeVar("_Stored", bound=Saved)
 _Count = Annotated[int, Field(ge=0)]
 _FOLDERS = ("checkpoints", "offline", "lake", "tensorboard", "game", "videos")
 _FILES = ("run.json", "events.jsonl", "preflight.json", "footprint.json")
@@ -133,16 +134,18 @@ def timesteps_of(name: str) -> int | None:
 
 def parse_manifest(content: bytes, source: str) -> RunManifest:
     """Raise StorageError if `source`, where it is from, is damaged or of a newer version."""
-    try:
-        return RunManifest.model_validate_json(content)
-    except ValidationError as error:
-        raise StorageError(f"{source} {_damage(error)}") from None
+    return parse_stored(RunManifest, content, source)
 
 
 def parse_videos(content: bytes, source: str) -> StoredVideos:
     """As `parse_manifest`."""
+    return parse_stored(StoredVideos, content, source)
+
+
+def parse_stored(model: type[_Stored], content: bytes, source: str) -> _Stored:
+    """Raise StorageError if `source`, where it is from, is damaged or of a newer version."""
     try:
-        return StoredVideos.model_validate_json(content)
+        return model.model_validate_json(content)
     except ValidationError as error:
         raise StorageError(f"{source} {_damage(error)}") from None
 

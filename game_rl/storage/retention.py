@@ -9,10 +9,11 @@ from game_rl.storage.claim import Claim
 from game_rl.storage.generations import (
     GENERATIONS,
     SUPERSEDED,
+    GenerationManifest,
     generation_name,
     generations_in,
-    parse_generation,
 )
+from game_rl.storage.manifest import parse_stored
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.settings import RemoteKeeping
 
@@ -71,5 +72,6 @@ def _used(store: ObjectStore) -> set[str]:
     for stored in store.list(GENERATIONS):
         content = store.get(stored.name)
         if content is not None:
-            used |= parse_generation(content, f"{store.address}/{stored.name}").blobs().keys()
+            source = f"{store.address}/{stored.name}"
+            used |= parse_stored(GenerationManifest, content, source).blobs().keys()
     return used

@@ -7,10 +7,11 @@ from game_rl.storage.experiments import damaged_blobs, fetch_experiment, needed_
 from game_rl.storage.folder_tree import FolderTree
 from game_rl.storage.generations import (
     ExperimentAddress,
+    GenerationManifest,
     find_stored,
-    parse_generation,
     stored_experiments,
 )
+from game_rl.storage.manifest import parse_stored
 from game_rl.storage.object_store import ObjectStore
 from tests.storage.experiments import ID, push_files, read_files
 
@@ -77,5 +78,5 @@ def test_damage_of_an_older_generation_is_found(tmp_path: Path, disk_address: st
 
 
 def test_a_manifest_without_the_kind_is_read() -> None:
-    found = parse_generation(FolderTree(files=()).model_dump_json().encode(), "x")
+    found = parse_stored(GenerationManifest, FolderTree(files=()).model_dump_json().encode(), "x")
     assert (found.kind, found.game, found.saved) == ("population", None, None)
