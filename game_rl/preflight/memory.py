@@ -116,8 +116,8 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
 
     collect: the rollout buffer or the replay fills, a page at a time.
     update: a gradient step, on the CPU; the packed minibatch alone if the network is on a GPU.
-    recording: pictures of the clip when the training is closed, and the best policy, which plays;
-        the network that was trained is still there, garbage that nobody collected.
+    recording: pictures of the clip when the training is closed, and the best policy, which plays
+        where the network was that was trained: its memory stays with the process.
 
     Large blocks go back to the system when they are freed, small ones stay with the process, and
     so do the holes between them (`calibration`). A run that only plays has no update.
@@ -131,7 +131,7 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     if config.lake is not None:
         training = (*training, _lake_writer(config, facts))
     collect = (*training, _frames_in_flight(config, facts))
-    recording = (*always[:2], *network, *_recording(config, facts))
+    recording = (*always[:2], *network, *_recording(config, facts, network))
     if not takes_gradient_steps(config):
         return MemoryFootprint((Phase("collect", collect), Phase("recording", recording)))
     step, spare, top = _gradient_step(config, facts)
@@ -346,11 +346,13 @@ def n_pictures(config: RunConfig, facts: RunFacts) -> int:
     return min(whole, round(recording.max_s * FRAMES_PER_SECOND / each))
 
 
-def _recording(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
-    weights = network_of(config, facts).policy_bytes
+def _recording(config: RunConfig, facts: RunFacts, network: tuple[Part, ...]) -> tuple[Part, Part]:
+    """The policy has weights of its own, and those of the file, in the room that there is."""
+    room = sum(part.bytes for part in network)
+    policy = 2 * network_of(config, facts).policy_bytes
     pictures = n_pictures(config, facts) * calibration.RECORDED_PICTURE_BYTES
     return (
-        Part("policy that plays", 2 * weights),  # its own, and those of the file
+        Part("policy that plays", max(policy - room, 0)),
         Part("pictures of the clip", pictures),
     )
 

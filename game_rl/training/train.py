@@ -1,5 +1,6 @@
 """A run from its config, or a checkpoint, to its footprint: the order of things."""
 
+import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -256,6 +257,7 @@ class _Run:
             is_at_end = self._until >= self.config.total_timesteps
             if not (is_at_end and self.command.evaluates_at_end):
                 return TrainingResult(self.run_dir, timesteps, frame_skip, footprint)
+            gc.collect()  # the algorithm refers to itself, and the best policy needs its memory
             final = evaluate_best(self.run_dir, self.config, events, self.command.stop)
         return TrainingResult(
             self.run_dir,

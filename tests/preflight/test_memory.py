@@ -214,13 +214,23 @@ def test_more_of_anything_takes_no_less_memory_than_the_allocator_may_give_back(
 
 
 @pytest.mark.parametrize("facts", [FACTS, ON_GPU])
-def test_recording_holds_a_second_policy_and_every_picture(facts: RunFacts) -> None:
+def test_recording_holds_every_picture(facts: RunFacts) -> None:
     none, one = (make_config(recording={"episodes": episodes}) for episodes in (0, 1))
     without, recording = (
         phase(ram_footprint(config, facts).phases, "recording") for config in (none, one)
     )
-    assert part(recording, "policy that plays") == 2 * network_of(one, facts).weights_bytes
     assert recording.bytes - without.bytes == n_pictures(one, facts) * 3_300
+
+
+def test_the_policy_that_plays_at_the_end_needs_no_more_than_the_trained_network_left() -> None:
+    config = make_config()
+    weights = network_of(config, FACTS).weights_bytes
+    trained, on_gpu = (
+        phase(ram_footprint(config, facts).phases, "recording") for facts in (FACTS, ON_GPU)
+    )
+    assert part(trained, "network and optimiser") == 4 * weights
+    assert part(trained, "policy that plays") == 0
+    assert part(on_gpu, "policy that plays") == 2 * weights
 
 
 @pytest.mark.parametrize(("frame_skip", "a_second"), [(1, 59.73), (4, 14.93), (8, 14.93)])
