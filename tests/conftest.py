@@ -1,4 +1,4 @@
-"""What holds for every test: no time limit on an example, one torch thread a process, Ctrl-C."""
+"""What holds for every test: no time limit on an example, threads that share two cores, Ctrl-C."""
 
 import os
 import signal
@@ -8,7 +8,9 @@ from hypothesis import settings
 
 from tests.tiny_run import make_config as make_config  # a fixture
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests run side by side
+# the tests run side by side: threads that wait for each other leave the core to another test
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # a shell without job control ignores SIGINT for what it starts with `&`, and so would its children
 signal.signal(signal.SIGINT, signal.default_int_handler)
