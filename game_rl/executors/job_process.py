@@ -6,17 +6,73 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from game_rl.claims import CLAIM_VARIABLE
 from game_rl.executors.executor import Job
+from game_rl.executors.nursery import Nursery
 from game_rl.system.machine import CPUS_VARIABLE
 from game_rl.system.parent_death import PARENT_VARIABLE
 
 LOOK_EVERY_S = 0.05  # waking for 16 processes so often takes 0.2 % of a core
 _SHOWN_BYTES = 4_000
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+class Process(Protocol):
+    """Of a job, in whichever way it was started."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def has_ended(self) -> bool:
+        """It is only looked at: its id is nobody else's until `kill_and_wait`."""
+
+    def send_signal(self, number: int) -> None: ...
+
+    def kill_and_wait(self) -> int:
+        """End it and all its group, if it has not ended; its exit code."""
+
+
+class OwnProcess:
+    """A child of ours, in a fresh interpreter."""
+
+    def __init__(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        output: int,
+        *,
+        folder: Path | None = None,
+    ) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env={**environment, PARENT_VARIABLE: str(os.getpid())},
+            start_new_session=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def has_ended(self) -> bool:
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return ended is not None
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill_and_wait(self) -> int:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        return self._process.wait()
 
 
 class JobProcess:
@@ -27,6 +83,7 @@ class JobProcess:
     Args:
         folder: that it starts in; None: the current one.
         environment: that it inherits, beside what its job sets.
+        nursery: that forks it, in the current folder; None: it is a fresh interpreter.
     """
 
     def __init__(
@@ -35,21 +92,19 @@ class JobProcess:
         *,
         folder: Path | None = None,
         environment: Mapping[str, str] = os.environ,
+        nursery: Nursery | None = None,
     ) -> None:
         self._code: int | None = None
-        output = job.output if folder is None else folder / job.output
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with output.open("ab") as file:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", job.module, *map(str, job.arguments)],
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                cwd=folder,
-                env={**_inherited(environment), **_own_environment(job)},
-                start_new_session=True,
-            )
-        self._output = output
+        self._output = job.output if folder is None else folder / job.output
+        self._output.parent.mkdir(parents=True, exist_ok=True)
+        arguments = [str(argument) for argument in job.arguments]
+        own = job_environment(job, environment)
+        with self._output.open("ab") as file:
+            self._process: Process
+            if nursery is None:
+                self._process = OwnProcess(job.module, arguments, own, file.fileno(), folder=folder)
+            else:
+                self._process = nursery.fork(job.module, arguments, own, file.fileno())
 
     @property
     def pid(self) -> int:
@@ -57,10 +112,7 @@ class JobProcess:
 
     def code(self) -> int | None:
         """Its exit code, below 0 that of a signal; None: it runs. With it, its group has ended."""
-        if self._code is not None:
-            return self._code
-        # looked at, not reaped: its id is nobody else's while its group is killed
-        if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if self._code is None and not self._process.has_ended():
             return None
         return self.kill()
 
@@ -73,13 +125,17 @@ class JobProcess:
 
     def ask_to_stop(self) -> None:
         """Have the training save and end: it ends its workers."""
-        self._process.send_signal(signal.SIGTERM)
+        if self._code is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def begin_to_kill(self) -> None:
+        if self._code is None:
+            self._process.send_signal(signal.SIGKILL)
 
     def kill(self) -> int:
         """End it and all its group at once; its exit code."""
         if self._code is None:
-            kill_group(self.pid)
-            self._code = self._process.wait()
+            self._code = self._process.kill_and_wait()
         return self._code
 
     def tail(self) -> str:
@@ -91,18 +147,11 @@ class JobProcess:
             return file.read().decode(errors="replace").strip()
 
 
-def kill_group(leader: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(leader, signal.SIGKILL)
+def job_environment(job: Job, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What its process gets, but for the name of its parent.
 
-
-def _inherited(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without the claim of a job that starts jobs itself: it is to another run."""
-    return {name: value for name, value in environment.items() if name != CLAIM_VARIABLE}
-
-
-def _own_environment(job: Job) -> dict[str, str]:
-    own = {CPUS_VARIABLE: str(job.cpus), PARENT_VARIABLE: str(os.getpid())}
-    if job.claim is not None:
-        own[CLAIM_VARIABLE] = job.claim
-    return {**dict.fromkeys(_THREAD_VARIABLES, str(job.cpus)), **own}
+    Not the claim of a job that starts jobs itself: that is to another run.
+    """
+    own = {name: value for name, value in inherited.items() if name != CLAIM_VARIABLE}
+    own |= {**dict.fromkeys(_THREAD_VARIABLES, str(job.cpus)), CPUS_VARIABLE: str(job.cpus)}
+    return own if job.claim is None else {**own, CLAIM_VARIABLE: job.claim}

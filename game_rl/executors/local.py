@@ -7,15 +7,20 @@ from types import TracebackType
 from typing import Self
 
 from game_rl.executors.executor import Ended, Job
-from game_rl.executors.job_process import LOOK_EVERY_S, JobProcess, kill_group
+from game_rl.executors.job_process import LOOK_EVERY_S, JobProcess, job_environment
+from game_rl.executors.nursery import Nursery, NurseryError
 
 
 class LocalExecutor:
-    """Processes that end with this one, even if that is killed, and their workers with them."""
+    """Processes that end with this one, even if that is killed, and their workers with them.
+
+    They are forked by a nursery where there can be one, for as many CPUs as they have.
+    """
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
         self._running: dict[str, tuple[Job, JobProcess]] = {}
+        self._nurseries: dict[int, Nursery | None] = {}
 
     @property
     def slots(self) -> int:
@@ -24,7 +29,7 @@ class LocalExecutor:
     def start(self, job: Job) -> None:
         assert len(self._running) < self._slots
         assert job.name not in self._running
-        self._running[job.name] = (job, JobProcess(job))
+        self._running[job.name] = (job, self._started(job))
 
     def wait(self, timeout_s: float) -> Sequence[Ended]:
         deadline = time.monotonic() + timeout_s
@@ -41,10 +46,14 @@ class LocalExecutor:
 
     def close(self) -> None:
         for _, process in self._running.values():
-            kill_group(process.pid)  # all of them, before the first is waited for
+            process.begin_to_kill()  # all of them, before the first is waited for
         for _, process in self._running.values():
             process.kill()
         self._running.clear()
+        for nursery in self._nurseries.values():
+            if nursery is not None:
+                nursery.close()
+        self._nurseries.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -56,6 +65,15 @@ class LocalExecutor:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _started(self, job: Job) -> JobProcess:
+        try:
+            if job.cpus not in self._nurseries:
+                self._nurseries[job.cpus] = Nursery(job_environment(job))
+            return JobProcess(job, nursery=self._nurseries[job.cpus])
+        except NurseryError:
+            self._nurseries[job.cpus] = None
+            return JobProcess(job)
 
     def _ended(self, name: str) -> Ended | None:
         job, process = self._running[name]

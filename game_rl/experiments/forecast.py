@@ -32,6 +32,10 @@ from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
 
 CONTROLLER_BYTES = 60_000_000  # its resident size at the end of 25 generations of 16 members
+# What local members have in common: they are forked by a process that has loaded torch. With 1, 2
+# and 4 members of duel_population at once, all of them and the controller took 585, 869 and
+# 1,273 MB; the first is the forecast of one.
+LOADED_BYTES = 200_000_000
 RAY_CONTROLLER_BYTES = 120_000_000  # the same with Ray loaded
 RAY_NODE_BYTES = 400_000_000  # what Ray runs on a node that is the head, too
 RAY_WORKER_BYTES = 80_000_000
@@ -76,7 +80,7 @@ class PopulationReport:
         """
         if self.is_live:
             assert self.learner is not None
-            learner = self.learner.footprint.ram.peak.bytes
+            learner = self.learner.footprint.ram.peak.bytes + task_bytes(self.executor)
             return self.members_ram_bytes + learner + VIEW_BYTES  # a second one while it is renewed
         alone = self.largest_run_bytes + task_bytes(self.executor)
         return max(self.members_ram_bytes, alone + controller_bytes(self.executor))
@@ -202,14 +206,14 @@ def controller_bytes(executor: ExecutorConfig) -> int:
     """What runs beside the members, however many they are."""
     if isinstance(executor, RayExecutorConfig):
         return RAY_CONTROLLER_BYTES + RAY_NODE_BYTES + (STORAGE_BYTES if executor.storage else 0)
-    return CONTROLLER_BYTES
+    return CONTROLLER_BYTES + LOADED_BYTES
 
 
 def task_bytes(executor: ExecutorConfig) -> int:
-    """Of what waits for a member's process."""
+    """Of what waits for a member's process; below 0: of what it need not load itself."""
     if isinstance(executor, RayExecutorConfig):
         return RAY_WORKER_BYTES + (STORAGE_BYTES if executor.storage else 0)
-    return 0
+    return -LOADED_BYTES
 
 
 def gpus_of(executor: ExecutorConfig, member: Report, machine: Machine) -> float:

@@ -5,6 +5,9 @@ sleep S       end after S seconds
 save          wait; on SIGTERM print `saved` and exit as a training does
 deaf          wait, whatever the signal
 family        start a child that waits, in the same group, print its id, and wait
+end CODE      exit so
+raise         end with a traceback
+process       print what the system and the interpreter know of this process
 """
 
 import json
@@ -29,6 +32,13 @@ def main() -> int:
         shown["folder"] = os.getcwd()  # noqa: PTH109 - as the system says it
         print(json.dumps(shown))
         return 0
+    if what == "process":
+        print(json.dumps(_process()))
+        return 0
+    if what == "end":
+        return int(sys.argv[2])
+    if what == "raise":
+        raise RuntimeError("on purpose")
     if what == "save":
         signal.signal(signal.SIGTERM, lambda *_: (print("saved", flush=True), os._exit(143)))
     if what == "deaf":
@@ -39,6 +49,29 @@ def main() -> int:
     print("ready", flush=True)
     time.sleep(float(sys.argv[2]) if what == "sleep" else 600)
     return 0
+
+
+def _process() -> dict[str, object]:
+    status = dict(line.split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)  # noqa: PTH123, SIM115 - short
+    signals = {n.name: str(signal.getsignal(n)) for n in (signal.SIGINT, signal.SIGTERM)}
+    return {
+        "arguments": sys.argv[1:],
+        "package": __package__,
+        "path": sys.path[0],
+        "folder": os.getcwd(),  # noqa: PTH109 - as the system says it
+        "leads a session": os.getsid(0) == os.getpid(),
+        "leads a group": os.getpgid(0) == os.getpid(),
+        "files": sorted(int(name) for name in os.listdir("/proc/self/fd"))[:3],  # noqa: PTH208
+        "input": os.readlink("/proc/self/fd/0"),  # noqa: PTH115
+        "threads": status["Threads"],
+        "ignores": status["SigIgn"],
+        "blocks": status["SigBlk"],
+        "signals": signals,
+        "environment": {
+            k: v for k, v in os.environ.items() if k not in ("_", "KMP_DUPLICATE_LIB_OK")
+        },
+        "main": sys.modules["__main__"].__spec__.name,  # type: ignore[union-attr]
+    }
 
 
 if __name__ == "__main__":

@@ -72,11 +72,14 @@ def test_a_job_that_is_killed_was_stopped_and_so_was_one_that_saved(tmp_path: Pa
 
 
 def test_closing_ends_what_still_runs(executor: LocalExecutor, tmp_path: Path) -> None:
-    run, before = _endless(tmp_path), set(psutil.Process().children())
+    run, before = _endless(tmp_path), set(psutil.Process().children(recursive=True))
     executor.start(run)
-    (process,) = set(psutil.Process().children()) - before
+    _wait_for(run.output)
+    family = set(psutil.Process().children(recursive=True)) - before
+    assert len(family) > 2
     executor.close()
-    assert not process.is_running()
+    _, left = psutil.wait_procs(family, timeout=_TIMEOUT_S)
+    assert left == []
 
 
 def test_a_job_ends_when_its_controller_is_killed(tmp_path: Path) -> None:

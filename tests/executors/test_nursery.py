@@ -1,0 +1,144 @@
+"""Processes that a nursery forks, beside those of fresh interpreters."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from game_rl.executors.executor import Job
+from game_rl.executors.job_process import JobProcess, job_environment
+from game_rl.executors.local import LocalExecutor
+from game_rl.executors.nursery import Nursery, NurseryError
+
+_WITHIN_S = 120.0
+
+
+def job(tmp_path: Path, *arguments: str) -> Job:
+    return Job("x", arguments, tmp_path / "log", module="tests.executors.job_program")
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Nursery]:
+    nursery = Nursery(job_environment(Job("x", (), Path("log"))))
+    yield nursery
+    nursery.close()
+
+
+def end_of(process: JobProcess) -> int:
+    code = process.wait(_WITHIN_S)
+    assert code is not None
+    return code
+
+
+def lines_of(tmp_path: Path, count: int) -> list[str]:
+    """What a job has printed, once it is so much."""
+    deadline = time.monotonic() + _WITHIN_S
+    while len(lines := (tmp_path / "log").read_text().splitlines()) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return lines
+
+
+def test_a_forked_process_is_like_one_of_a_fresh_interpreter(
+    shared: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SET_AFTER_THE_NURSERY", "1")
+    told = []
+    for nursery in (None, shared):
+        order = job(tmp_path, "process", "one", "--two=3")
+        assert end_of(JobProcess(order, nursery=nursery)) == 0
+        told.append(json.loads((tmp_path / "log").read_text().splitlines()[-1]))
+    assert told[0] == told[1]
+    assert told[1]["environment"]["SET_AFTER_THE_NURSERY"] == "1"
+
+
+@pytest.mark.parametrize("what", [("end", "0"), ("end", "3"), ("end", "nonsense"), ("raise",)])
+def test_it_ends_as_one_of_a_fresh_interpreter(
+    shared: Nursery, tmp_path: Path, what: tuple[str, ...]
+) -> None:
+    ends = []
+    for nursery in (None, shared):
+        process = JobProcess(job(tmp_path, *what), nursery=nursery)
+        ends.append((end_of(process), process.tail().splitlines()[-1:]))
+        (tmp_path / "log").unlink()
+    assert ends[0] == ends[1]
+
+
+def test_what_was_loaded_is_there(shared: Nursery, tmp_path: Path) -> None:
+    process = JobProcess(job(tmp_path, "deaf"), nursery=shared)
+    lines_of(tmp_path, 1)
+    maps = psutil.Process(process.pid).memory_maps()
+    process.kill()
+    assert [m for m in maps if "libtorch" in m.path]
+
+
+def test_it_saves_when_it_is_asked_to(shared: Nursery, tmp_path: Path) -> None:
+    process = JobProcess(job(tmp_path, "save"), nursery=shared)
+    lines_of(tmp_path, 1)
+    process.ask_to_stop()
+    assert end_of(process) == 143
+    process.ask_to_stop()  # which is too late, and harmless
+    assert lines_of(tmp_path, 2) == ["ready", "saved"]
+
+
+def test_its_group_ends_with_it(shared: Nursery, tmp_path: Path) -> None:
+    process = JobProcess(job(tmp_path, "family"), nursery=shared)
+    child = psutil.Process(int(lines_of(tmp_path, 2)[0]))
+    os.kill(process.pid, signal.SIGKILL)
+    assert end_of(process) == -signal.SIGKILL
+    child.wait(_WITHIN_S)
+
+
+def test_signals_for_the_controllers_group_do_not_end_it(tmp_path: Path) -> None:
+    nursery = Nursery(job_environment(job(tmp_path)))
+    process = JobProcess(job(tmp_path, "save"), nursery=nursery)
+    lines_of(tmp_path, 1)
+    parent = psutil.Process(process.pid).ppid()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(parent, number)
+    assert end_of(JobProcess(job(tmp_path, "end", "5"), nursery=nursery)) == 5
+    assert process.code() is None
+    process.kill()
+    nursery.close()
+
+
+def test_jobs_end_with_a_nursery_that_is_killed_and_the_next_one_has_a_fresh_interpreter(
+    tmp_path: Path,
+) -> None:
+    with LocalExecutor(1) as executor:
+        executor.start(job(tmp_path, "deaf"))
+        lines_of(tmp_path, 1)
+        nursery = psutil.Process().children()[-1]
+        (child,) = nursery.children()
+        nursery.kill()
+        (ended,) = executor.wait(_WITHIN_S)
+        assert ended.code == -signal.SIGKILL
+        child.wait(_WITHIN_S)
+        executor.start(job(tmp_path, "end", "7"))
+        (ended,) = executor.wait(_WITHIN_S)
+        assert ended.code == 7
+
+
+def test_without_a_nursery_that_can_fork_jobs_are_carried_out_all_the_same(tmp_path: Path) -> None:
+    """Libraries of linear algebra start threads when they are loaded, unless they may have one."""
+    wide = Job("wide", ("end", "4"), tmp_path / "log", 2, module="tests.executors.job_program")
+    with LocalExecutor(1) as executor:
+        for _ in range(2):
+            executor.start(wide)
+            (ended,) = executor.wait(_WITHIN_S)
+            assert ended.code == 4
+
+
+def test_a_closed_nursery_forks_nothing(tmp_path: Path) -> None:
+    nursery = Nursery(job_environment(job(tmp_path)))
+    process = JobProcess(job(tmp_path, "deaf"), nursery=nursery)
+    nursery.close()
+    nursery.close()
+    assert process.wait(_WITHIN_S) == -signal.SIGKILL
+    with pytest.raises(NurseryError):
+        JobProcess(job(tmp_path, "end", "0"), nursery=nursery)
