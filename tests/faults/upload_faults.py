@@ -212,7 +212,7 @@ def training_trials(storage: Storage, folder: Path, *, runs: int, kills: int) ->
         until = Training(run_dir, bench.cpus[0])
         until.begun.wait(HANG_S)
         _wait(until, bench.uniform(0.5 * bench.train_s))
-        os.kill(until.process.pid, signal.SIGTERM)  # it saves, uploads as far as it can, and leaves
+        until.process.send_signal(signal.SIGTERM)  # it saves, uploads as far as it can, and leaves
         until.wait()
         push = [sys.executable, "-m", "game_rl", "remote", "push", str(run_dir)]
         subprocess.run(push, stdout=subprocess.DEVNULL, check=True, timeout=HANG_S)
@@ -301,8 +301,11 @@ def main() -> int:
                     storage, folder, runs=arguments.runs, kills=half
                 ),
             }
-            tallies = {kind: acts[kind]() for kind in arguments.only}
-    print_table(tallies)
+            tallies: dict[str, Tally] = {}
+            for kind in arguments.only:
+                tallies[kind] = acts[kind]()
+                print_table({kind: tallies[kind]})
+                sys.stdout.flush()
     return 1 if any(tally.problems for tally in tallies.values()) else 0
 
 
