@@ -8,7 +8,7 @@ from typing import Self
 
 from game_rl.executors.executor import Ended, Job
 from game_rl.executors.job_process import LOOK_EVERY_S, JobProcess, job_environment
-from game_rl.executors.nursery import Nursery, NurseryError
+from game_rl.executors.nursery import NoNurseryError, Nursery, NurseryError
 
 
 class LocalExecutor:
@@ -71,9 +71,11 @@ class LocalExecutor:
             if job.cpus not in self._nurseries:
                 self._nurseries[job.cpus] = Nursery(job_environment(job))
             return JobProcess(job, nursery=self._nurseries[job.cpus])
-        except NurseryError:
+        except NoNurseryError:
             self._nurseries[job.cpus] = None
-            return JobProcess(job)
+        except NurseryError:
+            del self._nurseries[job.cpus]  # the next job gets another one
+        return JobProcess(job)
 
     def _ended(self, name: str) -> Ended | None:
         job, process = self._running[name]

@@ -23,7 +23,11 @@ _MODULE = "game_rl.executors.nursery_process"
 
 
 class NurseryError(Exception):
-    """It has ended, or cannot fork safely; its children have ended with it."""
+    """It has ended, and its children with it."""
+
+
+class NoNurseryError(NurseryError):
+    """Here there can be none that forks safely."""
 
 
 class Nursery:
@@ -34,12 +38,12 @@ class Nursery:
             must be those of its jobs.
 
     Raises:
-        NurseryError: there can be none here.
+        NoNurseryError: only Linux ends children with the process that forked them.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         if sys.platform != "linux":
-            raise NurseryError("only Linux ends children with the process that forked them")
+            raise NoNurseryError
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
@@ -62,16 +66,19 @@ class Nursery:
             output: descriptor of the file that gets what it prints.
 
         Raises:
-            NurseryError: there is no such child.
+            NurseryError: there is no such child; the nursery is closed.
         """
         order = {"module": module, "arguments": list(arguments), "environment": dict(environment)}
         try:
             socket.send_fds(self._channel, [json.dumps(order).encode()], [output])
-            pid = self._answer()["pid"]
-            return ForkedProcess(self, pid, os.pidfd_open(pid))
+            answer = self._answer()
+            if "pid" in answer:
+                return ForkedProcess(self, answer["pid"], os.pidfd_open(answer["pid"]))
         except OSError as error:
             self.close()
-            raise NurseryError(f"the nursery has ended: {error}") from None
+            raise NurseryError(str(error)) from None
+        self.close()
+        raise NoNurseryError(answer["refused"])
 
     def reap(self, pid: int) -> int:
         """The exit code of a child that has ended; below 0 the number of a signal."""
@@ -90,9 +97,10 @@ class Nursery:
         self._process.wait()
 
     def _answer(self) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self._channel.recv(1000) or b"{}")
-        if not answer or "refused" in answer:
-            raise OSError(answer.get("refused", "it gives no answer"))
+        message = self._channel.recv(1000)
+        if not message:
+            raise OSError("the nursery has ended")
+        answer: dict[str, Any] = json.loads(message)
         return answer
 
 

@@ -1,6 +1,7 @@
 """What a population loses when its controller, its members or both are killed: a table.
 
-    python -m tests.faults.population_faults [--kills 100] [--only controller member both signal]
+    python -m tests.faults.population_faults [--kills 100]
+                                     [--only controller member both signal nursery]
     python -m tests.faults.population_faults --kills 20 --only ray_worker ray_node ray_driver
     python -m tests.faults.population_faults --kills 20 --only ray_node --without-shared-files
     python -m tests.faults.population_faults --kills 60 --kind mixture --only controller member both
@@ -43,10 +44,11 @@ from tests.faults.private_folder import alone, content_of, make_private
 from tests.faults.ray_nodes import RayNodes
 from tests.faults.trainings import Tally
 
-KINDS = ("controller", "member", "both", "signal")
+KINDS = ("controller", "member", "both", "signal", "nursery")
 RAY_KINDS = ("ray_worker", "ray_node", "ray_driver")
-_CONTROLLER_LIVES = ("member", "ray_worker", "ray_node")
+_CONTROLLER_LIVES = ("member", "nursery", "ray_worker", "ray_node")
 _KILLS_A_RUN = 5
+_NURSERY = "game_rl.executors.nursery_process"
 HANG_S = 900.0
 _RUN = """\
 game: duel
@@ -129,6 +131,13 @@ class Controller:
         with suppress(psutil.NoSuchProcess, ProcessLookupError):
             family = psutil.Process(self.process.pid).children(recursive=True)
             return [process for process in family if os.getsid(process.pid) == process.pid]
+        return []
+
+    def nurseries(self) -> list[psutil.Process]:
+        """What forks the processes of jobs: as they are called, but in the controller's session."""
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            family = psutil.Process(self.process.pid).children()
+            return [process for process in family if _NURSERY in process.cmdline()]
         return []
 
     def orphans(self) -> list[str]:
@@ -260,6 +269,10 @@ def strike(kind: str, controller: Controller, bench: Bench) -> bool:
             return False
         with suppress(psutil.NoSuchProcess):
             rng.choice(members).send_signal(signal.SIGKILL)
+    if kind == "nursery":
+        for nursery in (nurseries := controller.nurseries()):
+            nursery.kill()
+        return bool(nurseries)
     if kind in ("controller", "both"):
         controller.process.kill()
     if kind == "signal":
