@@ -111,10 +111,12 @@ class ForkedProcess:
         self.pid = pid
         self._nursery = nursery
         self._descriptor = descriptor
+        self._end = select.poll()
+        self._end.register(descriptor, select.POLLIN)
 
     def has_ended(self) -> bool:
         """It is not reaped by that, so its id is nobody else's."""
-        return bool(select.select([self._descriptor], [], [], 0)[0])
+        return bool(self._end.poll(0))
 
     def send_signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
@@ -123,7 +125,7 @@ class ForkedProcess:
     def kill_and_wait(self) -> int:
         """End it and its group; its exit code."""
         self.send_signal(signal.SIGKILL)
-        select.select([self._descriptor], [], [])
+        self._end.poll()
         code = self._nursery.reap(self.pid)
         os.close(self._descriptor)
         return code

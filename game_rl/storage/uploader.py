@@ -214,7 +214,7 @@ class Uploader:
             timesteps = timesteps_of(stored.name)
             if timesteps is None:
                 continue
-            if timesteps > self._settings.begins_at:
+            if timesteps > self._settings.begins_at and not self._is_ours(timesteps):
                 self._supersede(store, timesteps)
             else:
                 kept.append(stored.name)
@@ -223,6 +223,12 @@ class Uploader:
             self._sending.confirmed = set(parse_manifest(content, max(kept)).blobs())
         self._clock = self._claim.written(store), time.monotonic()
         self._is_open = True
+
+    def _is_ours(self, timesteps: int) -> bool:
+        """The checkpoint of this number that is here is the one that was stored."""
+        path, seen = self._run_dir.checkpoint(timesteps), self.state.seen.get(timesteps)
+        is_here = path.exists() and path.stat().st_mtime_ns == seen
+        return is_here and timesteps in self.state.committed
 
     def _supersede(self, store: ObjectStore, timesteps: int) -> None:
         """Out of the way of the checkpoint that will be written again."""

@@ -9,12 +9,13 @@ from game_rl.events import Event, Uploaded, UploadQueued, Warned
 from game_rl.run_dir import remove_directory
 from game_rl.storage.faults import SecondWriterError, StoreFault
 from game_rl.storage.fetch import fetch
-from game_rl.storage.journal import read_state
+from game_rl.storage.journal import Journal, read_state
 from game_rl.storage.manifest import blob_name, manifest_name, parse_manifest
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.push import push
 from game_rl.storage.remote import RemoteAddress, stored_runs
 from game_rl.storage.settings import UploadSettings
+from game_rl.storage.uploader import Uploader
 from game_rl.storage.verify import verify
 from tests.storage.runs import add_checkpoint, content_of, flip_a_bit, make_run, settings_of
 
@@ -161,6 +162,19 @@ def test_a_future_that_is_trained_again_is_set_aside(tmp_path: Path, address: st
     assert [s.name for s in store.list(f"runs/{run}/superseded")] == [
         f"runs/{run}/superseded/000000000200.1.json"
     ]
+
+
+def test_an_upload_that_was_killed_between_two_checkpoints_keeps_the_one_that_it_has_sent(
+    tmp_path: Path, address: str
+) -> None:
+    run_dir = make_run(tmp_path / "run", 100, 200)
+    settings, store = settings_of(run_dir, address, begins_at=0), ObjectStore(address)
+    for _ in range(2):  # the same process, started again
+        with Journal(run_dir.upload_journal) as journal:
+            uploader = Uploader(settings, journal, lambda _: None)
+            uploader.send_checkpoint(store, uploader.scan()[0])
+    assert stored_runs(store) == {run_dir.identity().id: [100, 200]}
+    assert list(store.list(f"runs/{run_dir.identity().id}/superseded")) == []
 
 
 def test_a_checkpoint_that_was_damaged_here_and_trained_again_replaces_the_stored_one(
