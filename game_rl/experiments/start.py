@@ -108,7 +108,8 @@ def resume_experiment(
         experiment = load_experiment(folder.config, [*overrides, here], is_saved=True)
         _refuse_changes(before, experiment)
         report = _check_fit(experiment, command)
-        follow_lake(folder)
+        if before.learner is not None:  # else members have Lakes of their own
+            follow_lake(folder)
         write_atomic(folder.config, dump_experiment(experiment))
         finish_going_back(folder)
         went = WentBackFrom()

@@ -60,6 +60,7 @@ algorithm:
   {n_steps: 16, batch_size: 16, n_epochs: 1, learning_rate: {start: 1.0e-3, end: 0}, ent_coef: 0.01}
 evaluation: {n_envs: 2}
 checkpoints: {every_timesteps: 32, keep_last: 1}
+lake: {}
 """
 _POPULATION = """\
 kind: population
