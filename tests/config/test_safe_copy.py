@@ -45,7 +45,7 @@ def test_a_lake_of_all_is_never_left_out(tmp_path: Path, kind: str) -> None:
 
 def test_members_lakes_are_sent_from_run_dir_or_refused(tmp_path: Path) -> None:
     file = WRITERS["population"](tmp_path, tmp_path / "x")
-    load_experiment(file, [_TO, "upload.what=[checkpoints]"])
+    load_experiment(file, [_TO, "upload.what=[checkpoints]", "member.lake=null"])
     load_experiment(file, [_TO, "member.lake={}"])
     with pytest.raises(ConfigError, match=r"add lake, or write member: \{lake: null\}"):
         load_experiment(file, [_TO, "member.lake={}", "upload.what=[checkpoints]"])

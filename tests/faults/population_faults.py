@@ -60,7 +60,6 @@ algorithm:
   {n_steps: 16, batch_size: 16, n_epochs: 1, learning_rate: {start: 1.0e-3, end: 0}, ent_coef: 0.01}
 evaluation: {n_envs: 2}
 checkpoints: {every_timesteps: 32, keep_last: 1}
-lake: {}
 """
 _POPULATION = """\
 kind: population
@@ -229,8 +228,15 @@ def write_population(folder: Path, root: Path) -> Path:
     return file
 
 
+def write_population_with_lakes(folder: Path, root: Path) -> Path:
+    """As `write_population`; each member has a Lake of its own."""
+    file = write_population(folder, root)
+    (folder / "run.yaml").write_text(f"{_RUN}lake: {{}}\n")
+    return file
+
+
 WRITERS = {
-    "population": write_population,
+    "population": write_population_with_lakes,
     "mixture": write_mixture,
     "live": write_live_mixture,
     "erl": write_erl,
