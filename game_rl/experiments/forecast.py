@@ -32,9 +32,9 @@ from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
 
 CONTROLLER_BYTES = 60_000_000  # its resident size at the end of 25 generations of 16 members
-# What local members have in common: they are forked by a process that has loaded torch. With 1, 2
-# and 4 members of duel_population at once, all of them and the controller took 585, 869 and
-# 1,273 MB; the first is the forecast of one.
+# What local members have in common: they are forked by a process that has loaded torch. 2 and 4
+# members of duel_population took 869 and 1,273 MB with their controller, 525 MB being the forecast
+# of one alone; where each loads torch itself, 2 took 930.
 LOADED_BYTES = 200_000_000
 RAY_CONTROLLER_BYTES = 120_000_000  # the same with Ray loaded
 RAY_NODE_BYTES = 400_000_000  # what Ray runs on a node that is the head, too

@@ -254,10 +254,10 @@ class _Run:
         frame_skip = self.config.env.frame_skip
         with _measured(self.run_dir, self.report, footprint) as memory:
             timesteps = self._learn(events, memory, upload)
+            gc.collect()  # the algorithm refers to itself, and who plays next needs its memory
             is_at_end = self._until >= self.config.total_timesteps
             if not (is_at_end and self.command.evaluates_at_end):
                 return TrainingResult(self.run_dir, timesteps, frame_skip, footprint)
-            gc.collect()  # the algorithm refers to itself, and the best policy needs its memory
             final = evaluate_best(self.run_dir, self.config, events, self.command.stop)
         return TrainingResult(
             self.run_dir,
