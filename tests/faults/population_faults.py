@@ -377,15 +377,19 @@ def main() -> int:
             kind=arguments.kind,
             has_shared_files=not arguments.without_shared_files,
         )
-        tallies = {kind: trials(bench, kind, share) for kind in arguments.only}
-    print(f"{'killed':<12} {'kills':>6} {'runs':>5} {'bad':>4}")
-    for kind, tally in tallies.items():
-        print(f"{kind:<12} {tally.trials:>6} {tally.runs:>5} {len(tally.problems):>4}")
-    for problem in [p for tally in tallies.values() for p in tally.problems][:20]:
-        print(f"\nBAD {problem}")
+        print(f"{'killed':<12} {'kills':>6} {'runs':>5} {'bad':>4}")
+        are_well = [print_row(kind, trials(bench, kind, share)) for kind in arguments.only]
     if arguments.keep is None:
         shutil.rmtree(folder, ignore_errors=True)
-    return 1 if any(tally.problems for tally in tallies.values()) else 0
+    return 0 if all(are_well) else 1
+
+
+def print_row(kind: str, tally: Tally) -> bool:
+    """Of the table, when its kind is done; whether nothing was bad."""
+    print(f"{kind:<12} {tally.trials:>6} {tally.runs:>5} {len(tally.problems):>4}", flush=True)
+    for problem in tally.problems[:20]:
+        print(f"\nBAD {problem}", flush=True)
+    return not tally.problems
 
 
 if __name__ == "__main__":
