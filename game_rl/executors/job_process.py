@@ -13,12 +13,11 @@ from typing import Protocol
 from game_rl.claims import CLAIM_VARIABLE
 from game_rl.executors.executor import Job
 from game_rl.executors.nursery import Nursery
-from game_rl.system.machine import CPUS_VARIABLE
 from game_rl.system.parent_death import PARENT_VARIABLE
+from game_rl.system.share import share_environment
 
 LOOK_EVERY_S = 0.05  # waking for 16 processes so often takes 0.2 % of a core
 _SHOWN_BYTES = 4_000
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class Process(Protocol):
@@ -153,5 +152,5 @@ def job_environment(job: Job, inherited: Mapping[str, str] = os.environ) -> dict
     Not the claim of a job that starts jobs itself: that is to another run.
     """
     own = {name: value for name, value in inherited.items() if name != CLAIM_VARIABLE}
-    own |= {**dict.fromkeys(_THREAD_VARIABLES, str(job.cpus)), CPUS_VARIABLE: str(job.cpus)}
+    own |= share_environment(job.cpus)
     return own if job.claim is None else {**own, CLAIM_VARIABLE: job.claim}
