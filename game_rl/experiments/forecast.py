@@ -8,12 +8,12 @@ from typing import Any
 from game_rl.config.executors import ExecutorConfig, LocalExecutorConfig, RayExecutorConfig
 from game_rl.config.experiments import Population
 from game_rl.config.population import KeepGenerationsConfig, PopulationConfig
+from game_rl.experiments.duration import duration_s
 from game_rl.experiments.growth import (
     GenerationRow,
     generation_rows,
     kept_checkpoints_bytes,
     momentary_bytes,
-    stretches,
 )
 from game_rl.experiments.learner_forecast import learner_report
 from game_rl.experiments.slots import comfortable_ram_bytes, slots_by_memory
@@ -40,7 +40,6 @@ RAY_CONTROLLER_BYTES = 120_000_000  # the same with Ray loaded
 RAY_NODE_BYTES = 400_000_000  # what Ray runs on a node that is the head, too
 RAY_WORKER_BYTES = 80_000_000
 STORAGE_BYTES = 40_000_000  # obstore and what it sends or fetches: three files of 30 MB to S3
-_COPY_START_S = 5.0  # torch is loaded once to make a generation's copies
 
 
 @dataclass(frozen=True)
@@ -158,6 +157,7 @@ def population_preflight(
     member = report_of(population.run, facts, alone, probe=probe, measured=measured)
     learner = learner_report(population, game, alone, probe)
     slots = slots_of(population.config, member, machine)
+    episode_timesteps = facts.episode_timesteps if probe is None else probe.mean
     report = PopulationReport(
         verdict="fits",
         machine=machine,
@@ -166,7 +166,7 @@ def population_preflight(
         growth=tuple(generation_rows(population, facts, member, learner)),
         momentary_bytes=momentary_bytes(population, member, learner, slots=slots),
         findings=(),
-        wall_s=_wall_s(population.config, member, slots),
+        wall_s=duration_s(population, member.speed, measured, slots, episode_timesteps),
         gpus_per_member=gpus_of(population.config.executor, member, machine),
         executor=population.config.executor,
         learner=learner,
@@ -226,20 +226,6 @@ def gpus_of(executor: ExecutorConfig, member: Report, machine: Machine) -> float
     if vram is None or vram.gpu >= len(machine.gpus):
         return 0.0
     return min(1.0, math.ceil(100 * vram.peak.bytes / machine.gpus[vram.gpu].total_bytes) / 100)
-
-
-def _wall_s(config: PopulationConfig, member: Report, slots: int) -> float | None:
-    """Members in turns, and in each generation a start of their processes and of the copies'."""
-    if member.speed is None:
-        return None
-    start_s = member.speed.seconds["start"]
-    learning_s = (member.speed.wall_s - start_s) / stretches(config)
-    turns = -(-config.members // slots)
-    wall_s = config.generations * (turns * (learning_s + start_s) + _COPY_START_S)
-    if config.train_on is None:
-        return wall_s
-    more = config.train_on.timesteps / config.timesteps_per_generation
-    return wall_s + more * learning_s + start_s + _COPY_START_S
 
 
 def verdict_of(report: PopulationReport) -> Verdict:

@@ -1,7 +1,9 @@
-"""How fast a member of an experiment trains beside others."""
+"""How fast members of an experiment train side by side."""
 
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import fields
 from multiprocessing import get_context
+from statistics import fmean
 
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
@@ -13,14 +15,17 @@ from game_rl.system.share import take_share
 def measure_member_speed(
     config: RunConfig, game: Game, *, cpus: int, members_at_once: int
 ) -> MeasuredSpeed:
-    """As `measure_speed`, in a process that has the cores of one of so many members.
+    """Means of `measure_speed` in so many processes at once.
 
     Alone, a member's workers play on a core while its network is at work on another one; where
-    members train on all cores, nobody has a second one.
+    members train on all cores, they wait for each other, and for the caches that they share.
 
     Args:
         cpus: that a member counts as its own.
     """
     spawn = get_context("spawn")
-    with ProcessPoolExecutor(1, spawn, take_share, (cpus, members_at_once)) as pool:
-        return pool.submit(measure_speed, config, game).result()
+    with ProcessPoolExecutor(members_at_once, spawn, take_share, (cpus,)) as pool:
+        members = [pool.submit(measure_speed, config, game) for _ in range(members_at_once)]
+        measured = [member.result() for member in members]
+    names = [field.name for field in fields(MeasuredSpeed)]
+    return MeasuredSpeed(**{name: fmean(getattr(m, name) for m in measured) for name in names})

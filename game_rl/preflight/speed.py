@@ -77,12 +77,12 @@ def forecast_speed(
     vec_steps = training.played_timesteps // config.env.n_envs
     evaluation = config.evaluation
     times = (training.evaluations + training.offline_evaluations) * len(config.evaluation_ways)
-    played = times * _vec_steps_of(evaluation, evaluation.episodes)
-    played += _vec_steps_of(evaluation, evaluation.final_episodes)
+    played = times * _longest_share(evaluation, evaluation.episodes)
+    played += _longest_share(evaluation, evaluation.final_episodes)
     saved = training.checkpoints + training.offline_checkpoints
     saved += training.evaluations + training.offline_evaluations
     if config.validation_episodes:  # by student and teacher
-        played += 2 * _vec_steps_of(evaluation, config.validation_episodes)
+        played += 2 * _longest_share(evaluation, config.validation_episodes)
     return SpeedForecast(
         timesteps=training.played_timesteps,
         seconds={
@@ -97,6 +97,18 @@ def forecast_speed(
     )
 
 
-def _vec_steps_of(evaluation: EvaluationConfig, episodes: int) -> int:
-    """In units of an episode's length: an evaluation lasts until the busiest env is done."""
+def playing_s(
+    evaluation: EvaluationConfig,
+    episodes: int,
+    measured: MeasuredSpeed,
+    *,
+    episode_timesteps: float,
+) -> float:
+    """Seconds that so many episodes take, played in one way as an evaluation plays them."""
+    vec_steps = _longest_share(evaluation, episodes) * episode_timesteps
+    return vec_steps * measured.evaluation_vec_step_s
+
+
+def _longest_share(evaluation: EvaluationConfig, episodes: int) -> int:
+    """Episodes of the busiest env, for which an evaluation waits."""
     return -(-episodes // evaluation.envs_for(episodes))
