@@ -4,7 +4,8 @@ from game_rl.config.experiments import Population
 from game_rl.experiments.growth import stretches
 from game_rl.preflight.speed import MeasuredSpeed, SpeedForecast, playing_s
 
-_DECISION_S = 2.0  # the record, and the copies that begin from it
+_JOB_S = 1.3  # a process is forked, a checkpoint read, a result left; two at once on two cores
+_DECISION_S = 1.0  # the record, and the copies that begin from it
 
 
 def duration_s(
@@ -29,8 +30,9 @@ def duration_s(
     def playing(episodes: int) -> float:
         return playing_s(evaluation, episodes, measured, episode_timesteps=episode_timesteps)
 
-    start_s, final_s = measured.start_s, playing(evaluation.final_episodes)
-    learning_s = (speed.wall_s - start_s - final_s) / stretches(config)
+    final_s = playing(evaluation.final_episodes)
+    learning_s = (speed.wall_s - measured.start_s - final_s) / stretches(config)
+    start_s = measured.start_s + _JOB_S
     turns = -(-config.members // slots)
     seconds = config.generations * (turns * (start_s + learning_s) + _DECISION_S)
     if config.train_on is not None:

@@ -1,0 +1,104 @@
+"""What a generation costs beside the same stretches by hand.
+
+    python -m benchmarks.generation [--members 4] [--timesteps 8192] [--at-once 2] [--turns 3]
+
+In turns: one generation of duel_population, from its beginning to its record, and the same
+stretches by `game-rl member train`, as many at once.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+from types import MappingProxyType
+
+from game_rl.config.loader import dump_config, load_config
+from game_rl.run_dir import RunDir
+from game_rl.system.share import share_environment
+
+_CONFIG = Path(__file__).parents[1] / "configs" / "duel_population.yaml"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.generation", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--members", type=int, default=4)
+    parser.add_argument("--timesteps", type=int, default=8_192)
+    parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=3)
+    arguments = parser.parse_args()
+    ratios = []
+    with tempfile.TemporaryDirectory(prefix="game_rl_generation_") as name:
+        for turn in range(arguments.turns):
+            folder = Path(name) / str(turn)
+            generation_s = train_generation(
+                folder, arguments.members, arguments.timesteps, arguments.at_once
+            )
+            by_hand_s = train_by_hand(folder, arguments.timesteps, arguments.at_once)
+            ratios.append(generation_s / by_hand_s)
+            print(
+                f"turn {turn}: a generation {generation_s:.1f} s, by hand {by_hand_s:.1f} s",
+                flush=True,
+            )
+    spread = f"{min(ratios):.2f} - {max(ratios):.2f}"
+    print(f"a generation / by hand: {median(ratios):.2f} ({spread}; at most 1.1)")
+
+
+def train_generation(folder: Path, members: int, timesteps: int, at_once: int) -> float:
+    values = [
+        f"run_dir={folder}",
+        f"members={members}",
+        f"control={members}",
+        "generations=1",
+        f"timesteps_per_generation={timesteps}",
+        "champion={candidates: 1, episodes: 1}",
+        f"executor.parallel={at_once}",
+    ]
+    options = [word for value in values for word in ("--set", value)]
+    _game_rl("train", "--config", _CONFIG, *options)
+    events = map(json.loads, (folder / "events.jsonl").read_text().splitlines())
+    return next(float(e["seconds"]) for e in events if e["event"] == "generation_ended")
+
+
+def train_by_hand(folder: Path, timesteps: int, at_once: int) -> float:
+    """The members of that generation once more, each from its config."""
+    hand = folder / "by_hand"
+    roots = []
+    for member in sorted((folder / "members").iterdir()):
+        roots.append(hand / member.name)
+        roots[-1].mkdir(parents=True)
+        config = load_config(RunDir(member).config, [f"run_dir={roots[-1]}"], is_saved=True)
+        RunDir(roots[-1]).config.write_text(dump_config(config))
+    result = json.loads(next(iter(folder.glob("generations/*/00.json"))).read_text())
+    seed = result["played"]["seed"]
+
+    def train(root: Path) -> None:
+        ends = ("--until", timesteps, "--seed", seed, "--result", root.with_suffix(".json"))
+        _game_rl("member", "train", root, *ends, environment=share_environment(1))
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(at_once) as hands:
+        list(hands.map(train, roots))
+    return time.monotonic() - began
+
+
+def _game_rl(*words: object, environment: Mapping[str, str] = MappingProxyType({})) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "game_rl", *map(str, words)],
+        env=os.environ | environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
