@@ -1,6 +1,6 @@
 """What the members of a live mixture notice of its learner, and how new the rows are that it draws.
 
-    python -m benchmarks.live_mixture [--members 4] [--timesteps 16384] [--turns 3]
+    python -m benchmarks.live_mixture [--members 4] [--timesteps 32768] [--turns 3]
 
 In turns: members of duel_mixture_live beside its learner, and the same members beside one more
 member in its place. Ratios are of the members' timesteps/s. The age is that of the newest row which
@@ -28,7 +28,7 @@ def main() -> None:
         prog="python -m benchmarks.live_mixture", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--members", type=int, default=4)
-    parser.add_argument("--timesteps", type=int, default=16_384, help="of each member")
+    parser.add_argument("--timesteps", type=int, default=32_768, help="of each member")
     parser.add_argument("--turns", type=int, default=3)
     arguments = parser.parse_args()
     ratios, ages = [], []
@@ -40,13 +40,14 @@ def main() -> None:
             others = _train(folder, _members(folder, arguments.members + 1, arguments.timesteps))
             speed, beside = _speed(live), _speed(others)
             ratios.append(speed / beside)
-            ages += (found := _ages(live))
+            ages += _ages(live)
             print(
                 f"turn {turn}: {speed:.0f} timesteps/s beside the learner, {beside:.0f} beside "
-                f"another member; age {median(found):.1f} s, at most {max(found):.1f} s; "
-                f"{_own_share(live):.1%} of the learner's rows are its own",
+                f"another member; {_own_share(live):.1%} of the learner's rows are its own",
                 flush=True,
             )
+    if not ages:
+        raise SystemExit("the members ended before the learner had begun; give more --timesteps")
     print(f"members' speed: {median(ratios):.2f} ({min(ratios):.2f} - {max(ratios):.2f})")
     print(f"age of the newest row: median {median(ages):.1f} s, at most {max(ages):.1f} s")
 
