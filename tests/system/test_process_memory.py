@@ -1,5 +1,7 @@
+import subprocess
+import sys
 import threading
-from pathlib import Path
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -8,27 +10,65 @@ from game_rl.system.process_memory import PssSampler, process_tree_pss_bytes
 from game_rl.system.units import MIB
 
 
-def test_the_sampler_knows_of_a_peak_between_two_samples() -> None:
+class Holder:
+    """A fresh interpreter that takes and frees memory when it is told to."""
+
+    _CODE = """
+import sys
+block = b""
+for line in sys.stdin:
+    block = bytearray(int(line))  # the old one goes when the new one is there
+    print("done", flush=True)
+"""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", self._CODE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.pid = self._process.pid
+        self.hold(1)
+
+    def hold(self, size: int) -> None:
+        assert self._process.stdin
+        assert self._process.stdout
+        print(size, file=self._process.stdin, flush=True)
+        assert self._process.stdout.readline() == "done\n"
+
+    def end(self) -> None:
+        self._process.communicate()
+
+
+@pytest.fixture
+def holder() -> Iterator[Holder]:
+    process = Holder()
+    yield process
+    process.end()
+
+
+def test_the_sampler_knows_of_a_peak_between_two_samples(holder: Holder) -> None:
     size = 400_000_000
-    Path("/proc/self/clear_refs").write_text("5")  # forget this process's earlier peaks
-    sampler = PssSampler(interval_s=3_600)  # no sample until it is stopped
+    sampler = PssSampler(holder.pid, interval_s=3_600)  # no sample until it is stopped
     sampler.start()
-    before = process_tree_pss_bytes()
-    block = bytearray(size)
-    del block
+    before = process_tree_pss_bytes(holder.pid)
+    holder.hold(size)
+    holder.hold(1)
     assert size * 0.95 < sampler.stop() - before < size * 1.1
     assert sampler.last_bytes < before + size // 2
 
 
-def test_the_sampler_sees_the_peak_and_keeps_it_after_the_memory_is_freed() -> None:
-    sampler = PssSampler(interval_s=0.001)
+def test_the_sampler_sees_the_peak_and_keeps_it_after_the_memory_is_freed(holder: Holder) -> None:
+    size = 64 * MIB
+    sampler = PssSampler(holder.pid, interval_s=0.001)
     sampler.start()
-    block = bytearray(b"x" * (64 * MIB))
-    while sampler.last_bytes < len(block):
+    holder.hold(size)
+    while sampler.last_bytes < size:
         pass
-    del block
+    holder.hold(1)
     peak = sampler.stop()
-    assert peak >= 64 * MIB
+    assert peak >= size
     assert sampler.last_bytes < peak
     assert sampler.stop() == peak
 
