@@ -9,6 +9,7 @@ on from the journal; a step that is done twice does nothing.
 import hashlib
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -51,6 +52,7 @@ from game_rl.storage.settings import UploadSettings
 from game_rl.storage.sweep import keep_newest, needs_renewal
 
 _PROGRESS_EVERY_BYTES = 4 << 20
+_MOST_TRIES = 3
 
 
 @dataclass
@@ -86,6 +88,8 @@ class Uploader:
         self._emit = emit
         self._limit = RateLimit(settings.upload.limit_mb_s)
         self._sending = _Sending()
+        self._lost: Counter[int] = Counter()
+        """How often a file of each checkpoint was not as it should be, in this process."""
         self._is_open = False
         self._clock = datetime.now(UTC), time.monotonic()
         writer = journal.state.writer or secrets.token_hex(8)
@@ -102,7 +106,10 @@ class Uploader:
         return self._journal.state
 
     def scan(self) -> list[int]:
-        """The checkpoints that wait, newest first; new ones are announced, lost ones dropped."""
+        """The checkpoints that wait, newest first; new ones are announced, lost ones dropped.
+
+        One that an earlier process gave up counts as new if it is here.
+        """
         if "checkpoints" not in self._settings.upload.what:
             return []
         state, here = self.state, {}
@@ -112,7 +119,9 @@ class Uploader:
             self._journal.write(Dropped(timesteps=timesteps, reason="a newer one replaced it"))
         for timesteps, path in sorted(here.items()):
             written_ns = path.stat().st_mtime_ns if path.exists() else 0
-            if state.seen.get(timesteps) != written_ns and written_ns:
+            is_new = state.seen.get(timesteps) != written_ns
+            is_new = is_new or (timesteps in state.dropped and not self._lost[timesteps])
+            if is_new and written_ns:
                 n_bytes = checkpoint_bytes(path)
                 self._journal.write(
                     Seen(timesteps=timesteps, n_bytes=n_bytes, written_ns=written_ns)
@@ -128,7 +137,11 @@ class Uploader:
         return sorted(state.waiting, reverse=True)
 
     def send_checkpoint(self, store: ObjectStore, timesteps: int) -> None:
-        """Every blob of it, then its manifest; dropped if it is gone meanwhile."""
+        """Every blob of it, then its manifest; dropped if it is gone meanwhile, or damaged.
+
+        What goes with it may change while it is read: a better one takes the place of the best, a
+        training that goes on cuts its curves. It waits on then, and is read anew.
+        """
         started_s = time.monotonic()
         self._begin(timesteps)
         try:
@@ -141,6 +154,10 @@ class Uploader:
             self._send_blobs(store, contents.sources)
             self._commit(store, manifest)
         except LostFileError as error:
+            self._lost[timesteps] += 1
+            is_here = self._run_dir.checkpoint(timesteps).is_dir()
+            if is_here and self._lost[timesteps] < _MOST_TRIES:
+                return
             self._journal.write(Dropped(timesteps=timesteps, reason=str(error)))
             if error.is_damaged:
                 self._emit(Warned(text=f"checkpoint {timesteps:,} is not uploaded: {error}"))

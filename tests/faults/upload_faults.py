@@ -30,6 +30,7 @@ import psutil
 
 from game_rl.run_dir import RunDir
 from game_rl.storage.fetch import fetch
+from game_rl.storage.journal import read_state
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.remote import RemoteAddress, stored_runs
 from game_rl.storage.settings import UploadSettings
@@ -261,7 +262,10 @@ def _fetch_and_finish(bench: Bench, run_dir: Path, address: str, tally: Tally, l
         tally.note("nothing saved yet")
         return
     if int(newest[0].name) != there[-1]:
-        tally.problems.append(f"{label}: {newest[0].name} was saved, and {there} is stored")
+        dropped = read_state(RunDir(run_dir).upload_journal).dropped
+        tally.problems.append(
+            f"{label}: {newest[0].name} was saved, and {there} is stored; dropped: {dropped}"
+        )
     shutil.rmtree(run_dir)
     fetched = run_dir.with_name(f"{run_dir.name}-fetched")
     fetch(ObjectStore(address), remote, fetched)

@@ -84,6 +84,37 @@ def test_a_checkpoint_that_was_deleted_unsent_is_dropped(tmp_path: Path, disk_ad
     assert [e.timesteps for e in told if isinstance(e, Uploaded)] == [200]
 
 
+def test_a_checkpoint_whose_best_is_replaced_while_it_is_sent_is_sent_without_it(
+    tmp_path: Path, disk_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_dir = make_run(tmp_path / "run", 100, 200)
+    original = ObjectStore.put
+
+    def put(store: ObjectStore, name: str, content: bytes, *, is_new: bool = False) -> None:
+        if name.startswith("blobs") and run_dir.checkpoint(100).exists():
+            remove_directory(run_dir.checkpoint(100))
+        original(store, name, content, is_new=is_new)
+
+    monkeypatch.setattr(ObjectStore, "put", put)
+    told = send(settings_of(run_dir, disk_address))
+    assert [e.timesteps for e in told if isinstance(e, Uploaded)] == [200]
+    assert verify(ObjectStore(disk_address), RemoteAddress.parse(disk_address)).damage == {}
+
+
+def test_a_checkpoint_that_was_given_up_is_tried_again_by_the_next_upload(
+    tmp_path: Path, disk_address: str
+) -> None:
+    run_dir = make_run(tmp_path / "run", 100)
+    policy = run_dir.checkpoint(100) / "policy.safetensors"
+    content = policy.read_bytes()
+    flip_a_bit(policy)
+    told = send(settings_of(run_dir, disk_address))
+    assert len([event for event in told if isinstance(event, Warned)]) == 1
+    policy.write_bytes(content)
+    told = send(settings_of(run_dir, disk_address))
+    assert [e.timesteps for e in told if isinstance(e, Uploaded)] == [100]
+
+
 def test_a_second_upload_sends_almost_nothing(tmp_path: Path, address: str) -> None:
     run_dir = make_run(tmp_path / "run", 100, 200, weights_bytes=2 << 20)
     first = sent_bytes(send(settings_of(run_dir, address)))
