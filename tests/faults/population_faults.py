@@ -314,7 +314,9 @@ def trials(bench: Bench, kind: str, kills: int) -> Tally:
             controller = Controller(folder, nodes)
             while controller.run_for(bench.random.uniform(0.5, bench.seconds / _KILLS_A_RUN)):
                 controller.note_family()
-                tally.trials += strike(kind, controller, bench)
+                if not strike(kind, controller, bench):
+                    continue
+                tally.trials += 1
                 if kind not in _CONTROLLER_LIVES or tally.trials >= before + _KILLS_A_RUN:
                     break
             controller.process.wait(HANG_S)
