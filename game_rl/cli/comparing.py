@@ -9,6 +9,8 @@ from game_rl.cli.arguments import add_command
 from game_rl.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from game_rl.cli.arguments import Commands
     from game_rl.experiments.compare.comparison import Comparison
 
@@ -116,13 +118,23 @@ def compare_runs(arguments: argparse.Namespace) -> int:
 
 
 def show_comparison(
-    arguments: argparse.Namespace, comparison: "Comparison", *, title: str, notes: list[str]
+    arguments: argparse.Namespace,
+    comparison: "Comparison",
+    *,
+    title: str,
+    notes: list[str],
+    more: "Sequence[str]" = (),
 ) -> None:
-    """Print it, and write report.md, report.json and report.png where that is asked for."""
+    """Print it, and write report.md, report.json and report.png where that is asked for.
+
+    Args:
+        more: lines of Markdown after all others.
+    """
     from game_rl.experiments.compare.report import comparison_lines, to_json
 
     report = {"title": title, "notes": notes, **to_json(comparison)}
     lines = [f"# {title}", "", *comparison_lines(comparison, notes)]
+    lines += ["", *more] if more else []
     output: Path | None = arguments.output
     if output is not None:
         from game_rl.experiments.compare.plot import picture

@@ -119,6 +119,7 @@ def report_study(arguments: argparse.Namespace) -> int:
         findings.comparison,
         title=findings.study.config.question,
         notes=list(findings.notes),
+        more=findings.breaks,
     )
     return 0
 

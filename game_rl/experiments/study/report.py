@@ -10,6 +10,7 @@ from game_rl.errors import ExperimentError
 from game_rl.experiments.compare.arms import check_metric
 from game_rl.experiments.compare.comparison import Comparison, Rule, compare_arms
 from game_rl.experiments.compare.outcome import Arm
+from game_rl.experiments.study.breaks import break_lines
 from game_rl.experiments.study.pairs import pairs_of
 from game_rl.experiments.study.registration import Registration, registered
 from game_rl.experiments.study.results import Result, arm_of, read_results
@@ -18,12 +19,17 @@ from game_rl.experiments.study.study_dir import study_dir
 
 @dataclass(frozen=True)
 class StudyFindings:
-    """The comparison of a complete study, with what it was and what it deviates in."""
+    """The comparison of a complete study, with what it was and what it deviates in.
+
+    Attributes:
+        breaks: a Markdown table of what became of members at breaks; empty: there are none.
+    """
 
     study: Study
     registration: Registration
     comparison: Comparison
     notes: tuple[str, ...]
+    breaks: tuple[str, ...]
 
 
 def study_findings(study: Study) -> StudyFindings:
@@ -48,7 +54,9 @@ def study_findings(study: Study) -> StudyFindings:
     check_metric(arms, study.config.metric)
     every = [each for found in results.values() for each in found]
     notes = (*_plan_notes(study, registration), *_deviations(study, every))
-    return StudyFindings(study, registration, _judged(study, arms), notes)
+    of_arms = {name: [each.reached for each in found] for name, found in results.items()}
+    breaks = tuple(break_lines(of_arms, study.config.metric))
+    return StudyFindings(study, registration, _judged(study, arms), notes, breaks)
 
 
 def _judged(study: Study, arms: list[Arm]) -> Comparison:

@@ -12,9 +12,11 @@ from game_rl.experiments.compare.evaluations import curve_of
 from game_rl.experiments.compare.experiments import Everybody, read_everybody
 from game_rl.experiments.compare.outcome import Arm, Outcome, Point, Score
 from game_rl.experiments.compare.played import played_by, totals
+from game_rl.experiments.descent import read_records
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import fitness_of
 from game_rl.experiments.records import read_record
+from game_rl.experiments.study.breaks import Reached, reached
 from game_rl.experiments.study.pairs import Pair
 from game_rl.experiments.study.study_dir import StudyDir
 from game_rl.training.finished import Finished
@@ -43,6 +45,8 @@ class Result(Saved):
     """The test's episodes; None where the run failed."""
     curve: tuple[Point, ...]
     """The evaluations on the way."""
+    reached: tuple[Reached, ...] = ()
+    """Of an experiment: how all have played at the end of each generation."""
     failure: str = ""
     """Why it failed; empty: it did not."""
     host: str = ""
@@ -67,6 +71,7 @@ def result_of(
         weights_sha256=finished.weights_sha256,
         played=finished.played,
         curve=everybody.curve,
+        reached=_reached(study, folder, pair),
         failure=finished.text if finished.failure is not None else "",
         host=finished.host,
         seconds=finished.seconds,
@@ -87,6 +92,12 @@ def _everybody(study: Study, folder: StudyDir, pair: Pair) -> Everybody:
         total_frames=total_frames,
         curve=curve_of(run_dir, own),
     )
+
+
+def _reached(study: Study, folder: StudyDir, pair: Pair) -> tuple[Reached, ...]:
+    if not isinstance(study.arms[pair.arm], ExperimentArm):
+        return ()
+    return tuple(reached(read_records(ExperimentDir(folder.run(pair.arm, pair.seed).root))))
 
 
 def read_results(study: Study, folder: StudyDir, *, registration: str) -> dict[str, list[Result]]:
