@@ -36,7 +36,7 @@ test-slow: $(INSTALLED)  ## the tests that train agents, and kill trainings
 	$(BIN)/python -m pytest -m "slow or soak"
 
 test-ci: $(INSTALLED)  ## the slow tests without those that CI leaves out, the longest first
-	$(BIN)/python -m pytest -m slow --numprocesses 2 --dist worksteal
+	$(BIN)/python -m pytest -m "slow and not soak" --numprocesses 2 --dist worksteal
 
 lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -6,14 +6,14 @@ from game_rl.config.executors import LocalExecutorConfig
 from game_rl.config.experiment_files import Experiment
 from game_rl.config.experiments import Population
 from game_rl.config.mixtures import Mixture
-from game_rl.config.population import ChampionConfig, PopulationConfig, SelectionConfig
+from game_rl.config.population import PopulationConfig, SelectionConfig
 from game_rl.experiments.forecast import PopulationReport, population_preflight
 from game_rl.experiments.live_forecast import live_report
 from game_rl.games.definition import Game
 from game_rl.preflight.changes import Fix
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
-from game_rl.preflight.speed import MeasuredSpeed
+from game_rl.preflight.speed import ExperimentSpeed
 from game_rl.system.machine import Machine
 
 
@@ -24,7 +24,7 @@ def experiment_preflight(
     *,
     probe: EpisodeLengths | None = None,
     lake: MeasuredLake | None = None,
-    measured: MeasuredSpeed | None = None,
+    measured: ExperimentSpeed | None = None,
 ) -> PopulationReport:
     """See `population_preflight`."""
     if isinstance(experiment, Population):
@@ -55,7 +55,7 @@ def _as_population(mixture: Mixture) -> Population:
         timesteps_per_generation=config.total_timesteps // rounds,
         fitness=config.fitness,
         selection=SelectionConfig(share=0.5),
-        champion=ChampionConfig(candidates=1),
+        champion=config.champion,
         keep_generations=config.keep_rounds,
         learner={"teacher": "best_member" if config.is_taught else None},
         learner_per_generation=config.learner_per_round,

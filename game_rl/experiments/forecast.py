@@ -8,7 +8,7 @@ from typing import Any
 from game_rl.config.executors import ExecutorConfig, LocalExecutorConfig, RayExecutorConfig
 from game_rl.config.experiments import Population
 from game_rl.config.population import KeepGenerationsConfig, PopulationConfig
-from game_rl.experiments.duration import duration_s
+from game_rl.experiments.duration import Duration, duration
 from game_rl.experiments.growth import (
     GenerationRow,
     generation_rows,
@@ -26,7 +26,7 @@ from game_rl.preflight.learning import VIEW_BYTES
 from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
 from game_rl.preflight.preflight import report_of
 from game_rl.preflight.report import Report
-from game_rl.preflight.speed import MeasuredSpeed
+from game_rl.preflight.speed import ExperimentSpeed
 from game_rl.preflight.verdict import Verdict
 from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
@@ -51,10 +51,10 @@ class PopulationReport:
         slots: members that train at once.
         growth: after each generation.
         momentary_bytes: beside the last row, while members save.
-        wall_s: of all generations; None where nobody measured the machine.
+        duration: of all generations; None where nobody measured the machine.
         gpus_per_member: that it asks a cluster for.
         kind: of the experiment.
-        learner: who trains while no member does; `wall_s` is without it. None: nobody.
+        learner: who trains while no member does; None: nobody.
         is_live: the learner trains beside the members.
     """
 
@@ -66,7 +66,7 @@ class PopulationReport:
     momentary_bytes: int
     findings: tuple[Finding, ...]
     executor: ExecutorConfig
-    wall_s: float | None = None
+    duration: Duration | None = None
     gpus_per_member: float = 0.0
     kind: str = "population"
     learner: Report | None = None
@@ -131,7 +131,7 @@ class PopulationReport:
                 "free_bytes": self.machine.disk_free_bytes,
             },
             "growth": [asdict(row) | {"total": row.total} for row in self.growth],
-            "wall_s": self.wall_s,
+            "wall_s": None if self.duration is None else self.duration.wall_s,
             "findings": [asdict(finding) for finding in self.findings],
             "member": self.member.to_json(),
             **({} if self.learner is None else {"learner": self.learner.to_json()}),
@@ -145,17 +145,18 @@ def population_preflight(
     *,
     probe: EpisodeLengths | None = None,
     lake: MeasuredLake | None = None,
-    measured: MeasuredSpeed | None = None,
+    measured: ExperimentSpeed | None = None,
 ) -> PopulationReport:
     """Multiply what one member takes, and add what the learner takes.
 
     Args:
-        measured: how fast a member is on `machine`, alone.
+        measured: how fast members and the learner are on `machine`.
     """
     alone = replace(machine, cpus=population.config.cpus_per_member)
     facts = run_facts(population.run, game, alone, probe, lake)
-    member = report_of(population.run, facts, alone, probe=probe, measured=measured)
-    learner = learner_report(population, game, alone, probe)
+    of_member = None if measured is None else measured.member
+    member = report_of(population.run, facts, alone, probe=probe, measured=of_member)
+    learner = learner_report(population, game, alone, probe, measured)
     slots = slots_of(population.config, member, machine)
     episode_timesteps = facts.episode_timesteps if probe is None else probe.mean
     report = PopulationReport(
@@ -166,7 +167,7 @@ def population_preflight(
         growth=tuple(generation_rows(population, facts, member, learner)),
         momentary_bytes=momentary_bytes(population, member, learner, slots=slots),
         findings=(),
-        wall_s=duration_s(population, member.speed, measured, slots, episode_timesteps),
+        duration=duration(population, member, learner, measured, slots, episode_timesteps),
         gpus_per_member=gpus_of(population.config.executor, member, machine),
         executor=population.config.executor,
         learner=learner,

@@ -30,11 +30,9 @@ def _headline(report: PopulationReport) -> Text:
     if report.vram_bytes and member.vram is not None:
         free = machine.gpu_free_bytes(member.vram.gpu)
         vram = f"; VRAM {format_bytes(report.vram_bytes)} of {format_bytes(free)}"
-    took = "" if report.wall_s is None else f"; about {format_duration(report.wall_s)}"
-    took += " on one" if took and report.is_of_a_node else ""
+    took = _took(report)
     learner = ""
     if report.learner is not None:
-        took += " without the learner's part" if took else ""
         learner = f", {format_bytes(report.learner.footprint.ram.peak.bytes)} the learner"
         learner += "" if report.is_live else ", alone"
     return Text.assemble(
@@ -45,6 +43,16 @@ def _headline(report: PopulationReport) -> Text:
         f"{format_bytes(machine.disk_free_bytes)}, {format_bytes(report.momentary_bytes)} more "
         f"while members save{took}",
     )
+
+
+def _took(report: PopulationReport) -> str:
+    if report.duration is None:
+        return ""
+    took, of_learner = report.duration, ""
+    if report.learner is not None:
+        of_learner = f" ({format_duration(took.learner_s)} the learner)"
+    where = " on one" if report.is_of_a_node else ""
+    return f"; about {format_duration(took.wall_s)}{where}{of_learner}"
 
 
 def _growth(report: PopulationReport) -> Table:

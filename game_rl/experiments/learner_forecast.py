@@ -12,13 +12,18 @@ from game_rl.preflight.facts import run_facts
 from game_rl.preflight.measurements import EpisodeLengths
 from game_rl.preflight.preflight import report_of
 from game_rl.preflight.report import Report
+from game_rl.preflight.speed import ExperimentSpeed
 from game_rl.system.machine import Machine
 
 _ROWS_OF_A_BLOCK = 62  # of at most 64 frames, of which the first stack shares some
 
 
 def learner_report(
-    population: Population, game: Game, machine: Machine, probe: EpisodeLengths | None
+    population: Population,
+    game: Game,
+    machine: Machine,
+    probe: EpisodeLengths | None,
+    measured: ExperimentSpeed | None,
 ) -> Report | None:
     """In the last generation, when the Lake is largest; None: there is no learner."""
     if population.learner is None:
@@ -30,7 +35,9 @@ def learner_report(
     facts = replace(
         run_facts(without, game, machine, probe, None), learned_lakes=_lake_rows(population)
     )
-    return report_of(_taught(population, run), facts, machine, probe=probe)
+    taught = _taught(population, run)
+    speed = None if measured is None else measured.learner
+    return report_of(taught, facts, machine, probe=probe, measured=speed)
 
 
 def _lake_rows(population: Population) -> LakeRows:
@@ -46,4 +53,5 @@ def _taught(population: Population, run: RunConfig) -> RunConfig:
     assert isinstance(run.algorithm, DQNConfig)
     if not population.config.is_taught:
         return run
-    return with_changed(run, {("algorithm", "teacher"): {"run": str(run.run_dir)}})
+    teacher = {"run": str(run.run_dir), "keep_if_better": False}
+    return with_changed(run, {("algorithm", "teacher"): teacher})

@@ -13,6 +13,8 @@ from game_rl.system.units import format_bytes
 def live_report(mixture: Mixture, report: PopulationReport) -> PopulationReport:
     """Args: report: of a population with as many slots as the mixture has members."""
     live = replace(report, is_live=True)
+    if report.duration is not None:
+        live = replace(live, duration=replace(report.duration, at_once=True))
     others = [each for each in report.findings if each.code != "members_do_not_fit"]
     return replace(
         live, verdict=verdict_of(live), findings=(*_of_all_at_once(mixture, live), *others)

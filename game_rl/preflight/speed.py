@@ -32,6 +32,19 @@ class MeasuredSpeed:
     start_s: float
 
 
+@dataclass(frozen=True)
+class ExperimentSpeed:
+    """What one machine takes for the runs of an experiment.
+
+    Attributes:
+        member: beside as many others as train at once.
+        learner: alone, or beside the members where it trains beside them; None: there is none.
+    """
+
+    member: MeasuredSpeed
+    learner: MeasuredSpeed | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class SpeedForecast:
     """How long a run takes from its start to its last evaluation.

@@ -36,12 +36,12 @@ def end_of(process: JobProcess) -> int:
 
 
 def lines_of(tmp_path: Path, count: int) -> list[str]:
-    """What a job has printed, once it is so much."""
+    """What a job has printed, once it is so many whole lines."""
     deadline = time.monotonic() + _WITHIN_S
-    while len(lines := (tmp_path / "log").read_text().splitlines()) < count:
+    while (printed := (tmp_path / "log").read_text()).count("\n") < count:
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    return lines
+    return printed.splitlines()
 
 
 def test_a_forked_process_is_like_one_of_a_fresh_interpreter(

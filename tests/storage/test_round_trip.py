@@ -73,6 +73,9 @@ def hashes(run_dir: Path, timesteps: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
+    "address", ["s3", pytest.param("disk", marks=pytest.mark.soak)], indirect=True
+)
+@pytest.mark.parametrize(
     ("algorithm", "lake"),  # each trains twice, in seven processes
     [
         pytest.param(PPO, "null", marks=pytest.mark.soak, id="ppo"),
