@@ -21,6 +21,7 @@ import yaml
 
 _CONFIGS = Path(__file__).parents[1] / "configs"
 _SEAL_EVERY = 1_024  # timesteps, as a live mixture seals its Lake
+_TOLD_EVERY = 2_048  # timesteps of the learner, which says at checkpoints how new the rows are
 
 
 def main() -> None:
@@ -54,7 +55,9 @@ def main() -> None:
 
 def _live(folder: Path, members: int, timesteps: int) -> dict[str, Any]:
     config: dict[str, Any] = yaml.safe_load((_CONFIGS / "duel_mixture_live.yaml").read_text())
+    learner = config["learner"] | {"checkpoints": {"every_timesteps": _TOLD_EVERY}}
     return config | {
+        "learner": learner,
         "run_dir": str(folder / "live"),
         "members": members,
         "rounds": 1,

@@ -85,6 +85,11 @@ class PopulationReport:
         return max(self.members_ram_bytes, alone + controller_bytes(self.executor))
 
     @property
+    def runs_at_once(self) -> int:
+        """Members, and the learner of a live mixture beside them."""
+        return self.slots + self.is_live
+
+    @property
     def members_ram_bytes(self) -> int:
         each = self.member.footprint.ram.peak.bytes + task_bytes(self.executor)
         return self.slots * each + controller_bytes(self.executor)

@@ -213,7 +213,7 @@ def _carried_out(
 def _demand(experiment: Experiment, report: PopulationReport, account: Account) -> Demand:
     config = experiment.config
     return Demand(
-        slots=report.slots,
+        slots=report.runs_at_once,
         members=config.members,
         cpus=config.cpus_per_member,
         ram_bytes=report.largest_run_bytes,

@@ -92,6 +92,7 @@ def test_the_preflight_counts_all_members_and_the_learner_at_once(
     machine = parse_machine("ram=8GiB,vram=0,disk=20GiB,cpus=2", here=here)
     report = experiment_preflight(mixture, game, machine)
     assert report.learner is not None
+    assert report.runs_at_once == 5
     at_once = 4 * report.member.footprint.ram.peak.bytes + report.learner.footprint.ram.peak.bytes
     assert at_once - 4 * LOADED_BYTES < report.ram_bytes < at_once
     assert [f.code for f in report.findings if f.severity == "warning"] == ["members_share_cpus"]
