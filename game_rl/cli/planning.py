@@ -36,8 +36,8 @@ def add_preflight(commands: "Commands") -> None:
     parser.add_argument(
         "--probe",
         action="store_true",
-        help="measure, in about 20 seconds, how long episodes are, how fast this machine trains "
-        "and how well a Lake compresses the game",
+        help="measure, in about 20 seconds (of an experiment: a minute), how long episodes are, "
+        "how fast this machine trains and how well a Lake compresses the game",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
