@@ -13,14 +13,14 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.slow
 def test_a_short_run_wins_far_more_than_a_random_player(tmp_path: Path) -> None:
-    """A member of the shipped population, a third as long; random players win under a fifth."""
+    """A member of the shipped population, half as long; random players win under a fifth."""
     population = load_population(
         ROOT / "configs/duel_population.yaml",
         [
             f"run_dir={tmp_path / 'population'}",
             "member.recording.episodes=0",
             "generations=2",
-            "timesteps_per_generation=24_576",
+            "timesteps_per_generation=40_960",
         ],
     )
     config = population.run

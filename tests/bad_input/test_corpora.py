@@ -23,7 +23,15 @@ def check(corpus: str, numbers: Sequence[int]) -> None:
 
 # Strides without a factor in common with the number of bits, flags and codes that a corpus counts.
 @pytest.mark.parametrize(
-    ("corpus", "stride"), [("rom_corpus", 23), ("state_corpus", 107), ("document_corpus", 7)]
+    ("corpus", "stride"),
+    [
+        ("rom_corpus", 23),
+        ("state_corpus", 107),
+        ("document_corpus", 7),
+        pytest.param("rom_corpus", 11, marks=pytest.mark.soak),
+        pytest.param("state_corpus", 53, marks=pytest.mark.soak),
+        pytest.param("document_corpus", 3, marks=pytest.mark.soak),
+    ],
 )
 def test_some_of_every_corpus_are_loaded_or_refused(corpus: str, stride: int) -> None:
     cases = CORPORA[corpus]

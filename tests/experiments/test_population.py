@@ -44,12 +44,15 @@ def carry_out(
     return folder
 
 
+@pytest.mark.parametrize(
+    ("stride", "fewest_kills"), [(29, 20), pytest.param(7, 50, marks=pytest.mark.soak)]
+)
 def test_killed_at_any_moment_it_becomes_the_population_that_was_not(
-    make_population: MakePopulation,
+    make_population: MakePopulation, stride: int, fewest_kills: int
 ) -> None:
     whole = account_of(carry_out(make_population("whole")))
     kills = 0
-    for operation in range(1, 5_000, 29):
+    for operation in range(1, 5_000, stride):
         population = make_population(f"killed_{operation}")
         try:
             with killed_at(operation):
@@ -59,7 +62,7 @@ def test_killed_at_any_moment_it_becomes_the_population_that_was_not(
             kills += 1
         folder = carry_out(population)
         assert account_of(folder) == whole, f"killed at operation {operation}"
-    assert kills > 20
+    assert kills > fewest_kills
 
 
 def test_killed_again_and_again_it_becomes_the_same(make_population: MakePopulation) -> None:

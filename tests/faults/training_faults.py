@@ -278,7 +278,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a few of each")
     arguments = parser.parse_args()
     if arguments.quick:
-        arguments.kills, arguments.points, arguments.signals, arguments.flips = 3, 4, 3, 1
+        arguments.kills, arguments.points, arguments.signals, arguments.flips = 5, 6, 3, 1
     if arguments.fork:
         arguments.only = [kind for kind in arguments.only if kind != "rot"]
     return arguments
