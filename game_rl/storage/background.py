@@ -91,14 +91,17 @@ class BackgroundUpload:
         except KeyboardInterrupt:
             pass
         self.close()
-        progress = self._progress
-        if progress.waiting_checkpoints:
-            count = progress.waiting_checkpoints
-            self._events.warn(
-                f"{count} checkpoint{'s' if count > 1 else ''} of this run could not be uploaded "
-                f"to {self._settings.upload.to} yet; `game-rl remote push "
-                f"{self._settings.run_dir}` sends what is left"
-            )
+        count = self._progress.waiting_checkpoints
+        if count:
+            left = f"{count} checkpoint{'s' if count > 1 else ''} of this run could not be uploaded"
+        elif self._process.returncode != 0:  # it had no time to say what there is
+            left = "the newest checkpoints of this run could not be uploaded"
+        else:
+            return
+        self._events.warn(
+            f"{left} to {self._settings.upload.to} yet; `game-rl remote push "
+            f"{self._settings.run_dir}` sends what is left"
+        )
 
     def close(self) -> None:
         """End the process, which may have more to send; may be called twice."""

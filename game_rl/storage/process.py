@@ -22,10 +22,11 @@ from game_rl.storage.uploading import Bell, Uploading, alone
 
 _IGNORED = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")
 _LOCK_WAIT_S = 3600.0  # a predecessor leaves within upload.wait_s
+_TIME_RAN_OUT = 3
 
 
 def main() -> int:
-    """Returns 0, whatever storage does."""
+    """Returns 0, whatever storage does; where time ran out, it leaves with 3 by itself."""
     for name in _IGNORED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     with suppress(OSError):
@@ -70,7 +71,7 @@ def _listen(bell: Bell, settings: UploadSettings) -> None:
             break
         bell.ring()
     bell.ring(is_ending=True)
-    threading.Timer(seconds, lambda: os._exit(0)).start()  # the journal is always whole
+    threading.Timer(seconds, os._exit, [_TIME_RAN_OUT]).start()  # the journal is always whole
 
 
 def _emit(event: Event) -> None:

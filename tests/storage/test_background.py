@@ -120,6 +120,19 @@ def test_an_outage_at_the_end_leaves_after_the_wait_and_says_how_to_go_on(
     assert "remote push" in heard.of(Warned)[-1].text  # type: ignore[union-attr]
 
 
+def test_a_process_that_had_no_time_to_say_anything_has_left_something(
+    tmp_path: Path, disk_address: str
+) -> None:
+    run_dir = make_run(tmp_path / "run")
+    with background(settings_of(run_dir, disk_address)) as (upload, events, heard):
+        os.kill(upload.pid, signal.SIGSTOP)
+        saved(run_dir, events, 100)
+        upload.finish(0.1)
+    (warning,) = heard.of(Warned)
+    assert "newest checkpoints" in warning.text  # type: ignore[union-attr]
+    assert f"remote push {settings_of(run_dir, disk_address).run_dir}" in warning.text  # type: ignore[union-attr]
+
+
 def test_a_warning_is_heard_and_the_upload_goes_on_without_the_training_noticing(
     tmp_path: Path, disk_address: str
 ) -> None:
