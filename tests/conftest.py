@@ -1,5 +1,6 @@
 """What holds for every test: no time limit on an example, threads that share two cores, Ctrl-C."""
 
+import gc
 import os
 import signal
 
@@ -19,6 +20,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest test first, so that nobody waits for it at the end."""
     items.sort(key=lambda item: item.path.name != "test_learning.py")
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests are looked through by no garbage collection: a third is saved."""
+    gc.collect()
+    gc.freeze()
 
 
 settings.register_profile("untimed", deadline=None)

@@ -1,11 +1,12 @@
 """The shape of the code, enforced: who may import whom, and what lives in one place only."""
 
 import ast
+import functools
 import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,7 +89,11 @@ class Source:
     def layer(self) -> str:
         return self.name.partition("/")[0].removesuffix(".py")
 
-    def imports(self) -> Iterator[Import]:
+    @functools.cached_property
+    def imports(self) -> tuple[Import, ...]:
+        return tuple(self._imports())
+
+    def _imports(self) -> Iterator[Import]:
         inside = {
             id(node)
             for function in ast.walk(self.tree)
@@ -117,32 +122,43 @@ def _source(path: Path) -> Source:
     return Source(path.relative_to(PACKAGE).as_posix(), ast.parse(text), len(text.splitlines()))
 
 
-SOURCES = [_source(path) for path in sorted(PACKAGE.rglob("*.py"))]
-every_source = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+@functools.cache
+def sources() -> tuple[Source, ...]:
+    return tuple(_source(path) for path in sorted(PACKAGE.rglob("*.py")))
+
+
+def every_source(check: Callable[[Source], None]) -> Callable[[], None]:
+    """One test of all files: thousands of small ones take longer to tell than to do."""
+
+    def test() -> None:
+        for source in sources():
+            check(source)
+
+    return test
 
 
 def _modules_needed(name: str) -> set[str]:
     """Modules of ours that are loaded with this file, found without running it."""
-    sources = {f"game_rl.{s.name.removesuffix('.py').replace('/', '.')}": s for s in SOURCES}
+    by_module = {f"game_rl.{s.name.removesuffix('.py').replace('/', '.')}": s for s in sources()}
     needed: set[str] = set()
     todo = [f"game_rl.{name.removesuffix('.py').replace('/', '.')}"]
     while todo:
         module = todo.pop()
-        if module in sources and module not in needed:
+        if module in by_module and module not in needed:
             needed.add(module)
-            todo += [i.module for i in sources[module].imports() if not i.in_function]
-    return {sources[module].name for module in needed}
+            todo += [i.module for i in by_module[module].imports if not i.in_function]
+    return {by_module[module].name for module in needed}
 
 
 def test_the_layers_name_every_module_and_package() -> None:
-    assert {source.layer for source in SOURCES} - {"__init__"} <= set(RANKS)
+    assert {source.layer for source in sources()} - {"__init__"} <= set(RANKS)
 
 
 @every_source
 def test_imports_point_down(source: Source) -> None:
     if source.layer == "__init__":
         return
-    for imported in source.imports():
+    for imported in source.imports:
         if imported.package != "game_rl":
             continue
         layer = imported.module.split(".")[1]
@@ -156,13 +172,13 @@ def test_imports_point_down(source: Source) -> None:
 def test_imports_are_at_the_top_of_the_file(source: Source) -> None:
     if source.layer == "cli" or source.name == "__main__.py":
         return  # torch only for the commands that need it; the command line not in each worker
-    for imported in source.imports():
+    for imported in source.imports:
         assert not imported.in_function, f"{source.name}:{imported.line} hides {imported.module}"
 
 
 @every_source
 def test_what_lives_in_one_place_is_imported_there_only(source: Source) -> None:
-    for imported in source.imports():
+    for imported in source.imports:
         places = ONLY_IN.get(imported.package, {source.name})
         assert source.name in places, f"{source.name}:{imported.line} imports {imported.package}"
 
@@ -172,8 +188,8 @@ def test_what_a_worker_may_load_imports_no_torch(source: Source) -> None:
     if not source.name.startswith(TORCH_FREE):
         return
     for name in _modules_needed(source.name):
-        needed = next(other for other in SOURCES if other.name == name)
-        heavy = {i.package for i in needed.imports()} & HEAVY
+        needed = next(other for other in sources() if other.name == name)
+        heavy = {i.package for i in needed.imports} & HEAVY
         if source.name in ONLY_IN["ray"]:  # whoever loads it has asked for it by name
             heavy -= {"ray"}
         assert not heavy, f"{source.name} loads {name}, which imports {heavy}"
@@ -184,20 +200,21 @@ def test_only_the_command_line_prints(source: Source) -> None:
     if source.layer == "cli":
         return
     calls = (node.func for node in ast.walk(source.tree) if isinstance(node, ast.Call))
-    assert not any(isinstance(call, ast.Name) and call.id == "print" for call in calls)
+    prints = any(isinstance(call, ast.Name) and call.id == "print" for call in calls)
+    assert not prints, f"{source.name} prints"
 
 
 @every_source
 def test_files_are_short_and_named_by_nouns(source: Source) -> None:
-    assert source.n_lines <= MAX_LINES
+    assert source.n_lines <= MAX_LINES, f"{source.name} has {source.n_lines} lines"
     words = set(itertools.chain(*(part.split("_") for part in source.name[:-3].split("/"))))
-    assert not words & VAGUE_NAMES
+    assert not words & VAGUE_NAMES, source.name
 
 
 def test_few_functions_are_long() -> None:
     long = [
         f"{source.name}:{node.lineno} {node.name}"
-        for source in SOURCES
+        for source in sources()
         if "/src/" not in source.name
         for node in ast.walk(source.tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
@@ -207,13 +224,9 @@ def test_few_functions_are_long() -> None:
     assert len(long) <= MOST_LONGER_FUNCTIONS, long
 
 
-@pytest.mark.parametrize(
-    "path",
-    [*PACKAGE.glob("*/**/__init__.py"), *(ROOT / "tests").rglob("__init__.py")],
-    ids=lambda path: path.relative_to(ROOT).as_posix(),
-)
-def test_package_files_are_empty(path: Path) -> None:
-    assert path.read_text() == ""
+def test_package_files_are_empty() -> None:
+    paths = [*PACKAGE.glob("*/**/__init__.py"), *(ROOT / "tests").rglob("__init__.py")]
+    assert not [path for path in paths if path.read_text()]
 
 
 def test_importing_the_package_registers_its_games_and_loads_no_more_of_it() -> None:
@@ -225,7 +238,7 @@ def test_train_py_is_short_and_imports_nothing_heavy_at_the_top() -> None:
     text = (ROOT / "train.py").read_text()
     assert len(text.splitlines()) <= 12
     source = Source("train.py", ast.parse(text), 0)
-    assert not {i.package for i in source.imports() if not i.in_function} & HEAVY
+    assert not {i.package for i in source.imports if not i.in_function} & HEAVY
 
 
 @pytest.mark.parametrize("module", ["train", "game_rl.__main__"])

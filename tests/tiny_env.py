@@ -5,6 +5,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 
 FRAME = (1, 36, 36)  # the smallest picture that NatureCNN takes
@@ -41,3 +42,8 @@ class TinyEnv(gym.Env[NDArray[np.uint8], np.int64]):
 
     def _frame(self) -> NDArray[np.uint8]:
         return self.np_random.integers(0, 256, FRAME, dtype=np.uint8)
+
+
+def short_episodes() -> TimeLimit:
+    """Truncated after three timesteps, where TinyEnv would end after five."""
+    return TimeLimit(TinyEnv(), 3)

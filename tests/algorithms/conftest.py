@@ -6,20 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
-from tests.tiny_env import FRAME, TinyEnv
+from tests.tiny_env import FRAME, TinyEnv, short_episodes
 
 SIZES = (2, 1)
-
-
-def short_episodes() -> TimeLimit:
-    """Truncated after three timesteps, where TinyEnv would end after five."""
-    return TimeLimit(TinyEnv(), 3)
 
 
 @pytest.fixture(autouse=True)
