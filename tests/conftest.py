@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of collected tests are looked through by no garbage collection: a third is saved."""
+    """No garbage collection goes through thousands of collected tests any more."""
     gc.collect()
     gc.freeze()
 
