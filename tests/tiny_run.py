@@ -1,6 +1,11 @@
 """A run of the bundled game that is as small as a run can be."""
 
+import fcntl
+import hashlib
+import os
+import shutil
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -8,10 +13,11 @@ from rich.console import Console
 
 from game_rl.callbacks.stop import StopRequest
 from game_rl.cli.run_console import RunConsole
-from game_rl.config.loader import load_config
+from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.preflight.report import render_report
-from game_rl.training.train import Command
+from game_rl.run_dir import RunDir
+from game_rl.training.train import Command, train
 
 TINY = """\
 game: duel
@@ -49,3 +55,22 @@ def make_config(tmp_path: Path) -> MakeConfig:
         return load_config(path, overrides)
 
     return make
+
+
+def train_once(config: RunConfig) -> RunDir:
+    """Train this run, or copy it where a test has trained the same one, here or beside this."""
+    run = RunDir(config.run_dir)
+    text = dump_config(config).replace(str(run.root), "")
+    key = hashlib.sha256(text.encode()).hexdigest()[:16]
+    is_beside_others = "PYTEST_XDIST_WORKER" in os.environ  # then each has a folder of its own
+    shared = run.root.parents[2 if is_beside_others else 1] / f"trained once, {key}"
+    with shared.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if shared.exists():
+            shutil.copytree(shared, run.root, symlinks=True)
+        else:
+            train(config, command(Console(file=StringIO(), width=1000)))
+            part = shared.with_suffix(".part")
+            shutil.copytree(run.root, part, symlinks=True)
+            part.rename(shared)
+    return run

@@ -11,8 +11,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.run_dir import RunDir
 from game_rl.training.fork_source import find_source
 from game_rl.training.forking import forked_config
-from game_rl.training.train import train
-from tests.tiny_run import MakeConfig, command
+from tests.tiny_run import MakeConfig, train_once
 
 _DQN = (
     "algorithm={name: dqn, replay: {capacity: 60}, learning_starts: 40, batch_size: 16, "
@@ -36,12 +35,12 @@ def told(by: Console) -> str:
     return by.file.getvalue()
 
 
-def whole_run(make_config: MakeConfig, kind: str, *overrides: str) -> RunDir:
+def whole_run(make_config: MakeConfig, kind: str, *overrides: str, name: str = "parent") -> RunDir:
+    """A run to fork from."""
     config = make_config(
-        "parent", *KINDS[kind], "recording.episodes=0", "checkpoints.keep_last=9", *overrides
+        name, *KINDS[kind], "recording.episodes=0", "checkpoints.keep_last=9", *overrides
     )
-    train(config, command(quiet()))
-    return RunDir(config.run_dir)
+    return train_once(config)
 
 
 def fork_of(parent: RunDir, at: int, name: str, **changed: object) -> RunConfig:

@@ -33,6 +33,7 @@ from game_rl.training.forking import forked_config, make_fork, plan_fork
 from game_rl.training.stretch import run_stretch
 from game_rl.training.train import Command, resume, train
 from tests.tiny_run import MakeConfig, command
+from tests.training.forks import whole_run
 from tests.training.test_run_lake import console, told
 
 DQN = (
@@ -45,10 +46,7 @@ OFFLINE = "{gradient_steps: 12, evaluate_every_gradient_steps: 5, save_every_gra
 @pytest.fixture
 def lake(make_config: MakeConfig) -> Path:
     """Of a run of PQN."""
-    algorithm = "algorithm={name: pqn, n_steps: 16, batch_size: 16}"
-    config = make_config("others", algorithm, "lake={}", "recording.episodes=0")
-    train(config, command(console()))
-    return RunDir(config.run_dir).lake
+    return whole_run(make_config, "pqn", name="others").lake
 
 
 def overrides(lake: Path, *, offline: str = "null") -> tuple[str, ...]:

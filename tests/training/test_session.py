@@ -23,7 +23,7 @@ from game_rl.run_dir import RunDir
 from game_rl.training.session import TrainingSession
 from game_rl.training.train import resume, train
 from game_rl.training.training_process import training_process
-from tests.tiny_run import MakeConfig, command
+from tests.tiny_run import MakeConfig, command, train_once
 
 FALLING = "learning_rate: {start: 1e-2, end: 0}"
 ALGORITHMS = {
@@ -83,7 +83,7 @@ def assert_same_run(found: Path, expected: Path) -> None:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_seven_stretches_of_one_session_are_one_stretch(make_run: MakeRun, algorithm: str) -> None:
     whole, parts = make_run("whole", algorithm), make_run("parts", algorithm)
-    train(whole, command(quiet()))
+    train_once(whole)
     RunDir(parts.run_dir).root.mkdir()
     with (
         training_process(),
@@ -101,7 +101,7 @@ def test_seven_stretches_of_one_session_are_one_stretch(make_run: MakeRun, algor
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_seven_commands_with_until_are_one_command(make_run: MakeRun, algorithm: str) -> None:
     whole, parts = make_run("whole", algorithm), make_run("parts", algorithm)
-    train(whole, command(quiet()))
+    train_once(whole)
     first = train(parts, command(quiet(), until=STRETCHES[0]))
     assert (first.evaluation, first.video) == (None, None)
     for until in STRETCHES[1:]:
@@ -123,7 +123,7 @@ def test_a_stretch_that_was_reached_changes_nothing(make_run: MakeRun) -> None:
 def test_evaluating_between_two_stretches_is_not_noticed(make_run: MakeRun) -> None:
     more = ["evaluation.deterministic=false"]  # which draws random numbers
     whole, parts = make_run("whole", "ppo", *more), make_run("parts", "ppo", *more)
-    train(whole, command(quiet()))
+    train_once(whole)
     RunDir(parts.run_dir).root.mkdir()
     with (
         training_process(),
@@ -170,7 +170,7 @@ def test_a_stop_does_not_wait_for_an_evaluation_and_the_resumed_run_plays_it(
 ) -> None:
     more = ["evaluation.deterministic=false"] if algorithm == "ppo" else []
     whole, broken = make_run("whole", algorithm, *more), make_run("broken", algorithm, *more)
-    train(whole, command(quiet()))
+    train_once(whole)
     assert f"saved up to timestep {timesteps}" in train_until_stopped(broken, timesteps)
     run_dir = RunDir(broken.run_dir)
     newest = Checkpoint(run_dir.checkpoints_newest_first()[0])
@@ -213,7 +213,7 @@ def test_a_session_whose_evaluation_is_stopped_raises_and_goes_on(make_run: Make
 
 def test_the_account_of_a_resumed_run_is_that_of_a_run_without_a_break(make_run: MakeRun) -> None:
     whole, parts = make_run("whole", "ppo"), make_run("parts", "ppo")
-    train(whole, command(quiet()))
+    train_once(whole)
     train(parts, command(quiet(), until=96))
     resume(parts.run_dir, command(quiet()))
 
