@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # Tests wait for the disk and for other processes about as long as they compute.
 TEST_WORKERS ?= $(shell expr 2 '*' $$(nproc))
+SLOW_TESTS := $(shell grep --recursive --files-with-matches --include='test_*.py' 'mark\.slow' tests)
 DEMO_DIR ?= runs/demo_$(shell date +%Y%m%d_%H%M%S)
 
 .DEFAULT_GOAL := help
@@ -36,7 +37,7 @@ test-slow: $(INSTALLED)  ## the tests that train agents, and kill trainings
 	$(BIN)/python -m pytest -m "slow or soak"
 
 test-ci: $(INSTALLED)  ## the slow tests without those that CI leaves out, the longest first
-	$(BIN)/python -m pytest -m "slow and not soak" --numprocesses 2 --dist worksteal
+	$(BIN)/python -m pytest -m "slow and not soak" --numprocesses 2 --dist worksteal $(SLOW_TESTS)
 
 lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN)/ruff check .

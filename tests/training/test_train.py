@@ -61,15 +61,15 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_and_its_resume_load_no_compiler(tmp_path: Path, algorithm: str) -> None:
     config = tmp_path / "run.yaml"
     config.write_text(TINY.format(run_dir=tmp_path / "run"))
-    code = (
-        "import sys; from game_rl.cli.main import main\n"
-        "assert main(sys.argv[1:]) == 0\n"
-        "assert 'torch' in sys.modules and not {'torch._dynamo', 'sympy'} & sys.modules.keys()"
-    )
     begin = ["train", "--config", str(config), "--set", f"algorithm={algorithm}"]
     go_on = ["train", "--resume", str(tmp_path / "run"), "--set", "total_timesteps=256"]
-    for words in (begin, go_on):
-        subprocess.run([sys.executable, "-c", code, *words], check=True, timeout=HANG_GUARD_S)
+    code = (
+        "import sys; from game_rl.cli.main import main\n"
+        f"for words in ({begin}, {go_on}):\n"
+        "    assert main(words) == 0\n"
+        "assert 'torch' in sys.modules and not {'torch._dynamo', 'sympy'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=HANG_GUARD_S)
 
 
 def test_a_run_leaves_everything_in_its_directory(trained: Path) -> None:
