@@ -67,10 +67,17 @@ def train_once(config: RunConfig) -> RunDir:
     with shared.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if shared.exists():
-            shutil.copytree(shared, run.root, symlinks=True)
+            _copy(shared, run.root, was=shared, becomes=run.root)
         else:
             train(config, command(Console(file=StringIO(), width=1000)))
             part = shared.with_suffix(".part")
-            shutil.copytree(run.root, part, symlinks=True)
+            _copy(run.root, part, was=run.root, becomes=shared)
             part.rename(shared)
     return run
+
+
+def _copy(source: Path, target: Path, *, was: Path, becomes: Path) -> None:
+    """A run directory, whose config names its new place."""
+    shutil.copytree(source, target, symlinks=True)
+    saved = RunDir(target).config
+    saved.write_text(saved.read_text().replace(str(was), str(becomes)))

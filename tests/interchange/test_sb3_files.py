@@ -28,9 +28,9 @@ from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_files import export_sb3, import_sb3, read_sb3_zip
 from game_rl.playback.policy import open_trained_run
 from game_rl.run_dir import RunDir
-from game_rl.training.train import resume, train
+from game_rl.training.train import resume
 from game_rl.vec_env.spaces_env import spaces_env
-from tests.tiny_run import TINY, MakeConfig, command
+from tests.tiny_run import TINY, MakeConfig, command, train_once
 
 PREDICT = """\
 import sys
@@ -53,8 +53,7 @@ def train_one(folder: Path, *overrides: str) -> Path:
     (folder / "run.yaml").write_text(TINY.format(run_dir=folder / "run"))
     values = ["recording.episodes=0", "total_timesteps=96", *overrides]
     config = load_config(folder / "run.yaml", values)
-    train(config, command(Console(file=StringIO())))
-    return folder / "run"
+    return train_once(config).root
 
 
 @pytest.fixture(scope="module")

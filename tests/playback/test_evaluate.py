@@ -14,7 +14,7 @@ from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import open_trained_run
 from game_rl.training.train import Command, train
 from game_rl.vec_env.make_vec_env import make_vec_env
-from tests.tiny_run import TINY
+from tests.tiny_run import TINY, train_once
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +23,7 @@ def run_of_level_1(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = folder / "run.yaml"
     config.write_text(TINY.format(run_dir=folder / "run"))
     changes = ["env.start_states=[level_1]", "recording.episodes=0"]
-    train(load_config(config, changes), Command(stop=StopRequest()))
-    return folder / "run"
+    return train_once(load_config(config, changes)).root
 
 
 def test_each_named_start_state_is_played_whether_trained_on_or_not(

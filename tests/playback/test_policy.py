@@ -14,7 +14,7 @@ from game_rl.playback.policy import open_trained_run
 from game_rl.playback.record import record_run
 from game_rl.run_dir import RunDir, remove_directory
 from game_rl.training.train import Command, train
-from tests.tiny_run import TINY
+from tests.tiny_run import TINY, train_once
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +24,7 @@ def drawn_run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     config = folder / "run.yaml"
     config.write_text(TINY.format(run_dir=folder / "run"))
     changes = ["evaluation.deterministic=false", "recording.episodes=0"]
-    train(load_config(config, changes), Command(stop=StopRequest()))
-    return RunDir(folder / "run")
+    return train_once(load_config(config, changes))
 
 
 def set_way(run_dir: RunDir, way: str) -> None:

@@ -7,15 +7,13 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageSequence
 
-from game_rl.callbacks.stop import StopRequest
 from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.make_env import make_env
 from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir
-from game_rl.training.train import Command, train
-from tests.tiny_run import TINY
+from tests.tiny_run import TINY, train_once
 
 _CHANGES = (
     "game=seasons", "env.start_states=[spring]", "env.observation.colour=rgb",
@@ -28,8 +26,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     folder = tmp_path_factory.mktemp("colour")
     config = folder / "run.yaml"
     config.write_text(TINY.format(run_dir=folder / "run"))
-    train(load_config(config, _CHANGES), Command(stop=StopRequest()))
-    return RunDir(folder / "run")
+    return train_once(load_config(config, _CHANGES))
 
 
 def shown(path: Path) -> list[NDArray[np.uint8]]:

@@ -13,7 +13,7 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
-from tests.tiny_run import MakeConfig, command
+from tests.tiny_run import MakeConfig, command, train_once
 
 SMALL = {
     "dqn": "algorithm={name: dqn, replay: {capacity: 150}, learning_starts: 40, n_step: 2}",
@@ -54,7 +54,7 @@ def test_a_resumed_run_is_the_same_run_bit_for_bit(name: str, make_config: MakeC
     if name == "dqn":
         overrides.append("checkpoints.save_replay_buffer=true")
     config = make_config(name, *overrides)
-    train(config, command(quiet()))
+    train_once(config)
     newest = RunDir(config.run_dir).checkpoint(192)
     straight = Checkpoint(newest).policy()
     shutil.rmtree(newest)
@@ -75,7 +75,7 @@ def test_a_dqn_says_that_it_is_not_the_same_run_where_its_replay_is_lost(
     keeps: list[str], is_same: bool, make_config: MakeConfig
 ) -> None:
     config = make_config("dqn", SMALL["dqn"], "recording.episodes=0", *keeps)
-    train(config, command(quiet()))
+    train_once(config)
     newest = RunDir(config.run_dir).checkpoint(192)
     straight = Checkpoint(newest).policy()
     shutil.rmtree(newest)

@@ -25,7 +25,7 @@ from game_rl.config.loader import load_config
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
-from tests.tiny_run import TINY, command
+from tests.tiny_run import TINY, command, train_once
 
 HANG_GUARD_S = 120
 UPDATES = 6
@@ -66,8 +66,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from game_rl.config.loader import load_config
 
     folder = tmp_path_factory.mktemp("whole")
-    train(load_config(write_config(folder, "run")), command(console()))
-    return folder / "run"
+    return train_once(load_config(write_config(folder, "run"))).root
 
 
 @pytest.fixture

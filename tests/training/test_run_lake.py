@@ -15,7 +15,7 @@ from game_rl.errors import LakeError
 from game_rl.lake.lake import Lake
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
-from tests.tiny_run import MakeConfig, command
+from tests.tiny_run import MakeConfig, command, train_once
 
 ALGORITHMS = {
     "ppo": "algorithm={n_steps: 16, batch_size: 16, n_epochs: 1}",
@@ -114,7 +114,7 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_its_lake_again
     make_config: MakeConfig,
 ) -> None:
     config = make_config("pqn", ALGORITHMS["pqn"], "lake={}", "recording.episodes=0")
-    train(config, command(console()))
+    train_once(config)
     run_dir = RunDir(config.run_dir)
     whole = timesteps(run_dir.lake)
     heads = Lake.open(run_dir.lake).view().heads
@@ -176,7 +176,7 @@ def test_a_lake_without_a_file_that_the_checkpoint_needs_is_told_with_the_way_on
     make_config: MakeConfig,
 ) -> None:
     config = make_config("pqn", ALGORITHMS["pqn"], "lake={}", "recording.episodes=0")
-    train(config, command(console()))
+    train_once(config)
     run_dir = RunDir(config.run_dir)
     shutil.rmtree(run_dir.checkpoint(192))
     for path in run_dir.lake.glob("*.segment"):
