@@ -218,7 +218,12 @@ def test_epsilon_goes_on_where_it_was() -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [{}, {"double_q": True, "n_step": 2}, {"layer_norm": "channels"}, {"layer_norm": "picture"}],
+    [
+        {},
+        {"double_q": True, "n_step": 2, "layer_norm": "channels"},
+        pytest.param({"layer_norm": "channels"}, marks=pytest.mark.soak),
+        pytest.param({"layer_norm": "picture"}, marks=pytest.mark.soak),
+    ],
 )
 def test_dqn_learns_to_take_the_rewarded_action(values: dict[str, Any]) -> None:
     model = make(

@@ -95,7 +95,15 @@ def test_what_a_fork_changes_begins_anew_and_is_said(make_config: MakeConfig) ->
     assert RunDir(config.run_dir).checkpoint(192).is_dir()
 
 
-@pytest.mark.parametrize("kind", ["ppo", "dqn", "dqn-lake", "pqn"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "ppo",
+        "dqn-lake",
+        pytest.param("dqn", marks=pytest.mark.soak),
+        pytest.param("pqn", marks=pytest.mark.soak),
+    ],
+)
 def test_another_seed_draws_otherwise_and_the_same_one_the_same(
     kind: str, make_config: MakeConfig
 ) -> None:

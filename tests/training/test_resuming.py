@@ -323,7 +323,10 @@ def test_two_trainings_never_share_a_directory(broken: Callable[..., RunDir]) ->
         resume(run_dir.root, command(console()))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.soak)],
+)
 def test_a_signal_saves_ends_with_its_code_and_the_run_goes_on(
     tmp_path: Path, number: signal.Signals
 ) -> None:
