@@ -91,17 +91,16 @@ class BackgroundUpload:
         except KeyboardInterrupt:
             pass
         self.close()
-        count = self._progress.waiting_checkpoints
+        count, to = self._progress.waiting_checkpoints, self._settings.upload.to
         if count:
-            left = f"{count} checkpoint{'s' if count > 1 else ''} of this run could not be uploaded"
-        elif self._process.returncode != 0:  # it had no time to say what there is
-            left = "the newest checkpoints of this run could not be uploaded"
+            checkpoints = f"{count} checkpoint{'s' if count > 1 else ''}"
+            text = f"{checkpoints} of this run could not be uploaded to {to} yet"
+        elif self._process.returncode != 0:
+            text = f"the upload had no time to say whether all checkpoints of this run are at {to}"
         else:
             return
-        self._events.warn(
-            f"{left} to {self._settings.upload.to} yet; `game-rl remote push "
-            f"{self._settings.run_dir}` sends what is left"
-        )
+        push = f"game-rl remote push {self._settings.run_dir}"
+        self._events.warn(f"{text}; `{push}` sends what is left")
 
     def close(self) -> None:
         """End the process, which may have more to send; may be called twice."""
