@@ -5,17 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from game_rl.config.based_on import based_on, named_file, run_based_on, with_decided
 from game_rl.config.changed_values import with_changed
 from game_rl.config.everybody import everybody
 from game_rl.config.experiment_files import Experiment, experiment_of, players_of
-from game_rl.config.experiments import (
-    based_on,
-    kind_in,
-    named_file,
-    refuse_problems,
-    run_based_on,
-    with_decided,
-)
+from game_rl.config.kind import kind_in
 from game_rl.config.loader import Source
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem
@@ -173,7 +167,7 @@ def _experiment_arm(source: Source, config: StudyConfig, name: str, section: Nod
         source.fail([LocatedProblem(section.place, ("arms", name), message)])
     tree = with_decided(written.without(_EXECUTOR), tuple(_decided_of_experiment(config)))
     experiment = _experiment(base, tree, seed=config.seeds[0], run_dir=config.run_dir / name)
-    refuse_problems(base, tree, _uploads(experiment))
+    base.refuse(tree, _uploads(experiment))
     named = [named_file(source, section)]
     named += [named_file(base, tree.nearest((key,))) for key in _SECTIONS if tree.has((key,))]
     files = tuple(dict.fromkeys(file for file in named if file is not None))

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from game_rl.config.experiment_files import Experiment
-from game_rl.config.experiments import Population
-from game_rl.config.mixtures import Mixture
+from game_rl.config.mixture_files import Mixture
+from game_rl.config.population_files import Population
 from game_rl.config.schema import RunConfig
 
 

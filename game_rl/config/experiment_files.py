@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from game_rl.config.experiments import (
+from game_rl.config.kind import kind_in, kind_of
+from game_rl.config.loader import Source
+from game_rl.config.mixture_files import Mixture, dump_mixture, load_mixture, mixture_of
+from game_rl.config.population_files import (
     Population,
     dump_population,
-    kind_in,
-    kind_of,
     load_population,
     population_of,
 )
-from game_rl.config.loader import Source
-from game_rl.config.mixtures import Mixture, dump_mixture, load_mixture, mixture_of
 from game_rl.config.schema import RunConfig
 from game_rl.config.yaml_tree import Node
 

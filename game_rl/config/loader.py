@@ -176,6 +176,12 @@ class Source:
             message = f"found {kind}; write `key: value` lines, a space after each `:`; {needs}"
             self.fail([*problems, LocatedProblem(root.place, (), message)])
 
+    def refuse(self, root: Node, problems: Iterable[Problem]) -> None:
+        """Raise the error that tells all of them, if there are any, each at its place in `root`."""
+        found = [LocatedProblem(root.nearest(p.key).place, p.key, p.message) for p in problems]
+        if found:
+            self.fail(found)
+
     def fail(self, problems: list[LocatedProblem]) -> NoReturn:
         """Raise the error that tells all of them."""
         ordered = sorted(problems, key=lambda problem: (problem.place, problem.key))

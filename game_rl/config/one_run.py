@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 
+from game_rl.config.based_on import named_file
 from game_rl.config.changed_values import flat
-from game_rl.config.experiments import kind_in, kind_of, named_file
+from game_rl.config.kind import kind_in, kind_of
 from game_rl.config.loader import Source
 from game_rl.config.yaml_tree import Node
 from game_rl.errors import ConfigError, UsageError

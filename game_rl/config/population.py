@@ -124,7 +124,7 @@ class KeepGenerationsConfig(StrictModel):
 class PopulationConfig(StrictModel):
     """Members that train side by side; after each generation the worst go on as copies of the best.
 
-    `member` is here as it is written; `config.experiments` makes a run's config of it.
+    `member` is here as it is written; `config.population_files` makes a run's config of it.
     """
 
     key_hints: ClassVar[Mapping[str, str]] = {

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from game_rl.config.experiments import Population
+from game_rl.config.population_files import Population
 from game_rl.config.schema import RunConfig
 from game_rl.experiments.growth import stretches
 from game_rl.preflight.report import Report

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from game_rl.config.executors import LocalExecutorConfig
 from game_rl.config.experiment_files import Experiment
-from game_rl.config.experiments import Population
-from game_rl.config.mixtures import Mixture
+from game_rl.config.mixture_files import Mixture
 from game_rl.config.population import PopulationConfig, SelectionConfig
+from game_rl.config.population_files import Population
 from game_rl.experiments.forecast import PopulationReport, population_preflight
 from game_rl.experiments.live_forecast import live_report
 from game_rl.games.definition import Game

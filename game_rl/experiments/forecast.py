@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from game_rl.config.executors import ExecutorConfig, LocalExecutorConfig, RayExecutorConfig
-from game_rl.config.experiments import Population
 from game_rl.config.population import KeepGenerationsConfig, PopulationConfig
+from game_rl.config.population_files import Population
 from game_rl.experiments.duration import Duration, duration
 from game_rl.experiments.growth import (
     GenerationRow,

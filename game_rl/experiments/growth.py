@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from game_rl.config.executors import RayExecutorConfig
-from game_rl.config.experiments import Population
 from game_rl.config.population import KeepGenerationsConfig, PopulationConfig
+from game_rl.config.population_files import Population
 from game_rl.config.upload import UploadConfig
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts

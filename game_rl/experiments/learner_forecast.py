@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.changed_values import with_changed
-from game_rl.config.experiments import Population
+from game_rl.config.population_files import Population
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
 from game_rl.lake.agreement import LakeRows

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from game_rl.config.mixtures import Mixture
+from game_rl.config.mixture_files import Mixture
 from game_rl.experiments.forecast import PopulationReport, is_short_of_memory, verdict_of
 from game_rl.preflight.changes import Fix
 from game_rl.preflight.findings import Finding

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from game_rl.config.changed_values import with_changed
-from game_rl.config.mixtures import Mixture
+from game_rl.config.mixture_files import Mixture
 from game_rl.config.population import KeepGenerationsConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key

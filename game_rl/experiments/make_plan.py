@@ -1,7 +1,7 @@
 """From the config of an experiment to its plan."""
 
 from game_rl.config.experiment_files import Experiment
-from game_rl.config.mixtures import Mixture
+from game_rl.config.mixture_files import Mixture
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.live_mixture import LiveMixturePlan
 from game_rl.experiments.mixture import MixturePlan

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from game_rl.config.changed_values import with_changed
 from game_rl.config.exploration import ExplorationConfig
-from game_rl.config.mixtures import Mixture
+from game_rl.config.mixture_files import Mixture
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key
 from game_rl.errors import NobodyLeftError

@@ -6,7 +6,7 @@ from typing import Any
 
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.changed_values import with_changed
-from game_rl.config.experiments import Population
+from game_rl.config.population_files import Population
 from game_rl.config.schema import RunConfig
 from game_rl.errors import NobodyLeftError
 from game_rl.experiments import decision

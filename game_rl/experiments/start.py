@@ -8,7 +8,7 @@ from pathlib import Path
 
 from game_rl.config.changed_values import flat
 from game_rl.config.experiment_files import Experiment, dump_experiment, load_experiment
-from game_rl.config.experiments import Population
+from game_rl.config.population_files import Population
 from game_rl.errors import DoesNotFitError, GameRLError, Interrupted, UsageError
 from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Executor

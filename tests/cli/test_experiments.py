@@ -14,7 +14,7 @@ from tests.experiments.test_population import carry_out
 @pytest.fixture
 def folder(make_population: MakePopulation) -> ExperimentDir:  # noqa: F811
     """A population that has come to its end, with members on paper."""
-    from game_rl.config.experiments import dump_population
+    from game_rl.config.population_files import dump_population
 
     population = make_population()
     found = carry_out(population)

@@ -6,9 +6,9 @@ import pytest
 
 from game_rl.config.arms import ExperimentArm
 from game_rl.config.experiment_files import dump_experiment, load_experiment
-from game_rl.config.experiments import Population
-from game_rl.config.mixtures import Mixture
-from game_rl.config.studies import load_study
+from game_rl.config.mixture_files import Mixture
+from game_rl.config.population_files import Population
+from game_rl.config.study_files import load_study
 from game_rl.errors import ConfigError
 from tests.experiments.study.conftest import with_erl, write_study_of_experiments
 

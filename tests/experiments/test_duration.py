@@ -3,8 +3,8 @@
 import pytest
 
 from game_rl.config.algorithms import DQNConfig
-from game_rl.config.experiments import Population
-from game_rl.config.mixtures import Mixture
+from game_rl.config.mixture_files import Mixture
+from game_rl.config.population_files import Population
 from game_rl.config.schema import RunConfig
 from game_rl.experiments.experiment_forecast import experiment_preflight
 from game_rl.experiments.forecast import PopulationReport, population_preflight

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from game_rl.config.everybody import everybody
-from game_rl.config.experiments import Population, dump_population
+from game_rl.config.population_files import Population, dump_population
 from game_rl.errors import NobodyLeftError
 from game_rl.experiments.account import Account
 from game_rl.experiments.compare.runs import read_folder

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments import dump_population
+from game_rl.config.population_files import dump_population
 from game_rl.errors import Interrupted
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.finishing import finish_experiment

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.config.experiments import Population, load_population
 from game_rl.config.population import KeepGenerationsConfig
+from game_rl.config.population_files import Population, load_population
 from game_rl.experiments.forecast import (
     CONTROLLER_BYTES,
     LOADED_BYTES,

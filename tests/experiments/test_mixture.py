@@ -9,7 +9,7 @@ import yaml
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from game_rl.config.mixtures import Mixture, dump_mixture
+from game_rl.config.mixture_files import Mixture, dump_mixture
 from game_rl.errors import ExperimentError
 from game_rl.experiments.account import Account
 from game_rl.experiments.controller import ExperimentRun

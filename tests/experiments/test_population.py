@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from game_rl.config.experiments import Population
+from game_rl.config.population_files import Population
 from game_rl.errors import ExperimentError, Interrupted, UsageError
 from game_rl.experiments.account import (
     Account,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments import Population
+from game_rl.config.population_files import Population
 from game_rl.executors.courier import Courier
 from game_rl.executors.errand import Delivery, Errand
 from game_rl.executors.executor import Ended, Job

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.experiment_files import Experiment, load_experiment
-from game_rl.config.experiments import Population, dump_population
+from game_rl.config.population_files import Population, dump_population
 from game_rl.config.upload import UploadConfig
 from game_rl.errors import Interrupted, UsageError
 from game_rl.experiments.account import Account, ExperimentEvent, GenerationEnded, Warned

@@ -1,6 +1,6 @@
 """Going on with an experiment: what that changes in its folder."""
 
-from game_rl.config.experiments import dump_population
+from game_rl.config.population_files import dump_population
 from game_rl.experiments.start import ExperimentCommand, resume_experiment
 from game_rl.experiments.tasks import StopFlag
 from tests.experiments.conftest import MakePopulation

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from game_rl.config.experiments import dump_population
+from game_rl.config.population_files import dump_population
 from game_rl.experiments.compare.runs import read_folder
 from game_rl.experiments.descent import descent, read_records
 from game_rl.experiments.experiment_dir import ExperimentDir

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from game_rl.config.arms import Arm, ExperimentArm
-from game_rl.config.studies import Study
+from game_rl.config.study_files import Study
 from game_rl.experiments.experiment_forecast import experiment_preflight
 from game_rl.experiments.forecast import CONTROLLER_BYTES, PopulationReport
 from game_rl.experiments.slots import comfortable_ram_bytes, slots_by_memory

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments import dump_population
+from game_rl.config.population_files import dump_population
 from game_rl.errors import UsageError
 from game_rl.experiments.compare.outcome import Score
 from game_rl.experiments.compare.runs import read_folder

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.loader import load_config
-from game_rl.config.studies import Study, load_study
+from game_rl.config.study_files import Study, load_study
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.study.carrying_out import StudyCommand, StudyRun, carry_out
 from game_rl.experiments.study.registration import Registration, register

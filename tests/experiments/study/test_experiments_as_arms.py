@@ -3,7 +3,7 @@
 import pytest
 
 from game_rl.config.experiment_files import load_experiment
-from game_rl.config.studies import load_study
+from game_rl.config.study_files import load_study
 from game_rl.errors import ExperimentError
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import ChampionRecord, read_record

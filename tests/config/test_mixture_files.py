@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.algorithms import DQNConfig
-from game_rl.config.mixtures import dump_mixture, load_mixture
+from game_rl.config.mixture_files import dump_mixture, load_mixture
 from game_rl.errors import ConfigError
 
 _RUN = """\

@@ -1,23 +1,21 @@
-"""Experiment files, and the configs of the runs that they are made of."""
+"""Population files, and the configs of the members and the learner that they are made of."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from game_rl.config.based_on import run_based_on
 from game_rl.config.lake import LakeConfig
-from game_rl.config.learners import FOLLOW, LearnerSetting, as_run, disagreements, given_away
-from game_rl.config.loader import Source, dump_config, game_path, run_dir_problems
+from game_rl.config.learner_runs import FOLLOW, LearnerSetting, as_run, disagreements, given_away
+from game_rl.config.loader import Source, dump_config, run_dir_problems
 from game_rl.config.own_disk import storage_problems
 from game_rl.config.population import PopulationConfig, mutation_problems
 from game_rl.config.safe_copy import upload_problems
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem
-from game_rl.config.values import expanded_path
-from game_rl.config.yaml_tree import LocatedProblem, Node, Place
+from game_rl.config.yaml_tree import LocatedProblem, Node
 from game_rl.errors import ConfigError
-
-KINDS = ("population", "mixture", "study")
 
 
 @dataclass(frozen=True)
@@ -31,30 +29,6 @@ class Population:
     config: PopulationConfig
     run: RunConfig
     learner: RunConfig | None = None
-
-
-def kind_of(path: Path, overrides: Sequence[str] = ()) -> str | None:
-    """Of the experiment that a file describes; None for a run.
-
-    Raises:
-        ConfigError: it is no YAML, or of a kind that does not exist.
-    """
-    source = Source(path, ConfigError)
-    root, _ = source.tree(overrides)
-    return kind_in(source, root)
-
-
-def kind_in(source: Source, root: Node) -> str | None:
-    """As `kind_of`, of a tree that was read from `source`."""
-    if not root.has(("kind",)):
-        return None
-    node = root.nearest(("kind",))
-    if node.value not in KINDS:
-        message = (
-            f"found {node.text or 'a section'}; allowed: {' or '.join(KINDS)}; or no such line"
-        )
-        source.fail([LocatedProblem(node.place, ("kind",), f"{message}, for a single run")])
-    return str(node.value)
 
 
 def load_population(
@@ -80,15 +54,15 @@ def population_of(
     config = source.model_of(root, problems, PopulationConfig, run_dir_problems)
     member = root.nearest(("member",))
     if not is_saved:
-        refuse_problems(source, root, _given_away(config, member))
+        source.refuse(root, _given_away(config, member))
     run = run_based_on(source, member, tuple(_decided(config)))
     learner = None
     if config.learner is not None:
         learner = _learner_config(source, root, config, is_saved=is_saved)
-    refuse_problems(source, root, _problems_of_runs(config, run, learner))
-    refuse_problems(source, root, storage_problems(config.executor, run))
+    source.refuse(root, _problems_of_runs(config, run, learner))
+    source.refuse(root, storage_problems(config.executor, run))
     has_learner = learner is not None
-    refuse_problems(source, root, upload_problems(config.upload, run, has_learner=has_learner))
+    source.refuse(root, upload_problems(config.upload, run, has_learner=has_learner))
     return Population(config, run, learner)
 
 
@@ -98,8 +72,8 @@ def _learner_config(
     section, setting = root.nearest(("learner",)), _setting(config)
     learner = as_run(section, ("teacher", "inject_every"))
     if not is_saved:
-        refuse_problems(source, root, setting.given_away(learner))
-        refuse_problems(source, root, _unread_between(learner))
+        source.refuse(root, setting.given_away(learner))
+        source.refuse(root, _unread_between(learner))
     return run_based_on(source, learner, tuple(setting.of_learner()))
 
 
@@ -119,13 +93,6 @@ def dump_population(population: Population) -> str:
             "teacher": "best_member" if config.is_taught else None,
         }
     return dump_config(config.model_copy(update=sections))
-
-
-def refuse_problems(source: Source, root: Node, problems: Iterator[Problem]) -> None:
-    """Raise the source's error if there are any, each at its place in the file."""
-    found = [LocatedProblem(root.nearest(p.key).place, p.key, p.message) for p in problems]
-    if found:
-        source.fail(found)
 
 
 def _setting(config: PopulationConfig) -> LearnerSetting:
@@ -191,53 +158,6 @@ def _problems_of_players(config: PopulationConfig) -> Iterator[Problem]:
         )
 
 
-def run_based_on(
-    source: Source, section: Node, decided: Sequence[tuple[Key, Any, str]]
-) -> RunConfig:
-    """The run of a section that is a run's config, or `config: FILE` and what differs.
-
-    Args:
-        source: the file that the section stands in.
-        decided: keys that the plan decides, each with its value and what decides it.
-    """
-    base, tree = based_on(source, section)
-    tree = with_decided(tree, decided)
-    run = base.model_of(tree, [], RunConfig, lambda _: ())
-    game_file = game_path(run.game, relative_to=base.path.parent)
-    return run if game_file is None else run.model_copy(update={"game": str(game_file)})
-
-
-def based_on(source: Source, section: Node) -> tuple[Source, Node]:
-    """A section with what is in the file that its key `config` names, and that file."""
-    file = named_file(source, section)
-    if file is None:
-        return source, section
-    base = Source(file, ConfigError)
-    below, problems = base.tree()
-    if problems:
-        base.fail(problems)
-    return base, _merged(below, _labelled(section.without(("config",)), source.path.name))
-
-
-def named_file(source: Source, section: Node) -> Path | None:
-    """That the section's key `config` names, relative to the folder of `source`."""
-    if not section.has(("config",)):
-        return None
-    return source.path.parent / expanded_path(str(section.nearest(("config",)).value))
-
-
-def with_decided(tree: Node, decided: Sequence[tuple[Key, Any, str]]) -> Node:
-    """With the keys that a plan decides, each with its value and what decides it."""
-    for key, value, label in decided:
-        tree = tree.with_value(key, _decided_node(value, label))
-    return tree
-
-
-def _decided_node(value: Any, label: str) -> Node:  # noqa: ANN401 - whatever a config holds
-    inner = [_decided_node(v, label) for v in value] if isinstance(value, list) else value
-    return Node(inner, Place(0, label), f"{value}")
-
-
 def _decided(config: PopulationConfig) -> Iterator[tuple[Key, Any, str]]:
     stretch = config.timesteps_per_generation
     yield ("run_dir",), str(config.run_dir / "members" / "00"), "run_dir"
@@ -248,24 +168,3 @@ def _decided(config: PopulationConfig) -> Iterator[tuple[Key, Any, str]]:
     yield ("recording", "episodes"), 0, "members"
     if config.learner is not None:
         yield from _setting(config).of_members_lake()
-
-
-def _labelled(node: Node, file: str) -> Node:
-    """With the file's name at each place, as it is merged into another file."""
-    place = replace(node.place, label=f"{file} {node.place.label}")
-    value = node.value
-    if isinstance(value, dict):
-        value = {key: _labelled(child, file) for key, child in value.items()}
-    elif isinstance(value, list):
-        value = [_labelled(child, file) for child in value]
-    return replace(node, place=place, value=value)
-
-
-def _merged(below: Node, over: Node) -> Node:
-    """Section by section; whatever is no section in both replaces what is below."""
-    if not isinstance(below.value, dict) or not isinstance(over.value, dict):
-        return over
-    value = dict(below.value)
-    for key, node in over.value.items():
-        value[key] = _merged(value[key], node) if key in value else node
-    return replace(below, value=value)

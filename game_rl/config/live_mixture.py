@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from game_rl.config.learners import FOLLOW, OFFLINE, Decided
+from game_rl.config.learner_runs import FOLLOW, OFFLINE, Decided
 from game_rl.config.mixture import MixtureConfig
 from game_rl.config.strict_model import Key, Problem
 from game_rl.config.yaml_tree import Node

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.config.arms import Arm, arm_of, given_away
-from game_rl.config.experiments import refuse_problems
 from game_rl.config.loader import Source, run_dir_problems
 from game_rl.config.strict_model import Problem
 from game_rl.config.study import StudyConfig
@@ -46,7 +45,7 @@ def load_study(path: Path, overrides: Sequence[str] = ()) -> Study:
     root, problems = source.tree(overrides)
     config = source.model_of(root, problems, StudyConfig, run_dir_problems)
     sections = {name: root.nearest(("arms", name)) for name in config.arms}
-    refuse_problems(source, root, _problems(sections, config))
+    source.refuse(root, _problems(sections, config))
     arms = {name: arm_of(source, config, name, section) for name, section in sections.items()}
     return Study(path, config, arms)
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments import dump_population, kind_of, load_population
+from game_rl.config.kind import kind_of
+from game_rl.config.population_files import dump_population, load_population
 from game_rl.errors import ConfigError
 
 _RUN = """\

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from game_rl.config.experiments import refuse_problems, run_based_on
-from game_rl.config.learners import (
+from game_rl.config.based_on import run_based_on
+from game_rl.config.learner_runs import (
     FOLLOW,
     Decided,
     LearnerSetting,
@@ -13,7 +13,7 @@ from game_rl.config.learners import (
     disagreements,
     given_away,
 )
-from game_rl.config.live_mixtures import (
+from game_rl.config.live_mixture import (
     decided_of_live_learner,
     decided_of_live_member,
     keys_of_live,
@@ -59,13 +59,13 @@ def mixture_of(
     setting, member = _setting(config), root.nearest(("member",))
     learner = as_run(root.nearest(("learner",)), ("teacher",))
     if not is_saved:
-        refuse_problems(source, root, _given_away(setting, member, learner))
+        source.refuse(root, _given_away(setting, member, learner))
         refused = keys_of_rounds(root, learner) if config.is_live else keys_of_live(learner)
-        refuse_problems(source, root, refused)
+        source.refuse(root, refused)
     run = run_based_on(source, member, tuple(_decided_of_member(config)))
     taught = run_based_on(source, learner, tuple(_decided_of_learner(config, learner)))
-    refuse_problems(source, root, _disagreements(config, run, taught))
-    refuse_problems(source, root, upload_problems(config.upload, run, has_learner=True))
+    source.refuse(root, _disagreements(config, run, taught))
+    source.refuse(root, upload_problems(config.upload, run, has_learner=True))
     return Mixture(config, run, taught)
 
 
