@@ -41,7 +41,7 @@ class CloneConfig(StrictModel):
 class MixtureConfig(StrictModel):
     """Members play apart and feed one Lake; a learner learns from it; members go on as its clones.
 
-    `member` and `learner` are here as they are written; `config.mixtures` makes runs' configs.
+    `member` and `learner` are as they stand in the file, which the configs of runs are made of.
     """
 
     key_hints: ClassVar[Mapping[str, str]] = {

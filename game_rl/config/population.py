@@ -124,7 +124,7 @@ class KeepGenerationsConfig(StrictModel):
 class PopulationConfig(StrictModel):
     """Members that train side by side; after each generation the worst go on as copies of the best.
 
-    `member` is here as it is written; `config.population_files` makes a run's config of it.
+    `member` is as it stands in the file, which a member's config is made of.
     """
 
     key_hints: ClassVar[Mapping[str, str]] = {
