@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.kind import kind_of
 from game_rl.config.population_files import dump_population, load_population
 from game_rl.errors import ConfigError
 
@@ -70,16 +69,6 @@ def test_a_saved_population_reads_back_equal_wherever_it_is(file: Path, tmp_path
     again = load_population(saved, is_saved=True)
     assert again.run == population.run
     assert dump_population(again) == dump_population(population)
-
-
-def test_a_file_without_kind_is_a_run(file: Path) -> None:
-    assert kind_of(file) == "population"
-    assert kind_of(file.with_name("run.yaml")) is None
-
-
-def test_an_unknown_kind_is_refused(file: Path) -> None:
-    with pytest.raises(ConfigError, match=r"found popular; allowed: population"):
-        kind_of(file, ["kind=popular"])
 
 
 @pytest.mark.parametrize(
