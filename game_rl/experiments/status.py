@@ -166,7 +166,7 @@ def _how_it_is(
     ]
     if ends and isinstance(ends[-1], ExperimentEnded) and ends[-1].reason != "completed":
         return ends[-1].reason, ends[-1].text
-    return "not training", "its controller was killed"
+    return "not training", "its controller was killed" if ends else "it has not begun"
 
 
 def _safe(folder: ExperimentDir) -> str | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
+from game_rl.experiments.account import Account, ExperimentBegun
 from game_rl.experiments.experiment_dir import ExperimentDir
 from tests.experiments.conftest import MakePopulation, make_population  # noqa: F401 - a fixture
 from tests.experiments.test_population import carry_out
@@ -49,6 +50,22 @@ def test_status_while_a_controller_holds_the_folder_is_training(
     assert json.loads(capsys.readouterr().out)["state"] == "training"
     main(["status", str(folder.root), "--json"])
     assert json.loads(capsys.readouterr().out)["state"] == "not training"
+
+
+@pytest.mark.parametrize(
+    ("has_begun", "text"), [(True, "its controller was killed"), (False, "it has not begun")]
+)
+def test_status_says_killed_only_of_a_controller_that_has_begun(
+    folder: ExperimentDir, capsys: pytest.CaptureFixture[str], has_begun: bool, text: str
+) -> None:
+    state = json.loads(folder.state.read_text())
+    folder.state.write_text(json.dumps(state | {"complete": False}))
+    folder.events.unlink(missing_ok=True)
+    if has_begun:
+        with Account(folder.events) as account:
+            account.emit(ExperimentBegun(experiment="0", members=4, generations=5, slots=2))
+    main(["status", str(folder.root), "--json"])
+    assert json.loads(capsys.readouterr().out)["text"] == text
 
 
 def test_lineage_of_an_experiment_is_its_descent(
