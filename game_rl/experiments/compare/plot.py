@@ -1,6 +1,7 @@
 """A comparison as a picture: each seed and the mean, and the differences with their interval."""
 
 import io
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,26 +24,41 @@ from game_rl.statistics.permutation import paired_values, unpaired_values
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 # of Okabe and Ito: told apart by colour-blind people, too
-_WIDTH_INCHES, _PANEL_INCHES, _DPI = 9, 4, 110
+_WIDTH_INCHES, _ARMS_INCHES, _DIFFERENCE_INCHES, _DPI = 9, 4, 3, 110
 _NAMES = {"success_rate": "success rate", "mean_reward": "mean reward"}
 
 
 def picture(comparison: Comparison, axis: Axis) -> bytes:
-    """A PNG: the arms, and below them, if there are several, the differences."""
-    panels = 2 if comparison.differences else 1
-    size = (_WIDTH_INCHES, panels * _PANEL_INCHES)
-    figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
-    axes = list(figure.subplots(panels, 1, sharex=True, squeeze=False).flat)
-    for number, arm in enumerate(comparison.arms):
-        _draw_arm(axes[0], comparison, arm, axis, colour=_COLOURS[number % len(_COLOURS)])
-    for difference in comparison.differences:
-        place = [arm.name for arm in comparison.arms].index(difference.arm)
-        colour = _COLOURS[place % len(_COLOURS)]
-        _draw_difference(axes[-1], comparison, difference, axis, colour=colour)
-    _name_axes(axes, comparison, axis)
+    """A PNG: the arms, and below them a panel for each difference, side by side in pairs."""
+    figure = draw(comparison, axis)
     file = io.BytesIO()
     figure.savefig(file, format="png", metadata={"Software": None})
     return file.getvalue()
+
+
+def draw(comparison: Comparison, axis: Axis) -> Figure:
+    """The picture before it is a file; the arms are its first axes, the differences follow."""
+    differences = comparison.differences
+    columns = min(2, max(1, len(differences)))
+    rows = 1 + math.ceil(len(differences) / columns)
+    heights = [_ARMS_INCHES] + [_DIFFERENCE_INCHES] * (rows - 1)
+    figure = Figure(figsize=(_WIDTH_INCHES, sum(heights)), dpi=_DPI, layout="constrained")
+    grid = figure.add_gridspec(rows, columns, height_ratios=heights)
+    top = figure.add_subplot(grid[0, :])
+    for number, arm in enumerate(comparison.arms):
+        _draw_arm(top, comparison, arm, axis, colour=_COLOURS[number % len(_COLOURS)])
+    panels: list[Axes] = []
+    for number, difference in enumerate(differences):
+        place = grid[1 + number // columns, number % columns]
+        panels.append(figure.add_subplot(place, sharex=top, sharey=panels[0] if panels else None))
+        arm_number = [arm.name for arm in comparison.arms].index(difference.arm)
+        colour = _COLOURS[arm_number % len(_COLOURS)]
+        _draw_difference(panels[-1], comparison, difference, axis, colour=colour)
+        is_left = number % columns == 0
+        panels[-1].set_ylabel("difference" if is_left else "")
+        panels[-1].tick_params(labelleft=is_left)
+    _name_axes(top, panels, comparison, axis)
+    return figure
 
 
 def _draw_arm(axes: Axes, comparison: Comparison, arm: Arm, axis: Axis, *, colour: str) -> None:
@@ -58,6 +74,8 @@ def _draw_arm(axes: Axes, comparison: Comparison, arm: Arm, axis: Axis, *, colou
 def _draw_difference(
     axes: Axes, comparison: Comparison, difference: Difference, axis: Axis, *, colour: str
 ) -> None:
+    axes.set_title(f"{difference.arm} - {difference.against}", fontsize="medium")
+    axes.axhline(0, color="grey", linewidth=1)
     by_name = {arm.name: arm for arm in comparison.arms}
     arm, against = by_name[difference.arm], by_name[difference.against]
     ours, theirs = _curves(arm, against, comparison, axis)
@@ -65,8 +83,7 @@ def _draw_difference(
     if not len(places):
         return
     one, two = values_at(ours, places), values_at(theirs, places)
-    label = f"{difference.arm} - {difference.against}"
-    axes.plot(places, one.mean(axis=0) - two.mean(axis=0), color=colour, linewidth=2, label=label)
+    axes.plot(places, one.mean(axis=0) - two.mean(axis=0), color=colour, linewidth=2)
     if min(len(ours), len(theirs)) >= LEAST_SEEDS:
         low, high = _band(one, two, comparison)
         axes.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)
@@ -97,17 +114,16 @@ def _band(one: Floats, two: Floats, comparison: Comparison) -> tuple[list[float]
     return [low for low, _ in bounds], [high for _, high in bounds]
 
 
-def _name_axes(drawn: Sequence[Axes], comparison: Comparison, axis: Axis) -> None:
+def _name_axes(top: Axes, differences: Sequence[Axes], comparison: Comparison, axis: Axis) -> None:
     metric = comparison.rule.metric
-    drawn[0].set_ylabel(_NAMES[metric])
-    if comparison.differences:
-        drawn[-1].set_ylabel("difference")
-        drawn[-1].axhline(0, color="grey", linewidth=1)
-    drawn[-1].set_xlabel(f"{'emulator frames' if axis == 'frames' else 'timesteps'} of everybody")
-    drawn[-1].xaxis.set_major_formatter(EngFormatter())
-    for axes in drawn:
+    top.set_ylabel(_NAMES[metric])
+    if top.get_legend_handles_labels()[0]:
+        top.legend(loc="best", fontsize="small")
+    for axes in [top, *differences]:
         axes.grid(alpha=0.3)
+        axes.xaxis.set_major_formatter(EngFormatter())
         if metric == "success_rate":
             axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(loc="best", fontsize="small")
+    top.figure.supxlabel(  # once, below all panels
+        f"{'emulator frames' if axis == 'frames' else 'timesteps'} of everybody", fontsize="medium"
+    )
