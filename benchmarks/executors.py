@@ -19,7 +19,11 @@ from statistics import median
 
 import psutil
 
-from game_rl.config.executors import ExecutorConfig, LocalExecutorConfig, RayExecutorConfig
+from game_rl.config.experiments.executors import (
+    ExecutorConfig,
+    LocalExecutorConfig,
+    RayExecutorConfig,
+)
 from game_rl.config.loader import dump_config, load_config
 from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Executor, Job

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.callbacks.stop import StopRequest
-from game_rl.config.population_files import load_population
+from game_rl.config.experiments.population_files import load_population
 from game_rl.training.train import Command, train
 
 ROOT = Path(__file__).parents[1]

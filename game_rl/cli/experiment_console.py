@@ -11,14 +11,14 @@ from game_rl.cli.run_console import drop_output
 from game_rl.experiments import account
 from game_rl.experiments.account import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.forecast_table import forecast_table
+from game_rl.experiments.forecast.table import forecast_table
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.experiments.stages import STAGES
 from game_rl.experiments.tables import champion_table, differences_words, generation_table
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from game_rl.experiments.forecast import PopulationReport
+    from game_rl.experiments.forecast.population import PopulationReport
 
 
 def print_json(event: ExperimentEvent) -> None:

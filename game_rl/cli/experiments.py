@@ -22,8 +22,8 @@ def show_status(root: Path, *, as_json: bool) -> int:
     from rich.console import Console
 
     from game_rl.experiments.experiment_dir import find_experiment
-    from game_rl.experiments.status import experiment_status
-    from game_rl.experiments.status_table import status_table
+    from game_rl.experiments.status.status import experiment_status
+    from game_rl.experiments.status.table import status_table
 
     status = experiment_status(find_experiment(root))
     if as_json:
@@ -37,10 +37,10 @@ def show_lineage(root: Path, *, as_json: bool) -> int:
     """Who descends from whom in the experiment at `root`."""
     from rich.console import Console
 
-    from game_rl.config.experiment_files import load_experiment
+    from game_rl.config.experiments.experiment_files import load_experiment
     from game_rl.experiments.descent import descent, read_records
     from game_rl.experiments.experiment_dir import find_experiment
-    from game_rl.experiments.status_table import descent_json, descent_tree
+    from game_rl.experiments.status.table import descent_json, descent_tree
 
     folder = find_experiment(root)
     branches = descent(read_records(folder))
@@ -87,7 +87,7 @@ def _check_combination(arguments: argparse.Namespace) -> None:
 def _train_members(arguments: argparse.Namespace) -> int:
     from game_rl.cli.experiment_console import ExperimentConsole, print_json
     from game_rl.cli.run_console import PatientConsole
-    from game_rl.config.experiment_files import load_experiment
+    from game_rl.config.experiments.experiment_files import load_experiment
     from game_rl.experiments.start import (
         ExperimentCommand,
         begin_experiment,

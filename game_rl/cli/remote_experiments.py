@@ -78,11 +78,11 @@ def _verify(store: "ObjectStore", stored: "StoredExperiment", only: tuple[int, .
 
 def push_experiment_folder(root: Path, to: "UploadConfig | None", *, take_over: bool) -> int:
     """Send all of an experiment that nobody trains just now."""
-    from game_rl.config.experiment_files import load_experiment
+    from game_rl.config.experiments.experiment_files import load_experiment
     from game_rl.experiments.controller import read_state
     from game_rl.experiments.experiment_dir import find_experiment
-    from game_rl.experiments.make_plan import make_plan
     from game_rl.experiments.picture import forget_picture, take_picture
+    from game_rl.experiments.plans.make_plan import make_plan
     from game_rl.experiments.safe_copy import own_state, push_settings, uploaded_to, write_state
     from game_rl.storage.experiments import push_experiment
     from game_rl.storage.patience import patiently

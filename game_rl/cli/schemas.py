@@ -27,11 +27,11 @@ def add_schema(commands: "Commands") -> None:
 def _schema(arguments: argparse.Namespace) -> int:
     from pydantic import BaseModel
 
+    from game_rl.config.experiments.mixture import MixtureConfig
+    from game_rl.config.experiments.population import PopulationConfig
+    from game_rl.config.experiments.study import StudyConfig
     from game_rl.config.loader import json_schema
-    from game_rl.config.mixture import MixtureConfig
-    from game_rl.config.population import PopulationConfig
     from game_rl.config.schema import RunConfig
-    from game_rl.config.study import StudyConfig
     from game_rl.games.definition import GameDefinition
 
     model: type[BaseModel] = GameDefinition if arguments.game else RunConfig

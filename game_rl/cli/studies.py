@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from game_rl.cli.arguments import Commands
-    from game_rl.config.study_files import Study
+    from game_rl.config.experiments.study_files import Study
     from game_rl.executors.executor import Ended
     from game_rl.experiments.study.forecast import StudyReport
     from game_rl.experiments.study.results import Result
@@ -57,7 +57,7 @@ def add_study(commands: "Commands") -> None:
 
 
 def _register(arguments: argparse.Namespace) -> int:
-    from game_rl.config.study_files import load_study
+    from game_rl.config.experiments.study_files import load_study
     from game_rl.experiments.study.registration import register
     from game_rl.experiments.study.study_dir import study_dir
 
@@ -72,7 +72,7 @@ def _register(arguments: argparse.Namespace) -> int:
 
 
 def _give_up(arguments: argparse.Namespace) -> int:
-    from game_rl.config.study_files import load_study
+    from game_rl.config.experiments.study_files import load_study
     from game_rl.experiments.study.carrying_out import give_up
     from game_rl.experiments.study.pairs import Pair
 
@@ -86,7 +86,7 @@ def train_study(arguments: argparse.Namespace) -> int:
     """Make the results that are missing."""
     from game_rl.cli.experiments import stopping_on_signals
     from game_rl.cli.run_console import PatientConsole
-    from game_rl.config.study_files import load_study
+    from game_rl.config.experiments.study_files import load_study
     from game_rl.experiments.study.carrying_out import StudyCommand, carry_out
     from game_rl.experiments.tasks import StopFlag
 
@@ -108,7 +108,7 @@ def train_study(arguments: argparse.Namespace) -> int:
 
 def report_study(arguments: argparse.Namespace) -> int:
     """The report of the study whose file is named, into its results folder."""
-    from game_rl.config.study_files import load_study
+    from game_rl.config.experiments.study_files import load_study
     from game_rl.experiments.study.report import study_findings
 
     findings = study_findings(load_study(arguments.runs[0]))
@@ -127,7 +127,7 @@ def report_study(arguments: argparse.Namespace) -> int:
 def preflight_study(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from game_rl.config.study_files import load_study
+    from game_rl.config.experiments.study_files import load_study
     from game_rl.experiments.study.forecast import study_preflight
     from game_rl.system.machine import detect_machine, parse_machine
 
@@ -161,7 +161,7 @@ def _measured_lakes(study: "Study") -> "dict[str, MeasuredLake]":
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    from game_rl.config.study_files import load_study
+    from game_rl.config.experiments.study_files import load_study
     from game_rl.experiments.study.status import study_status
 
     rows = study_status(load_study(arguments.file))

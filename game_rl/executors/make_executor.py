@@ -8,7 +8,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import cast
 
-from game_rl.config.executors import ExecutorConfig, LocalExecutorConfig, RayExecutorConfig
+from game_rl.config.experiments.executors import (
+    ExecutorConfig,
+    LocalExecutorConfig,
+    RayExecutorConfig,
+)
 from game_rl.errors import UsageError
 from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Executor

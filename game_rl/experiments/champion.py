@@ -12,7 +12,8 @@ from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import Fitness, fitness_of
 from game_rl.experiments.jobs import Jobs
 from game_rl.experiments.kept_checkpoints import link_checkpoint
-from game_rl.experiments.plan import Plan
+from game_rl.experiments.plans.plan import Plan
+from game_rl.experiments.plans.selection import Scored, ranked
 from game_rl.experiments.records import (
     Candidate,
     ChampionRecord,
@@ -21,7 +22,6 @@ from game_rl.experiments.records import (
     read_record,
     write_record,
 )
-from game_rl.experiments.selection import Scored, ranked
 from game_rl.experiments.tasks import Task
 from game_rl.run_dir import Parent, RunDir, RunIdentity, new_directory, write_atomic
 from game_rl.seeds import seed_for

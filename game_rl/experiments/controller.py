@@ -31,7 +31,7 @@ from game_rl.experiments.kept_checkpoints import (
     forget_generations,
     keep_generation,
 )
-from game_rl.experiments.plan import Plan
+from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import (
     ChampionRecord,
     ExperimentState,

@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 from statistics import fmean, median, pstdev
 
-from game_rl.experiments.mutation import Value
-from game_rl.experiments.plan import Rules
+from game_rl.experiments.plans.mutation import Value
+from game_rl.experiments.plans.plan import Rules
 from game_rl.experiments.records import GenerationRecord, TrainedMember
 from game_rl.experiments.tensorboard_file import event_file
 from game_rl.run_dir import write_atomic

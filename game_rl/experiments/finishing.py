@@ -4,13 +4,13 @@ import time
 from pathlib import Path
 
 from game_rl.claims import check_claim
-from game_rl.config.experiment_files import load_experiment
+from game_rl.config.experiments.experiment_files import load_experiment
 from game_rl.errors import Interrupted, NobodyLeftError
 from game_rl.executors.local import LocalExecutor
 from game_rl.experiments.controller import read_state
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.jobs import Jobs
-from game_rl.experiments.make_plan import make_plan
+from game_rl.experiments.plans.make_plan import make_plan
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.experiments.start import ExperimentCommand, resume_experiment
 from game_rl.experiments.tasks import TaskRunner

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from game_rl.config.saved import Saved
 from game_rl.errors import ExperimentError
 from game_rl.experiments.fitness import Fitness
-from game_rl.experiments.mutation import Value
+from game_rl.experiments.plans.mutation import Value
 from game_rl.run_dir import write_atomic
 from game_rl.training.action_differences import ActionDifferences
 

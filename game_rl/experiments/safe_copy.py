@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from queue import SimpleQueue
 
-from game_rl.config.experiment_files import Experiment
-from game_rl.config.population import KeepGenerationsConfig
-from game_rl.config.safe_copy import upload_problems
+from game_rl.config.experiments.experiment_files import Experiment
+from game_rl.config.experiments.population import KeepGenerationsConfig
+from game_rl.config.experiments.safe_copy import upload_problems
 from game_rl.config.saved import Saved
 from game_rl.config.upload import UploadConfig
 from game_rl.errors import Interrupted, UsageError

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.config.changed_values import flat
-from game_rl.config.experiment_files import Experiment, dump_experiment, load_experiment
-from game_rl.config.population_files import Population
+from game_rl.config.experiments.experiment_files import Experiment, dump_experiment, load_experiment
+from game_rl.config.experiments.population_files import Population
 from game_rl.errors import DoesNotFitError, GameRLError, Interrupted, UsageError
 from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Executor
@@ -23,11 +23,11 @@ from game_rl.experiments.account import (
 )
 from game_rl.experiments.controller import ExperimentRun, read_state
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
-from game_rl.experiments.experiment_forecast import experiment_preflight
-from game_rl.experiments.forecast import PopulationReport
+from game_rl.experiments.forecast.experiment import experiment_preflight
+from game_rl.experiments.forecast.population import PopulationReport
 from game_rl.experiments.going_back import finish_going_back, go_back
-from game_rl.experiments.make_plan import make_plan
-from game_rl.experiments.plan import Plan
+from game_rl.experiments.plans.make_plan import make_plan
+from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ChampionRecord
 from game_rl.experiments.relocation import follow_lake
 from game_rl.experiments.safe_copy import uploading

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from game_rl.experiments.account import StretchEnded
 from game_rl.experiments.fitness import Fitness
-from game_rl.experiments.mutation import Value
+from game_rl.experiments.plans.mutation import Value
 from game_rl.experiments.records import ChampionRecord, CopyRecord, GenerationRecord, TrainedMember
 
 

@@ -10,8 +10,8 @@ from statistics import fmean
 from typing import Any
 
 from game_rl.config.changed_values import with_changed
-from game_rl.config.experiment_files import Experiment
-from game_rl.config.mixture_files import Mixture
+from game_rl.config.experiments.experiment_files import Experiment
+from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key
 from game_rl.games.definition import Game

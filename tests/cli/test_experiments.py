@@ -9,13 +9,13 @@ from game_rl.cli.main import main
 from game_rl.experiments.account import Account, ExperimentBegun
 from game_rl.experiments.experiment_dir import ExperimentDir
 from tests.experiments.conftest import MakePopulation, make_population  # noqa: F401 - a fixture
-from tests.experiments.test_population import carry_out
+from tests.experiments.plans.test_population import carry_out
 
 
 @pytest.fixture
 def folder(make_population: MakePopulation) -> ExperimentDir:  # noqa: F811
     """A population that has come to its end, with members on paper."""
-    from game_rl.config.population_files import dump_population
+    from game_rl.config.experiments.population_files import dump_population
 
     population = make_population()
     found = carry_out(population)

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.mixture_files import Mixture, load_mixture
-from game_rl.config.population_files import Population, load_population
+from game_rl.config.experiments.mixture_files import Mixture, load_mixture
+from game_rl.config.experiments.population_files import Population, load_population
 
 _RUN = """\
 game: duel

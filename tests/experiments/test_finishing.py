@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.population_files import dump_population
+from game_rl.config.experiments.population_files import dump_population
 from game_rl.errors import Interrupted
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.finishing import finish_experiment
@@ -15,7 +15,7 @@ from game_rl.experiments.tasks import StopFlag
 from game_rl.training.finished import Finished
 from game_rl.training.stretch_result import Played, StretchResult
 from tests.experiments.conftest import MakePopulation
-from tests.experiments.test_population import carry_out
+from tests.experiments.plans.test_population import carry_out
 
 TEST = Played(seed=77, deterministic=True, rewards=(1.0, 2.0), successes=())
 

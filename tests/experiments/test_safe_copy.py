@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiment_files import Experiment, load_experiment
-from game_rl.config.population_files import Population, dump_population
+from game_rl.config.experiments.experiment_files import Experiment, load_experiment
+from game_rl.config.experiments.population_files import Population, dump_population
 from game_rl.config.upload import UploadConfig
 from game_rl.errors import Interrupted, UsageError
 from game_rl.experiments.account import Account, ExperimentEvent, GenerationEnded, Warned
@@ -35,7 +35,7 @@ from game_rl.storage.own_process import started
 from game_rl.storage.uploading import alone
 from tests.experiments.broken_off import Killed, account_of, killed_at
 from tests.experiments.conftest import MakeMixture, MakePopulation
-from tests.experiments.test_population import carry_out
+from tests.experiments.plans.test_population import carry_out
 from tests.storage.conftest import address as address  # fixtures
 from tests.storage.conftest import disk_address as disk_address
 from tests.storage.conftest import s3_address as s3_address

@@ -1,10 +1,10 @@
 """Going on with an experiment: what that changes in its folder."""
 
-from game_rl.config.population_files import dump_population
+from game_rl.config.experiments.population_files import dump_population
 from game_rl.experiments.start import ExperimentCommand, resume_experiment
 from game_rl.experiments.tasks import StopFlag
 from tests.experiments.conftest import MakePopulation
-from tests.experiments.test_population import carry_out
+from tests.experiments.plans.test_population import carry_out
 
 
 def test_members_with_lakes_of_their_own_keep_them_when_the_population_goes_on(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from game_rl.config.algorithms import DQNConfig
-from game_rl.config.mixture_files import Mixture, load_mixture
+from game_rl.config.experiments.mixture_files import Mixture, load_mixture
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game, load_game
 from game_rl.measure import experiment_speed

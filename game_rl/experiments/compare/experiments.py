@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from game_rl.config.experiment_files import Experiment, load_experiment, players_of
-from game_rl.config.mixture_files import Mixture
-from game_rl.config.population_files import Population
+from game_rl.config.experiments.experiment_files import Experiment, load_experiment, players_of
+from game_rl.config.experiments.mixture_files import Mixture
+from game_rl.config.experiments.population_files import Population
 from game_rl.experiments.compare.found import NO_DIFFERENCE, Found, settings_of
 from game_rl.experiments.compare.live_curve import live_curve
 from game_rl.experiments.compare.outcome import Point, Score

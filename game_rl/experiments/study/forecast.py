@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from game_rl.config.arms import Arm, ExperimentArm
-from game_rl.config.study_files import Study
-from game_rl.experiments.experiment_forecast import experiment_preflight
-from game_rl.experiments.forecast import CONTROLLER_BYTES, PopulationReport
-from game_rl.experiments.slots import comfortable_ram_bytes, slots_by_memory
+from game_rl.config.experiments.arms import Arm, ExperimentArm
+from game_rl.config.experiments.study_files import Study
+from game_rl.experiments.forecast.experiment import experiment_preflight
+from game_rl.experiments.forecast.population import CONTROLLER_BYTES, PopulationReport
+from game_rl.experiments.forecast.slots import comfortable_ram_bytes, slots_by_memory
 from game_rl.games.definition import load_game
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import run_facts

@@ -5,10 +5,10 @@ it to its end.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from game_rl.config.arms import ExperimentArm
-from game_rl.config.experiment_files import dump_experiment
+from game_rl.config.experiments.arms import ExperimentArm
+from game_rl.config.experiments.experiment_files import dump_experiment
+from game_rl.config.experiments.study_files import Study
 from game_rl.config.loader import dump_config
-from game_rl.config.study_files import Study
 from game_rl.executors.executor import Job
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.study.study_dir import StudyDir

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from game_rl.config.changed_values import flat
+from game_rl.config.experiments.study_files import Study
 from game_rl.config.saved import Saved
-from game_rl.config.study_files import Study
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.records import read_record, write_record
 from game_rl.experiments.study.study_dir import study_dir

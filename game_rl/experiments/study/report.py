@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from game_rl.config.arms import ExperimentArm
-from game_rl.config.study import PairConfig
-from game_rl.config.study_files import Study
+from game_rl.config.experiments.arms import ExperimentArm
+from game_rl.config.experiments.study import PairConfig
+from game_rl.config.experiments.study_files import Study
 from game_rl.errors import ExperimentError
 from game_rl.experiments.compare.arms import check_metric
 from game_rl.experiments.compare.comparison import Comparison, Rule, compare_arms

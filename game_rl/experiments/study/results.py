@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from game_rl.config.arms import ExperimentArm
+from game_rl.config.experiments.arms import ExperimentArm
+from game_rl.config.experiments.study_files import Study
 from game_rl.config.saved import Saved
-from game_rl.config.study_files import Study
 from game_rl.errors import ExperimentError
 from game_rl.experiments.compare.evaluations import curve_of
 from game_rl.experiments.compare.experiments import Everybody, read_everybody

@@ -3,15 +3,15 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from game_rl.config.arms import ExperimentArm
-from game_rl.config.study_files import Study
+from game_rl.config.experiments.arms import ExperimentArm
+from game_rl.config.experiments.study_files import Study
 from game_rl.event_log import read_events
 from game_rl.experiments.compare.experiments import read_everybody
 from game_rl.experiments.compare.wording import share_words
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import fitness_of
 from game_rl.experiments.stages import STAGES
-from game_rl.experiments.status import experiment_status
+from game_rl.experiments.status.status import experiment_status
 from game_rl.experiments.study.pairs import Pair, pairs_of
 from game_rl.experiments.study.registration import registered
 from game_rl.experiments.study.results import Result, read_result

@@ -14,7 +14,7 @@ from tests.experiments.conftest import (  # noqa: F401 - make_mixture is a fixtu
     make_mixture,
 )
 from tests.experiments.paper_executor import PaperExecutor
-from tests.experiments.test_mixture import carry_out
+from tests.experiments.plans.test_mixture import carry_out
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

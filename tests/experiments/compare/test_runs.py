@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.population_files import dump_population
+from game_rl.config.experiments.population_files import dump_population
 from game_rl.errors import UsageError
 from game_rl.experiments.compare.outcome import Score
 from game_rl.experiments.compare.runs import read_folder
@@ -18,8 +18,8 @@ from tests.experiments.conftest import (  # noqa: F401 - fixtures
     make_mixture,
     make_population,
 )
-from tests.experiments.test_mixture import carry_out as carry_out_mixture
-from tests.experiments.test_population import carry_out
+from tests.experiments.plans.test_mixture import carry_out as carry_out_mixture
+from tests.experiments.plans.test_population import carry_out
 
 
 def test_a_complete_run_has_its_final_score_and_its_curve(tmp_path: Path) -> None:

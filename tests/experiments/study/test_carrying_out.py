@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from game_rl.config.experiments.study_files import Study, load_study
 from game_rl.config.loader import load_config
-from game_rl.config.study_files import Study, load_study
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.study.carrying_out import StudyCommand, StudyRun, carry_out
 from game_rl.experiments.study.registration import Registration, register
 from game_rl.experiments.study.results import Result
 from game_rl.experiments.study.study_dir import study_dir
 from game_rl.experiments.tasks import StopFlag
+from tests.experiments.plans.test_population import Killed, killed_at
 from tests.experiments.study.conftest import MakeStudy
 from tests.experiments.study.paper_finisher import PaperFinisher
-from tests.experiments.test_population import Killed, killed_at
 
 
 def on_paper(study: Study, finisher: PaperFinisher | None = None) -> list[Result]:

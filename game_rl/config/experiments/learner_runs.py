@@ -1,0 +1,151 @@
+"""The runs of an experiment with a learner: what the experiment decides of their configs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from game_rl.config.algorithms import DQNConfig, PPOConfig
+from game_rl.config.experiments.learner import LearnerStretchConfig
+from game_rl.config.lake import LakeConfig
+from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import Key, Problem
+from game_rl.config.yaml_tree import Node
+
+Decided = Iterator[tuple[Key, Any, str]]
+
+_LEARN_FROM: Key = ("algorithm", "learn_from")
+FOLLOW: Key = (*_LEARN_FROM, "follow_every_s")
+OFFLINE: Key = (*_LEARN_FROM, "offline")
+_SEEN_ALIKE = ("frame_skip", "frame_stack", "observation")
+
+
+@dataclass(frozen=True)
+class LearnerSetting:
+    """What an experiment says beside the sections of its member and its learner.
+
+    Attributes:
+        kind: of the experiment.
+        stretch_key: where it says what the learner does each time.
+    """
+
+    kind: str
+    run_dir: Path
+    seed: int
+    episodes: int
+    lake: LakeConfig
+    stretch: LearnerStretchConfig
+    stretch_key: str
+
+    @property
+    def lake_path(self) -> Path:
+        return (self.run_dir / "lake").absolute()
+
+    def of_members_lake(self) -> Decided:
+        """Keys of a member's config, each with its value and what decides it."""
+        for name, value in self.lake.model_dump(mode="json", exclude={"path"}).items():
+            yield ("lake", name), value, "lake"
+        yield ("lake", "path"), str(self.lake_path), "run_dir"
+
+    def of_learner(self) -> Decided:
+        """The same of the learner's."""
+        timesteps, key = self.stretch.timesteps, self.stretch_key
+        yield ("run_dir",), str(self.run_dir / "members" / "learner"), "run_dir"
+        yield ("total_timesteps",), timesteps, f"{key}.timesteps"
+        yield ("evaluation", "every_timesteps"), timesteps, f"{key}.timesteps"
+        yield ("checkpoints", "save_replay_buffer"), True, f"kind: {self.kind}"
+        yield (*_LEARN_FROM, "lakes"), [str(self.lake_path)], "run_dir"
+        place = (*OFFLINE, "gradient_steps")
+        yield place, self.stretch.gradient_steps, f"{key}.gradient_steps"
+        yield ("seed",), self.seed, "seed"
+        yield ("evaluation", "episodes"), self.episodes, "fitness.episodes"
+        yield ("recording", "episodes"), 0, f"kind: {self.kind}"
+
+    def given_away(self, learner: Node) -> Iterator[Problem]:
+        """Keys of the learner's own section that the experiment decides."""
+        kind, key = self.kind, self.stretch_key
+        yield from given_away(
+            learner,
+            "learner",
+            {
+                ("run_dir",): "its runs live in the folder members of run_dir",
+                ("seed",): f"each run gets its own from the {kind}'s seed",
+                ("evaluation", "every_timesteps"): "it is once in each stretch",
+                ("evaluation", "episodes"): "it is fitness.episodes",
+                ("evaluation", "seed"): "it plays the members' games, new ones each time",
+                ("fork",): f"the {kind} decides what its runs begin from",
+                ("lake",): f"the {kind} has one for all members: write lake beside member",
+                ("total_timesteps",): f"it is {key}.timesteps",
+                (*_LEARN_FROM, "lakes"): f"it learns from the {kind}'s Lake",
+                (*_LEARN_FROM, "agents"): "it draws evenly from all that members have played",
+                (*OFFLINE, "gradient_steps"): f"it is {key}.gradient_steps",
+                ("algorithm", "teacher"): "write teacher: best_member, or null, beside config",
+                ("checkpoints", "save_replay_buffer"): f"it is saved, so that the {kind} can go on",
+            },
+            example="duel_dqn.yaml",
+        )
+
+
+def given_away(
+    section: Node, name: str, reasons: dict[Key, str], *, example: str
+) -> Iterator[Problem]:
+    """Keys that stand in a run's section and that the experiment decides, by the reasons' keys.
+
+    Args:
+        example: of a file that the section might name.
+    """
+    for key, reason in reasons.items():
+        if section.has(key):
+            yield Problem((name, *key), f"{reason}: remove the line")
+    config = section.nearest(("config",))
+    if section.has(("config",)) and not (isinstance(config.value, str) and config.value):
+        yield Problem((name, "config"), f"names no file; write one, such as {example}")
+
+
+def as_run(learner: Node, own_keys: Sequence[str]) -> Node:
+    """The learner's section as a run's config: what may be written short is where a run has it.
+
+    Args:
+        own_keys: of the experiment, which no run has.
+    """
+    for key in own_keys:
+        learner = learner.without((key,))
+    if learner.has(("learn_from",)):
+        short = learner.nearest(("learn_from",))
+        learner = learner.without(("learn_from",)).with_value(_LEARN_FROM, short)
+    return learner
+
+
+def disagreements(
+    run: RunConfig, learner: RunConfig, *, are_cloned: bool = True
+) -> Iterator[Problem]:
+    """What keeps the learner from a member's rows, and members from the learner's weights.
+
+    Args:
+        are_cloned: members go on with the learner's weights.
+    """
+    assert isinstance(learner.algorithm, DQNConfig)  # nothing else has learn_from
+    if are_cloned and isinstance(run.algorithm, PPOConfig):
+        yield Problem(
+            ("member",),
+            "ppo has no values of actions that the learner could be cloned into; use pqn or dqn, "
+            "such as config: duel_pqn.yaml",
+        )
+        return
+    if run.game != learner.game:
+        yield Problem(("learner",), f"its game is {learner.game}, the members' is {run.game}")
+    for name in _SEEN_ALIKE:
+        theirs, ours = getattr(run.env, name), getattr(learner.env, name)
+        if theirs != ours:
+            yield Problem(
+                ("learner", "env", name),
+                f"{ours} is not the members', {theirs}; use the same, as rows are exchanged",
+            )
+    if not are_cloned or isinstance(run.algorithm, PPOConfig):
+        return
+    if run.algorithm.layer_norm != learner.algorithm.layer_norm:
+        yield Problem(
+            ("learner", "algorithm", "layer_norm"),
+            f"{learner.algorithm.layer_norm} is not the members', {run.algorithm.layer_norm}; use "
+            "the same, as members go on with the learner's weights",
+        )

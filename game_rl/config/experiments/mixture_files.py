@@ -1,0 +1,135 @@
+"""Mixture files, and the configs of the members and the learner that they are made of."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from game_rl.config.based_on import run_based_on
+from game_rl.config.experiments.learner_runs import (
+    FOLLOW,
+    Decided,
+    LearnerSetting,
+    as_run,
+    disagreements,
+    given_away,
+)
+from game_rl.config.experiments.live_mixture import (
+    decided_of_live_learner,
+    decided_of_live_member,
+    keys_of_live,
+    keys_of_rounds,
+)
+from game_rl.config.experiments.mixture import MixtureConfig
+from game_rl.config.experiments.safe_copy import upload_problems
+from game_rl.config.loader import Source, dump_config, run_dir_problems
+from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import Key, Problem
+from game_rl.config.yaml_tree import LocatedProblem, Node
+from game_rl.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A mixture's config; the config of a member, and of the learner in its first round."""
+
+    config: MixtureConfig
+    run: RunConfig
+    learner: RunConfig
+
+
+def load_mixture(path: Path, overrides: Sequence[str] = (), *, is_saved: bool = False) -> Mixture:
+    """The mixture that a file describes, after overrides such as `learner.env.n_envs=4`.
+
+    Args:
+        is_saved: the file is one that `dump_mixture` wrote.
+
+    Raises:
+        ConfigError: with every problem of the file, then of the runs' configs.
+    """
+    source = Source(path, ConfigError)
+    root, problems = source.tree(overrides)
+    return mixture_of(source, root, problems, is_saved=is_saved)
+
+
+def mixture_of(
+    source: Source, root: Node, problems: list[LocatedProblem], *, is_saved: bool = False
+) -> Mixture:
+    """As `load_mixture`, of a tree that was read from `source`, with what is wrong with that."""
+    config = source.model_of(root, problems, MixtureConfig, run_dir_problems)
+    setting, member = _setting(config), root.nearest(("member",))
+    learner = as_run(root.nearest(("learner",)), ("teacher",))
+    if not is_saved:
+        source.refuse(root, _given_away(setting, member, learner))
+        refused = keys_of_rounds(root, learner) if config.is_live else keys_of_live(learner)
+        source.refuse(root, refused)
+    run = run_based_on(source, member, tuple(_decided_of_member(config)))
+    taught = run_based_on(source, learner, tuple(_decided_of_learner(config, learner)))
+    source.refuse(root, _disagreements(config, run, taught))
+    source.refuse(root, upload_problems(config.upload, run, has_learner=True))
+    return Mixture(config, run, taught)
+
+
+def dump_mixture(mixture: Mixture) -> str:
+    """YAML that `load_mixture` reads back as an equal mixture, wherever it is."""
+    learner = mixture.learner.model_dump(mode="json")
+    learner["teacher"] = "best_member" if mixture.config.is_taught else None
+    sections = {"member": mixture.run.model_dump(mode="json"), "learner": learner}
+    return dump_config(mixture.config.model_copy(update=sections))
+
+
+def _setting(config: MixtureConfig) -> LearnerSetting:
+    return LearnerSetting(
+        kind="mixture",
+        run_dir=config.run_dir,
+        seed=config.seed,
+        episodes=config.fitness.episodes,
+        lake=config.lake,
+        stretch=config.learner_per_round,
+        stretch_key="learner_per_round",
+    )
+
+
+def _given_away(setting: LearnerSetting, member: Node, learner: Node) -> Iterator[Problem]:
+    """Keys of the runs' own sections that the plan decides."""
+    of_member: dict[Key, str] = {
+        ("run_dir",): "its runs live in the folder members of run_dir",
+        ("seed",): "each run gets its own from the mixture's seed",
+        ("total_timesteps",): "it is rounds x timesteps_per_round",
+        ("evaluation", "every_timesteps"): "it is once a round",
+        ("evaluation", "episodes"): "it is fitness.episodes",
+        ("evaluation", "seed"): "each round plays new games",
+        ("fork",): "the mixture decides what its runs begin from",
+        ("lake",): "the mixture has one for all members: write lake beside member",
+    }
+    yield from given_away(member, "member", of_member, example="duel_pqn.yaml")
+    yield from setting.given_away(learner)
+
+
+def _decided_of_member(config: MixtureConfig) -> Decided:
+    yield ("run_dir",), str(config.run_dir / "members" / "00"), "run_dir"
+    yield ("seed",), config.seed, "seed"
+    yield ("total_timesteps",), config.total_timesteps, "rounds x timesteps_per_round"
+    yield ("evaluation", "every_timesteps"), config.timesteps_per_round, "timesteps_per_round"
+    yield ("evaluation", "episodes"), config.fitness.episodes, "fitness.episodes"
+    yield ("recording", "episodes"), 0, "kind: mixture"
+    yield from _setting(config).of_members_lake()
+    if config.is_live:
+        yield from decided_of_live_member(config)
+
+
+def _decided_of_learner(config: MixtureConfig, learner: Node) -> Decided:
+    yield from _setting(config).of_learner()
+    if config.is_live:
+        yield from decided_of_live_learner(config, learner)
+    else:
+        yield FOLLOW, None, "mode: rounds"
+
+
+def _disagreements(config: MixtureConfig, run: RunConfig, learner: RunConfig) -> Iterator[Problem]:
+    """What keeps members and learner from learning from one another."""
+    yield from disagreements(run, learner, are_cloned=not config.is_live)
+    if not config.is_live and config.clone.optimiser == "keep" and run.algorithm.name == "pqn":
+        yield Problem(
+            ("clone", "optimiser"),
+            f"{run.algorithm.name} cannot go on with the optimiser of dqn; write new",
+        )

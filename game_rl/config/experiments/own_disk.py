@@ -1,0 +1,40 @@
+"""What a member cannot have whose node shares no files with the controller."""
+
+from collections.abc import Iterator
+
+from game_rl.config.algorithms import DQNConfig
+from game_rl.config.experiments.executors import ExecutorConfig, RayExecutorConfig
+from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import Key, Problem
+
+_PLACE: Key = ("executor", "storage")
+_WAY_OUT = (
+    "name a folder that all nodes share as run_dir, and remove executor.storage, or train this "
+    "population on one machine"
+)
+
+
+def storage_problems(executor: ExecutorConfig, run: RunConfig) -> Iterator[Problem]:
+    """Whatever of a member's config names another folder of this machine."""
+    if not isinstance(executor, RayExecutorConfig) or executor.storage is None:
+        return
+    algorithm = run.algorithm
+    if isinstance(algorithm, DQNConfig) and algorithm.teacher is not None:
+        yield _refused("algorithm.teacher", f"the run {algorithm.teacher.run}")
+    if isinstance(algorithm, DQNConfig) and algorithm.learn_from is not None:
+        yield _refused("algorithm.learn_from", "Lakes of other runs")
+    if run.lake is not None and run.lake.path is not None:
+        yield _refused("lake.path", f"{run.lake.path}, which members share")
+    if run.upload is not None:
+        yield Problem(
+            _PLACE,
+            "members that train on their nodes' own disks come to run_dir after each stretch, and "
+            "are not uploaded from there, too: remove member.upload; a population's own `upload` "
+            "sends all of run_dir",
+            (("member", "upload"),),
+        )
+
+
+def _refused(key: str, what: str) -> Problem:
+    message = f"member.{key} names {what}, and members reach storage only; {_WAY_OUT}"
+    return Problem(_PLACE, message, (("member", *key.split(".")),))

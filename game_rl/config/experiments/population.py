@@ -1,0 +1,334 @@
+"""A population: several runs that train side by side and copy the better ones, generation by
+generation.
+
+The texts under the fields are what an editor shows, through `configs/population.schema.json`.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue
+
+from game_rl.config.experiments.executors import MOST_MEMBERS, ExecutorConfig, LocalExecutorConfig
+from game_rl.config.experiments.learner import (
+    LearnerStretchConfig,
+    lake_problems,
+    one_lake_problems,
+    teacher_problems,
+)
+from game_rl.config.lake import LakeConfig
+from game_rl.config.strict_model import Key, Problem, StrictModel
+from game_rl.config.upload import UploadConfig
+from game_rl.config.values import Count, Name, NotNegative, Positive, Timesteps, named_folder
+
+INJECT_EVERY = 2
+"""Generations, where the learner's section does not say; Khadka and Tumer (2018) have 1 and 10."""
+
+DISCOUNTS = ("gamma", "gae_lambda", "q_lambda")
+"""Keys of an algorithm that move as 1 - x."""
+
+
+class FitnessConfig(StrictModel):
+    """How good a member is: what it reaches in episodes at the end of its stretch."""
+
+    episodes: Count = 40
+    """Episodes; the same for all members of a generation, new ones in the next."""
+    metric: Literal["success_rate", "mean_reward"] = "success_rate"
+    """What counts; of equal ones the higher mean reward, then the member with the lower number."""
+
+
+class SelectionConfig(StrictModel):
+    """Which members go on as copies of others."""
+
+    name: Literal["truncation"] = "truncation"
+    """truncation: the worst share copies members of the best share, drawn evenly."""
+    share: Annotated[float, Field(gt=0, le=0.5)] = 0.25
+    """Of the members, at least one."""
+    gap: NotNegative = 0.0
+    """A member is copied over only if its fitness is at least this much below the other's."""
+
+
+class MutationConfig(StrictModel):
+    """How a value of the config changes when a member is copied."""
+
+    factor: Annotated[tuple[Positive, Positive], Field(examples=[[0.8, 1.25]])]
+    """[least, most] factor, drawn evenly on a log scale; a discount moves as 1 - x."""
+    bounds: Annotated[tuple[float, float], Field(examples=[[1e-5, 1e-2]])]
+    """[least, most] value; of a schedule, of its start, and its end moves by the same factor."""
+
+    def problems(self) -> Iterator[Problem]:
+        low, high = self.factor
+        if low > high:
+            yield Problem(("factor",), f"{low:g} is more than {high:g}; write [{high:g}, {low:g}]")
+        low, high = self.bounds
+        if low >= high:
+            yield Problem(("bounds",), f"{low:g} is not less than {high:g}; write [least, most]")
+        if low < 0:
+            yield Problem(("bounds",), f"{low:g} is negative; no value that can be mutated is")
+
+
+class WeightMutationConfig(StrictModel):
+    """How the weights of a copy differ from those of the member that it is copied from."""
+
+    sigma: Annotated[float, Field(gt=0, le=1)]
+    """Standard deviation of Gaussian noise on the weights of each layer, in units of their root
+    mean square; biases and normalisations stay."""
+
+
+class MutationsConfig(StrictModel):
+    """What changes when a member is copied: its weights, and by their keys values of its config."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[Name, MutationConfig]
+
+    weights: WeightMutationConfig | None = None
+    """Noise on the weights; null: a copy has its parent's."""
+
+    @property
+    def values(self) -> Mapping[str, MutationConfig]:
+        """By the key of a run's config, in the order of the file."""
+        return self.__pydantic_extra__
+
+
+class ChampionConfig(StrictModel):
+    """The best member of the last generation, chosen on episodes that selected nothing."""
+
+    candidates: Count = 3
+    """The best members of the last generation, which play against each other's results."""
+    episodes: Count = 200
+    """Of each candidate, and again, on other seeds, of the champion."""
+
+
+class TrainOnConfig(StrictModel):
+    """What the best member of the last generation trains on, alone."""
+
+    timesteps: Annotated[Timesteps, Field(examples=[28_672])]
+    """Beyond generations x timesteps_per_generation, along the same schedules."""
+
+
+class KeepGenerationsConfig(StrictModel):
+    """Generations to which the population can go back."""
+
+    last: Count = 3
+    """The newest ones."""
+    every: Count | None = None
+    """Besides, each whose number is a multiple of this; null: none."""
+
+    def keeps(self, generation: int, *, newest: int) -> bool:
+        """Whether a generation stays when `newest` is the newest."""
+        is_multiple = self.every is not None and generation % self.every == 0
+        return generation > newest - self.last or is_multiple
+
+
+class PopulationConfig(StrictModel):
+    """Members that train side by side; after each generation the worst go on as copies of the best.
+
+    `member` is as it stands in the file, which a member's config is made of.
+    """
+
+    key_hints: ClassVar[Mapping[str, str]] = {
+        "total_timesteps": "a member's total is generations x timesteps_per_generation: remove it",
+        "game": "the game belongs to the run: write it into the file of member.config",
+        "env": "it belongs to a member: write member: {config: ..., env: {...}}",
+        "algorithm": "it belongs to a member: write member: {config: ..., algorithm: {...}}",
+        "executor.storage": (
+            "only members on Ray reach storage: write executor: {kind: ray, storage: ...}; for a "
+            "safe copy of members that train here, write upload: {to: ...}"
+        ),
+        "population": "did you mean members?",
+        "n_members": "did you mean members?",
+        "inject_every": "it belongs to the learner: write learner: {config: ..., inject_every: 2}",
+        "learner_per_round": "did you mean learner_per_generation?",
+    }
+
+    kind: Literal["population"]
+    """What the file describes; a file without `kind` describes a run."""
+    run_dir: Annotated[Path, Field(examples=["runs/my_population"]), AfterValidator(named_folder)]
+    """The folder that everything is written to, relative to the current one."""
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    """Every random choice follows from it."""
+    member: Annotated[dict[str, JsonValue], Field(examples=[{"config": "duel_ppo.yaml"}])]
+    """A run's config, or `config: FILE` (relative to this file's folder) and what differs."""
+    members: Annotated[int, Field(ge=2, le=MOST_MEMBERS)] = 4
+    """How many runs there are."""
+    generations: Count = 10
+    """How often they train a stretch and are compared."""
+    timesteps_per_generation: Annotated[Timesteps, Field(examples=[16_384])]
+    """Of a member in one generation; generations x this is its total, which schedules go over,
+    and `train_on.timesteps` more where that is written."""
+    fitness: FitnessConfig = FitnessConfig()
+    """How good a member is."""
+    selection: SelectionConfig = SelectionConfig()
+    """Which members go on as copies of others."""
+    mutation: MutationsConfig = Field(
+        default_factory=lambda: MutationsConfig.model_validate({}),  # mypy asks for its extra keys
+    )
+    """weights: {sigma: ...}, and by the key of a run's config, such as algorithm.learning_rate: how
+    copies change them."""
+    learner: Annotated[
+        dict[str, JsonValue] | None,
+        Field(examples=[{"config": "duel_dqn.yaml", "inject_every": 2}]),
+    ] = None
+    """A run's config of dqn, or `config: FILE` and what differs: it learns from what all members
+    have played, and `inject_every` says after how many generations the worst member goes on as a
+    copy of it. `learn_from` may stand here, and `teacher: best_member`. null: no learner."""
+    learner_per_generation: LearnerStretchConfig = LearnerStretchConfig()
+    """What the learner does in each generation, once the members have played."""
+    lake: LakeConfig | None = None
+    """With a learner, the limits of the Lake of all members; it is the folder lake in run_dir."""
+    control: Annotated[int, Field(ge=0, le=MOST_MEMBERS)] = 1
+    """The first so many members keep the config's values and are never copied over."""
+    train_on: TrainOnConfig | None = None
+    """After the last generation its best member trains on alone, in a fork, which is a candidate
+    for the champion whatever it reaches; null: it does not."""
+    champion: ChampionConfig = ChampionConfig()
+    """How the best member is chosen at the end."""
+    keep_generations: KeepGenerationsConfig = KeepGenerationsConfig()
+    """Generations to which the population can go back."""
+    cpus_per_member: Annotated[int, Field(ge=1, le=1_024)] = 1
+    """Threads of each member, so that its numbers do not depend on how many run at once."""
+    executor: ExecutorConfig = LocalExecutorConfig()
+    """Where members run."""
+    upload: UploadConfig | None = None
+    """Where the population goes after each generation, to outlive the machine; null: nowhere."""
+
+    @property
+    def total_timesteps(self) -> int:
+        """Of one member, as its schedules go: also of the best, if that is to train on."""
+        more = 0 if self.train_on is None else self.train_on.timesteps
+        return self.generations * self.timesteps_per_generation + more
+
+    @property
+    def inject_every(self) -> int:
+        """Generations, after each of which the learner replaces the worst member."""
+        every = (self.learner or {}).get("inject_every", INJECT_EVERY)
+        assert isinstance(every, int)
+        return every
+
+    @property
+    def is_taught(self) -> bool:
+        """Whether the generation's best member teaches the learner."""
+        return (self.learner or {}).get("teacher") is not None
+
+    def problems(self) -> Iterator[Problem]:
+        if self.control > self.members:
+            yield Problem(
+                ("control",),
+                f"{self.control} is more than there are members, {self.members}; "
+                f"use at most {self.members}",
+                (("members",),),
+            )
+        most, there = self.members, "there are members"
+        if self.learner is not None:
+            most, there = self.members + 1, "members and learner"
+            yield from self._learner_problems()
+        elif self.lake is not None:
+            yield Problem(
+                ("lake",),
+                "one Lake for all members is there for a learner: add learner: {config: ...}; for "
+                "a Lake of each member, write member: {lake: {}}",
+            )
+        if self.champion.candidates > most:
+            yield Problem(
+                ("champion", "candidates"),
+                f"{self.champion.candidates} is more than {there}, {most}; use at most {most}",
+                (("members",), ("learner",)),
+            )
+        if self.selection.gap > 1 and self.fitness.metric == "success_rate":
+            yield Problem(
+                ("selection", "gap"),
+                f"{self.selection.gap:g} is more than two success rates can differ; "
+                "write a share, such as 0.05",
+                (("fitness", "metric"),),
+            )
+
+    def _learner_problems(self) -> Iterator[Problem]:
+        assert self.learner is not None
+        if self.train_on is not None:
+            yield Problem(
+                ("train_on",),
+                "with a learner, nobody trains on alone: remove the section and write more "
+                "generations, or write learner: null",
+                (("learner",),),
+            )
+        yield from one_lake_problems(self.executor, kind="population with a learner")
+        yield from teacher_problems(self.learner)
+        if self.lake is not None:
+            yield from lake_problems(self.lake)
+        every = self.learner.get("inject_every", INJECT_EVERY)
+        if type(every) is not int or every < 1:
+            yield Problem(
+                ("learner", "inject_every"),
+                f"found {every}; write a number of generations of at least 1, such as 2",
+            )
+        if self.control >= self.members:
+            yield Problem(
+                ("control",),
+                f"{self.control} controls leave no member that the learner could replace; use at "
+                f"most {self.members - 1}",
+                (("members",),),
+            )
+
+
+def is_discount(key: str) -> bool:
+    """Whether a mutated key moves as 1 - x."""
+    return key.rpartition(".")[2] in DISCOUNTS
+
+
+def mutation_problems(
+    mutation: Mapping[str, MutationConfig], run: Mapping[str, Any]
+) -> Iterator[Problem]:
+    """What the run's config, dumped, has at the keys that are mutated."""
+    for key, rule in mutation.items():
+        place: Key = ("mutation", key)
+        found = value_at(run, key)
+        start = found.get("start") if isinstance(found, dict) else found
+        if isinstance(start, bool) or not isinstance(start, float):
+            said = "the run has no such key" if found is None else f"the run has {found} there"
+            yield Problem(
+                place,
+                f"{said}, and only a fraction or a schedule can be mutated, "
+                "such as algorithm.learning_rate",
+                (("member",),),
+            )
+        elif _position(key, start) <= 0:
+            yield Problem(
+                place,
+                f"the run has {start:g} there, and no factor changes that; write another value "
+                f"into member, such as member: {{{_nested(key, rule.bounds[0])}}}",
+                (("member",),),
+            )
+        elif not rule.bounds[0] <= start <= rule.bounds[1]:
+            low, high = rule.bounds
+            yield Problem(
+                (*place, "bounds"),
+                f"the run's own value, {start:g}, is not between {low:g} and {high:g}; "
+                "widen the bounds, or change the value in member",
+                (("member",),),
+            )
+        elif is_discount(key) and rule.bounds[1] >= 1:
+            yield Problem(
+                (*place, "bounds"), "a discount of 1 cannot be mutated; use less, such as 0.999"
+            )
+
+
+def value_at(tree: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - whatever is there
+    """The value of a nested mapping at a dotted key; None where there is none."""
+    found: Any = tree
+    for name in key.split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def _position(key: str, value: float) -> float:
+    """What a factor multiplies."""
+    return 1 - value if is_discount(key) else value
+
+
+def _nested(key: str, value: float) -> str:
+    *sections, last = key.split(".")
+    text = f"{last}: {value:g}"
+    for name in reversed(sections):
+        text = f"{name}: {{{text}}}"
+    return text

@@ -1,0 +1,57 @@
+"""What the learner of an experiment takes, before its Lake is there."""
+
+from dataclasses import replace
+
+from game_rl.config.algorithms import DQNConfig
+from game_rl.config.changed_values import with_changed
+from game_rl.config.experiments.population_files import Population
+from game_rl.config.schema import RunConfig
+from game_rl.games.definition import Game
+from game_rl.lake.agreement import LakeRows
+from game_rl.preflight.facts import run_facts
+from game_rl.preflight.measurements import EpisodeLengths
+from game_rl.preflight.preflight import report_of
+from game_rl.preflight.report import Report
+from game_rl.preflight.speed import ExperimentSpeed
+from game_rl.system.machine import Machine
+
+_ROWS_OF_A_BLOCK = 62  # of at most 64 frames, of which the first stack shares some
+
+
+def learner_report(
+    population: Population,
+    game: Game,
+    machine: Machine,
+    probe: EpisodeLengths | None,
+    measured: ExperimentSpeed | None,
+) -> Report | None:
+    """In the last generation, when the Lake is largest; None: there is no learner."""
+    if population.learner is None:
+        return None
+    run = population.learner
+    without = run.model_copy(
+        update={"algorithm": run.algorithm.model_copy(update={"learn_from": None})}
+    )
+    facts = replace(
+        run_facts(without, game, machine, probe, None), learned_lakes=_lake_rows(population)
+    )
+    taught = _taught(population, run)
+    speed = None if measured is None else measured.learner
+    return report_of(taught, facts, machine, probe=probe, measured=speed)
+
+
+def _lake_rows(population: Population) -> LakeRows:
+    """Of all members; each emulator begins a block in each generation."""
+    config, n_envs = population.config, population.run.env.n_envs
+    transitions = config.members * config.total_timesteps
+    begun = config.members * config.generations * n_envs
+    return LakeRows(transitions=transitions, blocks=-(-transitions // _ROWS_OF_A_BLOCK) + begun)
+
+
+def _taught(population: Population, run: RunConfig) -> RunConfig:
+    """With a teacher, if it gets one; which that is makes no difference here."""
+    assert isinstance(run.algorithm, DQNConfig)
+    if not population.config.is_taught:
+        return run
+    teacher = {"run": str(run.run_dir), "keep_if_better": False}
+    return with_changed(run, {("algorithm", "teacher"): teacher})

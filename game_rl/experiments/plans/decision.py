@@ -1,0 +1,207 @@
+"""What follows from the results of a generation: a pure function of them and named generators."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from game_rl.config.experiments.population import PopulationConfig
+from game_rl.errors import NobodyLeftError
+from game_rl.experiments.experiment_dir import folder_of
+from game_rl.experiments.fitness import fitness_of
+from game_rl.experiments.plans.mutation import Value, mutated
+from game_rl.experiments.plans.selection import Copy, Scored, ranked, select
+from game_rl.experiments.records import (
+    CopyRecord,
+    GenerationRecord,
+    Member,
+    TrainedMember,
+)
+from game_rl.seeds import seed_for
+from game_rl.training.stretch_result import StretchResult
+
+
+def first_members(config: PopulationConfig, values: Mapping[str, Value]) -> tuple[Member, ...]:
+    """Who trains first: the control members as the config says, the others mutated."""
+    rng = np.random.default_rng(seed_for(config.seed, "first_members"))
+    members = []
+    for number in range(config.members):
+        own = dict(values)
+        drawn = mutated(values, config.mutation.values, rng)
+        if number >= config.control:  # a control member draws, and keeps its own
+            own = drawn
+        members.append(Member(number=number, folder=folder_of(number), values=own))
+    return tuple(members)
+
+
+def fitness_seed(seed: int, generation: int) -> int:
+    """Of the episodes of all members in a generation of an experiment with this seed."""
+    return seed_for(seed, f"fitness/{generation}")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Who has trained in a generation.
+
+    Attributes:
+        before: the record of the generation before; None: there was none.
+    """
+
+    before: GenerationRecord | None
+    members: tuple[TrainedMember, ...]
+
+
+def trained(
+    metric: str,
+    members: Sequence[Member],
+    results: Mapping[int, StretchResult],
+    before: GenerationRecord | None,
+) -> Trained:
+    """What a record says of members and the results of their stretches."""
+    began_at = timesteps_before(before)
+    found = []
+    for member in members:
+        result = results[member.number]
+        played = result.played
+        found.append(
+            TrainedMember(
+                number=member.number,
+                folder=member.folder,
+                values=member.values,
+                timesteps=result.timesteps,
+                checkpoint=result.checkpoint,
+                weights_sha256=result.weights_sha256,
+                fitness=None if played is None else fitness_of(played, metric),
+                failure=result.text or result.failure,
+                counts_from=member.counts_from,
+                played_timesteps=result.timesteps - began_at.get(member.folder, 0),
+            )
+        )
+    return Trained(before, tuple(found))
+
+
+def timesteps_before(before: GenerationRecord | None) -> dict[str, int]:
+    """By run, the timestep at which it begins the next generation; of all others 0."""
+    if before is None:
+        return {}
+    began_at = {member.folder: member.timesteps for member in before.members}
+    for copy in before.copies:
+        began_at[copy.folder] = int(copy.parent_checkpoint) if copy.counters == "keep" else 0
+    return began_at
+
+
+def timesteps_of_all(found: Trained) -> int | None:
+    """That all runs have played so far, the learner's too; None: nobody has counted them."""
+    before = 0 if found.before is None else found.before.timesteps_of_all
+    if before is None:
+        return None
+    return before + sum(member.played_timesteps or 0 for member in found.members)
+
+
+def decide(config: PopulationConfig, generation: int, found: Trained) -> GenerationRecord:
+    """Who is how good, and who goes on as a copy of whom; nobody after the last generation.
+
+    Args:
+        found: the members; a learner is nobody who is selected.
+
+    Raises:
+        NobodyLeftError: no member has finite weights.
+    """
+    scored = [scored_member(member) for member in found.members]
+    if best_trained(found.members) is None:
+        raise NobodyLeftError(all_non_finite(config, generation))
+    rng = np.random.default_rng(seed_for(config.seed, f"decision/{generation}"))
+    copies: list[Copy] = []
+    if generation < config.generations:
+        copies = select(scored, config.selection, control=config.control, rng=rng)
+    return GenerationRecord(
+        generation=generation,
+        timesteps=generation * config.timesteps_per_generation,
+        seed=fitness_seed(config.seed, generation),
+        ranking=tuple(member.number for member in ranked(scored)),
+        members=found.members,
+        copies=tuple(_copied(config, generation, found.members, copy, rng) for copy in copies),
+        timesteps_of_all=timesteps_of_all(found),
+    )
+
+
+def all_non_finite(config: PopulationConfig, generation: int) -> str:
+    """What to say where nobody can go on."""
+    back = "" if config.learner is not None else "go back with --generation and "
+    return (
+        f"the weights of all members became non-finite in generation {generation}; {back}lower "
+        "algorithm.learning_rate in a new population"
+    )
+
+
+def members_after(record: GenerationRecord) -> tuple[Member, ...]:
+    """Who trains next, without a learner."""
+    copies = {copy.number: copy for copy in record.copies}
+    learner = None if record.learner is None else record.learner.number
+    by_number = {member.number: member for member in record.members}
+    return tuple(
+        _copy_of(copies[m.number], by_number, record.generation)
+        if m.number in copies
+        else Member(number=m.number, folder=m.folder, values=m.values, counts_from=m.counts_from)
+        for m in record.members
+        if m.number != learner
+    )
+
+
+def _copy_of(copied: CopyRecord, by_number: Mapping[int, TrainedMember], generation: int) -> Member:
+    is_new = copied.counters == "new"
+    return Member(
+        number=copied.number,
+        folder=copied.folder,
+        values=copied.new_values,
+        counts_from=generation if is_new else by_number[copied.parent].counts_from,
+    )
+
+
+def best_trained(members: Sequence[TrainedMember]) -> TrainedMember | None:
+    """None: nobody has finite weights."""
+    first = ranked([scored_member(member) for member in members])[0]
+    if first.fitness is None:
+        return None
+    return next(member for member in members if member.number == first.number)
+
+
+def scored_member(member: TrainedMember) -> Scored:
+    """What is compared of it."""
+    fitness = member.fitness
+    if fitness is None:
+        return Scored(member.number, None, 0.0)
+    return Scored(member.number, fitness.value, fitness.mean_reward)
+
+
+def _copied(
+    config: PopulationConfig,
+    generation: int,
+    trained: Sequence[TrainedMember],
+    copy: Copy,
+    rng: np.random.Generator,
+) -> CopyRecord:
+    by_number = {member.number: member for member in trained}
+    parent, child = by_number[copy.parent], by_number[copy.number]
+    assert parent.checkpoint is not None
+    # a control member that broke goes on as the config says, with somebody's weights
+    new, weights = mutated(parent.values, config.mutation.values, rng), config.mutation.weights
+    if copy.number < config.control:
+        new, weights = child.values, None
+    return CopyRecord(
+        number=copy.number,
+        folder=folder_of(copy.number, copied_after=generation),
+        parent=copy.parent,
+        parent_folder=parent.folder,
+        parent_checkpoint=parent.checkpoint,
+        reason="worse" if child.fitness is not None else "non_finite",
+        seed=member_seed(config, copy.number, copied_after=generation),
+        old_values=parent.values,
+        new_values=new,
+        weight_noise=0.0 if weights is None else weights.sigma,
+    )
+
+
+def member_seed(config: PopulationConfig, number: int, *, copied_after: int = 0) -> int:
+    """Of a member's own random numbers; a copy draws others than its parent."""
+    return seed_for(config.seed, f"member/{folder_of(number)}/{copied_after}")

@@ -1,0 +1,122 @@
+"""The plan of a live mixture: one stretch in which members and learner train side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from game_rl.config.changed_values import with_changed
+from game_rl.config.experiments.mixture_files import Mixture
+from game_rl.config.experiments.population import KeepGenerationsConfig
+from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import Key
+from game_rl.errors import ExperimentError
+from game_rl.experiments.experiment_dir import ExperimentDir, folder_of
+from game_rl.experiments.jobs import Jobs
+from game_rl.experiments.plans import decision
+from game_rl.experiments.plans.decision import fitness_seed, scored_member, timesteps_of_all
+from game_rl.experiments.plans.plan import Results, Rules
+from game_rl.experiments.plans.run_configs import run_id, run_seed
+from game_rl.experiments.plans.selection import ranked
+from game_rl.experiments.records import CopyRecord, GenerationRecord, LearnerRecord, Member
+from game_rl.experiments.tasks import Task
+
+LEARNER = "learner"
+"""The name of its run directory."""
+
+
+@dataclass(frozen=True)
+class LiveMixturePlan:
+    """A Plan: the learner follows what members play while they play it; nobody is copied."""
+
+    folder: ExperimentDir
+    mixture: Mixture
+
+    @property
+    def rules(self) -> Rules:
+        config = self.mixture.config
+        return Rules(
+            seed=config.seed,
+            generations=1,
+            fitness=config.fitness,
+            champion=config.champion,
+            keep_generations=KeepGenerationsConfig(),
+            cpus_per_member=config.cpus_per_member,
+            kind="mixture",
+            shares_lake=True,
+            is_live=True,
+        )
+
+    def first_members(self) -> tuple[Member, ...]:
+        """The learner is the last."""
+        names = [*map(folder_of, range(self.mixture.config.members)), LEARNER]
+        return tuple(Member(number=n, folder=name, values={}) for n, name in enumerate(names))
+
+    def timesteps(self, generation: int) -> int:
+        return generation * self.mixture.config.total_timesteps
+
+    def config_of(self, member: Member) -> RunConfig:
+        is_learner = member.folder == LEARNER
+        changes: dict[Key, Any] = {
+            ("run_dir",): self.folder.member(member.folder).root,
+            ("seed",): run_seed(self.mixture.config.seed, member.folder),
+        }
+        return with_changed(self.mixture.learner if is_learner else self.mixture.run, changes)
+
+    def run_id(self, member: Member) -> str | None:
+        return run_id(self.folder.identity().id, member)
+
+    def until(self, member: Member, generation: int) -> int:
+        if member.folder == LEARNER:
+            return self.mixture.config.learner_timesteps
+        return self.timesteps(generation)
+
+    def stretch(self, member: Member, generation: int) -> Task:
+        jobs = Jobs(self.folder, self.mixture.config.cpus_per_member)
+        until = self.until(member, generation)
+        seed = fitness_seed(self.mixture.config.seed, generation)
+        task = jobs.stretch(member.number, member.folder, generation, until=until, seed=seed)
+        is_learner = member.folder == LEARNER
+        return replace(task, needs=self.folder.lake / "lake.json") if is_learner else task
+
+    def apprentice_of(self, generation: int) -> None:  # noqa: ARG002
+        return None
+
+    def apprentice(
+        self,
+        generation: int,  # noqa: ARG002
+        members: Sequence[Member],  # noqa: ARG002
+        results: Results,  # noqa: ARG002
+    ) -> None:
+        return None
+
+    def decide(
+        self, generation: int, trained: Sequence[Member], results: Results
+    ) -> GenerationRecord:
+        metric = self.mixture.config.fitness.metric
+        found = decision.trained(metric, trained, results, None)
+        if all(member.fitness is None for member in found.members):
+            raise ExperimentError(
+                "the weights of members and learner became non-finite; begin another mixture with "
+                "a lower algorithm.learning_rate of both"
+            )
+        return GenerationRecord(
+            generation=generation,
+            timesteps=self.timesteps(generation),
+            seed=fitness_seed(self.mixture.config.seed, generation),
+            ranking=tuple(m.number for m in ranked([scored_member(m) for m in found.members])),
+            members=found.members,
+            copies=(),
+            learner=LearnerRecord(
+                number=self.mixture.config.members,
+                parent_folder=None,
+                parent_checkpoint=None,
+                teacher=None,
+            ),
+            timesteps_of_all=timesteps_of_all(found),
+        )
+
+    def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:  # noqa: ARG002
+        return self.first_members()
+
+    def copy(self, record: GenerationRecord, copied: CopyRecord) -> Task:  # noqa: ARG002
+        raise ExperimentError(f"nobody is copied in a live mixture, but {copied.folder} was")

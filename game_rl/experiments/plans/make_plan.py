@@ -1,0 +1,17 @@
+"""From the config of an experiment to its plan."""
+
+from game_rl.config.experiments.experiment_files import Experiment
+from game_rl.config.experiments.mixture_files import Mixture
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.plans.live_mixture import LiveMixturePlan
+from game_rl.experiments.plans.mixture import MixturePlan
+from game_rl.experiments.plans.plan import Plan
+from game_rl.experiments.plans.population import PopulationPlan
+
+
+def make_plan(folder: ExperimentDir, experiment: Experiment) -> Plan:
+    if isinstance(experiment, Mixture) and experiment.config.is_live:
+        return LiveMixturePlan(folder, experiment)
+    if isinstance(experiment, Mixture):
+        return MixturePlan(folder, experiment)
+    return PopulationPlan(folder, experiment)

@@ -1,0 +1,34 @@
+"""The best member of a population, which trains on alone after the last generation."""
+
+from dataclasses import replace
+
+from game_rl.experiments.plans.decision import Trained
+from game_rl.experiments.records import LearnerRecord, TrainedMember
+
+
+def trained_on_folder(generation: int) -> str:
+    """The name of its run directory, of a generation that is the last."""
+    return f"trained_on.g{generation:04d}"
+
+
+def counted_from(best: TrainedMember, found: Trained, folder: str) -> Trained:
+    """With what the run in this folder has played itself, without what it has from the best."""
+    assert best.checkpoint is not None
+    began_at = int(best.checkpoint)
+    members = tuple(
+        member.model_copy(update={"played_timesteps": member.timesteps - began_at})
+        if member.folder == folder
+        else member
+        for member in found.members
+    )
+    return replace(found, members=members)
+
+
+def trained_on_record(number: int, best: TrainedMember) -> LearnerRecord:
+    """Where the run comes from."""
+    return LearnerRecord(
+        number=number,
+        parent_folder=best.folder,
+        parent_checkpoint=best.checkpoint,
+        teacher=None,
+    )

@@ -1,0 +1,186 @@
+"""Where an experiment is, from its folder alone: for another terminal, and for programs."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from filelock import FileLock, Timeout
+
+from game_rl.config.experiments.experiment_files import load_experiment
+from game_rl.experiments.account import ExperimentBegun, ExperimentEnded, read_account
+from game_rl.experiments.controller import read_state
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.fitness import Fitness
+from game_rl.experiments.plans.decision import timesteps_before
+from game_rl.experiments.plans.make_plan import make_plan
+from game_rl.experiments.plans.plan import Plan
+from game_rl.experiments.records import ExperimentState, GenerationRecord, Member, read_record
+from game_rl.experiments.safe_copy import stored_state
+from game_rl.experiments.status.mixing import (
+    DifferencesStatus,
+    DrawnStatus,
+    differences_status,
+    drawn_status,
+)
+from game_rl.experiments.status.run_tail import FollowedStatus, read_tail
+from game_rl.lineage import read_lineage
+
+
+@dataclass(frozen=True)
+class MemberStatus:
+    """Attributes:
+    timesteps: as far as its account says; the newest checkpoint may be older.
+    until: the timestep at which its stretch ends.
+    has_ended_stretch: it waits for the others.
+    last: what it reached in the last generation; None for a new copy.
+    followed: None: it follows nobody, or has not begun to.
+    """
+
+    number: int
+    folder: str
+    timesteps: int
+    until: int
+    timesteps_per_s: float | None
+    has_ended_stretch: bool
+    last: Fitness | None
+    followed: FollowedStatus | None = None
+
+
+@dataclass(frozen=True)
+class ExperimentStatus:
+    """`generation` is the one that is underway, or the last one.
+
+    Attributes:
+        timesteps_of_all: that all runs have played so far, the learner's and those that were copied
+            over too; None: nobody has counted them.
+        is_live: there is one generation, in which the learner trains beside the members.
+        drawn: by the newest learner; None: there is none that has learned.
+        differences: None: there is no generation yet whose actions were compared.
+        safe: what of it is where in object storage; None: nothing was ever sent.
+    """
+
+    path: str
+    kind: str
+    state: Literal["training", "complete", "stopped", "failed", "not training"]
+    generation: int
+    generations: int
+    stretch_until: int
+    members: tuple[MemberStatus, ...]
+    text: str
+    timesteps_of_all: int | None
+    is_live: bool = False
+    safe: str | None = None
+    drawn: DrawnStatus | None = None
+    differences: DifferencesStatus | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        members = [
+            asdict(m) | {"last": None if m.last is None else m.last.model_dump(mode="json")}
+            for m in self.members
+        ]
+        return asdict(self) | {"members": members}
+
+
+def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
+    """Read only; the controller and its members do not notice."""
+    plan = make_plan(folder, load_experiment(folder.config, is_saved=True))
+    state, generations = read_state(plan), plan.rules.generations
+    now = min(state.generation + 1, generations)
+    how, text = _how_it_is(folder, is_complete=state.complete)
+    members = _members(plan, state, now)
+    return ExperimentStatus(
+        path=str(folder.root),
+        kind=plan.rules.kind,
+        state=how,
+        generation=now,
+        generations=generations,
+        stretch_until=plan.timesteps(now),
+        members=members,
+        text=text,
+        is_live=plan.rules.is_live,
+        timesteps_of_all=_timesteps_of_all(plan, state, members),
+        safe=_safe(folder),
+        drawn=drawn_status(plan, now),
+        differences=differences_status(plan, state.generation),
+    )
+
+
+def _timesteps_of_all(
+    plan: Plan, state: ExperimentState, members: Sequence[MemberStatus]
+) -> int | None:
+    """Those of the last record, and what members have played since."""
+    record = read_record(plan.folder.generation(state.generation).record, GenerationRecord)
+    counted = 0 if record is None else record.timesteps_of_all
+    if counted is None or state.generation == plan.rules.generations:
+        return counted
+    known = timesteps_before(record)
+    began_at = {
+        m.folder: known[m.folder] if m.folder in known else _began_at(plan, m) for m in members
+    }
+    return counted + sum(max(0, m.timesteps - began_at[m.folder]) for m in members)
+
+
+def _began_at(plan: Plan, member: MemberStatus) -> int:
+    """Of a run that no record names yet; one that trains on has its first timesteps of another."""
+    return read_lineage(plan.folder.member(member.folder)).began_at
+
+
+def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[MemberStatus, ...]:
+    folder = plan.folder
+    record = read_record(folder.generation(state.generation).record, GenerationRecord)
+    last = {} if record is None else {m.folder: m.fitness for m in record.members}
+    place, found = folder.generation(generation), []
+    for member in (*state.members, *_apprentice(plan, generation)):
+        account = read_tail(folder.member(member.folder).events)
+        found.append(
+            MemberStatus(
+                number=member.number,
+                folder=member.folder,
+                timesteps=account.timesteps,
+                until=plan.until(member, generation),
+                timesteps_per_s=account.timesteps_per_s,
+                has_ended_stretch=place.result(member.number).exists(),
+                last=last.get(member.folder),
+                followed=account.followed,
+            )
+        )
+    return tuple(found)
+
+
+def _apprentice(plan: Plan, generation: int) -> tuple[Member, ...]:
+    """Who trains after the members, once its run is there."""
+    found = plan.apprentice_of(generation)
+    is_there = found is not None and plan.folder.member(found.folder).exists()
+    return (found,) if found is not None and is_there else ()
+
+
+def _how_it_is(
+    folder: ExperimentDir, *, is_complete: bool
+) -> tuple[Literal["training", "complete", "stopped", "failed", "not training"], str]:
+    if is_complete:
+        return "complete", ""
+    if _is_held(folder):
+        return "training", ""
+    ends = [
+        e for e in read_account(folder.events) if isinstance(e, ExperimentBegun | ExperimentEnded)
+    ]
+    if ends and isinstance(ends[-1], ExperimentEnded) and ends[-1].reason != "completed":
+        return ends[-1].reason, ends[-1].text
+    return "not training", "its controller was killed" if ends else "it has not begun"
+
+
+def _safe(folder: ExperimentDir) -> str | None:
+    stored = stored_state(folder)
+    if stored is None:
+        return None
+    place = f"{stored.to}/experiments/{folder.identity().id}"
+    what = "nothing" if stored.generation is None else f"generation {stored.generation}"
+    return f"{what} is at {place}"
+
+
+def _is_held(folder: ExperimentDir) -> bool:
+    try:
+        with FileLock(folder.root / "lock", timeout=0):
+            return False
+    except Timeout:
+        return True
