@@ -1,6 +1,7 @@
 """Others' experience that a run learns from beside its own."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -57,7 +58,8 @@ class LearnFromConfig(StrictModel):
     own_share: UnitInterval | OwnShare = OwnShare()
     """The part of each batch that is the run's own rows: a number, or {start, end, until}."""
     agents: Annotated[dict[Name, NotNegative], Field(min_length=1)] | None = None
-    """What each stream (a run's id) gets of the rest, in proportion; null: all rows alike."""
+    """Share of the rest that each stream gets, in proportion, by the id of its run or the beginning
+    of it; streams that begin alike share one. null: all rows alike."""
     offline: OfflineConfig | None = None
     """Learning from the Lakes alone before the first timestep; null: none."""
     follow_every_s: Annotated[Positive, Field(ge=0.1, le=86_400)] | None = None
@@ -76,6 +78,12 @@ class LearnFromConfig(StrictModel):
     def most_own_share(self) -> float:
         share = self.own_share
         return max(share.start, share.end) if isinstance(share, OwnShare) else share
+
+    def draws_from(self, stream: str) -> bool:
+        if self.agents is None:
+            return True
+        name = agent_of(self.agents, stream)
+        return name is not None and self.agents[name] > 0
 
     def problems_in_run(self, own_lake: Path | None) -> Iterator[Problem]:
         """What cannot work; `own_lake` is the one that the run writes."""
@@ -102,7 +110,24 @@ class LearnFromConfig(StrictModel):
                     "replay; name others' Lakes, or give lake another path",
                     (("lake",), ("run_dir",)),
                 )
-        if self.agents is not None and not sum(self.agents.values()):
+        if self.agents is not None:
+            yield from _agent_problems(self.agents)
+
+
+def agent_of(agents: Mapping[str, float], stream: str) -> str | None:
+    """The key of `agents` that names a stream, or None if no key does."""
+    return next((name for name in agents if stream.startswith(name)), None)
+
+
+def _agent_problems(agents: Mapping[str, float]) -> Iterator[Problem]:
+    if not sum(agents.values()):
+        yield Problem(
+            (*_KEY, "agents"), "no stream has a share; give one a share, or remove agents"
+        )
+    for one, other in itertools.permutations(agents, 2):
+        if other.startswith(one):
             yield Problem(
-                (*_KEY, "agents"), "no stream has a share; give one a share, or remove agents"
+                (*_KEY, "agents"),
+                f"{one} names the streams that {other} names, too; write more of its id, or "
+                "remove one of them",
             )

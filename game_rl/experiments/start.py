@@ -8,7 +8,6 @@ from pathlib import Path
 
 from game_rl.config.changed_values import flat
 from game_rl.config.experiments.experiment_files import Experiment, dump_experiment, load_experiment
-from game_rl.config.experiments.population_files import Population
 from game_rl.errors import DoesNotFitError, GameRLError, Interrupted, UsageError
 from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Executor
@@ -155,10 +154,8 @@ def _flat(experiment: Experiment) -> dict[str, object]:
     config = flat(experiment.config.model_dump(mode="json", exclude={"member", "learner"}))
     config |= flat(experiment.run.model_dump(mode="json"), "member")
     if experiment.learner is not None:
-        config |= flat(experiment.learner.model_dump(mode="json"), "learner")
-        config["learner.teacher"] = experiment.config.is_taught
-    if isinstance(experiment, Population):
-        config["learner.inject_every"] = experiment.config.inject_every
+        learner = experiment.learner.model_dump(mode="json") | experiment.config.learner_keys
+        config |= flat(learner, "learner")
     return config
 
 

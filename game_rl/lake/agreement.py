@@ -52,8 +52,8 @@ def check_agreement(
         view, rows = _matching(path, schema, may_be_empty=settings.follow_every_s is not None)
         transitions, blocks = transitions + rows.transitions, blocks + rows.blocks
         for stream in view.streams:
-            if settings.agents is not None and not settings.agents.get(stream):
-                continue  # nothing of it is drawn
+            if not settings.draws_from(stream):
+                continue
             theirs = read_origin(path, stream)
             if theirs is None:
                 tell(

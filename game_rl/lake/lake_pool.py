@@ -1,5 +1,6 @@
 """Several Lakes as one to draw from."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import sha256
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from game_rl.config.learn_from import agent_of
 from game_rl.errors import LakeError
 from game_rl.lake.following import Following
 from game_rl.lake.lake_reader import LakeReader, RowsLostError
@@ -82,9 +84,11 @@ class LakePool:
     """Draws rows of some Lakes by their identity (stream, env, number), with replacement.
 
     Args:
-        agents: part of the draws that each stream gets, whatever it has stored; in proportion to
-            their sum, and streams that are not named get none. None: every row is as likely as
-            any other, so a stream that is twice as long is drawn twice as often.
+        agents: part of the draws that each stream gets, however many rows it has, in proportion to
+            the sum; a stream is named by its id or the beginning of it, and streams that one name
+            stands for share its part, all their rows alike. Streams without a name get none.
+            None: every row is as likely as any other, so a stream that is twice as long is drawn
+            twice as often.
         following: for Lakes that grow, and that may be empty or lack a stream until it comes.
 
     Raises (everywhere):
@@ -290,22 +294,25 @@ def _empty(reader: LakeReader) -> LakeError:
 def _chances(
     agents: Mapping[str, float], streams: Sequence[str], parts: Sequence[_Part], *, may_come: bool
 ) -> NDArray[np.float64]:
-    """Of each part; a stream that is in two Lakes has its share in proportion to its rows.
+    """Of each part; what one name stands for has its share in proportion to the rows.
 
     Args:
         may_come: streams with a share may come yet; until one does, all chances are 0.
     """
-    unknown = [name for name in agents if name not in streams]
+    names = [agent_of(agents, stream) for stream in streams]
+    unknown = [name for name in agents if name not in names]
     if unknown and not may_come:
         raise LakeError(
             f"algorithm.learn_from.agents names {unknown[0]}, but the Lakes have the streams "
             f"{', '.join(streams)}; a stream is named by the id in its run's run.json"
         )
-    rows = np.zeros(len(streams))
+    rows = Counter[str | None]()
     for part in parts:
-        rows[part.stream] += part.length
+        rows[names[part.stream]] += part.length
     shares = [
-        agents.get(streams[part.stream], 0.0) * part.length / rows[part.stream] for part in parts
+        0.0 if name is None else agents[name] * part.length / rows[name]
+        for part in parts
+        for name in (names[part.stream],)
     ]
     if not sum(shares) > 0 and may_come:
         return np.zeros(len(shares))

@@ -369,6 +369,11 @@ _ALGORITHMS = (
         ("line 4", "algorithm.learn_from.lakes", "is there twice"),
     ),
     WrongConfig(
+        "agents whose names overlap",
+        _with("algorithm: {name: dqn, learn_from: {lakes: [runs/a], agents: {ab: 1, abc: 1}}}\n"),
+        ("line 4", "algorithm.learn_from.agents", "ab names the streams that abc names, too"),
+    ),
+    WrongConfig(
         "agents without a share",
         _with("algorithm: {name: dqn, learn_from: {lakes: [runs/a], agents: {b: 0}}}\n"),
         ("line 4", "algorithm.learn_from.agents", "no stream has a share"),

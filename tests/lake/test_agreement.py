@@ -105,6 +105,7 @@ def test_a_stream_that_is_not_drawn_from_may_be_of_another_game(tmp_path: Path) 
     with pytest.raises(LakeError, match=r"stream b: env\.frame_skip"):
         checked(tmp_path, run_config(), game)
     checked(tmp_path, run_config(), game, agents={"a": 1.0})
+    checked(tmp_path, run_config(), game, agents={"a": 1.0, "b": 0.0})
 
 
 def test_a_stream_of_which_nothing_is_written_down_is_told(tmp_path: Path) -> None:

@@ -102,6 +102,14 @@ def test_agents_have_the_shares_that_were_asked_whatever_they_stored(tmp_path: P
     assert abs(chi_square(observed, np.array(list(agents.values())))) < 5
 
 
+def test_streams_that_one_name_stands_for_share_its_part_all_rows_alike(tmp_path: Path) -> None:
+    written(tmp_path / "one", {"0a": 30, "0b": 10, "1a": 70}, n_envs=1)
+    pool = opened(tmp_path / "one", agents={"0": 3.0, "1a": 1.0})
+    found = [name for name, _ in where(pool, pool.draw(np.random.default_rng(3), 4_000))]
+    observed = np.array([found.count(f"{stream}/0") for stream in ("0a", "0b", "1a")])
+    assert abs(chi_square(observed, np.array([3 / 4 * 30 / 40, 3 / 4 * 10 / 40, 1 / 4]))) < 5
+
+
 def test_a_stream_without_a_share_is_never_drawn(tmp_path: Path) -> None:
     written(tmp_path / "one", {"a": 90, "b": 20}, n_envs=1)
     pool = opened(tmp_path / "one", agents={"b": 0.5})

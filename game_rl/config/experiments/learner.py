@@ -1,5 +1,6 @@
 """A learner of what the members of an experiment play: its part of the experiment's config."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
@@ -10,7 +11,10 @@ from game_rl.config.lake import LakeConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.values import Timesteps
 
-TEACHERS = ("best_member", None)
+BEST_MEMBER = "best_member"
+TEACHERS = (BEST_MEMBER, None)
+OWN_KEYS = ("teacher", "member_shares")
+"""Keys of a learner's section that no run has."""
 
 
 class LearnerStretchConfig(StrictModel):
@@ -37,6 +41,47 @@ def one_lake_problems(executor: ExecutorConfig, *, kind: str) -> Iterator[Proble
             f"members of a {kind} write one Lake, in run_dir, so their nodes share its file "
             "system: remove the line, or train on one machine",
         )
+
+
+def member_shares_of(learner: Mapping[str, JsonValue]) -> dict[str, float] | None:
+    """Weight of each member that the learner's section names in `member_shares`; None: no key.
+
+    A number of a member, or `best_member`; valid only without `member_shares_problems`.
+    """
+    found = learner.get("member_shares")
+    if found is None:
+        return None
+    assert isinstance(found, dict)
+    return {name: float(weight) for name, weight in found.items()}  # type: ignore[arg-type]
+
+
+def member_shares_problems(learner: Mapping[str, JsonValue], *, members: int) -> Iterator[Problem]:
+    """What is wrong with the key `member_shares` in the learner's section."""
+    place, found = ("learner", "member_shares"), learner.get("member_shares")
+    if found is None:
+        return
+    example = f"such as {{{BEST_MEMBER}: 3}}: the others have 1 each"
+    if not isinstance(found, dict) or not found:
+        yield Problem(place, f"found {found}; write weights of members, {example}")
+        return
+    names = {BEST_MEMBER, *map(str, range(members))}
+    for name, weight in found.items():
+        if name not in names:
+            yield Problem(
+                (*place, name),
+                f"no member has this number; write one from 0 to {members - 1}, or {BEST_MEMBER}",
+                (("members",),),
+            )
+        least = "above 0" if name == BEST_MEMBER else "from 0 on"
+        if not _is_weight(weight) or (name == BEST_MEMBER and not weight):
+            yield Problem((*place, name), f"found {weight}; write a number {least}")
+    if BEST_MEMBER not in found and all(found.get(str(n), 1) == 0 for n in range(members)):
+        yield Problem(place, "no member has a weight above 0; give one a weight")
+
+
+def _is_weight(value: JsonValue) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 <= value < math.inf  # type: ignore[operator]
 
 
 def teacher_problems(learner: Mapping[str, JsonValue]) -> Iterator[Problem]:

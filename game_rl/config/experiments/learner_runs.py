@@ -77,7 +77,7 @@ class LearnerSetting:
                 ("lake",): f"the {kind} has one for all members: write lake beside member",
                 ("total_timesteps",): f"it is {key}.timesteps",
                 (*_LEARN_FROM, "lakes"): f"it learns from the {kind}'s Lake",
-                (*_LEARN_FROM, "agents"): "it draws evenly from all that members have played",
+                (*_LEARN_FROM, "agents"): "write member_shares beside config, or draw evenly",
                 (*OFFLINE, "gradient_steps"): f"it is {key}.gradient_steps",
                 ("algorithm", "teacher"): "write teacher: best_member, or null, beside config",
                 ("checkpoints", "save_replay_buffer"): f"it is saved, so that the {kind} can go on",

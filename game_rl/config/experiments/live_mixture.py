@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from game_rl.config.experiments.learner import BEST_MEMBER
 from game_rl.config.experiments.learner_runs import FOLLOW, OFFLINE, Decided
 from game_rl.config.experiments.mixture import MixtureConfig
 from game_rl.config.strict_model import Key, Problem
@@ -26,6 +27,9 @@ def keys_of_rounds(root: Node, learner: Node) -> Iterator[Problem]:
     if root.has(("learner", "teacher")) and root.nearest(("learner", "teacher")).value is not None:
         message = "no member is the best before the end: remove the line, or write mode: rounds"
         yield Problem(("learner", "teacher"), message)
+    if root.has(("learner", "member_shares", BEST_MEMBER)):
+        message = "no member is the best before the end: write numbers of members, or mode: rounds"
+        yield Problem(("learner", "member_shares", BEST_MEMBER), message)
     if learner.has(OFFLINE):
         message = "the learner plays from the beginning: remove it, or write mode: rounds"
         yield Problem(("learner", *OFFLINE), message)

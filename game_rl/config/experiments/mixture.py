@@ -11,9 +11,11 @@ from pydantic import AfterValidator, Field, JsonValue
 
 from game_rl.config.experiments.executors import MOST_MEMBERS, ExecutorConfig, LocalExecutorConfig
 from game_rl.config.experiments.learner import (
-    TEACHERS,
+    BEST_MEMBER,
     LearnerStretchConfig,
     lake_problems,
+    member_shares_of,
+    member_shares_problems,
     one_lake_problems,
     teacher_problems,
 )
@@ -81,8 +83,11 @@ class MixtureConfig(StrictModel):
     lake: LakeConfig = LakeConfig()
     """The Lake of all members; it is the folder lake in run_dir."""
     learner: Annotated[dict[str, JsonValue], Field(examples=[{"config": "duel_dqn.yaml"}])]
-    """A run's config of dqn, or `config: FILE` and what differs. `learn_from` may stand here, and
-    `teacher: best_member`: the round's best member draws the learner towards it; null: nobody."""
+    """A run's config of dqn, or `config: FILE` and what differs. Three keys may stand here, too:
+    `learn_from`; `teacher: best_member`, by default: the round's best member draws the learner
+    towards it, null: none does; `member_shares: {best_member: 3}`: the learner draws three times as
+    many rows of that member as of each other, and a member's number may stand there instead; by
+    default it draws all rows alike."""
     learner_per_round: LearnerStretchConfig = LearnerStretchConfig()
     """What the learner does in each round. live: timesteps are those from one evaluation to the
     next, and rounds x this its total."""
@@ -119,13 +124,28 @@ class MixtureConfig(StrictModel):
         return self.learner_per_round.timesteps * (self.rounds if self.is_live else 1)
 
     @property
+    def member_shares(self) -> dict[str, float] | None:
+        """Weights in what the learner draws, by a member's number or `best_member`; others have 1.
+
+        None: all rows are alike.
+        """
+        return member_shares_of(self.learner)
+
+    @property
+    def learner_keys(self) -> dict[str, JsonValue]:
+        """The keys of the section `learner` that no run has, with their defaults."""
+        teacher = BEST_MEMBER if self.is_taught else None
+        return {"teacher": teacher, "member_shares": self.learner.get("member_shares")}
+
+    @property
     def is_taught(self) -> bool:
         """Whether the round's best member teaches the learner."""
-        return not self.is_live and self.learner.get("teacher", TEACHERS[0]) is not None
+        return not self.is_live and self.learner.get("teacher", BEST_MEMBER) is not None
 
     def problems(self) -> Iterator[Problem]:
         yield from lake_problems(self.lake)
         yield from teacher_problems(self.learner)
+        yield from member_shares_problems(self.learner, members=self.members)
         if self.is_live:
             yield from self._problems_of_executor()
             yield from self._problems_of_upload()

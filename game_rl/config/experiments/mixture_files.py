@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.config.based_on import run_based_on
+from game_rl.config.experiments.learner import OWN_KEYS
 from game_rl.config.experiments.learner_runs import (
     FOLLOW,
     Decided,
@@ -57,7 +58,7 @@ def mixture_of(
     """As `load_mixture`, of a tree that was read from `source`, with what is wrong with that."""
     config = source.model_of(root, problems, MixtureConfig, run_dir_problems)
     setting, member = _setting(config), root.nearest(("member",))
-    learner = as_run(root.nearest(("learner",)), ("teacher",))
+    learner = as_run(root.nearest(("learner",)), OWN_KEYS)
     if not is_saved:
         source.refuse(root, _given_away(setting, member, learner))
         refused = keys_of_rounds(root, learner) if config.is_live else keys_of_live(learner)
@@ -71,8 +72,7 @@ def mixture_of(
 
 def dump_mixture(mixture: Mixture) -> str:
     """YAML that `load_mixture` reads back as an equal mixture, wherever it is."""
-    learner = mixture.learner.model_dump(mode="json")
-    learner["teacher"] = "best_member" if mixture.config.is_taught else None
+    learner = mixture.learner.model_dump(mode="json") | mixture.config.learner_keys
     sections = {"member": mixture.run.model_dump(mode="json"), "learner": learner}
     return dump_config(mixture.config.model_copy(update=sections))
 

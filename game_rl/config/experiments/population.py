@@ -12,8 +12,11 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue
 
 from game_rl.config.experiments.executors import MOST_MEMBERS, ExecutorConfig, LocalExecutorConfig
 from game_rl.config.experiments.learner import (
+    BEST_MEMBER,
     LearnerStretchConfig,
     lake_problems,
+    member_shares_of,
+    member_shares_problems,
     one_lake_problems,
     teacher_problems,
 )
@@ -172,7 +175,8 @@ class PopulationConfig(StrictModel):
     ] = None
     """A run's config of dqn, or `config: FILE` and what differs: it learns from what all members
     have played, and `inject_every` says after how many generations the worst member goes on as a
-    copy of it. `learn_from` may stand here, and `teacher: best_member`. null: no learner."""
+    copy of it. `learn_from`, `teacher: best_member` and `member_shares: {best_member: 3}`, as in a
+    mixture, may stand here. null: no learner."""
     learner_per_generation: LearnerStretchConfig = LearnerStretchConfig()
     """What the learner does in each generation, once the members have played."""
     lake: LakeConfig | None = None
@@ -205,6 +209,23 @@ class PopulationConfig(StrictModel):
         every = (self.learner or {}).get("inject_every", INJECT_EVERY)
         assert isinstance(every, int)
         return every
+
+    @property
+    def member_shares(self) -> dict[str, float] | None:
+        """Weights in what the learner draws, by a member's number or `best_member`; others have 1.
+
+        None: all rows are alike.
+        """
+        return member_shares_of(self.learner or {})
+
+    @property
+    def learner_keys(self) -> dict[str, JsonValue]:
+        """The keys of the section `learner` that no run has, with their defaults."""
+        return {
+            "teacher": BEST_MEMBER if self.is_taught else None,
+            "member_shares": (self.learner or {}).get("member_shares"),
+            "inject_every": self.inject_every,
+        }
 
     @property
     def is_taught(self) -> bool:
@@ -254,6 +275,7 @@ class PopulationConfig(StrictModel):
             )
         yield from one_lake_problems(self.executor, kind="population with a learner")
         yield from teacher_problems(self.learner)
+        yield from member_shares_problems(self.learner, members=self.members)
         if self.lake is not None:
             yield from lake_problems(self.lake)
         every = self.learner.get("inject_every", INJECT_EVERY)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from game_rl.config.based_on import run_based_on
+from game_rl.config.experiments.learner import OWN_KEYS
 from game_rl.config.experiments.learner_runs import (
     FOLLOW,
     LearnerSetting,
@@ -76,7 +77,7 @@ def _learner_config(
     source: Source, root: Node, config: PopulationConfig, *, is_saved: bool
 ) -> RunConfig:
     section, setting = root.nearest(("learner",)), _setting(config)
-    learner = as_run(section, ("teacher", "inject_every"))
+    learner = as_run(section, (*OWN_KEYS, "inject_every"))
     if not is_saved:
         source.refuse(root, setting.given_away(learner))
         source.refuse(root, _unread_between(learner))
@@ -94,10 +95,8 @@ def dump_population(population: Population) -> str:
     config = population.config
     sections: dict[str, Any] = {"member": population.run.model_dump(mode="json")}
     if population.learner is not None:
-        sections["learner"] = population.learner.model_dump(mode="json") | {
-            "inject_every": config.inject_every,
-            "teacher": "best_member" if config.is_taught else None,
-        }
+        learner = population.learner.model_dump(mode="json")
+        sections["learner"] = learner | config.learner_keys
     return dump_config(config.model_copy(update=sections))
 
 

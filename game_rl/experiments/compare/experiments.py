@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from game_rl.config.experiments.experiment_files import Experiment, load_experiment, players_of
 from game_rl.config.experiments.mixture_files import Mixture
-from game_rl.config.experiments.population_files import Population
 from game_rl.experiments.compare.found import NO_DIFFERENCE, Found, settings_of
 from game_rl.experiments.compare.live_curve import live_curve
 from game_rl.experiments.compare.outcome import Point, Score
@@ -104,9 +103,8 @@ def _last(curve: Sequence[Point], episodes: int) -> Score | None:
 def _settings(experiment: Experiment) -> dict[str, object]:
     found = settings_of(experiment.config.model_dump(mode="json"), _NO_DIFFERENCE_OF_PLANS)
     if experiment.learner is not None:
-        found["learner.teacher"] = experiment.config.is_taught
-    if isinstance(experiment, Population) and experiment.learner is not None:
-        found["learner.inject_every"] = experiment.config.inject_every
+        own_keys = experiment.config.learner_keys
+        found |= {f"learner.{key}": value for key, value in own_keys.items()}
     for name, run in zip(("member", "learner"), players_of(experiment), strict=False):
         own = settings_of(run.model_dump(mode="json"), _NO_DIFFERENCE_OF_PLAYERS)
         found |= {f"{name}.{key}": value for key, value in own.items()}

@@ -10,7 +10,7 @@ from game_rl.config.strict_model import Key
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.jobs import Jobs, Origin
 from game_rl.experiments.plans.plan import Apprentice
-from game_rl.experiments.plans.run_configs import run_id, run_seed, sections_of
+from game_rl.experiments.plans.run_configs import agents_of, run_id, run_seed, sections_of
 from game_rl.experiments.records import (
     GenerationRecord,
     LearnerRecord,
@@ -33,6 +33,7 @@ class Learner:
         starts: kept: from its own end of the generation before; fresh: from new weights;
             best_member: from the weights of the generation's best member.
         is_taught: by the generation's best member.
+        shares: weights of members in what is drawn from the Lake; see `agents_of`.
     """
 
     folder: ExperimentDir
@@ -42,6 +43,7 @@ class Learner:
     cpus: int
     starts: Starts
     is_taught: bool
+    shares: Mapping[str, float] | None
 
     @property
     def stretch_timesteps(self) -> int:
@@ -67,6 +69,7 @@ class Learner:
                 "seed": config.seed,
                 "algorithm.teacher": self._teacher(best),
                 "algorithm.learn_from.lakes": [str(self.folder.lake.absolute())],
+                "algorithm.learn_from.agents": self._agents(best),
             }
             return self._fork(generation, before, {"counters": "new"}, values)
         return Apprentice(member, config)
@@ -111,8 +114,12 @@ class Learner:
             ("run_dir",): self.folder.member(name).root,
             ("seed",): run_seed(self.seed, name),
             ("algorithm", "teacher"): self._teacher(best),
+            ("algorithm", "learn_from", "agents"): self._agents(best),
         }
         return with_changed(self.run, changes)
+
+    def _agents(self, best: TrainedMember) -> dict[str, float] | None:
+        return agents_of(self.shares, members=self.number, best=best.number)
 
     def _teacher(self, best: TrainedMember) -> dict[str, object] | None:
         """Who is better is the plan's to say, and not the learner's run's."""

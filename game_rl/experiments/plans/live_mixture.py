@@ -15,7 +15,7 @@ from game_rl.experiments.jobs import Jobs
 from game_rl.experiments.plans import decision
 from game_rl.experiments.plans.decision import fitness_seed, scored_member, timesteps_of_all
 from game_rl.experiments.plans.plan import Results, Rules
-from game_rl.experiments.plans.run_configs import run_id, run_seed
+from game_rl.experiments.plans.run_configs import agents_of, run_id, run_seed
 from game_rl.experiments.plans.selection import ranked
 from game_rl.experiments.records import CopyRecord, GenerationRecord, LearnerRecord, Member
 from game_rl.experiments.tasks import Task
@@ -55,12 +55,16 @@ class LiveMixturePlan:
         return generation * self.mixture.config.total_timesteps
 
     def config_of(self, member: Member) -> RunConfig:
-        is_learner = member.folder == LEARNER
+        config = self.mixture.config
         changes: dict[Key, Any] = {
             ("run_dir",): self.folder.member(member.folder).root,
-            ("seed",): run_seed(self.mixture.config.seed, member.folder),
+            ("seed",): run_seed(config.seed, member.folder),
         }
-        return with_changed(self.mixture.learner if is_learner else self.mixture.run, changes)
+        if member.folder != LEARNER:
+            return with_changed(self.mixture.run, changes)
+        agents = agents_of(config.member_shares, members=config.members)
+        changes["algorithm", "learn_from", "agents"] = agents
+        return with_changed(self.mixture.learner, changes)
 
     def run_id(self, member: Member) -> str | None:
         return run_id(self.folder.identity().id, member)

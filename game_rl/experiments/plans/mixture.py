@@ -141,6 +141,7 @@ class MixturePlan:
             cpus=config.cpus_per_member,
             starts=config.learner_starts,
             is_taught=config.is_taught,
+            shares=config.member_shares,
         )
 
     @property

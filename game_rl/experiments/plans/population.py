@@ -191,6 +191,7 @@ class PopulationPlan:
             cpus=config.cpus_per_member,
             starts="kept",
             is_taught=config.is_taught,
+            shares=config.member_shares,
         )
 
     @property

@@ -1,10 +1,12 @@
 """Runs of an experiment whose members feed one Lake: their ids, seeds and configs."""
 
 import json
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
 from game_rl.config.changed_values import with_changed
+from game_rl.config.experiments.learner import BEST_MEMBER
 from game_rl.config.exploration import ExplorationConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key
@@ -23,7 +25,28 @@ def run_id(experiment: str, member: Member) -> str:
     with the member's number and the generation, whatever the id of the experiment is.
     """
     unique = sha256(f"{experiment}/{member.folder}".encode()).hexdigest()[:24]
-    return f"{member.number:04x}{copied_after(member.folder) or 0:04x}{unique}"
+    return f"{_id_beginning(member.number)}{copied_after(member.folder) or 0:04x}{unique}"
+
+
+def agents_of(
+    shares: Mapping[str, float] | None, *, members: int, best: int | None = None
+) -> dict[str, float] | None:
+    """The `learn_from.agents` of a learner: all runs of a member share its weight.
+
+    Args:
+        shares: by a member's number or `best_member`; other members have 1. None: all rows alike.
+        best: number of the member that `best_member` names.
+    """
+    if shares is None:
+        return None
+    weights = {number: shares.get(str(number), 1.0) for number in range(members)}
+    if best is not None and BEST_MEMBER in shares:
+        weights[best] = shares[BEST_MEMBER]
+    return {_id_beginning(number): weight for number, weight in weights.items()}
+
+
+def _id_beginning(number: int) -> str:
+    return f"{number:04x}"
 
 
 def run_seed(seed: int, folder: str) -> int:

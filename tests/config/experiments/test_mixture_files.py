@@ -60,14 +60,20 @@ def test_members_write_the_lake_that_the_learner_reads(file: Path) -> None:
 
 
 @pytest.mark.parametrize("teacher", ["best_member", "null"])
-def test_what_is_saved_is_read_back_as_it_was(file: Path, tmp_path: Path, teacher: str) -> None:
-    mixture = load_mixture(file, [f"learner.teacher={teacher}"])
+@pytest.mark.parametrize("shares", [None, {"best_member": 3.0, "1": 0.0}])
+def test_what_is_saved_is_read_back_as_it_was(
+    file: Path, tmp_path: Path, teacher: str, shares: dict[str, float] | None
+) -> None:
+    written = "null" if shares is None else "{best_member: 3, 1: 0}"
+    overrides = [f"learner.teacher={teacher}", f"learner.member_shares={written}"]
+    mixture = load_mixture(file, overrides)
     saved = tmp_path / "saved" / "experiment.yaml"
     saved.parent.mkdir()
     saved.write_text(dump_mixture(mixture))
     again = load_mixture(saved, is_saved=True)
     assert (again.run, again.learner) == (mixture.run, mixture.learner)
     assert again.config.is_taught == mixture.config.is_taught == (teacher == "best_member")
+    assert again.config.member_shares == mixture.config.member_shares == shares
 
 
 @pytest.mark.parametrize(
@@ -80,7 +86,14 @@ def test_what_is_saved_is_read_back_as_it_was(file: Path, tmp_path: Path, teache
         ("clone.optimiser=keep", "pqn cannot go on with the optimiser of dqn"),
         ("learner.teacher=worst_member", "write best_member"),
         ("learner.learn_from.lakes=[x]", "it learns from the mixture's Lake"),
-        ("learner.learn_from.agents={a: 1}", "it draws evenly"),
+        ("learner.learn_from.agents={a: 1}", "write member_shares beside config"),
+        ("learner.member_shares=3", "write weights of members, such as {best_member: 3}"),
+        ("learner.member_shares={7: 1}", "write one from 0 to 2, or best_member"),
+        ("learner.member_shares={1: -1}", "found -1; write a number from 0 on"),
+        ("learner.member_shares={1: true}", "found True; write a number from 0 on"),
+        ("learner.member_shares={1: .inf}", "found inf; write a number from 0 on"),
+        ("learner.member_shares={best_member: 0}", "found 0; write a number above 0"),
+        ("learner.member_shares={0: 0, 1: 0, 2: 0}", "no member has a weight above 0"),
         ("learner.algorithm.teacher={run: x}", "write teacher: best_member"),
         ("learner.lake={}", "the mixture has one for all members"),
         ("member.lake={}", "the mixture has one for all members"),
@@ -138,6 +151,7 @@ def test_in_live_members_may_be_ppo_as_nobody_becomes_a_clone(file: Path) -> Non
         ("keep_rounds.last=2", "remove the line, or write mode: rounds"),
         ("learner_starts=fresh", "remove the line, or write mode: rounds"),
         ("learner.teacher=best_member", "no member is the best before the end"),
+        ("learner.member_shares={best_member: 2}", "no member is the best before the end"),
         ("learner_per_round.gradient_steps=3", "the learner learns while it plays"),
         ("learner.learn_from.offline={}", "the learner plays from the beginning"),
         ("executor.parallel=3", "3 is less than members and learner, 4"),

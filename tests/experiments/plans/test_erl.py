@@ -156,6 +156,7 @@ def test_two_seeds_are_one_arm_in_a_comparison(
     [
         ("learner.inject_every=1", "learner.inject_every"),
         ("learner.teacher=best_member", "learner.teacher"),
+        ("learner.member_shares={best_member: 3}", "learner.member_shares"),
         ("learner.algorithm.batch_size=4", "learner.algorithm.batch_size"),
     ],
 )

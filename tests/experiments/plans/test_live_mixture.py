@@ -2,6 +2,8 @@
 
 import pytest
 
+from game_rl.config.algorithms import DQNConfig
+from game_rl.config.loader import load_config
 from game_rl.errors import ExperimentError
 from game_rl.experiments.descent import descent, read_records
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -34,6 +36,17 @@ def test_all_train_at_once_to_their_own_totals_and_nobody_is_cloned(
     untils = [int(job.arguments[4]) for job in executor.started if job.arguments[1] == "train"]
     assert sorted(untils) == [256, 512, 512, 512, 512]
     assert not any(job.arguments[1] == "copy" for job in executor.started)
+
+
+def test_the_learner_draws_from_members_as_the_shares_say(make_mixture: MakeMixture) -> None:
+    mixture = make_mixture("mixture", "learner.member_shares={1: 2}", is_live=True)
+    folder = carry_out(mixture)
+    run = load_config(folder.member("learner").config)
+    assert isinstance(run.algorithm, DQNConfig)
+    assert run.algorithm.learn_from is not None
+    agents = run.algorithm.learn_from.agents or {}
+    found = {agents[n] for n in agents if folder.member("01").identity().id.startswith(n)}
+    assert (len(agents), found, sum(agents.values())) == (4, {2.0}, 5.0)
 
 
 def test_the_learner_starts_when_there_is_a_lake(make_mixture: MakeMixture) -> None:

@@ -137,6 +137,27 @@ def test_the_best_member_of_the_round_teaches_the_learner(make_mixture: MakeMixt
         assert not teacher["keep_if_better"]
 
 
+def test_in_each_round_the_learner_draws_from_members_as_the_shares_say(
+    make_mixture: MakeMixture,
+) -> None:
+    shares = "learner.member_shares={best_member: 3, 2: 0.5}"
+    folder = carry_out(make_mixture("mixture", shares))
+    for number in range(1, 5):
+        found = record(folder, number)
+        best = min(found.members[:-1], key=lambda m: found.ranking.index(m.number))
+        weights = {0: 1.0, 1: 1.0, 2: 0.5, 3: 1.0} | {best.number: 3.0}
+        drawn = saved_config(folder, f"learner.g{number:04d}")["algorithm"]["learn_from"]["agents"]
+        for run in (folder.member(m.folder).identity().id for m in found.members[:-1]):
+            (name,) = (name for name in drawn if run.startswith(name))
+            assert drawn[name] == weights[int(run[:4], 16)]
+
+
+def test_without_shares_all_rows_are_alike(make_mixture: MakeMixture) -> None:
+    folder = carry_out(make_mixture())
+    algorithm = saved_config(folder, "learner.g0002")["algorithm"]
+    assert algorithm["learn_from"]["agents"] is None
+
+
 def test_without_a_teacher_nobody_teaches(make_mixture: MakeMixture) -> None:
     folder = carry_out(make_mixture("mixture", "learner.teacher=null"))
     assert saved_config(folder, "learner.g0001")["algorithm"]["teacher"] is None
