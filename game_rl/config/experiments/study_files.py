@@ -6,6 +6,7 @@ from pathlib import Path
 
 from game_rl.config.experiments.arms import Arm, arm_of, given_away
 from game_rl.config.experiments.study import StudyConfig
+from game_rl.config.kind import kind_in
 from game_rl.config.loader import Source, run_dir_problems
 from game_rl.config.strict_model import Problem
 from game_rl.config.yaml_tree import Node
@@ -32,7 +33,7 @@ def load_study(path: Path, overrides: Sequence[str] = ()) -> Study:
 
     Raises:
         ConfigError: with every problem of the file, then of an arm's config.
-        UsageError: an override would make it another study.
+        UsageError: it describes no study, or an override would make it another one.
     """
     for override in overrides:
         key = override.partition("=")[0].strip()
@@ -43,6 +44,12 @@ def load_study(path: Path, overrides: Sequence[str] = ()) -> Study:
             )
     source = Source(path, ConfigError)
     root, problems = source.tree(overrides)
+    kind = kind_in(source, root)
+    if kind != "study":
+        raise UsageError(
+            f"{path} is the config of a {kind or 'run'}, not a study, which begins with "
+            "`kind: study` (docs/studies.md); to compare trainings, name their run directories"
+        )
     config = source.model_of(root, problems, StudyConfig, run_dir_problems)
     sections = {name: root.nearest(("arms", name)) for name in config.arms}
     source.refuse(root, _problems(sections, config))

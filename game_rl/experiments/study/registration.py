@@ -98,8 +98,9 @@ def registered(study: Study) -> Registration:
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise ExperimentError(
             f"{study.file} is not what was registered on {registration.registered:%Y-%m-%d}: "
-            f"{'; '.join(found[:_SHOWN])}{more}. Restore what was registered (check out the commit "
-            "of that time), or register another study with another results folder"
+            f"{'; '.join(found[:_SHOWN])}{more}. Check out the commit that "
+            f"registered it (git log -1 --format=%h -- {path}), or register another study with "
+            "another results folder"
         )
     return registration
 

@@ -39,6 +39,13 @@ def test_an_arm_that_learns_from_others_may_play_less_than_the_budget(file: Path
     assert [arm.timesteps for arm in study.arms.values()] == [96, 192]
 
 
+@pytest.mark.parametrize(("line", "kind"), [("", "run"), ("kind: mixture", "mixture")])
+def test_what_is_no_study_is_refused_for_that_alone(file: Path, line: str, kind: str) -> None:
+    said = refused(file, "kind: study", line)
+    assert f"is the config of a {kind}, not a study" in said
+    assert "\n" not in said
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
