@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import psutil
 
+from benchmarks.linked_lake import linked
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_env, make_frame_format
@@ -36,8 +37,6 @@ from game_rl.lake.lake_pool import LakePool
 from game_rl.lake.lake_reader import LakeReader
 from game_rl.lake.make_feed import lake_schema
 from game_rl.lake.origin import origin_of, write_origin
-from game_rl.lake.segment import SEALED
-from game_rl.lake.segment_names import SegmentName
 from game_rl.lake.writer import LakeWriter
 from game_rl.run_dir import RunDir
 from game_rl.system.process_memory import resident_bytes
@@ -103,17 +102,6 @@ def made_lake(folder: Path, n_transitions: int) -> Lake:
     lake = linked(base, folder / "lake", n_transitions)
     for stream in lake.view().streams:
         write_origin(lake.path, stream, origin_of(config, game))
-    return lake
-
-
-def linked(base: Lake, path: Path, n_transitions: int) -> Lake:
-    """A Lake with the base's segments under new stream names until it has so many."""
-    lake, view = Lake.create(path, base.schema), base.view()
-    for copy in range(max(1, round(n_transitions / len(view)))):
-        for segment in view.segments:
-            name = SegmentName.of(segment.path)
-            new = SegmentName(f"copy{copy}", name.first, name.last).new(SEALED)
-            os.link(segment.path, path / new)
     return lake
 
 

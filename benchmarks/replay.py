@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.linked_lake import linked
 from benchmarks.replay_stores import (
     CONTENDERS,
     LakeStore,
@@ -48,7 +49,6 @@ from benchmarks.vec_env import warn_if_busy
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
 from game_rl.lake.segment import SEALED
-from game_rl.lake.segment_names import SegmentName
 from game_rl.system.process_memory import resident_bytes
 
 _BATCH = 32
@@ -185,18 +185,6 @@ def print_growth(play: Play, folder: Path) -> None:
             f"writes {written / 2**20:.2f} MiB beside what is new; opened in {opened_s:.2f} s, "
             f"3,200 samples take {memory / 2**20:.0f} MiB"
         )
-
-
-def linked(base: Lake, path: Path, n_transitions: int) -> Lake:
-    """A Lake with the base's segments under new stream names until it has so many."""
-    lake = Lake.create(path, base.schema)
-    view = base.view()
-    for copy in range(max(1, round(n_transitions / len(view)))):
-        for segment in view.segments:
-            name = SegmentName.of(segment.path)
-            new = SegmentName(f"copy{copy}", name.first, name.last).new(SEALED)
-            os.link(segment.path, path / new)
-    return lake
 
 
 def checkpoint_cost(lake: Lake, play: Play) -> tuple[int, int]:

@@ -116,8 +116,7 @@ def test_a_checkpoint_is_saved_before_it_is_told_and_stays_in_the_account(tmp_pa
 def test_a_torn_last_line_is_left_out_and_later_ones_are_not(tmp_path: Path, lost: int) -> None:
     run_dir = written(tmp_path, begun(), rollout(10), rollout(20))
     run_dir.events.write_bytes(run_dir.events.read_bytes()[:-lost])
-    if lost > 1:
-        assert read_events(run_dir) == read_events(run_dir)[:2]
+    assert [event.timesteps for event in read_events(run_dir)] == [0, 10]
     written(tmp_path, rollout(30))
     wanted = [0, 10, 30] if lost > 1 else [0, 10, 20, 30]
     assert [event.timesteps for event in read_events(run_dir)] == wanted

@@ -192,7 +192,7 @@ def _replay(file: Path, path: Path) -> SavedReplay:
 def _rows(pos: int, *, is_full: bool, size: int, lean: bool) -> NDArray[np.int64]:
     """Oldest first; where the next observation is in the next row, that of `pos` is another's."""
     if not 0 <= pos <= size:
-        raise LakeError(f"a position of {pos} in a buffer of {size} rows")
+        raise LakeError(f"{path}: the position {pos} is outside the buffer, which has {size} rows")
     if not is_full:
         return np.arange(pos)
     return (np.arange(pos + lean, pos + size)) % size

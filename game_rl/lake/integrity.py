@@ -1,6 +1,7 @@
 """Every byte of a Lake compared with its checksum."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,25 +52,35 @@ def verify(path: Path, progress: Callable[[int, int], None] = lambda *_: None) -
     segments = lake.files(SEALED) + lake.files(SHELVED)
     for number, file in enumerate(segments):
         progress(number, len(segments))
-        try:
+        with _found(file, file.name, report):
             _verify_segment(lake, file, report)
-        except LakeError as error:
-            report.damaged[file.name] = str(error)
     if lake.schema.arrays is not None and not report.damaged:
         report.damaged.update(missing_rows(lake.view()))
     for file in lake.files(OPEN):
-        report.open_files[file.name] = _torn_bytes(file)
+        with suppress(FileNotFoundError):  # its writer has sealed it
+            report.open_files[file.name] = _torn_bytes(file)
     try:
         Horizon(path).firsts()
     except LakeError as error:
         report.damaged["horizon.json"] = str(error)
     for pin in sorted((path / "pins").glob("*.json")):
-        try:
+        with _found(pin, f"pins/{pin.name}", report):
             lake.view(Mark.from_json(pin.read_text(errors="replace"), source=pin))
-        except LakeError as error:
-            report.damaged[f"pins/{pin.name}"] = str(error)
     progress(len(segments), len(segments))
     return report
+
+
+@contextmanager
+def _found(file: Path, name: str, report: Report) -> Iterator[None]:
+    """Report a LakeError as damage of the file, unless a writer has deleted it since."""
+    try:
+        yield
+    except FileNotFoundError:
+        if file.exists():
+            raise
+    except LakeError as error:
+        if file.exists():
+            report.damaged[name] = str(error)
 
 
 def _verify_segment(lake: Lake, file: Path, report: Report) -> None:

@@ -13,6 +13,7 @@ from game_rl.errors import LakeError
 from game_rl.lake.integrity import verify
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
+from game_rl.lake.segment import OPEN, SEALED
 from game_rl.lake.statistics import statistics
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play, assert_view_holds
@@ -45,6 +46,24 @@ def test_a_whole_lake_is_whole(whole: tuple[Path, Play]) -> None:
     assert report.n_segments == 3
     assert report.n_transitions == 36
     assert list(report.open_files.values()) == [0]
+
+
+def test_files_that_a_writer_deletes_meanwhile_are_no_damage(
+    whole: tuple[Path, Play], tmp_path: Path
+) -> None:
+    path = tmp_path / "lake"
+    shutil.copytree(whole[0], path)
+    lake, sealed = Lake.open(path), Lake.open(path).files(SEALED)
+
+    def evict(done: int, _: int) -> None:
+        if done == 0:
+            for file in (*sealed[-1:], *lake.files(OPEN), *(path / "pins").glob("*.json")):
+                file.unlink()
+
+    report = verify(path, evict)
+    assert not report.damaged
+    assert report.n_segments == 2
+    assert not report.open_files
 
 
 def flipped(content: bytes, rng: np.random.Generator, every: int) -> Iterator[bytes]:
