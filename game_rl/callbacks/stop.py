@@ -30,7 +30,7 @@ class StopRequest:
     def ask(self, reason: GameRLError, *, notice: str | None = None) -> None:
         """The first reason counts. `notice` is for the user, shown where it is safe to print."""
         self.reason = self.reason or reason
-        self._notice = notice
+        self._notice = notice or self._notice
 
     def take_notice(self) -> str | None:
         """What the user has not been shown yet."""
