@@ -1,4 +1,4 @@
-"""What findings look at."""
+"""The data from which findings are made."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from game_rl.system.machine import Machine, is_same_disk
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """All that a finding looks at."""
+    """A run and the machine that it should run on: all that a finding is made from."""
 
     config: RunConfig
     facts: RunFacts
@@ -23,7 +23,10 @@ class Situation:
 
     @property
     def lake_is_on_this_disk(self) -> bool:
-        """As far as the config says: in the run's directory, or at a path of the same disk."""
+        """Whether the Lake is in the run directory, or at a path on the same disk.
+
+        True also for a run without a Lake.
+        """
         lake = self.config.lake
         return (
             lake is None
@@ -38,5 +41,5 @@ class Situation:
 
 
 def _nearest_folder(path: Path) -> Path:
-    """That exists already."""
+    """Return `path`, or the nearest folder above it that exists."""
     return next((p for p in (path, *path.parents) if p.exists()), path)
