@@ -9,7 +9,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import UsageError
 from game_rl.lake.mark import Mark
 from game_rl.run_dir import RunDir
-from game_rl.system.machine import is_same_disk
+from game_rl.system.machine import is_same_disk, nearest_folder
 
 _COPIES = ("events.jsonl", "eval.csv", "evaluations.npz")
 
@@ -64,7 +64,7 @@ def fork_facts(config: RunConfig) -> ForkFacts | None:
         began_at=0 if counts_anew else int(found[0].name),
         copied_bytes=0 if counts_anew else sum(map(_size, copies)),
         shared_bytes=sum(map(_size, found[0].iterdir())) + _lake_bytes(config, found[0]),
-        is_linked=is_same_disk(root, _nearest_folder(config.run_dir.absolute())),
+        is_linked=is_same_disk(root, nearest_folder(config.run_dir.absolute())),
     )
 
 
@@ -97,8 +97,3 @@ def _lake_bytes(config: RunConfig, checkpoint: Path) -> int:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
-
-
-def _nearest_folder(path: Path) -> Path:
-    """Return `path`, or the nearest folder above it that exists."""
-    return next((p for p in (path, *path.parents) if p.exists()), path)

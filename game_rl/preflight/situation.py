@@ -1,14 +1,13 @@
 """The data from which findings are made."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from game_rl.config.schema import RunConfig
 from game_rl.preflight.estimate import estimate
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import Footprint
 from game_rl.preflight.measurements import EpisodeLengths
-from game_rl.system.machine import Machine, is_same_disk
+from game_rl.system.machine import Machine, is_same_disk, nearest_folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,14 +31,9 @@ class Situation:
             lake is None
             or lake.path is None
             or is_same_disk(
-                *(_nearest_folder(path.absolute()) for path in (lake.path, self.config.run_dir))
+                *(nearest_folder(path.absolute()) for path in (lake.path, self.config.run_dir))
             )
         )
 
     def footprint_of(self, config: RunConfig) -> Footprint:
         return estimate(config, self.facts)
-
-
-def _nearest_folder(path: Path) -> Path:
-    """Return `path`, or the nearest folder above it that exists."""
-    return next((p for p in (path, *path.parents) if p.exists()), path)

@@ -33,12 +33,13 @@ class Claim:
     def take(self, store: ObjectStore) -> None:
         """Write the claim, unless an active writer has it and `take_over` is False."""
         found = store.get_versioned(self._name)
-        if found is None:
+        while found is None:
             try:
                 store.put(self._name, self._content(epoch=0, is_active=True), is_new=True)
             except FileExistsError:
                 found = store.get_versioned(self._name)
-            if found is None:
+            else:
+                self._take_over = False
                 return
         claim = _parsed(found[0])
         if claim is not None and not self._may_write(claim):

@@ -98,13 +98,13 @@ def fetch(
 
 def _check_place(run_dir: RunDir, manifest: RunManifest) -> None:
     """Raise UsageError unless the directory is new or holds a part of this run."""
-    root, identity = run_dir.root, run_dir.identity_file
+    root = run_dir.root
     if root.exists() and not root.is_dir():
         raise UsageError(f"{root} is a file; name a directory that is new")
     found = [path for path in root.iterdir() if path.suffix != _PART] if root.is_dir() else []
     if not found:
         return
-    if identity.exists() and json.loads(identity.read_bytes())["id"] == manifest.run.id:
+    if run_dir.identity_file.exists() and run_dir.identity().id == manifest.run.id:
         return
     raise UsageError(f"{root} is not empty, and holds no part of it; name a directory that is new")
 

@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -352,7 +352,3 @@ def _system_kind(error: OSError) -> FaultKind:
 def _status(text: str) -> int | None:
     found = _STATUS.search(text)
     return None if found is None else int(found[1])
-
-
-OpenStore = Callable[[float], ObjectStore]
-"""Opens a store with the given `patience_s`."""

@@ -66,5 +66,6 @@ def blob_fault(store: ObjectStore, sha256: str, n_bytes: int) -> str | None:
     except FileNotFoundError:
         return f"blob {sha256} is missing"
     if digest.hexdigest() != sha256:
-        return f"blob {sha256} is damaged: {read:,} of {n_bytes:,} bytes"
+        length = f"{read:,} of {n_bytes:,} bytes" if read != n_bytes else "other content"
+        return f"blob {sha256} is damaged: {length}"
     return None

@@ -278,10 +278,12 @@ def is_same_disk(one: Path, other: Path) -> bool:
 
 def disk_free_bytes(path: Path) -> int:
     """Return this user's free bytes on the file system of `path`, which need not exist yet."""
-    existing = path.absolute()
-    while not existing.exists():
-        existing = existing.parent
-    return shutil.disk_usage(existing).free
+    return shutil.disk_usage(nearest_folder(path.absolute())).free
+
+
+def nearest_folder(path: Path) -> Path:
+    """Return the absolute `path`, or the nearest folder above it that exists."""
+    return next(place for place in (path, *path.parents) if place.exists())
 
 
 def visible_gpus() -> tuple[Gpu, ...]:
