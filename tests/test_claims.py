@@ -22,7 +22,7 @@ def test_each_claim_is_of_a_later_epoch_and_only_the_last_holds(
     assert [int(claim.partition("-")[0]) for claim in claims] == list(range(1, 13))
     for claim in claims[:-1]:
         monkeypatch.setenv(CLAIM_VARIABLE, claim)
-        with pytest.raises(ExperimentError, match="another process"):
+        with pytest.raises(ExperimentError, match="a newer process"):
             check_claim(run_dir)
     monkeypatch.setenv(CLAIM_VARIABLE, claims[-1])
     check_claim(run_dir)

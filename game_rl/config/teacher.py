@@ -18,7 +18,7 @@ class TeacherConfig(StrictModel):
     weight x KL(teacher's softmax || student's softmax) is added to the loss.
     """
 
-    run: Annotated[RunAt, Field(examples=["runs/duel_pqn", "runs/duel_pqn@200000"])]
+    run: Annotated[RunAt, Field(examples=["runs/duel_pqn", "runs/duel_pqn@200704"])]
     """A run of dqn or pqn. Its best policy is the teacher, or its checkpoint of timestep T with
     @T."""
     weight: Positive = 3.0

@@ -5,12 +5,12 @@ files of its stream, and a reader opens sealed segments. These never change, so 
 locks. A checkpoint keeps a `Mark` of the Lake, which takes a few kilobytes, and pins it.
 """
 
-import errno
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from game_rl.errors import LakeError
+from game_rl.lake.capacity import NO_LIMIT, Capacity
 from game_rl.lake.horizon import Firsts, Horizon, is_of, raised
 from game_rl.lake.lock import as_writer, in_turns
 from game_rl.lake.mark import NOTHING, Mark, MarkedSegment
@@ -32,19 +32,6 @@ from game_rl.run_dir import sync_directory, write_atomic
 _MOST_LISTINGS = 20
 
 
-@dataclass(frozen=True)
-class Capacity:
-    """The limits above which the oldest data is evicted.
-
-    Attributes:
-        transitions: the most transitions that samples are drawn from; see `horizon`.
-        n_bytes: the most bytes on disk, including data that only checkpoints keep.
-    """
-
-    transitions: int | None = None
-    n_bytes: int | None = None
-
-
 @dataclass
 class Lake:
     """A Lake's folder; make one with `create` or `open`.
@@ -55,12 +42,12 @@ class Lake:
 
     path: Path
     schema: LakeSchema
-    capacity: Capacity = Capacity()
+    capacity: Capacity = NO_LIMIT
     keeps_indices: bool = True
     _known: dict[str, SealedSegment] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def create(cls, path: Path, schema: LakeSchema, *, capacity: Capacity = Capacity()) -> "Lake":
+    def create(cls, path: Path, schema: LakeSchema, *, capacity: Capacity = NO_LIMIT) -> "Lake":
         """Create a Lake, or open the one at `path` if it has this schema.
 
         Raises:
@@ -89,7 +76,7 @@ class Lake:
 
     @classmethod
     def open(
-        cls, path: Path, *, capacity: Capacity = Capacity(), keeps_indices: bool = True
+        cls, path: Path, *, capacity: Capacity = NO_LIMIT, keeps_indices: bool = True
     ) -> "Lake":
         """Open an existing Lake.
 
@@ -384,11 +371,6 @@ class Lake:
             return  # another process was first
         if path.name not in self.pinned():
             shelved.unlink(missing_ok=True)
-
-
-def is_disk_full(error: OSError) -> bool:
-    """Whether waiting or deleting may help: no space, a quota, a file size limit, an I/O error."""
-    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _is_of(stream: str | None, path: Path) -> bool:

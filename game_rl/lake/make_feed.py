@@ -8,8 +8,9 @@ from game_rl.config.lake import LakeConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
+from game_rl.lake.capacity import Capacity
 from game_rl.lake.feed import LakeFeed
-from game_rl.lake.lake import Capacity, Lake
+from game_rl.lake.lake import Lake
 from game_rl.lake.mark import NOTHING, Mark
 from game_rl.lake.schema import LakeSchema
 from game_rl.run_dir import RunDir
@@ -46,12 +47,10 @@ def make_lake_feed(
     """Make the feed of a run that writes a Lake; None if it writes none.
 
     Args:
-        goes_on: whether the run continues from a checkpoint. If not, the stream that it wrote
-            before is deleted.
-        saved: the stream at that checkpoint, to which it is taken back; None if the checkpoint has
-            none.
-        set_aside: marks of the later checkpoints that were set aside when the run was taken back,
-            by checkpoint name. The Lake keeps what they name.
+        goes_on: from a checkpoint; if False, the stream that the run wrote before is deleted.
+        saved: the stream at that checkpoint, to which it is taken back, if it has one.
+        set_aside: marks of later checkpoints that were set aside, by checkpoint name; the Lake
+            keeps what they name.
 
     Raises:
         LakeError: the Lake has other rows, or lacks data that the checkpoint needs.

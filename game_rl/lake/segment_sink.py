@@ -1,5 +1,6 @@
 """The sink that writes blocks of one stream into segments, and copes with a full disk."""
 
+import errno
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Literal
 
 from game_rl.errors import LakeError
 from game_rl.lake.block import Block, BlockEncoder
-from game_rl.lake.lake import Lake, is_disk_full
+from game_rl.lake.lake import Lake
 from game_rl.lake.segment import SEALED, SegmentWriter, recovered
 from game_rl.lake.segment_names import SegmentName, check_stream
 
@@ -133,7 +134,7 @@ class SegmentSink:
                 write()
                 return None
             except OSError as error:
-                if not is_disk_full(error):
+                if not _is_disk_full(error):
                     raise
                 if self._on_full == "pause" or not self._has_evicted():
                     return error
@@ -142,7 +143,7 @@ class SegmentSink:
         try:
             return self._lake.evict_oldest()
         except OSError as error:
-            if not is_disk_full(error):
+            if not _is_disk_full(error):
                 raise
             return False
 
@@ -155,3 +156,8 @@ class SegmentSink:
         if error is None and self.is_paused:
             self._tell(f"the Lake at {self._lake.path} grows again")
         self.is_paused = error is not None
+
+
+def _is_disk_full(error: OSError) -> bool:
+    """Whether waiting or deleting may help: no space, a quota, a file size limit, an I/O error."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -150,9 +150,7 @@ class LakeWriter:
         next_frames: Frames,
         version: int = 0,
     ) -> None:
-        """Append one timestep of every env.
-
-        Where an episode ended, call `begin` before the next `append`.
+        """Append one timestep of every env; where an episode ended, call `begin` first.
 
         Args:
             actions: [n_envs, *action_shape].

@@ -34,7 +34,7 @@ class RemoteAddress:
 
     @classmethod
     def parse(cls, text: str) -> "RemoteAddress":
-        """Parse `s3://bucket/folder/runs/ID@250000`, where the parts after the folder are optional.
+        """Parse `s3://bucket/folder/runs/ID@301056`, where the parts after the folder are optional.
 
         Raises:
             UsageError: there is no number after the `@`.
@@ -43,7 +43,7 @@ class RemoteAddress:
         if found := _TIMESTEPS.search(text):
             digits = re.sub("[_,]", "", found[1])
             if not digits:
-                raise UsageError("@ needs a number of timesteps after it, as in …/runs/ID@250000")
+                raise UsageError("@ needs a number of timesteps after it, as in …/runs/ID@301056")
             timesteps, text = int(digits), text[: found.start()]
         text = text.rstrip("/")
         match = _RUN.fullmatch(text)

@@ -148,8 +148,7 @@ class Uploader:
         try:
             self._open(store)
             manifest, contents = checkpoint_contents(self._settings, timesteps, self.state.segments)
-            # the manifest names the best, too
-            self._sending.checkpoints = tuple(
+            self._sending.checkpoints = tuple(  # the manifest names the best, too
                 t for t in (timesteps, manifest.best_timesteps) if t is not None
             )
             self._send_blobs(store, contents.sources)

@@ -22,7 +22,7 @@ from game_rl.checkpoints.log import closing_log
 from game_rl.checkpoints.state import CheckpointState
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
-from game_rl.errors import Interrupted, TrainingError, system_fault
+from game_rl.errors import Interrupted, TrainingError
 from game_rl.event_log import EventLog
 from game_rl.games.definition import Game
 from game_rl.lake.feed import LakeFeed
@@ -33,6 +33,7 @@ from game_rl.storage.background import BackgroundUpload
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.threads import torch_threads
 from game_rl.system.versions import installed_versions
+from game_rl.training.ended_early import disk_fault, what_is_saved
 from game_rl.training.learning_sources import begin_to_draw, open_lakes
 from game_rl.training.offline import OfflinePhase, is_offline, make_offline_phase
 from game_rl.training.resuming import usable_best
@@ -387,26 +388,3 @@ def _stream(checkpoint: Checkpoint | None) -> str:
     if checkpoint is None or not checkpoint.draws_anew:
         return "algorithm"
     return f"algorithm/{checkpoint.state.num_timesteps}"
-
-
-def disk_fault(error: OSError, run_dir: RunDir) -> str:
-    """Describe a fault of the run's disk, and what is saved."""
-    if not run_dir.root.is_dir():
-        return f"the run directory {run_dir.root} is gone, and what was learned with it"
-    return f"{system_fault(error, run_dir.root)}; {what_is_saved(run_dir)}"
-
-
-def what_is_saved(run_dir: RunDir) -> str:
-    """Say up to where a run that ended early is saved, and how to continue it."""
-    checkpoints = run_dir.checkpoints_newest_first()
-    if not checkpoints and run_dir.has_checkpoints():
-        offline = int(run_dir.offline.checkpoints_newest_first()[0].name)
-        return (
-            f"saved up to gradient step {offline:,} before the first timestep; continue with "
-            f"--resume {run_dir.root}"
-        )
-    if not checkpoints:
-        return f"nothing was saved yet; begin again with --resume {run_dir.root}"
-    return (
-        f"saved up to timestep {int(checkpoints[0].name):,}; continue with --resume {run_dir.root}"
-    )

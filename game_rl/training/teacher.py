@@ -125,7 +125,6 @@ def make_teacher(
         model: the student.
         classroom: the envs in which a new teacher is measured.
         events: receives the event TeacherReady and warnings.
-        timesteps: present timestep of the run.
 
     Raises:
         GameRLError: it cannot teach this run, or the copy in the folder is damaged.

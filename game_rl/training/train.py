@@ -28,6 +28,7 @@ from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.game_files import upload_settings
 from game_rl.system.machine import detect_machine
 from game_rl.system.process_memory import PssSampler
+from game_rl.training.ended_early import disk_fault
 from game_rl.training.ending import told_how_it_ends
 from game_rl.training.final_evaluation import evaluate_best
 from game_rl.training.find_teacher import check_teacher
@@ -41,7 +42,7 @@ from game_rl.training.resuming import (
     resumed,
 )
 from game_rl.training.run_upload import uploading
-from game_rl.training.session import TrainingSession, disk_fault
+from game_rl.training.session import TrainingSession
 from game_rl.training.training_process import training_process
 
 

@@ -395,4 +395,4 @@ def test_the_commands_from_import_to_export(
     assert main(["replay", "verify", "lake"]) == 1
     assert segment.name in capsys.readouterr().out
     assert main(["replay", "info", "nothing"]) == 1
-    assert "no Lake" in capsys.readouterr().err
+    assert "is not a Lake" in capsys.readouterr().err
