@@ -1,7 +1,7 @@
-"""The arms of an experiment: each (arm, seed) is a run directory and one small JSON result.
+"""The arms of an experiment: each arm and seed has a run directory and a small JSON result.
 
-All work is done by `game-rl` in processes of their own, one at a time. A rerun of the same plan in
-the same folder skips what has a result and resumes what has begun.
+All work is done by `game-rl` in separate processes, one at a time. A rerun of the same plan in the
+same folder skips tasks that have a result and resumes those that have begun.
 """
 
 import json
@@ -20,19 +20,18 @@ from game_rl.run_dir import RunDir, write_atomic
 
 Result = dict[str, object]
 
-_SAVING_S = 60  # that a training may take to its last checkpoint
+_SAVING_S = 60  # time that a training may take to write its last checkpoint
 _GOES_ON = "the same command goes on from here"
 
 
 @dataclass(frozen=True)
 class Task:
-    """One piece of an experiment that has a result.
+    """A part of an experiment, with a result of its own.
 
     Attributes:
-        name: of its result's file, such as `offline_teacher_seed0`.
-        work_s: seconds that it takes on two idle cores, guessed; only ratios matter once some are
-            done.
-        do: brings it to its end, from wherever it was.
+        name: name of the result's file, such as `offline_teacher_seed0`.
+        work_s: guessed seconds on two idle cores; only ratios matter once some tasks are done.
+        do: function that starts or continues the task and returns its result.
     """
 
     name: str
@@ -42,14 +41,14 @@ class Task:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A folder with one plan, the results and the run directories."""
+    """A folder with a plan, its results and its run directories."""
 
     folder: Path
     plan: Mapping[str, object]
     results: dict[str, Result] = field(default_factory=dict)
 
     def open(self) -> None:
-        """Raise UsageError if the folder is of another plan."""
+        """Read the results so far; raise UsageError if the folder has another plan."""
         self._results.mkdir(parents=True, exist_ok=True)
         file, plan = self.folder / "plan.json", json.loads(json.dumps(self.plan))
         if not file.exists():
@@ -65,7 +64,7 @@ class Experiment:
             self.results[path.stem] = json.loads(path.read_text())
 
     def run(self, tasks: Sequence[Task]) -> None:
-        """Do what has no result yet, one after the other."""
+        """Do the tasks without a result, one after the other."""
         for number, task in enumerate(tasks, start=1):
             if task.name in self.results:
                 continue
@@ -83,7 +82,10 @@ class Experiment:
         return self.folder / "results"
 
     def _left(self, tasks: Sequence[Task]) -> str:
-        """An estimate, by the tasks that are done; what was broken off counts less than it took."""
+        """Estimate the time left from the finished tasks.
+
+        A task that was interrupted counts with less than the time it took.
+        """
         done = [task for task in tasks if task.name in self.results]
         took_s = sum(_number(self.results[task.name]["seconds"]) for task in done)
         pace = took_s / sum(task.work_s for task in done) if done else 1.0
@@ -93,10 +95,12 @@ class Experiment:
 
 
 def bring_to(run_dir: Path, first: Sequence[str], *, until: int | None = None) -> None:
-    """Train with `game-rl train` and the arguments `first`, or go on with what is there.
+    """Train with `game-rl train` and the arguments `first`, or resume the run if it exists.
 
     Args:
-        until: the timestep at which to leave; None: the run's end.
+        run_dir: directory of the run.
+        first: arguments that begin the run.
+        until: timestep at which to stop, or None for the run's end.
     """
     run = RunDir(run_dir)
     if is_ended(run) or (until is not None and is_at(run, until)):
@@ -112,7 +116,7 @@ def is_at(run: RunDir, timesteps: int) -> bool:
 
 
 def is_ended(run: RunDir) -> bool:
-    """Whether it has had its final evaluation."""
+    """Return whether the run has had its final evaluation."""
     if not run.events.exists():
         return False
     lines = run.events.read_text().splitlines()
@@ -120,15 +124,15 @@ def is_ended(run: RunDir) -> bool:
 
 
 def newest(run_dir: Path) -> int:
-    """Timesteps of the newest checkpoint."""
+    """Return the timesteps of the newest checkpoint."""
     return int(RunDir(run_dir).checkpoints_newest_first()[0].name)
 
 
 def game_rl(*arguments: str, log: Path | None = None) -> str:
-    """What the command prints; with `log`, appended there instead.
+    """Run `game-rl` and return its output, which is appended to `log` instead if there is one.
 
     Raises:
-        GameRLError: it failed.
+        GameRLError: the command failed.
     """
     if log is None:
         returncode, output, errors = _finished(arguments, subprocess.PIPE, subprocess.PIPE)
@@ -145,13 +149,13 @@ def game_rl(*arguments: str, log: Path | None = None) -> str:
 
 
 def _finished(arguments: Sequence[str], output: int | IO[str], errors: int) -> tuple[int, str, str]:
-    """Exit code and what was printed; who is interrupted waits until the training has saved."""
+    """Return exit code, output and errors; on an interrupt, wait until the training has saved."""
     command = [sys.executable, "-m", "game_rl", *arguments]
     with subprocess.Popen(command, stdout=output, stderr=errors, text=True) as process:
         try:
             printed = process.communicate()
         except BaseException as reason:
-            if not isinstance(reason, KeyboardInterrupt):  # which a terminal sends to both
+            if not isinstance(reason, KeyboardInterrupt):  # the terminal sends Ctrl-C to both
                 process.terminate()
             try:
                 process.wait(timeout=_SAVING_S)
@@ -162,13 +166,13 @@ def _finished(arguments: Sequence[str], output: int | IO[str], errors: int) -> t
 
 
 def settings(**values: object) -> list[str]:
-    """`--set` for each; `__` stands for a dot."""
+    """Return a `--set` for each value; `__` in a key stands for a dot."""
     words = (f"{key.replace('__', '.')}={value}" for key, value in values.items())
     return [argument for word in words for argument in ("--set", word)]
 
 
 def lineage(run_dir: Path) -> Result:
-    """What the run and all that it comes from have played, in timesteps and frames."""
+    """Return the timesteps and frames played by the run alone and by its whole lineage."""
     account = json.loads(game_rl("lineage", str(run_dir), "--json"))
     return {
         "own_timesteps": account["run"]["played_timesteps"],
@@ -185,7 +189,7 @@ def _number(value: object) -> float:
 
 @contextmanager
 def game_rl_errors() -> Iterator[None]:
-    """Print what went wrong instead of a traceback, and leave; SIGTERM is as Ctrl-C."""
+    """Exit with an error message instead of a traceback; SIGTERM is treated like Ctrl-C."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped; " + _GOES_ON))
     try:
         yield

@@ -1,12 +1,12 @@
-"""How long training stands still for a checkpoint, beside SB3's `model.save`.
+"""The time that training pauses for a checkpoint, compared with SB3's `model.save`.
 
     python -m benchmarks.checkpoint_stall [--n-envs 16] [--repeats 30]
 
-A real PPO (NatureCNN, half-size grey x 4) with real emulators of the bundled game. Between two
-checkpoints it plays a rollout and learns from it. Ours saves weights, optimiser, random numbers,
-curves and every emulator, syncs all to disk, reads it back and deletes the one before the last
-three; SB3's saves weights and optimiser without syncing. The share is of the time that the default
-interval of the config takes at the speed measured here.
+A real PPO (NatureCNN, half-size grey x 4) runs with real emulators of the bundled game. Between two
+checkpoints it plays a rollout and learns from it. Our checkpoint saves weights, optimiser, random
+numbers, curves and every emulator, syncs all files to disk, reads them back and deletes the fourth
+newest checkpoint. SB3 saves weights and optimiser without syncing. The printed share is relative to
+the time between two checkpoints, at the default interval and the speed measured here.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--n-envs", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=30)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="game_rl_", dir=".") as folder:  # a disk, no tmpfs
+    with tempfile.TemporaryDirectory(prefix="game_rl_", dir=".") as folder:  # a disk, not a tmpfs
         overrides = [
             f"env.n_envs={arguments.n_envs}",
             f"run_dir={folder}/run",

@@ -1,12 +1,13 @@
-"""What Ray costs a population, beside processes of this machine.
+"""The cost of Ray for a population, compared with processes of this machine.
 
     python -m benchmarks.executors [stretch] [waits] [--repeats 3] [--nodes 4] [--slots 16]
                                    [--waits 64] [--wait-s 20]
 
-`stretch`: the same stretch of a member, in turns by local processes and by Ray's own cluster here:
-seconds from its start to its end, Ray's own beginning, and the memory (PSS) of what Ray runs.
-`waits`: jobs that only wait, on a cluster of test nodes with so many slots in all: the share of the
-time that they would take if nothing else did, and the controller's CPU and memory meanwhile.
+`stretch`: the same stretch of a member, run in turns by local processes and by a Ray cluster on
+this machine. Prints the seconds from start to end, the time that Ray takes to start, and the
+memory (PSS) of Ray's processes.
+`waits`: jobs that only wait, on a cluster of test nodes with `--slots` slots in all. Prints the
+ratio of the ideal time to the real one, and the controller's CPU and memory meanwhile.
 """
 
 import argparse
@@ -46,7 +47,7 @@ def main() -> None:
     parser.add_argument("--waits", type=int, default=64)
     parser.add_argument("--wait-s", type=float, default=20.0)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="game_rl_", dir=".") as folder:  # a disk, no tmpfs
+    with tempfile.TemporaryDirectory(prefix="game_rl_", dir=".") as folder:  # a disk, not a tmpfs
         if "stretch" in arguments.what:
             compare_stretches(Path(folder), arguments.repeats)
         if "waits" in arguments.what:
@@ -94,7 +95,7 @@ def _opened(config: ExecutorConfig, folder: Path, members: int = 1) -> Iterator[
 
 
 def _stretch(root: Path) -> Job:
-    """Of a run that begins."""
+    """Make a new run, and return the job of its first stretch."""
     overrides = [f"run_dir={root}", "env.n_envs=8", "recording.episodes=0", "device=cpu"]
     overrides += [f"evaluation.every_timesteps={_TIMESTEPS}", "evaluation.episodes=8"]
     run_dir = RunDir(root)
@@ -115,7 +116,7 @@ def _timed(executor: Executor, job: Job) -> float:
 
 
 def _ray_memory() -> tuple[int, int]:
-    """Bytes (PSS) of what Ray has started, without and in its workers, of which a share each."""
+    """Return bytes (PSS) of the processes of Ray except its workers, and of the largest worker."""
     fixed, workers = 0, []
     for process in psutil.Process().children(recursive=True):
         n_bytes = process.memory_full_info().pss
@@ -154,7 +155,7 @@ def _waited(
     wait_s: float,
     memory_mb: list[float] | None = None,
 ) -> float:
-    """Seconds that so many waits take; adds how much memory this process has meanwhile."""
+    """Return the seconds that the waits take; append this process's memory to `memory_mb`."""
     began, ended = time.monotonic(), 0
     for number in range(waits):
         executor.start(Job(f"wait {number}", (f"{wait_s}",), log, module="benchmarks.wait"))

@@ -1,9 +1,9 @@
-"""What a generation costs beside the same stretches by hand.
+"""The cost of a generation, compared with the same stretches run by hand.
 
     python -m benchmarks.generation [--members 4] [--timesteps 8192] [--at-once 2] [--turns 3]
 
-In turns: one generation of duel_population, from its beginning to its record, and the same
-stretches by `game-rl member train`, as many at once.
+Runs in turns one generation of duel_population, from its beginning to its record, and the same
+stretches with `game-rl member train`, equally many at once.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def train_generation(folder: Path, members: int, timesteps: int, at_once: int) -
 
 
 def train_by_hand(folder: Path, timesteps: int, at_once: int) -> float:
-    """The members of that generation once more, each from its config."""
+    """Train the members of that generation once more from their configs; return the seconds."""
     hand = folder / "by_hand"
     roots = []
     for member in sorted((folder / "members").iterdir()):

@@ -1,14 +1,13 @@
-"""How fast DQN learns half from a Lake, beside learning from its own replay alone.
+"""Speed of DQN when half of its batches come from a Lake, compared with its own replay alone.
 
     python -m benchmarks.learn_from [--transitions 10_000_000] [--timesteps 6_000] [--rounds 5]
     python -m benchmarks.learn_from --draws 500 [--transitions 10_000_000]
 
-Both train `configs/duel_dqn.yaml` in processes of their own, in turns, so that a slow moment of the
-machine hits both; timed is what comes after learning has begun. The Lake is one play of `duel`,
-linked under the names of as many streams as give so many transitions: its index is that of a Lake
-of this size, its reads come from the page cache. Aims: 0.9 of the timesteps/s; memory that does not
-grow while rows are drawn. With `--draws`, a process draws so many batches of 32 and
-does nothing else.
+Both train `configs/duel_dqn.yaml` in separate processes, in turns, so a slow moment of the machine
+affects both. The time begins after learning has begun. The Lake is one play of `duel`, linked under
+as many stream names as `--transitions` needs: its index is that of a Lake of this size, and its
+reads come from the page cache. The aims are 0.9 of the timesteps/s, and memory that does not grow
+while rows are drawn. With `--draws`, a process draws that many batches of 32 and does nothing else.
 """
 
 import argparse
@@ -46,10 +45,10 @@ from game_rl.training.training_process import training_process
 _CONFIG = Path(__file__).parents[1] / "configs" / "duel_dqn.yaml"
 _NEVER = 10**9
 _PLAYED = 20_000  # transitions of the play that the Lake is made of
-_WARM_UP = 4_000  # timesteps, of which the last half is learned from
-_LOOKS = 5  # at the memory
+_WARM_UP = 4_000  # timesteps; learning begins after half of them
+_LOOKS = 5  # number of memory readings
 _MIB = 2**20
-_BATCH, _CACHE_BYTES = 32, 4 * _MIB  # of draws alone
+_BATCH, _CACHE_BYTES = 32, 4 * _MIB  # with --draws
 
 
 def main() -> None:
@@ -79,7 +78,7 @@ def main() -> None:
 
 
 def made_lake(folder: Path, n_transitions: int) -> Lake:
-    """Of random play."""
+    """Make a Lake of random play."""
     config = load_config(_CONFIG)
     game, n_actions = load_game(config.game), len(load_game(config.game).action_names)
     packing = make_frame_format(config.env.observation, game).packing
@@ -144,7 +143,7 @@ def _in_its_process(
 
 
 def timed(arguments: argparse.Namespace) -> dict[str, float | list[int]]:
-    """Wall and CPU seconds of so many timesteps, and the memory at moments in between."""
+    """Return wall and CPU seconds of the timesteps, and memory readings in between."""
     with tempfile.TemporaryDirectory(prefix="game_rl_", dir=arguments.folder) as folder:
         config = _config(Path(folder) / "run", arguments.lake, arguments.own_share)
         run_dir = RunDir(config.run_dir)
@@ -169,7 +168,7 @@ def timed(arguments: argparse.Namespace) -> dict[str, float | list[int]]:
 
 
 def drawn(arguments: argparse.Namespace) -> dict[str, float | list[int]]:
-    """Memory before the Lake is opened, with it open and after the draws; CPU seconds of both."""
+    """Return memory before opening the Lake, after it and after the draws, and CPU seconds."""
     memory, began_s = [resident_bytes(os.getpid())[0]], time.process_time()
     reader = LakeReader(
         arguments.lake,
@@ -215,7 +214,7 @@ def _config(run_dir: Path, lake: Path | None, own_share: float) -> RunConfig:
 
 
 def _cpu_s() -> float:
-    """Of this process and its workers, so far."""
+    """Return the CPU seconds of this process and its workers so far."""
     here = psutil.Process()
     times = [process.cpu_times() for process in (here, *here.children(recursive=True))]
     return sum(each.user + each.system for each in times)

@@ -1,9 +1,9 @@
-"""Does the default config learn? Whole runs with several seeds, and what a random player wins.
+"""Whether the default config learns: whole runs with several seeds, and a random player.
 
     python -m benchmarks.learning [--config configs/duel_ppo.yaml] [--seeds 0 1 2] [--set KEY=VALUE]
 
-Each run is a process of its own, as `game-rl train` starts it. The table gives the best policy's
-wins over the final evaluation, which plays fights that the policy was not selected on.
+Each run is a process of its own, started by `game-rl train`. The table shows how often the best
+policy wins in the final evaluation, whose fights were not used to select the policy.
 """
 
 import argparse
@@ -38,7 +38,7 @@ class Run:
 
 
 def random_success_rate(config: RunConfig) -> float:
-    """Share of episodes that a player wins who draws a button set at random each timestep."""
+    """Return the share of episodes won by a player that draws a random action each timestep."""
     rng = np.random.default_rng(0)
     successes = 0
     with closing(make_env(config.env, load_game(config.game))) as env:

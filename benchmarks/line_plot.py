@@ -1,4 +1,4 @@
-"""Curves of several arms as a PNG: each seed thin, the mean of the seeds thick."""
+"""Plot curves of several arms to a PNG: each seed as a thin line, their mean as a thick one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,21 +15,21 @@ Points = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class Line:
-    """An arm: one curve a seed, x ascending."""
+    """An arm with one curve for each seed, x ascending."""
 
     name: str
     curves: tuple[Points, ...]
 
     @property
     def mean(self) -> Points:
-        """Where all seeds have a point at the same place in their curve."""
+        """The mean curve, as far as all seeds have points; x and y are averaged point by point."""
         columns = zip(*self.curves, strict=False)
         n = len(self.curves)
         return tuple((sum(x for x, _ in c) / n, sum(y for _, y in c) / n) for c in columns)
 
 
 def draw_rates(lines: Sequence[Line], path: Path, *, x: str, y: str) -> None:
-    """Write the plot of rates, 0..1; nothing where there is nothing to draw."""
+    """Write a plot of rates, 0..1, unless there is nothing to draw."""
     if not any(line.curves for line in lines):
         return
     figure = Figure(figsize=_SIZE_INCHES, dpi=_DPI, layout="constrained")

@@ -1,10 +1,10 @@
-"""What the members of a live mixture notice of its learner, and how new the rows are that it draws.
+"""How much a live mixture's learner slows the members, and how new the rows are that it draws.
 
     python -m benchmarks.live_mixture [--members 4] [--timesteps 32768] [--turns 3]
 
-In turns: members of duel_mixture_live beside its learner, and the same members beside one more
-member in its place. Ratios are of the members' timesteps/s. The age is that of the newest row which
-the learner could draw, the median of each thousand draws, while the members played.
+Runs in turns the members of duel_mixture_live with the learner, and the same members with one more
+member in the learner's place. The ratios compare the members' timesteps/s. The age is that of the
+newest row that the learner could draw, as the median of each thousand draws while members played.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import yaml
 
 _CONFIGS = Path(__file__).parents[1] / "configs"
 _SEAL_EVERY = 1_024  # timesteps, as a live mixture seals its Lake
-_TOLD_EVERY = 2_048  # timesteps of the learner, which says at checkpoints how new the rows are
+_TOLD_EVERY = 2_048  # timesteps between checkpoints, at which the learner reports the age of rows
 
 
 def main() -> None:
@@ -62,7 +62,7 @@ def _live(folder: Path, members: int, timesteps: int) -> dict[str, Any]:
         "members": members,
         "rounds": 1,
         "timesteps_per_round": timesteps,
-        "learner_per_round": {"timesteps": timesteps},  # the members end before it
+        "learner_per_round": {"timesteps": timesteps},  # the members end before the learner
         "fitness": {"episodes": 1},
         "champion": {"candidates": 1, "episodes": 1},
     }
@@ -99,7 +99,7 @@ def _train(folder: Path, config: dict[str, Any]) -> Path:
 
 
 def _ended(run_dir: Path) -> list[dict[str, Any]]:
-    """Of each member, when it had played all."""
+    """Return the `stretch_ended` event of each member, without the learner's."""
     ended = _events(run_dir, "stretch_ended")
     return [event for event in ended if event["folder"] != "learner"]
 

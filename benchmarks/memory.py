@@ -1,16 +1,16 @@
-"""Peak memory of whole trainings: a plain SB3 script and ours at the same settings.
+"""Peak memory of whole trainings: a plain SB3 script and ours with the same settings.
 
     python -m benchmarks.memory [--only forerunner-rgb ...] [--peers plain ours] [--scale 0.1]
 
-Peak PSS (proportional set size: a page that n processes share counts 1/n in each) of each
-training's whole process tree, watched from outside, so that no peer needs a line of code for it.
-Ours is the whole `game-rl train`, with its evaluation emulator, TensorBoard and checkpoint; the
-peer does not have them. `ours` has the defaults: it goes through a large batch in parts, and in
-bfloat16 where the processor has it. `ours-float32` does so in float32, `ours-whole` also at once.
+The figure is the peak PSS (proportional set size: a page that n processes share counts 1/n in each)
+of a training's whole process tree. It is observed from outside, so no peer needs code for it. Ours
+is the complete `game-rl train`, with its evaluation emulator, TensorBoard and checkpoint, which the
+peer does not have. `ours` has the defaults: it processes a large batch in parts, in bfloat16 if the
+processor has it. `ours-float32` uses float32, and `ours-whole` also processes the batch at once.
 
-The one cut: a training makes one update of one epoch. Memory peaks in a rollout's first `get`,
-which copies it, and in its first gradient steps, and a second update does the same again. Pages
-that other programs map too (another torch, say) count in part only: use a quiet machine.
+One thing is cut: a training makes one update of one epoch. Memory peaks in a rollout's first `get`,
+which copies it, and in the first gradient steps, and a second update would do the same again. Pages
+that other programs also map (another torch, say) count only in part, so use an idle machine.
 """
 
 import argparse
@@ -52,12 +52,12 @@ _HEADER = (
 
 @dataclass(frozen=True)
 class Memory:
-    """What one training took.
+    """The memory and time that a training took.
 
     Attributes:
-        peak_bytes: the highest PSS of the process tree.
-        workers: how many processes hold emulators.
-        worker_pss_bytes, worker_rss_bytes: the largest worker's.
+        peak_bytes: highest PSS of the process tree.
+        workers: number of processes with emulators.
+        worker_pss_bytes, worker_rss_bytes: highest values of any worker.
     """
 
     peak_bytes: int
@@ -68,7 +68,7 @@ class Memory:
 
 
 class WorkerWatch:
-    """The processes that a forkserver of the tree has started, and their memory."""
+    """A watch on the memory of the workers, which a forkserver of the process tree started."""
 
     def __init__(self, pid: int) -> None:
         self._root = psutil.Process(pid)
@@ -77,7 +77,7 @@ class WorkerWatch:
         self.rss_bytes = 0
 
     def look(self) -> None:
-        with suppress(psutil.Error):  # they come and go
+        with suppress(psutil.Error):  # processes may end meanwhile
             found = [worker.memory_full_info() for worker in self._workers()]
             self.count = max(self.count, len(found))
             self.pss_bytes = max(self.pss_bytes, *(memory.pss for memory in found), 0)
@@ -134,7 +134,7 @@ def command_of(peer: str, work: Work, run_dir: Path) -> list[str]:
 
 
 def scaled(work: Work, scale: float) -> Work:
-    """The same with a shorter rollout of whole batches."""
+    """Return the work with a shorter rollout of whole batches."""
     batches = max(1, round(scale * work.rollout_timesteps / work.batch_size))
     return replace(work, n_steps=batches * work.batch_size // work.n_envs)
 

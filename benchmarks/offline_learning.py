@@ -1,13 +1,13 @@
-"""What can be learned from another run's Lake: alone, with own play, with a teacher.
+"""Learning from another run's Lake: alone, with own play, and with a teacher.
 
     python -m benchmarks.offline_learning [--folder runs/offline] [--seeds 0 1 2] [--smoke]
     python -m benchmarks.offline_learning --report
 
-One PQN run at level 2 writes a Lake. DQN learns from it without playing, with and without that run
-as its teacher; from there it goes on in forks that play for a quarter of the teacher's timesteps,
-with 0.2 and 0.5 of each batch their own. Question, definitions and what was fixed before the first
-run: docs/learning-from-others.md. It can be stopped at any time; the same command goes on.
-`--report` prints tables and writes offline.png from the results that are there.
+A PQN run at level 2 writes a Lake. DQN learns from it without playing, with and without that run as
+its teacher. Forks continue from there and play for a quarter of the teacher's timesteps, with 0.2
+and 0.5 of each batch from their own play. The question, the definitions and what was fixed before
+the first run are in docs/learning-from-others.md. The benchmark can be stopped at any time, and the
+same command continues it. `--report` prints tables and writes offline.png from the results so far.
 """
 
 import argparse
@@ -33,9 +33,9 @@ from benchmarks.line_plot import Line, draw_rates
 
 _TEACHER = "configs/duel_pqn.yaml"
 _STUDENT = "configs/duel_dqn.yaml"
-_FIGHTS_SEED = 7_000_000  # of the fights that are reported, and of nothing else
+_FIGHTS_SEED = 7_000_000  # seed of the fights that are reported, used for nothing else
 _OWN_SHARES = (0.2, 0.5)
-_SHORT_OF = 0.03  # of the teacher's success rate, hoped of the best arm
+_SHORT_OF = 0.03  # hoped-for distance of the best arm from the teacher's success rate
 _SUMS = ("own_timesteps", "own_frames", "total_timesteps", "total_frames")
 
 # guessed, on two idle cores
@@ -44,11 +44,11 @@ _PQN_PER_S, _DQN_PER_S, _GRADIENT_STEPS_PER_S, _FIGHTS_PER_S = 900.0, 400.0, 60.
 
 @dataclass(frozen=True)
 class Plan:
-    """What is fixed before the first run.
+    """The settings that are fixed before the first run.
 
     Attributes:
-        share: of the teacher's timesteps that an arm plays itself.
-        fights: that are reported of each policy.
+        share: share of the teacher's timesteps that an arm plays itself.
+        fights: number of reported fights of each policy.
         teacher_sizes, student_sizes: overrides that make everything tiny.
     """
 
@@ -79,7 +79,7 @@ SMOKE = Plan(
 
 
 def tasks(plan: Plan, experiment: Experiment) -> list[Task]:
-    """The teacher, then seed by seed: two offline phases, each with what goes on from it."""
+    """Return the teacher's task, then for each seed two offline phases, each with its forks."""
     fights_s = plan.fights / _FIGHTS_PER_S
     playing_s = plan.own_timesteps / _DQN_PER_S + 5 * plan.evaluation_fights / _FIGHTS_PER_S
     found = [
@@ -103,7 +103,7 @@ def tasks(plan: Plan, experiment: Experiment) -> list[Task]:
 
 
 def arm_name(own_share: float | None, *, is_taught: bool) -> str:
-    """None: offline alone."""
+    """Return the arm's name; `own_share` is None for the offline phase alone."""
     start = "offline" if own_share is None else f"own_{own_share:g}"
     return f"{start}_taught" if is_taught else start
 
@@ -180,7 +180,7 @@ def _sized(sizes: tuple[str, ...]) -> list[str]:
 
 
 def _judged(plan: Plan, run_dir: Path) -> Result:
-    """The newest policy on fights that nothing was chosen by."""
+    """Evaluate the newest policy on fights that were not used to select anything."""
     fights = ["--episodes", str(plan.fights), "--seed", str(_FIGHTS_SEED)]
     found: Result = json.loads(
         game_rl("evaluate", str(run_dir), "--checkpoint", "latest", *fights, "--json")
@@ -189,7 +189,7 @@ def _judged(plan: Plan, run_dir: Path) -> Result:
     return {name: found[name] for name in names} | lineage(run_dir)
 
 
-# ---------------------------------------------------------------------- what it comes to
+# ---------------------------------------------------------------------- results
 
 
 def report(plan: Plan, experiment: Experiment) -> None:
@@ -241,7 +241,7 @@ def _print_cost(plan: Plan, results: dict[str, Result]) -> None:
 
 
 def _lines(plan: Plan, results: dict[str, Result]) -> list[Line]:
-    """From the offline phase's end to the end of own play; the teacher's rate throughout."""
+    """Return lines from the offline phase's end to the end of own play, and the teacher's rate."""
     rate = _number(results["teacher"]["success_rate"])
     found = [Line("teacher", (((0.0, rate), (float(plan.own_timesteps), rate)),))]
     for is_taught in (False, True):

@@ -1,16 +1,16 @@
-"""How true the preflight is: short real runs, each in a process of its own, against its forecast.
+"""Accuracy of the preflight: its forecast compared with short real runs.
 
     python -m benchmarks.preflight_accuracy [--only N]
 
-Each run makes some updates of a bundled game with an evaluation, checkpoints and a clip, and
-writes its footprint.json: the memory peak of the whole process tree (summed proportional set size,
-sampled all along) and the bytes of its run directory without its Lake. The table compares both
-with what the preflight said. Constants of `game_rl.preflight.calibration` were fitted to the first
-36 rows; the rows after them, marked "?", had no part in the fit, though the first six of these had
-been run and looked at by then.
+Each run, in a process of its own, makes some updates of a bundled game with an evaluation,
+checkpoints and a clip. Its footprint.json has the memory peak of the whole process tree (the sum of
+proportional set sizes, sampled throughout) and the bytes of its run directory without its Lake. The
+table compares both with the preflight's forecast. The constants of `game_rl.preflight.calibration`
+were fitted to the first 36 rows. The later rows, marked "?", were not part of the fit, although the
+first six of them had been run and looked at by then.
 
-Pages that other programs on the machine map too (another torch, say) count only in part, so run it
-on a quiet machine. A GPU, if there is one, is not used.
+Memory pages that other programs on the machine also map (another torch, say) count only in part, so
+run this on an idle machine. A GPU, if there is one, is not used.
 """
 
 import argparse
@@ -34,12 +34,12 @@ _RAM_TOLERANCE = 0.10
 _DISK_TOLERANCE = 0.02
 
 _FITTED = 36
-_TRAIN = Path(__file__).parents[1] / "train.py"  # what users start; workers import it, too
+_TRAIN = Path(__file__).parents[1] / "train.py"  # what users start; workers import it too
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Errors of one row, as shares of what was measured."""
+    """The errors of one row, relative to the measured values."""
 
     number: int
     ram_error: float
@@ -55,7 +55,7 @@ class Outcome:
 
 
 def run(case: Case, run_dir: Path) -> dict[str, Any]:
-    """The footprint.json of a training of `case`."""
+    """Run a training of `case` and return its footprint.json."""
     command = [sys.executable, str(_TRAIN), "--config", str(case.path)]
     result = subprocess.run(
         [*command, *case.overrides(run_dir)], capture_output=True, text=True, check=False

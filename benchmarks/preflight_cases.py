@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 _CONFIGS = Path(__file__).parents[1] / "configs"
-_GRADIENT_STEPS = 12  # the heap has its size by then
+_GRADIENT_STEPS = 12  # the heap has reached its size by then
 _FEWEST_UPDATES, _MOST_TIMESTEPS = 3, 20_000
 _DQN_TIMESTEPS = 4_096
 _DQN_BEGINS = 1_024
@@ -13,14 +13,14 @@ _DQN_BEGINS = 1_024
 
 @dataclass(frozen=True)
 class Case:
-    """One row: a shipped config with these values.
+    """One row: a bundled config with these values.
 
     Attributes:
-        n_steps: vec steps between two updates, which DQN calls train_freq.
-        epochs: of DQN, gradient steps in an update.
-        config: the name of its file.
-        game: in place of the config's.
-        has_lake: the run writes one; DQN's checkpoints save the replay if it does not.
+        n_steps: vec steps between two updates; DQN's train_freq.
+        epochs: epochs of an update; for DQN, its gradient steps.
+        config: name of the config's file.
+        game: game to use instead of the config's, or None.
+        has_lake: whether the run writes a Lake. If it does not, DQN's checkpoints save the replay.
     """
 
     n_envs: int
@@ -46,7 +46,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Of the game, the algorithm, and what keeps DQN's timesteps."""
+        """The game, the algorithm, and for DQN the store of its timesteps."""
         kept = "" if self.algorithm != "dqn" else " lake" if self.has_lake else " pond"
         return f"{self.game or self.config.partition('_')[0]} {self.algorithm}{kept}"
 
@@ -77,7 +77,7 @@ class Case:
 
     @property
     def _total(self) -> int:
-        """Timesteps of the run: whole updates."""
+        """Timesteps of the run, a multiple of an update's."""
         if self.algorithm == "dqn":
             return _DQN_TIMESTEPS // self._rollout * self._rollout
         wanted = _GRADIENT_STEPS // (self.epochs * (self._rollout // self.batch))

@@ -1,12 +1,13 @@
-"""Does it help to explore again after a break? Forks of one PQN run with exploration restarted.
+"""Whether exploring again after a break helps: forks of a PQN run with exploration restarted.
 
     python -m benchmarks.recovery [--folder runs/recovery] [--seeds 0 1 2] [--smoke]
     python -m benchmarks.recovery --report
 
-A run of `configs/duel_pqn.yaml` is broken at half of its timesteps. From there it goes on in forks:
-with exploration restarted at 1.0, at 0.3, and not at all. Question, definitions and what was fixed
-before the first run: docs/learning-from-others.md. It can be stopped at any time; the same command
-goes on. `--report` prints tables and writes recovery.png from the results that are there.
+A run of `configs/duel_pqn.yaml` is stopped at half of its timesteps and continued in forks:
+with exploration restarted at 1.0, at 0.3, and not at all. The question, the definitions and what
+was fixed before the first run are in docs/learning-from-others.md. The benchmark can be stopped at
+any time, and the same command continues it. `--report` prints tables and writes recovery.png from
+the results so far.
 """
 
 import argparse
@@ -42,11 +43,11 @@ Curve = list[tuple[int, float]]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is fixed before the first run.
+    """The settings that are fixed before the first run.
 
     Attributes:
-        total_timesteps: of a run; it is broken at half of them.
-        over: timesteps in which a restart ends.
+        total_timesteps: timesteps of a run, which is stopped at half of them.
+        over: timesteps over which a restart's exploration falls.
         sizes: overrides that make everything tiny.
     """
 
@@ -77,7 +78,7 @@ SMOKE = Plan(
 
 
 def tasks(plan: Plan, experiment: Experiment) -> list[Task]:
-    """The bases first, then arm by arm of each seed."""
+    """Return for each seed the base run, then its forks arm by arm."""
     half = plan.total_timesteps // 2
     work_s = half / _TIMESTEPS_PER_S + half / plan.every_timesteps * plan.fights / _FIGHTS_PER_S
     found = []
@@ -119,19 +120,19 @@ def _fork(plan: Plan, experiment: Experiment, arm: str, seed: int) -> Result:
 
 
 def _curve(run_dir: Path) -> Curve:
-    """Success rate by timestep."""
+    """Return the success rate by timestep."""
     with RunDir(run_dir).evaluations.open() as file:
         rows = list(csv.DictReader(file))
     return [(int(row["timesteps"]), float(row["success_rate"])) for row in rows]
 
 
-# ---------------------------------------------------------------------- what it comes to
+# ---------------------------------------------------------------------- results
 
 
 def recovered_after(curve: Curve, *, reference: float, broken_at: int) -> int | None:
-    """Timesteps from the break to the first of two evaluations in a row that reach the reference.
+    """Return the timesteps from the break to the first of two evaluations that reach `reference`.
 
-    None: there are no two such. A tie is as good.
+    The two must follow each other, and a tie counts. None if there are no such two.
     """
     for (timesteps, rate), (_, following) in pairwise(curve):
         if min(rate, following) >= reference:
@@ -141,7 +142,7 @@ def recovered_after(curve: Curve, *, reference: float, broken_at: int) -> int | 
 
 @dataclass(frozen=True)
 class Recovery:
-    """One (arm, seed); rates 0..1, timesteps since the break."""
+    """The recovery of one arm and seed; rates are 0..1, timesteps count from the break."""
 
     before: float
     recovered: int | None
@@ -152,7 +153,7 @@ class Recovery:
 
 
 _NEARLY = 0.03
-_BEFORE = 3  # evaluations; adjacent ones differ by far more than 100 fights can explain
+_BEFORE = 3  # evaluations, as adjacent ones differ by far more than 100 fights can explain
 
 
 def recovery_of(base: Result, fork: Result) -> Recovery:
@@ -210,7 +211,10 @@ def _wait(timesteps: int | None, plan: Plan) -> str:
 
 
 def _mean_row(arm: str, found: Sequence[Recovery], plan: Plan) -> str:
-    """A run that never came back counts with all that it had, so that the mean is a lower bound."""
+    """Return the row of means.
+
+    A run that never recovered counts with all its timesteps, so the mean is a lower bound.
+    """
     cells = []
     for name in ("recovered", "nearly"):
         waits = [getattr(each, name) for each in found]
@@ -236,7 +240,7 @@ def _print_cost(plan: Plan, results: dict[str, Result]) -> None:
 
 
 def _lines(plan: Plan, results: dict[str, Result]) -> list[Line]:
-    """Those after the break begin where the base ends."""
+    """Return the curves; those after the break begin where the base ends."""
     found = []
     for arm in ("base", *_ARMS):
         curves = []

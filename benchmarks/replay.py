@@ -1,22 +1,23 @@
-"""Replay stores side by side: bytes, speed, memory, and what a checkpoint writes.
+"""Replay stores side by side: size, speed, memory, and the bytes that a checkpoint writes.
 
     python -m benchmarks.replay [--transitions 4000] [--sizes full half] [--only sb3 ...]
                                 [--folder DIR] [--growth]
 
-Random play of `duel`, stacks of four, given to each store in a fresh process with one thread. What
-a store gives back is compared bit for bit with the play; `equal` below 100 % means that it gives
-back something else (SB3's optimize_memory_usage has another episode's frame after an episode's
-end).
+Each store gets random play of `duel` in stacks of four, in a fresh process with one thread. The
+transitions that it returns are compared bit for bit with the play. `equal` below 100 % means that
+some differ: with SB3's optimize_memory_usage, the next observation at the end of an episode is the
+first frame of another one.
 
-* bytes: of a transition, in RAM or on disk, whichever the store lives in.
-* batch: 32 transitions with next observations, ms.
+* bytes: bytes of a transition, in RAM or on disk, wherever the store keeps it.
+* batch: milliseconds for 32 transitions with next observations.
 * x SB3: time of SB3's ReplayBuffer for the same batch, in the same process and in turns, divided by
   the store's: the median of seven turns, with the smallest and the largest.
-* extra: peak of the resident memory while saving, over what was there before.
+* extra: peak of the resident memory while saving, minus the memory before.
 * again: bytes that a checkpoint writes after 2 % more transitions.
 
-`--growth`: what a checkpoint costs and how long opening takes as a Lake grows to ten millions.
-Those Lakes are the play's segments, linked under other names, so reads come from the page cache.
+`--growth`: the cost of a checkpoint and of opening as a Lake grows to ten million transitions.
+Those Lakes are made of the play's segments, linked under other names, so reads come from the page
+cache.
 """
 
 import argparse
@@ -54,8 +55,8 @@ from game_rl.system.process_memory import resident_bytes
 _BATCH = 32
 _TURNS = 7
 _CHECKED = 2048
-_AFTER = 0.02  # part of the play that comes between the first checkpoint and the second
-_SIZES = (10_000, 1_000_000, 10_000_000)  # of grown Lakes
+_AFTER = 0.02  # share of the play between the first checkpoint and the second
+_SIZES = (10_000, 1_000_000, 10_000_000)  # transitions of the grown Lakes
 _HEADER = (
     f"{'':<22} {'bytes':>9} {'batch ms':>9} {'x SB3 (from - to)':>22} "
     f"{'save s':>8} {'extra MB':>9} {'again MB':>9}  equal"
@@ -66,7 +67,7 @@ _HEADER = (
 
 
 def measure(name: str, play: Play, folder: Path) -> dict[str, Any]:
-    """Of one store, in this process."""
+    """Measure one store in this process."""
     store, sb3 = CONTENDERS[name](play, folder), Sb3Store(play, folder)
     steps = play.vec_steps()
     n_after = max(1, int(play.n_vec_steps * _AFTER))
@@ -81,7 +82,7 @@ def measure(name: str, play: Play, folder: Path) -> dict[str, Any]:
     store.save(saved)
     again = [stamp for path, stamp in stamps(folder).items() if before.get(path) != stamp]
     return {
-        "bytes": store.nbytes() / (play.n_vec_steps * play.n_envs),  # it is just full
+        "bytes": store.nbytes() / (play.n_vec_steps * play.n_envs),  # the store is exactly full
         "batch_ms": batch_ms,
         "ratios": ratios,
         "save_s": save_s,
@@ -92,7 +93,7 @@ def measure(name: str, play: Play, folder: Path) -> dict[str, Any]:
 
 
 def fill(stores: list[Store], steps: Iterator[VecStep]) -> set[int]:
-    """Give all steps to all stores; their fingerprints."""
+    """Give all steps to all stores; return the fingerprints of the transitions."""
     known: set[int] = set()
     for step in steps:
         known.update(step.fingerprints())
@@ -102,7 +103,7 @@ def fill(stores: list[Store], steps: Iterator[VecStep]) -> set[int]:
 
 
 def in_turns(store: Store, sb3: Store) -> tuple[list[float], float]:
-    """SB3's time for a batch to the store's, of each turn; the store's median in ms."""
+    """Return each turn's ratio of SB3's time to the store's, and the store's median in ms."""
     pairs = [(_batch_s(store), _batch_s(sb3)) for _ in range(_TURNS)]
     return [theirs / own for own, theirs in pairs], 1e3 * median(own for own, _ in pairs)
 
@@ -115,7 +116,7 @@ def _batch_s(store: Store, n: int = 20) -> float:
 
 
 def share_equal(store: Store, known: set[int]) -> float:
-    """Of the transitions that it gives, those that were played, bit for bit."""
+    """Return the share of sampled transitions that are equal to played ones, bit for bit."""
     good = total = 0
     while total < _CHECKED:
         rows = [np.asarray(column) for column in store.sample(64)]
@@ -126,8 +127,8 @@ def share_equal(store: Store, known: set[int]) -> float:
 
 
 def with_peak(act: Callable[[], None]) -> tuple[float, int]:
-    """Seconds, and by how much the resident memory rose at its peak (Linux)."""
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark becomes what there is now
+    """Return the seconds and the peak growth of the resident memory (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark to the present memory
     before = resident_bytes(os.getpid())[0]
     began = time.perf_counter()
     act()
@@ -136,7 +137,7 @@ def with_peak(act: Callable[[], None]) -> tuple[float, int]:
 
 
 def stamps(folder: Path) -> dict[Path, tuple[int, int, int]]:
-    """Size, inode and time of change of every file."""
+    """Return the size, inode and modification time of every file."""
     status = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
     return {path: (s.st_size, s.st_ino, s.st_mtime_ns) for path, s in status.items()}
 
@@ -145,7 +146,7 @@ def stamps(folder: Path) -> dict[Path, tuple[int, int, int]]:
 
 
 def print_row(name: str, play: Play, folder: Path) -> None:
-    """Measured in a process of its own."""
+    """Measure a store in a process of its own, and print its row."""
     arguments = ["--store", name, "--sizes", play.size, "--transitions", str(play.n_transitions)]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.replay", *arguments, "--folder", str(folder)],
@@ -188,7 +189,7 @@ def print_growth(play: Play, folder: Path) -> None:
 
 
 def checkpoint_cost(lake: Lake, play: Play) -> tuple[int, int]:
-    """Extra memory, and bytes written beside 2,000 new transitions."""
+    """Return the extra memory of a save, and the bytes written besides 2,000 new transitions."""
     store = LakeStore(play, lake.path.parent)
     store.save(lake.path)
     before = stamps(lake.path)
@@ -200,7 +201,7 @@ def checkpoint_cost(lake: Lake, play: Play) -> tuple[int, int]:
 
 
 def opening_cost(lake: Lake) -> tuple[float, int]:
-    """Seconds, and memory after 100 batches."""
+    """Return the seconds to open a Lake, and the memory after 100 batches."""
     before = resident_bytes(os.getpid())[0]
     began = time.perf_counter()
     sampler = Sampler(Lake.open(lake.path).view())

@@ -1,6 +1,6 @@
-"""The replay stores that `benchmarks.replay` compares, and the play that they are filled with.
+"""The replay stores that `benchmarks.replay` compares, and the play that fills them.
 
-Imports are within the stores, so that a peer that is not installed costs its own row alone.
+The stores import their packages themselves, so a package that is not installed only costs its row.
 """
 
 import gzip
@@ -28,7 +28,7 @@ Rows = tuple[Any, Any, Any, Any, Any]
 
 @dataclass(frozen=True)
 class VecStep:
-    """As SB3's OffPolicyAlgorithm hands timesteps to its replay buffer; row i is env i."""
+    """A vec step in the form in which SB3 gives it to a replay buffer; row i is env i."""
 
     observations: Array
     next_observations: Array
@@ -38,7 +38,7 @@ class VecStep:
     truncated: Array
 
     def fingerprints(self) -> Iterator[int]:
-        """Of each transition."""
+        """Yield the fingerprint of each transition."""
         columns = (self.observations, self.next_observations, self.actions, self.rewards)
         for row in zip(*columns, self.terminated, strict=True):
             yield fingerprint(*row)
@@ -47,7 +47,7 @@ class VecStep:
 def fingerprint(
     observation: Array, next_observation: Array, action: Any, reward: Any, terminated: Any
 ) -> int:
-    """Of a transition's every byte; two are alike by chance in one of 2^64."""
+    """Hash every byte of a transition; two are equal by chance with probability 2^-64."""
     small = np.array([float(action), float(reward), float(terminated)], np.float32)
     first = crc32(np.ascontiguousarray(observation))
     return first << 32 | crc32(np.ascontiguousarray(next_observation), crc32(small.tobytes()))
@@ -55,7 +55,7 @@ def fingerprint(
 
 @dataclass(frozen=True)
 class Play:
-    """Random play of `duel` in stacks of four; always the same for the same arguments."""
+    """Random play of `duel` in stacks of four, which depends only on the arguments."""
 
     size: str
     n_transitions: int
@@ -111,18 +111,18 @@ class Play:
 
 
 class Store(Protocol):
-    """What a contender can do; rows are (observations, next ones, actions, rewards, terminated)."""
+    """A contender; rows are (observations, next observations, actions, rewards, terminated)."""
 
     def add(self, step: VecStep) -> None: ...
     def sample(self, batch_size: int) -> Rows: ...
     def nbytes(self) -> int:
-        """In RAM or on disk, wherever it lives."""
+        """Return the store's size, in RAM or on disk, wherever it keeps its data."""
 
     def save(self, folder: Path) -> None: ...
 
 
 class Sb3Store:
-    """A ReplayBuffer, saved as SB3 saves it."""
+    """SB3's ReplayBuffer, saved by SB3's own function."""
 
     def __init__(self, play: Play, folder: Path) -> None:  # noqa: ARG002
         self.buffer = self.make(play)
@@ -155,14 +155,14 @@ class Sb3Store:
 
 
 class _Sb3Optimized(Sb3Store):
-    """The next observation is the one of the next slot; wrong at the end of an episode."""
+    """The variant whose next observation is that of the next slot, wrong at episode ends."""
 
     def make(self, play: Play, **_: Any) -> Any:
         return super().make(play, optimize_memory_usage=True, handle_timeout_termination=False)
 
 
 class _Sb3Gzip(Sb3Store):
-    """What users write when the pickle is too large."""
+    """A store that compresses the pickle, as users do when it is too large."""
 
     def save(self, folder: Path) -> None:
         with gzip.open(folder / "buffer.pkl.gz", "wb") as file:
@@ -192,7 +192,7 @@ class _ExtraBuffersLevel5(_ExtraBuffers):
 
 
 class PondStore(Sb3Store):
-    """Ours in RAM; a checkpoint is what `checkpoints.save_replay_buffer` writes."""
+    """Our store in RAM, saved as with `checkpoints.save_replay_buffer`."""
 
     def make(self, play: Play, **_: Any) -> Any:
         from game_rl.buffers.replay import PackedReplayBuffer
@@ -214,7 +214,7 @@ class PondStore(Sb3Store):
 
 
 class LakeStore:
-    """Ours on disk; a checkpoint seals the writer and pins a mark."""
+    """Our store on disk; a checkpoint seals the writer and pins the Lake."""
 
     def __init__(self, play: Play, folder: Path) -> None:
         from game_rl.lake.lake import Lake
@@ -222,7 +222,7 @@ class LakeStore:
         from game_rl.lake.writer import LakeWriter
 
         schema = LakeSchema(play.packing, frame_stack=play.config.frame_stack)
-        self.lake = Lake.create(folder / "lake", schema)  # or the one that is there
+        self.lake = Lake.create(folder / "lake", schema)  # or opens the existing one
         self.writer = LakeWriter(self.lake, "bench", n_envs=play.n_envs)
         self.idle = list(range(play.n_envs))
         self.rng = np.random.default_rng(0)
@@ -257,14 +257,14 @@ class LakeStore:
         self.writer.seal()
         return self.lake.n_bytes()
 
-    def save(self, folder: Path) -> None:  # noqa: ARG002 - it is where the data are
+    def save(self, folder: Path) -> None:  # noqa: ARG002 - the data are on disk already
         self.writer.seal()
         self.n_saved += 1
         self.lake.pin(f"{self.n_saved}")
 
 
 class _TorchRl(ABC):
-    """A ReplayBuffer of TorchRL on one of its storages."""
+    """TorchRL's ReplayBuffer on one of its storages."""
 
     def __init__(self, play: Play, folder: Path) -> None:
         from torchrl.data import ReplayBuffer
@@ -342,7 +342,7 @@ def _object_bytes(array: Any) -> int:
 
 
 def _tensor_bytes(item: Any) -> int:
-    """Of the tensors in nested dictionaries and lists."""
+    """Return the bytes of all tensors in nested dictionaries and lists."""
     if isinstance(item, dict):
         return sum(_tensor_bytes(value) for value in item.values())
     if isinstance(item, list | tuple):

@@ -1,11 +1,11 @@
-"""How true the forecast of speed is: real trainings against what `preflight --probe` said before.
+"""Accuracy of the speed forecast: `preflight --probe` compared with real trainings.
 
     python -m benchmarks.speed_forecast [--only N] [--seconds 30]
 
-For each row the probe runs first, then a training of about `--seconds`, both as a user starts them
-and each in a process of its own. Timesteps per second are those of collecting and updating: the
-training's are told by the times at which it wrote its curves, from the second update to the last.
-Run it on a quiet machine. A GPU, if there is one, is not used.
+For each row the probe runs first, then a training of about `--seconds`, both with the command that
+users run and each in a process of its own. Timesteps per second cover collecting and updating. For
+the training they are computed from the times at which it wrote its curves, from the second update
+to the last. Run this on an idle machine. A GPU, if there is one, is not used.
 """
 
 import argparse
@@ -32,7 +32,7 @@ _HEADER = (
 
 @dataclass(frozen=True)
 class Case:
-    """PPO on the bundled game."""
+    """A row with PPO on the bundled game."""
 
     n_envs: int
     n_steps: int
@@ -74,7 +74,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Shipped:
-    """A config of another algorithm, as it comes with the project."""
+    """A row with a bundled config of another algorithm."""
 
     config: str
     rollout: int
@@ -106,7 +106,7 @@ CASES: tuple[Case | Shipped, ...] = (
 
 
 def forecast(case: Case | Shipped, run_dir: Path) -> dict[str, Any]:
-    """The `speed` of a preflight."""
+    """Run a preflight and return the `speed` of its report."""
     report: dict[str, Any] = json.loads(
         _call("preflight", case, run_dir, _FORECAST_UPDATES, "--probe", "--json")
     )
@@ -115,7 +115,7 @@ def forecast(case: Case | Shipped, run_dir: Path) -> dict[str, Any]:
 
 
 def train(case: Case | Shipped, run_dir: Path, updates: int) -> float:
-    """Timesteps per second of a training, without start-up and evaluations."""
+    """Return a training's timesteps per second, without start-up and evaluations."""
     _call("train", case, run_dir, updates)
     curves = EventAccumulator(str(run_dir / "tensorboard")).Reload()
     written = [(event.wall_time, event.step) for event in curves.Scalars("time/fps")]

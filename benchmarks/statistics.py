@@ -1,10 +1,11 @@
-"""Do the statistics of `game-rl compare` hold what they promise? Made-up arms whose truth is known.
+"""A test of the statistics of `game-rl compare` on simulated arms with a known truth.
 
     python -m benchmarks.statistics [--repeats 4000] [--seeds 8]
 
-For each truth, so many studies are made up and judged: how often two arms are called different
-(an arm against itself: the error, at most 5 %; otherwise the power) and how often the 95 % interval
-holds the true difference, beside the usual ways to make one: bootstraps with 1,000 resamples.
+For each truth, `--repeats` studies are simulated and judged. The tables show how often two arms are
+called different (for equal arms this is the error, at most 5 %; otherwise the power) and how often
+the 95 % interval contains the true difference. The usual intervals, from bootstraps with 1,000
+resamples, are shown for comparison.
 """
 
 import argparse
@@ -26,12 +27,12 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class Truth:
-    """How the scores of a seed come about, for both arms.
+    """The distributions of a seed's score in both arms.
 
     Attributes:
-        kind: normal: each arm has a standard deviation of 1. skewed: of an exponential
-            distribution. rates: 200 episodes of a seed whose chance to win is around 90 %.
-        effect: how much the second arm's mean is above the first one's; of rates, in points.
+        kind: "normal" (each arm has a standard deviation of 1), "skewed" (an exponential
+            distribution) or "rates" (200 episodes of a seed, won with a chance around 90 %).
+        effect: difference of the second arm's mean from the first one's; for rates, in points.
     """
 
     kind: str
@@ -49,14 +50,14 @@ class Truth:
         return self.effect / 100 if self.kind == "rates" else self.effect
 
     def _rates(self, rng: np.random.Generator, mean: float, seeds: int) -> Floats:
-        """Beta-binomial; seeds differ by about 5 points."""
+        """Draw beta-binomial rates, whose seeds differ by about 5 points."""
         chances = rng.beta(35 * mean, 35 * (1 - mean), seeds)
         return rng.binomial(_EPISODES, chances) / _EPISODES
 
 
 @dataclass(frozen=True)
 class Characteristics:
-    """Of made-up studies: how many call the arms different, and whose interval is right."""
+    """Shares of simulated studies that find a difference and whose interval covers the truth."""
 
     called_different: float
     coverage: float
@@ -78,14 +79,14 @@ def characteristics(truth: Truth, *, seeds: int, paired: bool, repeats: int) -> 
 
 
 def percentile(differences: Floats, rng: np.random.Generator) -> Bounds:
-    """The usual bootstrap."""
+    """Return the percentile bootstrap interval."""
     means = rng.choice(differences, (_RESAMPLES, len(differences))).mean(axis=1)
     low, high = np.quantile(means, (0.025, 0.975))
     return float(low), float(high)
 
 
 def bca(differences: Floats, rng: np.random.Generator) -> Bounds:
-    """Bias-corrected and accelerated (Efron 1987)."""
+    """Return the bias-corrected and accelerated bootstrap interval (Efron 1987)."""
     means = rng.choice(differences, (_RESAMPLES, len(differences))).mean(axis=1)
     normal, n = NormalDist(), len(differences)
     below = np.clip((means < differences.mean()).mean(), 1e-4, 1 - 1e-4)
@@ -103,7 +104,10 @@ def bca(differences: Floats, rng: np.random.Generator) -> Bounds:
 
 
 def studentised(differences: Floats, rng: np.random.Generator) -> Bounds:
-    """Bootstrap-t (Efron 1982): quantiles of the resamples' t, infinite where they do not vary."""
+    """Return the bootstrap-t interval (Efron 1982): quantiles of the resamples' t.
+
+    t is infinite for resamples that do not vary.
+    """
     n, mean = len(differences), differences.mean()
     resampled = rng.choice(differences, (_RESAMPLES, n))
     errors = resampled.std(axis=1, ddof=1) / n**0.5
@@ -122,7 +126,7 @@ def coverage_of(
     seeds: int,
     repeats: int,
 ) -> float:
-    """Of a bootstrap, with paired seeds."""
+    """Return the coverage of a bootstrap interval with paired seeds."""
     rng, covered = np.random.default_rng(1), 0
     for _ in range(repeats):
         one, two = truth.scores(rng, seeds)

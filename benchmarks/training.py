@@ -1,13 +1,14 @@
-"""Timesteps per second of whole trainings: a plain SB3 script, rl_zoo3's way, and ours, in turn.
+"""Timesteps per second of whole trainings: a plain SB3 script, rl_zoo3's settings, and ours.
 
     python -m benchmarks.training [--quick] [--repeats 5] [--peers plain zoo ...] [--device cpu]
     python -m benchmarks.training --peers ours-bf16 --n-envs 8 16 32 64
 
-Everybody does the same work on the bundled game: same ROM, frame skip, picture, stack, rollout,
-batches and epochs; see `benchmarks/trainings`. Each run is a process of its own and each round
-runs everybody once, so that a slow minute of the machine hits all. A run's figure is the median
-over its updates, without the first ones; start-up, evaluation and checkpoints are not in it.
-Ratios are to the first row, round by round. With several --n-envs the rollout keeps its size.
+All peers do the same work on the bundled game: same ROM, frame skip, picture, stack, rollout,
+batches and epochs (see `benchmarks/trainings`). Each run is a process of its own, and each round
+runs all peers once, so a slow minute of the machine affects all of them. A run's figure is the
+median over its updates except the first ones. It does not include start-up, evaluation and
+checkpoints. Ratios are relative to the first row, round by round. With several --n-envs, the size
+of the rollout stays the same.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from statistics import median
 from benchmarks.trainings.work import FRAME_SKIP, FRAME_STACK, Work, set_words
 from game_rl.system.machine import cpu_has_bf16, effective_cpus
 
-_WARM_UP = 2  # updates: caches, allocator, torch's first calls
+_WARM_UP = 2  # updates, for caches, allocator and torch's first calls
 _OURS = ["-c", "from benchmarks.trainings.ours import main; main()"]
 PEERS = {
     "plain": ["-m", "benchmarks.trainings.plain_sb3"],
@@ -55,7 +56,7 @@ class Run:
 
 @dataclass
 class Row:
-    """One peer's runs, a round each."""
+    """The runs of one peer, one for each round."""
 
     peer: str
     work: Work
@@ -66,12 +67,12 @@ class Row:
         return [run.timesteps_per_s for run in self.runs]
 
     def ratios(self, reference: "Row") -> list[float]:
-        """How many times the reference's speed, round by round."""
+        """Return the speeds divided by the reference's, round by round."""
         return [a / b for a, b in zip(self.speeds, reference.speeds, strict=True)]
 
 
 def measure(peer: str, work: Work, extra: Sequence[str]) -> Run:
-    """One training in a process of its own."""
+    """Measure one training in a process of its own."""
     command = [sys.executable, *PEERS[peer], *work.arguments(), *extra]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
@@ -80,7 +81,7 @@ def measure(peer: str, work: Work, extra: Sequence[str]) -> Run:
 
 
 def run_of(seconds: dict[str, list[float]], rollout_timesteps: int) -> Run:
-    """From the clock's report; the first updates, of which half may go, are left out."""
+    """Make a Run from the clock's report, without the first updates (at most half of them)."""
     collect, update = seconds["collect_s"], seconds["update_s"]
     first = min(_WARM_UP, len(collect) // 2)
     pairs = list(zip(collect, update, strict=True))[first:]

@@ -1,11 +1,11 @@
-"""Uploading: how fast, in how much memory, and what a training notices of it.
+"""Uploads: their speed and memory, and how much they slow a training.
 
     python -m benchmarks.upload [--gb 1] [--pairs 7] [--skip-throughput] [--skip-training]
 
-An S3 server (moto's) runs beside. A Lake is uploaded by the uploader's process and, in turns, the
-same files by plain obstore; then again, when it is there already. Then one training runs with and
-without uploads in turns, a checkpoint every few seconds; its wall time has the last upload in it,
-and CPU is that of its own process.
+An S3 server (moto's) runs on the same machine. The uploader's process uploads a Lake and, in turns,
+plain obstore uploads the same files. The Lake is then uploaded again, when it is already there.
+After that a training runs with and without uploads in turns, with a checkpoint every few seconds.
+Its wall time includes the last upload, and its CPU time is that of its own process.
 """
 
 import argparse
@@ -73,7 +73,7 @@ upload: {upload}
 
 
 def make_lake_run(folder: Path, n_bytes: int) -> tuple[RunDir, Path]:
-    """A run whose one checkpoint needs a Lake of so many bytes."""
+    """Make a run whose only checkpoint needs a Lake of `n_bytes` bytes."""
     run_dir = make_run(folder / "run")
     lake = run_dir.lake
     add_lake_checkpoint(run_dir, 100, segment_bytes=_SEGMENT_BYTES, n_bytes=n_bytes)
@@ -93,9 +93,9 @@ def compare_throughput(folder: Path, n_bytes: int, turns: int) -> None:
     plain, ours, again, memory = [], [], [], []
     sent_again = 0.0
     for turn in range(turns):
-        with s3_server() as endpoint:  # a fresh one: it keeps what it got
+        with s3_server() as endpoint:  # a new server each time, as it keeps the uploads
             os.environ.update(s3_environment(endpoint))
-            _numbers(_PLAIN, f"s3://{BUCKET}/warm", str(lake))  # its own caches, and the files'
+            _numbers(_PLAIN, f"s3://{BUCKET}/warm", str(lake))  # warms up all caches
             plain.append(_numbers(_PLAIN, f"s3://{BUCKET}/plain", str(lake))[0])
             settings = _with_lake(run_dir, f"s3://{BUCKET}/ours", lake)
             seconds, peak_kib, _ = _numbers(_OURS, settings.model_dump_json(), str(package))
@@ -124,9 +124,12 @@ def _with_lake(run_dir: RunDir, address: str, lake: Path) -> UploadSettings:
 
 
 def compare_training(folder: Path, pairs: int) -> None:
-    """CPU of the training's own process and its workers, without the uploader's."""
+    """Compare wall and CPU time of a training with uploads and without.
+
+    CPU is that of the training's own process, without the uploader's.
+    """
     ratios: dict[str, list[float]] = {"wall": [], "CPU": []}
-    with s3_server(niceness=19) as endpoint:  # it stands for another machine
+    with s3_server(niceness=19) as endpoint:  # it stands in for another machine
         os.environ.update(s3_environment(endpoint))
         for pair in range(pairs):
             found = {}
@@ -157,7 +160,7 @@ print("measured", time.monotonic() - began, own.ru_utime + own.ru_stime, code)
 
 
 def _train(run_dir: Path, upload: str) -> tuple[float, float]:
-    """Wall and CPU seconds of the training process."""
+    """Train; return the wall and CPU seconds of the training process."""
     config = run_dir.with_suffix(".yaml")
     config.write_text(_TRAINING.format(run_dir=run_dir, upload=upload))
     ended = subprocess.run(

@@ -1,20 +1,25 @@
-"""Timesteps per second of the vec env alone: SB3's, Gymnasium's, ours, and what could be reached.
+"""Timesteps per second of the vec env alone: SB3's, Gymnasium's and ours, with upper limits.
 
     python -m benchmarks.vec_env [--envs 8 32] [--games duel busy] [--repeats 5] [--seconds 2]
 
-All play random actions on the same game at frame skip 4 and give stacks of four half-size grey
-pictures. `raw` is the limit: `PyBoy.tick(4, True)` of as many emulators, one process a core, no
-env around it. To load the state from which an episode begins takes PyBoy as long as 20 timesteps;
-that is not on the clock of `raw`, but on that of all other rows. `envs` is our envs, with pictures
-and rewards, a process a core, each by itself. In `lockstep` these wait for each other after every
-vec step, awake: what a vec env that costs nothing would reach, if its envs keep to their processes.
-`stored` are ours in halves, with every vec step in the rollout buffer: a rollout without a network.
-What a vec step takes beyond one of `lockstep` is the training process's part, and waking workers;
-its own CPU is printed too, which a busy machine disturbs less.
+All play random actions on the same game at frame skip 4 and return stacks of four half-size grey
+pictures.
 
-The contenders are all there from the beginning and measure in turns, so that a slow moment of the
-machine hits all; a ratio is taken within a round. `busy` is a game that never halts the processor.
-The last lines say what a worker of ours weighs.
+* raw: the upper limit, `PyBoy.tick(4, True)` of as many emulators in one process per core, without
+  envs. Loading the start state of an episode takes PyBoy as long as 20 timesteps. This is not part
+  of the time of `raw`, but of that of all other rows.
+* envs: our envs with pictures and rewards, in one independent process per core.
+* lockstep: the same, but the processes wait for each other after every vec step in a busy loop. A
+  vec env that costs nothing would reach this speed, if each env stays in one process.
+* stored: our vec env in halves, with every vec step in the rollout buffer: a rollout without a
+  network.
+
+The time of a vec step beyond one of `lockstep` is the training process's part and the waking of
+workers. The process's own CPU time is printed too, as a busy machine disturbs it less.
+
+All contenders run from the beginning and measure in turns, so a slow moment of the machine affects
+all of them. Ratios are taken within a round. `busy` is a game that never halts the processor. The
+last lines show the memory of one of our workers.
 """
 
 import argparse
@@ -43,7 +48,7 @@ _HEADER = (
 
 @dataclass
 class Row:
-    """One contender's rounds."""
+    """The rounds of one contender."""
 
     name: str
     process: subprocess.Popen[str]
@@ -51,7 +56,7 @@ class Row:
     worker_rss_mb: float
     speeds: list[float] = field(default_factory=list)
     own_us: list[float] = field(default_factory=list)
-    """Of CPU for a vec step, in the process that the workers answer."""
+    """Microseconds of CPU for a vec step in the process that the workers answer."""
 
     def measure(self, seconds: float) -> None:
         assert self.process.stdin is not None
@@ -86,7 +91,7 @@ def start(name: str, game: str, n_envs: int, stack: ExitStack) -> Row:
 def compare(
     names: Sequence[str], game: str, n_envs: int, *, repeats: int, seconds: float
 ) -> dict[str, Row]:
-    """All contenders, measured in turns."""
+    """Measure all contenders in turns."""
     with ExitStack() as stack:
         rows = {name: start(name, game, n_envs, stack) for name in names}
         warn_if_busy()
@@ -115,7 +120,7 @@ def print_table(rows: dict[str, Row]) -> None:
 
 
 def print_own_parts(rows: dict[str, Row], n_envs: int) -> None:
-    """What a vec step of ours takes of the training process, and beyond one of `lockstep`."""
+    """Print the training process's CPU for our vec step, and its time beyond `lockstep`."""
     for name in (name for name in _OURS if name in rows):
         row = rows[name]
         text = f"{name}: the training process's own CPU {_span(row.own_us, ',.0f', ',.0f')} us"
@@ -132,7 +137,7 @@ def _span(values: Sequence[float], median_format: str, format_: str) -> str:
 
 
 def print_memory(weights: dict[int, Row]) -> None:
-    """`weights` is our row by n_envs."""
+    """Print the memory of our workers; `weights` has our row for each `n_envs`."""
     n_workers = effective_cpus()
     for n_envs, row in weights.items():
         print(

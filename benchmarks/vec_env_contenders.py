@@ -1,11 +1,11 @@
-"""What `benchmarks.vec_env` compares; each one is a program that measures when it is told to.
+"""The contenders of `benchmarks.vec_env`, each a program that measures on request.
 
     python -c "from benchmarks.vec_env_contenders import main; main()" ours duel 8
 
-For each line on stdin, a number of seconds, it plays random actions for so long and writes its
-timesteps per second, and the microseconds of CPU that its own process, without workers, takes for a
-vec step; it starts with a line that says what its workers weigh. (Not `python -m`:
-worker processes would import this module again, and torch with it.)
+The program first prints a line with its workers' memory. For each line on stdin, a number of
+seconds, it plays random actions for that long. It then prints its timesteps per second and the
+microseconds of CPU that its own process, without workers, takes for a vec step. (It is not run with
+`python -m`, because worker processes would import this module again, and torch with it.)
 """
 
 import functools
@@ -39,10 +39,10 @@ from tests.emulator.roms import make_rom
 
 _CONFIG = EnvConfig()
 _ROLLOUT_VEC_STEPS = 32
-_ACTIONS = 10_000  # drawn beforehand, then played again and again
+_ACTIONS = 10_000  # drawn in advance, then repeated
 _RAW_EPISODE_TIMESTEPS = 250  # about as long as a fight with random buttons
 
-# Its program never halts the processor, which is the most work that a Game Boy can make.
+# Its program never halts the processor, which makes emulation as slow as it can be.
 _BUSY_GAME = """\
 title: Busy
 rom: {{path: busy.gb, sha256: {sha256}}}
@@ -66,7 +66,7 @@ def game_called(name: str, folder: Path) -> Game:
 
 @dataclass(frozen=True)
 class Contender:
-    """`play(seconds)` gives timesteps per second; `workers` are process ids."""
+    """A contender: `play(seconds)` returns timesteps per second; `workers` are process ids."""
 
     play: Callable[[float], float]
     close: Callable[[], None]
@@ -85,7 +85,7 @@ def ours(game: Game, n_envs: int) -> Contender:
 
 
 def stored(game: Game, n_envs: int) -> Contender:
-    """Ours as a rollout has it, without a network: in halves, each vec step in the buffer."""
+    """Ours in a rollout without a network: in halves, and each vec step goes into the buffer."""
     import torch
 
     from game_rl.algorithms.vec_steps import Decision, vec_steps
@@ -134,7 +134,7 @@ def stored(game: Game, n_envs: int) -> Contender:
 def sb3(game: Game, n_envs: int) -> Contender:
     from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack, VecMonitor
 
-    multiprocessing.set_forkserver_preload(["stable_baselines3.common.vec_env"])  # starts sooner
+    multiprocessing.set_forkserver_preload(["stable_baselines3.common.vec_env"])  # starts faster
     subproc = SubprocVecEnv([functools.partial(make_env, _CONFIG, game)] * n_envs)
     vec_env = VecFrameStack(VecMonitor(subproc), _CONFIG.frame_stack, channels_order="first")
     vec_env.seed(0)
@@ -144,7 +144,7 @@ def sb3(game: Game, n_envs: int) -> Contender:
 
 
 def gymnasium(game: Game, n_envs: int) -> Contender:
-    """Stacks by Gymnasium's own wrapper, in its workers."""
+    """Gymnasium's AsyncVectorEnv, whose workers stack frames with Gymnasium's own wrapper."""
 
     def stacked() -> gym.Env[Any, Any]:
         env = make_env(_CONFIG, game)
@@ -158,17 +158,17 @@ def gymnasium(game: Game, n_envs: int) -> Contender:
 
 
 def raw(game: Game, n_envs: int, *, count_loads: bool = False) -> Contender:
-    """The limit: `PyBoy.tick` alone, on all cores, as many emulators as there are envs."""
+    """The upper limit: `PyBoy.tick` alone, on all cores, with as many emulators as envs."""
     return _on_each_core(functools.partial(_tick_raw, count_loads=count_loads), game, n_envs)
 
 
 def bare_envs(game: Game, n_envs: int) -> Contender:
-    """Our envs without a vec env: no core waits for another, and nobody sees an observation."""
+    """Our envs without a vec env: no core waits for another, and observations go nowhere."""
     return _on_each_core(_step_envs, game, n_envs)
 
 
 def lockstep(game: Game, n_envs: int) -> Contender:
-    """As `envs`, but a vec step begins when all cores are done with the one before."""
+    """Like `bare_envs`, but a vec step begins when all cores have finished the one before."""
     meeting = _Meeting(effective_cpus())
     return _on_each_core(functools.partial(_step_envs, meeting=meeting), game, n_envs)
 
@@ -176,7 +176,7 @@ def lockstep(game: Game, n_envs: int) -> Contender:
 def _on_each_core(
     target: Callable[[Connection, Game, int, int], None], game: Game, n_envs: int
 ) -> Contender:
-    """The sum of what processes, one a core, do when asked."""
+    """A contender of one process for each core, whose speeds are added."""
     cores = effective_cpus()
     pipes = [multiprocessing.Pipe() for _ in range(cores)]
     processes = []
@@ -229,14 +229,14 @@ def _player(
 
 
 class _Meeting:
-    """Where processes wait for each other, awake, as nothing is faster."""
+    """A barrier of processes that wait in a busy loop, as nothing is faster."""
 
     def __init__(self, n_processes: int) -> None:
         self._n_met = multiprocessing.RawArray("q", n_processes)  # vec steps, of each
         self._n_wanted = multiprocessing.RawValue("q", 0)
 
     def is_last(self, process: int, *, is_over: bool) -> bool:
-        """Return when all have come; whether the first process then said that it is over."""
+        """Wait for all processes; return whether the first one has said that it is over."""
         n = self._n_met[process] + 1
         if process == 0:
             self._n_wanted.value = n if is_over else n + 1
@@ -249,7 +249,7 @@ class _Meeting:
 def _step_envs(
     connection: Connection, game: Game, n_envs: int, core: int, *, meeting: _Meeting | None = None
 ) -> None:
-    """Timesteps per second of one process, for as many seconds as each message says."""
+    """Play in one process for the seconds in each message; reply with timesteps per second."""
     envs = [make_env(_CONFIG, game) for _ in range(n_envs)]
     n_actions = len(game.definition.actions)
     drawn = np.random.default_rng(core).integers(n_actions, size=(_ACTIONS, n_envs)).tolist()
@@ -274,7 +274,7 @@ def _step_envs(
 def _tick_raw(
     connection: Connection, game: Game, n_emulators: int, seed: int, *, count_loads: bool
 ) -> None:
-    """Ticks per second of one process, for as many seconds as each message says."""
+    """Tick in one process for the seconds in each message; reply with ticks per second."""
     start_state = _raw_start_state(game)
     emulators = [_RawEmulator(game) for _ in range(n_emulators)]
     actions = tuple(frozenset(buttons) for buttons in game.definition.actions.values())
@@ -301,7 +301,7 @@ def _tick_raw(
 
 class _RawEmulator:
     def __init__(self, game: Game) -> None:
-        from pyboy import PyBoy  # not above: it warns unless game_rl has imported it before
+        from pyboy import PyBoy  # imported here, as it warns unless game_rl has imported it before
 
         rom = io.BytesIO(game.rom.data)
         self._pyboy = PyBoy(
@@ -322,7 +322,7 @@ class _RawEmulator:
 
 
 def _raw_start_state(game: Game) -> bytes:
-    """PyBoy's own state of the game's first start state."""
+    """Return the game's first start state in PyBoy's own format."""
     name, spec = next(iter(game.definition.start_states.items()))
     with closing(make_emulator(game)) as emulator:
         packed = make_start_state(

@@ -1,4 +1,4 @@
-"""Train agents on Game Boy games; importing it makes the bundled games known to Gymnasium."""
+"""Train agents on Game Boy games; importing this package registers the games with Gymnasium."""
 
 from game_rl.envs.registration import register_bundled_games
 

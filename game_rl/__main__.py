@@ -1,13 +1,13 @@
-"""`python -m game_rl` is `game-rl`."""
+"""Runs the command `game-rl` as `python -m game_rl`."""
 
 import sys
 
 
 def main() -> int:
-    """See `game_rl.cli.main`.
+    """Run `game_rl.cli.main`.
 
-    That is imported here, and not above: each worker process imports the script `game-rl` again,
-    and with it this module; the command line would take 10 MB in each.
+    The import is inside of the function because each worker process imports the script `game-rl`
+    again, and with it this module; the command line would take 10 MB in each.
     """
     from game_rl.cli.main import main as command
 

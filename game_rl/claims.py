@@ -1,8 +1,8 @@
-"""Which of a run's processes may write to it: the one that was started last.
+"""Claims: only the process that was started last for a run may write to it.
 
-An experiment starts a member again when it believes that its process is gone. On another machine
-that may be wrong: a node that was cut off, or slept, comes back. So each start takes the claim to
-the run, and a process that finds another claim in the folder ends without writing.
+An experiment restarts a member when it believes that the member's process is gone. On another
+machine that may be wrong: a node that was cut off or asleep comes back. So each start takes the
+claim to the run, and a process that finds another claim in the folder ends without writing.
 """
 
 import os
@@ -13,11 +13,11 @@ from game_rl.errors import ExperimentError
 from game_rl.run_dir import RunDir, write_atomic
 
 CLAIM_VARIABLE = "GAME_RL_CLAIM"
-"""In the environment: the claim under which this process writes; without it, nobody is asked."""
+"""Environment variable with the claim of this process. If it is not set, claims are not checked."""
 
 
 def take_claim(run_dir: RunDir) -> str:
-    """A new claim to the run, of an epoch after the one that is there, and no other one's."""
+    """Write a new, unique claim to the run, one epoch after the standing one, and return it."""
     epoch = int(standing_claim(run_dir).partition("-")[0] or 0) + 1
     claim = f"{epoch}-{uuid.uuid4().hex}"
     write_atomic(_file(run_dir), claim)
@@ -25,20 +25,19 @@ def take_claim(run_dir: RunDir) -> str:
 
 
 def check_claim(run_dir: RunDir) -> None:
-    """Raise ExperimentError if this process has a claim, and another one has been taken since.
+    """Raise ExperimentError if this process has a claim and a newer one has been taken.
 
-    The file is opened anew each time: that makes network file systems ask their server.
+    The file is opened afresh each time, which makes network file systems ask their server.
     """
     own = os.environ.get(CLAIM_VARIABLE)
     if own is not None and standing_claim(run_dir) != own:
         raise ExperimentError(
-            f"another process has been started for {run_dir.root} since this one; this one ends "
-            "without writing"
+            f"a newer process has been started for {run_dir.root}; this one ends without writing"
         )
 
 
 def standing_claim(run_dir: RunDir) -> str:
-    """The claim that is there; "": none."""
+    """Return the claim in the run directory, or "" if there is none."""
     try:
         return _file(run_dir).read_text(encoding="ascii")
     except FileNotFoundError:

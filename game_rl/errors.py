@@ -1,4 +1,4 @@
-"""Every error that a user can meet.
+"""The errors that the command line reports to users.
 
     GameRLError                 exit code 1
     ├── UsageError              2   a command called in a way that cannot work
@@ -7,14 +7,14 @@
     │   └── RomError            2   a ROM that is missing, damaged or unsupported
     ├── DoesNotFitError         3   the run needs more than the machine has
     ├── EmulatorError           1   the emulator refused an operation
-    │   └── LockUpError         1   the game has run into an opcode that no Game Boy has
+    │   └── LockUpError         1   the game has executed an opcode that no Game Boy has
     ├── WorkerError             1   an environment process raised, died or hung
     ├── CheckpointError         1   a checkpoint is missing, damaged or of another run
     ├── LakeError               1   a Lake or a replay file is missing, damaged or of another shape
     ├── StorageError            1   object storage refuses, is out of reach or has damaged data
-    ├── TrainingError           1   training cannot go on (a non-finite loss, a full disk)
+    ├── TrainingError           1   training cannot continue (a non-finite loss, a full disk)
     │   └── NonFiniteError      1   an update left a weight that is NaN or infinite
-    └── ExperimentError         1   an experiment cannot go on (a member dies again and again)
+    └── ExperimentError         1   an experiment cannot continue (a member dies repeatedly)
         └── NobodyLeftError     1   the weights of all members are NaN or infinite
     Interrupted                 128 + number of the signal that stopped the run
 
@@ -25,7 +25,7 @@ import os
 
 
 class GameRLError(Exception):
-    """Whatever the user can mend; the CLI prints its text without a traceback."""
+    """An error that the user can fix; the CLI prints its text without a traceback."""
 
     exit_code = 1
 
@@ -97,7 +97,7 @@ class Interrupted(GameRLError):  # noqa: N818 - not a failure: the user asked fo
 
 
 def system_fault(error: OSError, place: object = "input or output") -> str:
-    """What the system has refused, in one line; `place` is where, if the error does not say."""
+    """Describe a system error in one line; `place` is used if the error names no file."""
     name = error.filename
     where = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else place
     return f"{where}: {error.strerror or error}"

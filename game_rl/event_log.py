@@ -1,8 +1,8 @@
-"""The one account of a run that programs and people read: `events.jsonl`.
+"""The log of a run for programs and people: `events.jsonl`.
 
-It has one JSON object a line and is only ever appended to. A run that goes on from a checkpoint, or
-begins again, says so with an event; what was written after that checkpoint is superseded, and
-`read_events` leaves it out.
+It has one JSON object a line and is only ever appended to. A run that resumes from a checkpoint, or
+begins again, writes an event about it. Events from after that checkpoint are superseded, and
+`read_events` leaves them out.
 """
 
 import threading
@@ -25,7 +25,7 @@ class EventLog:
     Events may come from any thread; listeners are called one at a time.
 
     Attributes:
-        timesteps: where the training is, for events that do not know it themselves.
+        timesteps: current timesteps of the training, for events that carry none themselves.
     """
 
     def __init__(self, file: "EventFile | None" = None, listeners: Sequence[Listener] = ()) -> None:
@@ -35,12 +35,12 @@ class EventLog:
         self._lock = threading.RLock()
 
     def add_listener(self, listener: Listener) -> None:
-        """Of the events from now on."""
+        """Call a listener with all events from now on."""
         with self._lock:
             self._listeners.append(listener)
 
     def emit(self, event: Event) -> None:
-        """Raise OSError if the file cannot be written; the listeners have heard of it then."""
+        """Pass an event to the listeners, then write it; raise OSError if the write fails."""
         with self._lock:
             for listener in self._listeners:
                 listener(event)
@@ -51,7 +51,7 @@ class EventLog:
         self.emit(Warned(timesteps=self.timesteps, text=text))
 
     def n_bytes(self) -> int:
-        """Of the file, after everything so far is on the disk; 0 without one."""
+        """Sync the file and return its length in bytes, or 0 if there is no file."""
         return 0 if self._file is None else self._file.synced_bytes()
 
 
@@ -59,22 +59,22 @@ class EventFile(JsonLines):
     """`events.jsonl`, open for appending; close it, or use it as a context manager.
 
     Raises:
-        OSError: everywhere, where the disk fails.
+        OSError: from every method, if the disk fails.
     """
 
     def add(self, event: BaseModel) -> None:
         self.append(event.model_dump_json(exclude_none=True))
 
     def synced_bytes(self) -> int:
-        """Its length, on the disk."""
+        """Sync the file and return its length in bytes."""
         self.sync()
         return self.n_bytes()
 
 
 def read_events(run_dir: RunDir) -> list[Event]:
-    """The account of a run, without what was superseded; empty if there is none.
+    """Return the events of a run that are not superseded; an empty list if there is no file.
 
-    A torn line, and an event that this version does not know, are left out.
+    Torn lines and events that this version does not know are left out.
     """
     kept: list[tuple[int, Event]] = []
     for offset, event in _located_events(run_dir.events):
@@ -88,17 +88,17 @@ def read_events(run_dir: RunDir) -> list[Event]:
 
 
 def _is_of(resumed: Resumed, event: Event) -> bool:
-    """Whether the event reports the very checkpoint, which is written before the event."""
+    """Whether the event reports the checkpoint resumed from, which is written before the event."""
     return isinstance(event, CheckpointSaved) and event.checkpoint == resumed.checkpoint
 
 
 def _located_events(path: Path) -> Iterator[tuple[int, Event]]:
-    """Each event with the byte at which its line begins."""
+    """Yield each event with the byte offset of its line."""
     for offset, line in located_lines(path):
         if (event := parse_event(line)) is not None:
             yield offset, event
 
 
 def parse_event(line: bytes | str) -> Event | None:
-    """One line of the file; None if this version does not know it, or it is torn."""
+    """Parse one line of the file; return None if it is torn, or unknown to this version."""
     return parsed(_ANY_EVENT, line)

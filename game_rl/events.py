@@ -1,4 +1,4 @@
-"""What happens in a run, as typed events; `event_log` keeps and reads them."""
+"""The events of a run as typed models; `event_log` writes and reads them."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 FREQUENT_BOUNDARIES_TIMESTEPS = 1_000
-"""Boundaries that come every few vec steps, as those of DQN, are reported this far apart."""
+"""Timesteps between reports at boundaries that come every few vec steps, as those of DQN do."""
 
 _Count = Annotated[int, Field(ge=0)]
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -18,77 +18,77 @@ def _now() -> datetime:
 
 
 class _Event(BaseModel):
-    """What all events have."""
+    """The base of all events."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
     is_kept: ClassVar[bool] = True
-    """Whether it is written to the file; the others are for who watches."""
+    """Whether the event is written to the file; the others only reach the listeners."""
 
     time: datetime = Field(default_factory=_now)
-    """In UTC."""
+    """Time of the event, in UTC."""
     timesteps: _Count = 0
-    """The run's, of all envs together."""
+    """Timesteps of the run, summed over all envs."""
 
 
 class Begun(_Event):
-    """A run starts at timestep 0; what an earlier start wrote does not count."""
+    """A run starts at timestep 0; events of an earlier start no longer count."""
 
     event: Literal["begun"] = "begun"
     run: str
-    """Its id."""
+    """Id of the run."""
     algorithm: str
     total_timesteps: _Count
     frame_skip: _Count | None = None
-    """Emulator frames in a timestep; the last release did not say."""
+    """Emulator frames in a timestep; None in logs of the last release, which lack it."""
     device: str
     precision: str
 
 
 class Resumed(_Event):
-    """A run goes on from a checkpoint."""
+    """A run resumes from a checkpoint."""
 
     event: Literal["resumed"] = "resumed"
     run: str
     checkpoint: str
-    """The name of its folder."""
+    """Name of the checkpoint's folder."""
     total_timesteps: _Count
     frame_skip: _Count | None = None
-    """Emulator frames in a timestep; the last release did not say."""
+    """Emulator frames in a timestep; None in logs of the last release, which lack it."""
     device: str
     precision: str
     superseded_from_bytes: _Count
-    """Where the events end that were there at the checkpoint."""
+    """Length of the file at the checkpoint; events from there up to this one no longer count."""
     restored: tuple[str, ...]
-    """The parts that go on as they were."""
+    """The parts that continue exactly as they were."""
     not_restored: tuple[str, ...] = ()
-    """What begins anew, or computes in another way, each with the reason."""
+    """The parts that begin anew or compute in another way, each with the reason."""
     changes: tuple[str, ...] = ()
-    """Of the config and the game file since then, as `key: old -> new`."""
+    """Changes of the config and the game file since the checkpoint, as `key: old -> new`."""
     set_aside: tuple[str, ...] = ()
-    """Where later checkpoints are now, of a run that was taken back on purpose."""
+    """New places of the later checkpoints, if the run was deliberately set back."""
 
 
 class Forked(_Event):
-    """A run begins from another run's checkpoint; what stands before it is that run's account."""
+    """A run begins from another run's checkpoint; earlier events are that run's."""
 
     event: Literal["forked"] = "forked"
     run: str
-    """Its id."""
+    """Id of the run."""
     parent: str
-    """The other run's id."""
+    """Id of the other run."""
     parent_path: str
-    """Where that run was then."""
+    """Path of the other run's directory at that time."""
     parent_timesteps: _Count
-    """Of the checkpoint."""
+    """Timesteps of the checkpoint."""
     not_taken_over: tuple[str, ...] = ()
-    """What begins anew, each with the reason."""
+    """The parts that begin anew, each with the reason."""
     changes: tuple[str, ...] = ()
-    """Of the config and the game file, as `key: old -> new`."""
+    """Changes of the config and the game file, as `key: old -> new`."""
 
 
 class Progress(_Event):
-    """The training is underway; about five times a second."""
+    """Progress of the training, about five times a second."""
 
     is_kept = False
 
@@ -99,7 +99,7 @@ class Progress(_Event):
 
 
 class OfflineProgress(_Event):
-    """A run learns from Lakes alone, before its first timestep; about five times a second."""
+    """Progress of learning from Lakes before the first timestep, about five times a second."""
 
     is_kept = False
 
@@ -110,7 +110,7 @@ class OfflineProgress(_Event):
 
 
 class RolloutEnded(_Event):
-    """A rollout was played; of DQN, the first after each thousand timesteps.
+    """A rollout has ended; for DQN, the first one after each thousand timesteps.
 
     Reward and success are means over the last episodes, as SB3 logs them.
     """
@@ -122,7 +122,7 @@ class RolloutEnded(_Event):
 
 
 class Evaluating(_Event):
-    """Episodes begin; `Evaluated` follows, unless the run is stopped meanwhile."""
+    """An evaluation begins; `Evaluated` follows unless the run is stopped meanwhile."""
 
     is_kept = False
 
@@ -135,13 +135,14 @@ class Evaluating(_Event):
 
 
 class Evaluated(_Event):
-    """Episodes were played to see how good a policy is."""
+    """Episodes were played to evaluate a policy."""
 
     event: Literal["evaluated"] = "evaluated"
     policy_timesteps: _Count
-    """At which the policy was learned."""
+    """Timestep at which the policy was learned."""
     deterministic: bool = True
-    """Whether it took its likeliest actions, or drew them; the last release did not say."""
+    """Whether it took its likeliest actions instead of drawing them; the last release did not
+    record it."""
     episodes: _Count
     mean_reward: float
     std_reward: float
@@ -150,46 +151,46 @@ class Evaluated(_Event):
     seconds: float
     is_best: bool = False
     is_final: bool = False
-    """Of the best policy, after the training, on episodes that selected nothing."""
+    """Whether it is of the best policy, after the training, on episodes not used to select it."""
     offline_gradient_steps: _Count | None = None
-    """After so many, where the run learns from Lakes alone before its first timestep."""
+    """Gradient steps so far, if the run is learning from Lakes before its first timestep."""
 
 
 class CheckpointSaved(_Event):
-    """The run can go on from here."""
+    """A checkpoint was written, from which the run can resume."""
 
     event: Literal["checkpoint_saved"] = "checkpoint_saved"
     checkpoint: str
-    """The name of its folder."""
+    """Name of the checkpoint's folder."""
     n_bytes: _Count
     seconds: float
     contents: tuple[str, ...]
-    """What is in it, in words."""
+    """Contents of the checkpoint, in words."""
     compression_saved: _Share | None = None
-    """Part of the bytes that a replay of whole stacks would have taken; None: it has no replay."""
+    """Share of bytes that the replay saves compared with whole stacks; None without a replay."""
     is_best: bool = False
     offline_gradient_steps: _Count | None = None
     """As in `Evaluated`."""
 
 
 class Warned(_Event):
-    """Something that the user should know; the training goes on."""
+    """Something that the user should know; the training continues."""
 
     event: Literal["warned"] = "warned"
     text: str
 
 
 class WorkerRestarted(_Event):
-    """A process with envs died and was replaced; its episodes were cut short."""
+    """A worker process died and was replaced; its episodes were cut short."""
 
     event: Literal["worker_restarted"] = "worker_restarted"
     text: str
     restarts: _Count
-    """In this process so far."""
+    """Number of restarts in this training process so far."""
 
 
 class DiskForecast(_Event):
-    """A Lake that grows on as it did fills the disk before the run ends."""
+    """The Lake will fill the disk before the run ends, if it keeps growing at the same rate."""
 
     event: Literal["disk_forecast"] = "disk_forecast"
     text: str
@@ -198,36 +199,36 @@ class DiskForecast(_Event):
 
 
 class LakesFollowed(_Event):
-    """A run sees what others play while it learns; of DQN, the first after each thousand timesteps.
+    """How a run follows Lakes that others are writing; for DQN, after each thousand timesteps.
 
-    All but the age are of the whole run, however often it was broken off.
+    All values except the age are totals of the whole run, over all its sessions.
     """
 
     event: Literal["lakes_followed"] = "lakes_followed"
     rows: _Count
-    """That others have played and that could be drawn at some time."""
+    """Rows that others have played and that could be drawn at some time."""
     newest_age_s: float | None
-    """Of the newest row that could be drawn, the median of the last thousand draws; None: none."""
+    """Median age of the newest available row over the last thousand draws; None without draws."""
     own_drawn: _Count
-    """Own timesteps in all batches."""
+    """The run's own timesteps in all batches."""
     drawn: _Count
-    """Timesteps in all batches."""
+    """All timesteps in all batches."""
 
 
 class RowsDrawn(_Event):
-    """Of what a run that learns from Lakes has made its batches; of DQN, the first after each
-    thousand timesteps, and each five hundred gradient steps before the first.
+    """The composition of the batches of a run that learns from Lakes.
 
-    All of the whole run, however often it was broken off.
+    For DQN, it is emitted after each thousand timesteps, and after each five hundred gradient steps
+    before the first timestep. All values are totals of the whole run, over all its sessions.
     """
 
     event: Literal["rows_drawn"] = "rows_drawn"
     own: _Count
-    """Own timesteps in all batches since it plays."""
+    """The run's own timesteps in all batches since its first timestep."""
     streams: dict[str, _Count]
-    """Rows of each stream in the same batches; by the id of its run."""
+    """Rows of each stream in the same batches, by the id of the stream's run."""
     offline_streams: dict[str, _Count]
-    """The same in the batches before its first timestep, which have no own ones."""
+    """Rows of each stream in the batches before the first timestep, which have no own timesteps."""
 
 
 class UploadQueued(_Event):
@@ -235,87 +236,87 @@ class UploadQueued(_Event):
 
     event: Literal["upload_queued"] = "upload_queued"
     checkpoint: str
-    """The name of its folder."""
+    """Name of the checkpoint's folder."""
     n_bytes: _Count
-    """Of all its files, what is there already included."""
+    """Size of all its files, including parts that are already stored."""
     to: str
 
 
 class UploadProgress(_Event):
-    """How much has to be sent yet."""
+    """The amount that still has to be uploaded."""
 
     is_kept = False
 
     event: Literal["upload_progress"] = "upload_progress"
     sending: tuple[int, ...] = ()
-    """Timesteps of the checkpoints that are read just now."""
+    """Timesteps of the checkpoints that are being sent."""
     waiting_checkpoints: _Count
     waiting_bytes: _Count
     is_ending: bool = False
-    """The training is over, and waits for it."""
+    """Whether the training is over and waits for the upload."""
     is_trying: bool = True
-    """False: the last attempt failed, and the next one comes after a pause."""
+    """False after a failed attempt, until the next one begins."""
 
 
 class Uploaded(_Event):
-    """A checkpoint can be fetched."""
+    """A checkpoint is stored and can be fetched."""
 
     event: Literal["uploaded"] = "uploaded"
     checkpoint: str
-    """The name of its folder."""
+    """Name of the checkpoint's folder."""
     sent_bytes: _Count
-    """Without what was there already."""
+    """Bytes that were sent, without parts that were already stored."""
     seconds: float
     to: str
 
 
 class ExplorationRestarted(_Event):
-    """More actions are random again, from this rollout on."""
+    """The share of random actions rises again, from this rollout on."""
 
     event: Literal["exploration_restarted"] = "exploration_restarted"
     at: _Count
-    """The timestep that the config says."""
+    """Timestep of the restart in the config."""
     start: _Share
-    """The share of random actions there."""
+    """Share of random actions at that timestep."""
     over: _Count
-    """Timesteps after which the share is what it would have been."""
+    """Number of timesteps after which the share is back on its usual course."""
     share: _Share
-    """Of this rollout's first timestep."""
+    """Share of random actions at this rollout's first timestep."""
 
 
 class TeacherReady(_Event):
-    """A policy was found that the agent is drawn towards."""
+    """A teacher was found: a policy that the agent is drawn towards."""
 
     event: Literal["teacher_ready"] = "teacher_ready"
     run: str
-    """Its run's id; empty: that run has none."""
+    """Id of the teacher's run; empty if it has none."""
     path: str
-    """Where its run was when this one began."""
+    """Path of the teacher's run when this run began."""
     policy_timesteps: _Count
-    """At which it was learned."""
+    """Timestep at which the policy was learned."""
     sha256: str
-    """Of its checkpoint's manifest."""
+    """sha256 of the manifest of its checkpoint."""
     temperature: float
-    """Of the softmax."""
+    """Temperature of the softmax."""
     success_rate: _Share | None = None
-    """In the games of this run's evaluations."""
+    """Success rate in the games of this run's evaluations."""
     mean_reward: float
 
 
 class Validated(_Event):
-    """Student and teacher played episodes that decided nothing before."""
+    """Student and teacher played episodes that were not used for any decision before."""
 
     event: Literal["validated"] = "validated"
     episodes: _Count
-    """Of each."""
+    """Number of episodes of each."""
     student_timesteps: _Count
-    """At which the student's best policy was learned."""
+    """Timestep at which the student's best policy was learned."""
     student_mean_reward: float
     student_success_rate: _Share | None = None
     teacher_mean_reward: float
     teacher_success_rate: _Share | None = None
     best: Literal["student", "teacher"]
-    """The run's best policy from now on."""
+    """Which of them is the run's best policy from now on."""
 
 
 class Recorded(_Event):
@@ -326,11 +327,11 @@ class Recorded(_Event):
 
 
 class Ended(_Event):
-    """The process lets go of the run."""
+    """The training process ends."""
 
     event: Literal["ended"] = "ended"
     reason: Literal["completed", "until", "stopped", "failed"]
-    """until: as far as it was asked to go; stopped: by a signal, with what was saved."""
+    """until: it reached the timestep that it was asked for; stopped: a signal ended it."""
     exit_code: int
     text: str = ""
 

@@ -1,7 +1,7 @@
-"""Files of one JSON object a line that are only appended to, and outlive the processes that write.
+"""Append-only files with one JSON object a line.
 
-A crash or a full disk tears at most the last line. It stays where it is; the next one begins on a
-line of its own, and readers leave out what has no end or what they do not know.
+A crash or a full disk tears at most the last line. The torn line stays in the file, and the next
+one begins on a line of its own. Readers skip lines that are unfinished or that they do not know.
 """
 
 import json
@@ -16,10 +16,10 @@ _Kind = TypeVar("_Kind")
 
 
 class JsonLines:
-    """One such file, open for appending; close it, or use it as a context manager.
+    """A file of JSON lines, open for appending. Close it, or use it as a context manager.
 
     Raises:
-        OSError: everywhere, where the disk fails.
+        OSError: from any method, if the disk fails.
     """
 
     def __init__(self, path: Path) -> None:
@@ -27,7 +27,7 @@ class JsonLines:
         self._is_torn = _is_torn(path)
 
     def append(self, line: str) -> None:
-        """Hand it to the kernel: it outlives this process, and the machine only after `sync`."""
+        """Append a line. It survives this process, but survives the machine only after `sync`."""
         data = line.encode() + b"\n"
         if self._is_torn:
             data = b"\n" + data
@@ -38,7 +38,7 @@ class JsonLines:
         self._is_torn = False
 
     def sync(self) -> None:
-        """All lines are on the disk when this returns."""
+        """Wait until all lines are on the disk."""
         os.fsync(self._file.fileno())
 
     def n_bytes(self) -> int:
@@ -55,7 +55,7 @@ class JsonLines:
 
 
 def located_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Each line that has an end, with the byte at which it begins; none if there is no file."""
+    """Yield the offset and the bytes of each finished line; nothing if there is no file."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -69,7 +69,7 @@ def located_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def parsed(kind: TypeAdapter[_Kind], line: bytes | str) -> _Kind | None:
-    """None if the line is torn, or of another version."""
+    """Parse a line; None if it is torn or was written by another version."""
     try:
         return kind.validate_python(json.loads(line))
     except (ValidationError, ValueError):
@@ -77,7 +77,7 @@ def parsed(kind: TypeAdapter[_Kind], line: bytes | str) -> _Kind | None:
 
 
 def _is_torn(path: Path) -> bool:
-    """Whether the last line has no end."""
+    """Whether the last line is unfinished."""
     with path.open("rb") as file:
         if not file.seek(0, os.SEEK_END):
             return False

@@ -1,9 +1,9 @@
-"""Where a run's weights came from, and what experience is in them: `lineage.json`.
+"""The origin of a run's weights, and of the experience that they contain: `lineage.json`.
 
 A run has a list of sources: the checkpoint that it was forked from, the teachers that it was drawn
-towards, the streams of the Lakes that it learned from. Each has the sources that its own run had
-then, so that the account is whole where the other folders are gone. Whoever gives a run another
-source calls `add_sources`; `game-rl lineage` adds up what all of them have played.
+towards, and the streams of the Lakes that it learned from. Each source has the sources that its own
+run had then, so the list is complete even if the other folders are gone. Code that gives a run
+another source calls `add_sources`. `game-rl lineage` sums the timesteps that all of them played.
 """
 
 import hashlib
@@ -26,27 +26,27 @@ class _Saved(BaseModel):
 
 
 class Source(_Saved):
-    """A run that another one has learned from."""
+    """A run from which another run has learned."""
 
     kind: Literal["fork", "teacher", "lake"]
     run: str
-    """Its id; of a Lake, the name of a stream, which is the id of the run that wrote it."""
+    """Id of the run. For a Lake, the name of a stream, which is the id of the run that wrote it."""
     path: str
-    """Where it was then: a run directory, or a Lake."""
+    """Path of the run directory, or of the Lake, at that time."""
     timesteps: _Count
-    """Up to which it was used."""
+    """Timesteps of the run up to which it was used."""
     began_at: _Count = 0
-    """The timestep at which it had begun to play itself: not 0 in a fork that keeps counters."""
+    """Timestep at which the run began to play itself; not 0 in a fork that keeps its counters."""
     frame_skip: _FrameSkip
     """Emulator frames in each of its timesteps."""
     sha256: str
-    """Of the checkpoint's manifest; of a Lake, of the mark."""
+    """sha256 of the checkpoint's manifest, or of the Lake's mark."""
     sources: tuple["Source", ...] = ()
-    """Its own, as they were then."""
+    """Sources of the run itself, at that time."""
 
     @property
     def played_timesteps(self) -> int:
-        """That this run has played itself."""
+        """Timesteps that this run has played itself."""
         return max(0, self.timesteps - self.began_at)
 
     @property
@@ -56,18 +56,18 @@ class Source(_Saved):
 
 
 class Lineage(_Saved):
-    """What is known of a run's beginning."""
+    """The start and the sources of a run."""
 
     began_at: _Count = 0
-    """The timestep at which it begins to play itself."""
+    """Timestep at which the run begins to play itself."""
     sources: tuple[Source, ...] = ()
 
 
 def read_lineage(run_dir: RunDir) -> Lineage:
-    """Of a run that learned from no other, an empty one.
+    """Return the lineage of a run; an empty one if it learned from no other run.
 
     Raises:
-        CheckpointError: `lineage.json` was changed into something else.
+        CheckpointError: `lineage.json` is not a valid lineage.
     """
     try:
         return Lineage.model_validate_json(run_dir.lineage.read_bytes())
@@ -76,8 +76,8 @@ def read_lineage(run_dir: RunDir) -> Lineage:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise CheckpointError(
-            f"{run_dir.lineage} is no account of a run's sources: {first['msg']}; restore it from "
-            "a copy, or delete it, and what the run learned from is forgotten"
+            f"{run_dir.lineage} does not describe a run's sources: {first['msg']}; restore it "
+            "from a copy, or delete it to forget what the run learned from"
         ) from None
 
 
@@ -86,9 +86,9 @@ def write_lineage(run_dir: RunDir, lineage: Lineage) -> None:
 
 
 def add_sources(run_dir: RunDir, *sources: Source) -> None:
-    """Say that the run learns from these, too; only under the lock.
+    """Record further sources of the run; only under the run's lock.
 
-    An entry of the same kind, run and path is replaced: a Lake or a teacher is used ever further.
+    An entry of the same kind, run and path is replaced, as its timesteps grow with further use.
     """
     lineage, added = read_lineage(run_dir), {_key(source) for source in sources}
     others = [source for source in lineage.sources if _key(source) not in added]
@@ -100,19 +100,19 @@ def _key(source: Source) -> tuple[str, str, str]:
 
 
 def manifest_sha256(checkpoint: Path) -> str:
-    """Of the checkpoint's manifest, and so of all its files."""
+    """Return the sha256 of a checkpoint's manifest, which covers all its files."""
     return hashlib.sha256((checkpoint / "manifest.json").read_bytes()).hexdigest()
 
 
 def all_sources(sources: tuple[Source, ...], depth: int = 0) -> Iterator[tuple[int, Source]]:
-    """These and theirs, each with how far away it is, in the order of a tree."""
+    """Yield all sources, direct and indirect, each with its depth, in depth-first order."""
     for source in sources:
         yield depth, source
         yield from all_sources(source.sources, depth + 1)
 
 
 def counted_once(runs: Sequence[Source]) -> list[Source]:
-    """These and all that they come from, each as far as any of them has used it."""
+    """Return these runs and all their sources, each once, with the most timesteps it played."""
     farthest: dict[str, Source] = {}
     for _, source in all_sources(tuple(runs)):
         known = farthest.get(source.run)
@@ -123,17 +123,17 @@ def counted_once(runs: Sequence[Source]) -> list[Source]:
 
 @dataclass(frozen=True)
 class Account:
-    """What a run has played, and all that it comes from.
+    """The timesteps that a run and all its sources have played.
 
     Attributes:
-        run: the run itself, as a source that somebody could have.
+        run: the run itself, as a source.
     """
 
     run: Source
 
     @property
     def counted(self) -> list[Source]:
-        """Each run once, as far as it was used: what it played counts once, in whichever ways."""
+        """Each run once, however many ways lead to it, with the most timesteps that it played."""
         return counted_once([self.run])
 
     @property
@@ -153,10 +153,10 @@ class Account:
 
 
 def account_of(run_dir: RunDir, timesteps: int, *, frame_skip: int) -> Account:
-    """Of a run at this timestep, which is only read.
+    """Return the account of a run at this timestep; the run is only read.
 
     Raises:
-        CheckpointError: `lineage.json` was changed into something else.
+        CheckpointError: `lineage.json` is not a valid lineage.
     """
     lineage = read_lineage(run_dir)
     has_identity, checkpoint = run_dir.identity_file.exists(), run_dir.checkpoint(timesteps)
@@ -174,7 +174,7 @@ def account_of(run_dir: RunDir, timesteps: int, *, frame_skip: int) -> Account:
 
 
 def _as_json(source: Source) -> dict[str, object]:
-    """With what this run has played itself."""
+    """Return a source as JSON-compatible data, with the timesteps and frames that it played."""
     return {
         **source.model_dump(mode="json", exclude={"sources"}),
         "played_timesteps": source.played_timesteps,

@@ -1,4 +1,4 @@
-"""Targets of value functions, out of a rollout."""
+"""Targets for value functions, computed from a rollout."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +20,19 @@ def q_lambda_returns(
     G_t = r_t + gamma (1 - terminated_t) [(1 - c_t) V_{t+1} + c_t G_{t+1}],
     c_t = lam (1 - episode_end_t).
 
-    After the last row nothing is known of G, and V takes its place.
+    After the last row G is unknown, and V takes its place.
 
     Args:
         rewards: float32 [T, B].
         next_values: float32 [T, B], max_a Q(next_obs_t, a), with the true last observation where an
             episode ended.
-        terminated: bool [T, B], the game is over.
-        episode_end: bool [T, B], terminated or truncated.
-        gamma: discount.
-        lam: 0 takes V alone, 1 the rewards until the end of the episode or of the rollout.
+        terminated: bool [T, B], true where the game is over.
+        episode_end: bool [T, B], true where an episode was terminated or truncated.
+        gamma: discount factor.
+        lam: 0 uses V alone, 1 uses the rewards until the end of the episode or of the rollout.
     Returns: float32 [T, B].
-    Source: Gallici et al. 2024 (PQN); Peng & Williams 1996. Nothing is cut where an action was
-    exploratory.
+    Source: Gallici et al. 2024 (PQN); Peng & Williams 1996. Traces are not cut at exploratory
+    actions.
     """
     returns = np.empty_like(rewards)
     following = next_values[-1]

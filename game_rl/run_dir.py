@@ -1,4 +1,4 @@
-"""Every path of a run, its identity, and writing that leaves a file whole or absent."""
+"""All paths of a run, its identity, and atomic writes of files and directories."""
 
 import errno
 import os
@@ -26,21 +26,21 @@ class Parent(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
-    """Of the run that wrote it."""
+    """Id of the run that wrote it."""
     timesteps: Annotated[int, Field(ge=0)]
     sha256: str
-    """Of the checkpoint's manifest, and so of all its files."""
+    """sha256 of the checkpoint's manifest, which covers all its files."""
 
 
 class RunIdentity(BaseModel):
-    """Who a run is, wherever its directory is moved or copied to."""
+    """The identity of a run, which stays when its directory is moved or copied."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-    """Drawn once, and no other run's."""
+    """Random id, unique among all runs."""
     created: datetime
-    """When it was drawn, in UTC."""
+    """When the id was drawn, in UTC."""
     parent: Parent | None = None
 
 
@@ -52,7 +52,7 @@ class RunDir:
 
     @property
     def config(self) -> Path:
-        """The config as resolved; its presence makes a directory a run."""
+        """The resolved config; its presence makes a directory a run."""
         return self.root / "config.yaml"
 
     @property
@@ -60,14 +60,14 @@ class RunDir:
         return self.root / "run.json"
 
     def identity(self, *, parent: Parent | None = None, run_id: str | None = None) -> RunIdentity:
-        """The run's identity, drawn now if it has none; only under the lock.
+        """Return the run's identity, or draw and write a new one; only under the lock.
 
         Args:
-            parent: what a new run begins from.
-            run_id: of a new run, which no other run has; None: drawn.
+            parent: checkpoint that a new run begins from.
+            run_id: id of a new run, which no other run has, or None to draw one at random.
 
         Raises:
-            UsageError: `run.json` was changed into something else.
+            UsageError: `run.json` is not a valid identity.
         """
         file = self.identity_file
         if file.exists():
@@ -89,12 +89,12 @@ class RunDir:
 
     @property
     def events(self) -> Path:
-        """What happened in the run, one JSON object a line; only ever appended to."""
+        """The run's events, one JSON object a line; only ever appended to."""
         return self.root / "events.jsonl"
 
     @property
     def lineage(self) -> Path:
-        """What the run has learned from; see `game_rl.lineage`."""
+        """The sources that the run has learned from; see `game_rl.lineage`."""
         return self.root / "lineage.json"
 
     @property
@@ -103,7 +103,7 @@ class RunDir:
 
     @property
     def footprint(self) -> Path:
-        """Predicted against measured memory and disk."""
+        """Predicted and measured memory and disk."""
         return self.root / "footprint.json"
 
     @property
@@ -112,7 +112,7 @@ class RunDir:
 
     @property
     def evaluation_episodes(self) -> Path:
-        """Of each evaluation its episodes, in SB3's own format."""
+        """The episodes of each evaluation, in SB3's own format."""
         return self.root / "evaluations.npz"
 
     @property
@@ -125,12 +125,12 @@ class RunDir:
 
     @property
     def lake(self) -> Path:
-        """Replay on disk, unless the config names another folder."""
+        """The run's Lake, unless the config names another folder."""
         return self.root / "lake"
 
     @property
     def damaged(self) -> Path:
-        """Checkpoints that a resumed run set aside because they did not verify."""
+        """Checkpoints that a resumed run set aside because they failed verification."""
         return self.root / "damaged"
 
     @property
@@ -154,16 +154,16 @@ class RunDir:
 
     @property
     def upload_journal(self) -> Path:
-        """What of the run is in object storage, one JSON object a line."""
+        """The journal of the run's uploads, one JSON object a line."""
         return self.root / "upload.jsonl"
 
     def has_checkpoints(self) -> bool:
-        """Of timesteps, or from before the first one."""
+        """Whether there is a checkpoint, from before the first timestep or after it."""
         return bool(self.checkpoints_newest_first() or self.offline.checkpoints_newest_first())
 
     @property
     def offline(self) -> "RunDir":
-        """The same run with the checkpoints before its first timestep, named by gradient steps."""
+        """The same run with the checkpoints from before its first timestep, by gradient steps."""
         return _OfflineRunDir(self.root)
 
     def checkpoint(self, timesteps: int) -> Path:
@@ -183,10 +183,10 @@ class RunDir:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Be the only training that writes here; the kernel lets go when the process ends.
+        """Hold the run's lock, which the kernel releases when the process ends.
 
         Raises:
-            UsageError: another one does.
+            UsageError: another training holds it.
         """
         try:
             with FileLock(self.root / "lock", timeout=0):
@@ -198,13 +198,13 @@ class RunDir:
             ) from None
 
     def remove_leftovers(self) -> None:
-        """Delete what a killed process had begun to write or to delete; only under the lock."""
+        """Delete temporary files that a killed process left; only under the lock."""
         for path in list(self.root.rglob(".*")):
             if path.name.endswith((_TEMPORARY, _TRASH)) and path.exists():
                 _remove(path)
 
     def size_bytes(self) -> int:
-        """Sum of the sizes of all files of the run, without its Lake."""
+        """Return the size of all files of the run, without its Lake."""
         files = (p for p in self.root.rglob("*") if not p.is_relative_to(self.lake))
         return sum(p.stat().st_size for p in files if p.is_file())
 
@@ -216,7 +216,7 @@ class _OfflineRunDir(RunDir):
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:
-    """Put `content` at `path` in one rename: readers see the old file or the new, never half."""
+    """Write `content` to `path` in one rename, so that readers see the old or the new file."""
     data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}{_TEMPORARY}")
     try:
@@ -228,14 +228,14 @@ def write_atomic(path: Path, content: str | bytes) -> None:
 
 
 def write_synced(path: Path, content: bytes) -> None:
-    """Write a file that is on the disk when this returns."""
+    """Write a file and sync it to the disk."""
     with synced_file(path) as file:
         file.write(content)
 
 
 @contextmanager
 def synced_file(path: Path) -> Iterator[BinaryIO]:
-    """A new file that is on the disk when the block ends."""
+    """Open a new file, and sync it to the disk when the block ends."""
     with path.open("wb") as file:
         yield file
         file.flush()
@@ -244,15 +244,16 @@ def synced_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def new_directory(path: Path) -> Iterator[Path]:
-    """Fill the yielded directory with synced files; it becomes `path` when the block ends.
+    """Yield a temporary directory, which becomes `path` when the block ends.
 
-    If the block raises, nothing is left. The parent exists; a directory is never replaced.
+    The caller fills it with synced files. If the block raises, nothing is left. The parent of
+    `path` must exist.
 
     Raises:
-        FileExistsError: something stands at `path`.
+        FileExistsError: `path` exists already.
     """
     if path.exists():
-        raise FileExistsError(errno.EEXIST, "stands already", str(path))
+        raise FileExistsError(errno.EEXIST, "exists already", str(path))
     temporary = path.with_name(f".{path.name}{_TEMPORARY}")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
@@ -266,7 +267,7 @@ def new_directory(path: Path) -> Iterator[Path]:
 
 
 def link_file(source: Path, target: Path) -> None:
-    """Another name for a file that never changes; on another file system, a synced copy."""
+    """Hard-link a file that never changes, or make a synced copy if linking fails."""
     try:
         os.link(source, target)
     except FileNotFoundError:
@@ -277,7 +278,7 @@ def link_file(source: Path, target: Path) -> None:
 
 
 def remove_directory(path: Path) -> None:
-    """Delete `path` so that it is never seen in part: it leaves its name first."""
+    """Rename `path`, then delete it, so that readers never see a part of it."""
     trash = path.with_name(f".{path.name}{_TRASH}")
     shutil.rmtree(trash, ignore_errors=True)
     path.rename(trash)
@@ -286,7 +287,7 @@ def remove_directory(path: Path) -> None:
 
 @contextmanager
 def replaced_directory(path: Path) -> Iterator[None]:
-    """The block makes `path` anew, if it stands; it comes back if the block raises."""
+    """Move `path` away, so that the block can make it anew; restore it if the block raises."""
     if not path.exists():
         yield
         return

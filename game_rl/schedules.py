@@ -1,10 +1,10 @@
-"""Numbers that change over training."""
+"""Schedules: values that change over the training."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 Schedule = Callable[[float], float]
-"""Of SB3's `progress_remaining`, which falls from 1 to 0."""
+"""A function of SB3's `progress_remaining`, which falls from 1 to 0."""
 
 
 def linear(start: float, end: float) -> Schedule:
@@ -17,10 +17,10 @@ def linear(start: float, end: float) -> Schedule:
 
 
 def ending_early(schedule: Schedule, share: float) -> Schedule:
-    """`schedule` over this share of the training, and its last value after that.
+    """Run `schedule` over this share of the training, and keep its last value after that.
 
-    A run whose `total_timesteps` grew on the way goes on along its schedules: they are not
-    stretched. A share of more than 1 ends on the way.
+    A share above 1 means that the training ends before the schedule does. With the matching share,
+    a run whose `total_timesteps` has changed follows its old schedule, which is not stretched.
     """
     if share == 1:
         return schedule
@@ -37,7 +37,7 @@ def constant(value: float) -> Schedule:
 
 @dataclass(frozen=True)
 class Ramp:
-    """A straight line from `start` to `end` over so many timesteps, then `end`."""
+    """A straight line from `start` to `end` over `timesteps`, then constant at `end`."""
 
     start: float
     end: float
@@ -51,7 +51,7 @@ class Ramp:
 
 @dataclass(frozen=True)
 class Restart:
-    """From timestep `at` on a straight line that begins at `start`, over so many timesteps."""
+    """A straight line that begins at timestep `at` with `start`, and lasts `over` timesteps."""
 
     at: int
     start: float
@@ -60,13 +60,13 @@ class Restart:
 
 @dataclass(frozen=True)
 class RestartingRamp:
-    """A ramp that begins again from higher up, now and then, and comes back to itself.
+    """A ramp with restarts: at each, it jumps to a higher value and then returns to the ramp.
 
-    A function of the timestep alone, so a break in the training, or a fork, changes nothing.
+    The value depends on the timestep alone, so resuming or forking a run changes nothing.
 
     Attributes:
         main: the ramp.
-        restarts: no two of which overlap.
+        restarts: the restarts, which do not overlap.
     """
 
     main: Ramp
@@ -75,7 +75,7 @@ class RestartingRamp:
     def at(self, timestep: int) -> float:
         """max(main(t), start + (main(at + over) - start) (t - at) / over) in a restart.
 
-        Elsewhere main(t). A restart holds for at <= t < at + over.
+        Outside of a restart: main(t). A restart covers at <= t < at + over.
         """
         usual = self.main.at(timestep)
         for restart in self.restarts:

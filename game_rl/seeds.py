@@ -1,4 +1,4 @@
-"""One seed a run, from which every random choice gets a stream of its own by name."""
+"""Named random streams, all derived from the one seed of a run."""
 
 import zlib
 

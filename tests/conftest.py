@@ -1,4 +1,4 @@
-"""What holds for every test: no time limit on an example, threads that share two cores, Ctrl-C."""
+"""Settings of all tests: no time limit on examples, threads that share two cores, and Ctrl-C."""
 
 import gc
 import os
@@ -9,21 +9,21 @@ from hypothesis import settings
 
 from tests.tiny_run import make_config as make_config  # a fixture
 
-# the tests run side by side: threads that wait for each other leave the core to another test
+# tests run in parallel, so threads that wait for each other should leave the core to other tests
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# a shell without job control ignores SIGINT for what it starts with `&`, and so would its children
+# a shell without job control starts commands with `&` with SIGINT ignored, which children inherit
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest test first, so that nobody waits for it at the end."""
+    """Run the longest test first, so it is not the last one to end."""
     items.sort(key=lambda item: item.path.name != "test_learning.py")
 
 
 def pytest_collection_finish() -> None:
-    """No garbage collection goes through thousands of collected tests any more."""
+    """Exclude the thousands of collected tests from later garbage collections."""
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""A process that was given up for lost does not write over the one that took its place."""
+"""A process that was given up as lost does not overwrite the work of its replacement."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def test_each_claim_is_of_a_later_epoch_and_only_the_last_holds(
     assert [int(claim.partition("-")[0]) for claim in claims] == list(range(1, 13))
     for claim in claims[:-1]:
         monkeypatch.setenv(CLAIM_VARIABLE, claim)
-        with pytest.raises(ExperimentError, match="another process"):
+        with pytest.raises(ExperimentError, match="a newer process"):
             check_claim(run_dir)
     monkeypatch.setenv(CLAIM_VARIABLE, claims[-1])
     check_claim(run_dir)
@@ -31,7 +31,7 @@ def test_each_claim_is_of_a_later_epoch_and_only_the_last_holds(
 def test_two_who_take_the_same_epoch_do_not_both_hold(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Controllers that each believe to be the only one."""
+    """Two controllers that each believe they are the only one."""
     one, other = RunDir(tmp_path / "one"), RunDir(tmp_path / "other")
     for run_dir in (one, other):
         run_dir.root.mkdir()

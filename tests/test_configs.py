@@ -1,4 +1,4 @@
-"""Every config that we ship is valid, and an editor knows its schema."""
+"""Every bundled config is valid, and an editor finds its schema."""
 
 from pathlib import Path
 
@@ -89,7 +89,7 @@ def test_a_shipped_study_loads_and_fits_a_small_machine(path: Path) -> None:
     study = load_study(path)
     assert study.config.run_dir == Path("runs") / path.stem
     shares = {arm.timesteps / study.config.budget.timesteps for arm in study.arms.values()}
-    assert 0.99 < min(shares) == max(shares) <= 1  # every arm has the same
+    assert 0.99 < min(shares) == max(shares) <= 1  # every arm has the same share
     machine = parse_machine("ram=8GiB,vram=0,disk=20GiB,cpus=2", here=detect_machine(Path()))
     report = study_preflight(study, machine)
     assert (report.verdict, report.slots) == ("fits", 2)

@@ -1,4 +1,4 @@
-"""The account of a run, whatever tore it."""
+"""The event log of a run, also after torn writes and resumes."""
 
 import json
 import threading
@@ -75,7 +75,7 @@ def test_a_run_without_an_account_has_an_empty_one(tmp_path: Path) -> None:
 def test_what_a_resume_supersedes_is_left_out(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Against a list that is cut by hand."""
+    """Compare with a list that is cut by hand."""
     folder = tmp_path_factory.mktemp("run")
     expected: list[Event] = []
     marks: list[tuple[int, int]] = []  # bytes of the file and length of the list

@@ -1,4 +1,4 @@
-"""Files of lines, whatever tears them, against a split of their bytes."""
+"""Files of JSON lines, also torn ones, compared with a plain split of their bytes."""
 
 import json
 import resource

@@ -1,4 +1,4 @@
-"""The shape of the code, enforced: who may import whom, and what lives in one place only."""
+"""Rules for the structure of the code: allowed imports, and imports that one module owns."""
 
 import ast
 import functools
@@ -15,8 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "game_rl"
 
-# From the bottom up: whoever stands lower imports only from above. Names in one row must not import
-# each other.
+# From the bottom layer (first row) to the top. A module imports only from rows above its own. Names
+# in the same row must not import each other.
 LAYERS = (
     {"errors", "seeds", "returns", "schedules", "statistics"},
     {"run_dir", "json_lines"},
@@ -106,7 +106,7 @@ class Source:
 
 
 def _imported(node: ast.AST) -> list[str]:
-    """`from game_rl import errors` imports game_rl.errors."""
+    """Return the imported modules; `from game_rl import errors` imports game_rl.errors."""
     match node:
         case ast.Import(names=names):
             return [name.name for name in names]
@@ -128,7 +128,7 @@ def sources() -> tuple[Source, ...]:
 
 
 def every_source(check: Callable[[Source], None]) -> Callable[[], None]:
-    """One test of all files: thousands of small ones take longer to tell than to do."""
+    """Make one test of all files: thousands of small tests take longer to report than to run."""
 
     def test() -> None:
         for source in sources():
@@ -138,7 +138,7 @@ def every_source(check: Callable[[Source], None]) -> Callable[[], None]:
 
 
 def _modules_needed(name: str) -> set[str]:
-    """Modules of ours that are loaded with this file, found without running it."""
+    """Return our modules that are loaded with this file, found without running it."""
     by_module = {f"game_rl.{s.name.removesuffix('.py').replace('/', '.')}": s for s in sources()}
     needed: set[str] = set()
     todo = [f"game_rl.{name.removesuffix('.py').replace('/', '.')}"]
@@ -171,7 +171,7 @@ def test_imports_point_down(source: Source) -> None:
 @every_source
 def test_imports_are_at_the_top_of_the_file(source: Source) -> None:
     if source.layer == "cli" or source.name == "__main__.py":
-        return  # torch only for the commands that need it; the command line not in each worker
+        return  # only some commands need torch, and workers do not need the command line
     for imported in source.imports:
         assert not imported.in_function, f"{source.name}:{imported.line} hides {imported.module}"
 
@@ -190,7 +190,7 @@ def test_what_a_worker_may_load_imports_no_torch(source: Source) -> None:
     for name in _modules_needed(source.name):
         needed = next(other for other in sources() if other.name == name)
         heavy = {i.package for i in needed.imports} & HEAVY
-        if source.name in ONLY_IN["ray"]:  # whoever loads it has asked for it by name
+        if source.name in ONLY_IN["ray"]:  # it is only loaded if the config names it
             heavy -= {"ray"}
         assert not heavy, f"{source.name} loads {name}, which imports {heavy}"
 

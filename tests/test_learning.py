@@ -1,4 +1,4 @@
-"""An agent learns the bundled game: minutes on two cores."""
+"""An agent learns the bundled game, which takes minutes on two cores."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.slow
 def test_a_short_run_wins_far_more_than_a_random_player(tmp_path: Path) -> None:
-    """A member of the shipped population, half as long; random players win under a fifth."""
+    """Train a member of the bundled population; random players win less than a fifth."""
     population = load_population(
         ROOT / "configs/duel_population.yaml",
         [

@@ -1,4 +1,4 @@
-"""Q(lambda) targets against a plain recursion over single numbers, and against pencil and paper."""
+"""Q(lambda) targets, compared with a plain recursion over numbers and with values by hand."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from game_rl.returns import q_lambda_returns
 def one(
     rewards: list[float], values: list[float], ends: str, *, gamma: float, lam: float
 ) -> list[float]:
-    """One env; `ends` has T for terminated, C for cut off and . for neither."""
+    """Return the targets of one env; in `ends`, T is terminated, C is cut off and . is neither."""
     found = q_lambda_returns(
         np.array(rewards, np.float32)[:, None],
         np.array(values, np.float32)[:, None],
@@ -27,7 +27,7 @@ def one(
 def target(
     t: int, rewards: list[float], values: list[float], ends: str, gamma: float, lam: float
 ) -> float:
-    """The forward view: it looks ahead from t, and knows no array."""
+    """Return the target at t in the forward view, without arrays."""
     if ends[t] == "T":
         return rewards[t]
     if ends[t] == "C" or t == len(rewards) - 1:

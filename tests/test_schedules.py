@@ -24,7 +24,7 @@ def test_a_ramp_goes_down_a_straight_line_and_stays_there() -> None:
 
 
 def plain_share(timestep: int, main: Ramp, restarts: list[Restart]) -> float:
-    """Every line that holds at the timestep, the highest."""
+    """Return the highest of all lines that apply at the timestep."""
     lines = [main.at(timestep)]
     for each in restarts:
         if each.at <= timestep < each.at + each.over:

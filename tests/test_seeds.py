@@ -9,7 +9,7 @@ def test_streams_are_told_apart_by_run_and_by_name() -> None:
 
 
 def test_a_stream_is_the_same_in_every_process() -> None:
-    # a recorded answer: a change of it would silently change every run
+    # a recorded value: if it changed, every run would silently change
     assert seed_for(0, "algorithm") == seed_for(0, "algorithm") == RECORDED
 
 

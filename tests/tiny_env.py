@@ -1,4 +1,4 @@
-"""A small image env whose every number can be worked out by hand."""
+"""A small image env whose rewards and endings can be worked out by hand."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ EPISODE_LENGTH = 5
 
 
 class TinyEnv(gym.Env[NDArray[np.uint8], np.int64]):
-    """Episodes of five timesteps; reward 1 for action 1; a success if action 1 came last."""
+    """Episodes of five timesteps: action 1 earns reward 1, and as last action means success."""
 
     observation_space = spaces.Box(0, 255, FRAME, np.uint8)
     action_space = spaces.Discrete(2)
@@ -45,5 +45,5 @@ class TinyEnv(gym.Env[NDArray[np.uint8], np.int64]):
 
 
 def short_episodes() -> TimeLimit:
-    """Truncated after three timesteps, where TinyEnv would end after five."""
+    """Return a TinyEnv whose episodes are truncated after three timesteps instead of ending."""
     return TimeLimit(TinyEnv(), 3)

@@ -1,4 +1,4 @@
-"""A run of the bundled game that is as small as a run can be."""
+"""The smallest possible run of the bundled game."""
 
 import fcntl
 import hashlib
@@ -35,7 +35,7 @@ recording: {{episodes: 1}}
 def command(
     console: Console, *, until: int | None = None, stop: StopRequest | None = None
 ) -> Command:
-    """To train as the command line does, with what it prints on `console`."""
+    """Return a Command to train like the command line, with its output on `console`."""
     return Command(
         until=until,
         stop=stop or StopRequest(),
@@ -58,11 +58,11 @@ def make_config(tmp_path: Path) -> MakeConfig:
 
 
 def train_once(config: RunConfig) -> RunDir:
-    """Train this run, or copy it where a test has trained the same one, here or beside this."""
+    """Train this run, or copy it if a test has trained the same one, even in another process."""
     run = RunDir(config.run_dir)
     text = dump_config(config).replace(str(run.root), "")
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
-    is_beside_others = "PYTEST_XDIST_WORKER" in os.environ  # then each has a folder of its own
+    is_beside_others = "PYTEST_XDIST_WORKER" in os.environ  # then each process has its own folder
     shared = run.root.parents[2 if is_beside_others else 1] / f"trained once, {key}"
     with shared.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -77,7 +77,7 @@ def train_once(config: RunConfig) -> RunDir:
 
 
 def _copy(source: Path, target: Path, *, was: Path, becomes: Path) -> None:
-    """A run directory, whose config names its new place."""
+    """Copy a run directory and change its path in the saved config."""
     shutil.copytree(source, target, symlinks=True)
     saved = RunDir(target).config
     saved.write_text(saved.read_text().replace(str(was), str(becomes)))

@@ -1,4 +1,4 @@
-"""What an algorithm is built into where TinyEnv plays."""
+"""The Surroundings of an algorithm that plays TinyEnv."""
 
 from stable_baselines3.common.vec_env import VecEnv
 

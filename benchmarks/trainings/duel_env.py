@@ -1,8 +1,8 @@
-"""The bundled game as a user of SB3 would wrap it: Gymnasium, PyBoy and numpy, nothing of game_rl.
+"""The bundled game as a user of SB3 would wrap it: with Gymnasium, PyBoy and NumPy only.
 
-Written to be fast where that costs a user no thought: no sound, only the last frame of a timestep
-is rendered, and only the five bytes that rewards need are read. Same picture, actions, rewards,
-endings and start as `game.yaml` says.
+It is as fast as a user would make it without effort: no sound, only the last frame of a timestep is
+rendered, and only the five bytes that rewards need are read. The picture, actions, rewards, endings
+and start state are those of `game.yaml`.
 """
 
 import io

@@ -1,9 +1,9 @@
-"""The training that `game-rl train` does, without evaluation and checkpoints.
+"""The training of `game-rl train`, without evaluation and checkpoints.
 
     python -c "from benchmarks.trainings.ours import main; main()" [--set KEY=VALUE] ...
 
-Started so because Python's worker processes import their parent's main module again, and that of
-the real command is light where this one imports torch.
+It is started this way because Python's worker processes import their parent's main module again. In
+the real command that module is light, while this one imports torch.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def train(config: RunConfig, run_dir: RunDir) -> UpdateClock:
 def settled_session(
     config: RunConfig, run_dir: RunDir, *clocks: UpdateClock
 ) -> Iterator[TrainingSession]:
-    """A session without evaluations and checkpoints, whose workers' cores are found."""
+    """Open a session without evaluations and checkpoints, whose trial of worker cores is over."""
     never = {"every_timesteps": _NEVER}
     endless = config.model_copy(
         update={

@@ -1,4 +1,4 @@
-"""The training that a user of SB3 writes: every default, as its documentation shows it.
+"""The training script that a user of SB3 writes: all defaults, as in its documentation.
 
 python -m benchmarks.trainings.plain_sb3 [--n-envs 8] [--updates 8] ...
 """

@@ -1,11 +1,11 @@
-"""What rl_zoo3 does with its settings for Atari games (`hyperparams/ppo.yml`, `atari`).
+"""The training of rl_zoo3 with its settings for Atari games (`hyperparams/ppo.yml`, `atari`).
 
     python -m benchmarks.trainings.rl_zoo [--vec-env dummy|subproc] [--updates 8] ...
 
-As in `ExperimentManager`: Monitor with a file for each env, DummyVecEnv unless `--vec-env` says
-otherwise, VecFrameStack, VecTransposeImage, schedules that fall in a straight line to 0, a seed,
-torch's own number of threads. Its evaluations are left out, as everybody's are. The settings give
-n_envs, n_steps, n_epochs and batch_size the values that `Work` has; another `Work` is obeyed.
+As in `ExperimentManager`, there are a Monitor with a file for each env, a DummyVecEnv (unless
+`--vec-env` says otherwise), VecFrameStack, VecTransposeImage, schedules that fall linearly to 0, a
+seed, and torch's own number of threads. Evaluations are left out, as for all peers. The settings'
+n_envs, n_steps, n_epochs and batch_size are the defaults of `Work`; options can change them.
 """
 
 import argparse

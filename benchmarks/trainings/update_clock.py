@@ -1,4 +1,4 @@
-"""How long a training takes, update by update."""
+"""The time that a training takes, update by update."""
 
 import json
 import time
@@ -7,10 +7,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 
 class UpdateClock(BaseCallback):
-    """Wall time of each rollout and of the update after it, gapless, in seconds.
+    """A clock of each rollout and the update after it, without gaps, in seconds of wall time.
 
-    It is one of SB3's callbacks, so that a peer needs no code of ours in its loop; it does
-    something at the ends of rollouts only.
+    It is an SB3 callback, so peers need no code of ours in their loops. It only acts at the start
+    and end of rollouts.
     """
 
     def __init__(self) -> None:
@@ -31,12 +31,12 @@ class UpdateClock(BaseCallback):
         return True
 
     def forget(self) -> None:
-        """What was timed so far."""
+        """Discard the times so far."""
         self._starts.clear()
         self._ends.clear()
 
     def to_json(self) -> str:
-        """{"collect_s": [...], "update_s": [...]}, one number an update."""
+        """Return {"collect_s": [...], "update_s": [...]}, with one number for each update."""
         collect = [end - start for start, end in zip(self._starts, self._ends, strict=False)]
         update = [start - end for start, end in zip(self._starts[1:], self._ends, strict=True)]
         return json.dumps({"collect_s": collect, "update_s": update})

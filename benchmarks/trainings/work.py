@@ -1,4 +1,4 @@
-"""What every peer has to do in one process, and how it is told so."""
+"""The work of every peer, and its command line."""
 
 import argparse
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ MAX_IDLE_FRAMES = 30
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """A training of `updates` updates; the names are SB3's.
+    """A training of `updates` updates; the names are those of SB3.
 
     Attributes:
         size: "full" (144 x 160) or "half".
@@ -39,7 +39,7 @@ class Work:
         return self.updates * self.rollout_timesteps
 
     def arguments(self) -> list[str]:
-        """The command line that `parse` reads."""
+        """Return the command line for `parse`."""
         return [
             word
             for field in fields(self)
@@ -48,7 +48,7 @@ class Work:
 
     @classmethod
     def parse(cls, parser: argparse.ArgumentParser) -> tuple[Self, argparse.Namespace]:
-        """The work on this process's command line, and what `parser` knows besides."""
+        """Parse this process's command line: the work, and the other options of `parser`."""
         for field in fields(cls):
             assert field.default is not None
             parser.add_argument(
@@ -58,7 +58,7 @@ class Work:
         return cls(**{field.name: getattr(found, field.name) for field in fields(cls)}), found
 
     def env_kwargs(self) -> dict[str, str | int]:
-        """For `make_duel`, the peers' environment."""
+        """Return the arguments of `make_duel`, the environment of the peers."""
         return {
             "size": self.size,
             "colour": self.colour,
@@ -68,7 +68,7 @@ class Work:
         }
 
     def overrides(self) -> list[str]:
-        """For `game-rl train --set`, ours."""
+        """Return the values for our `game-rl train --set`."""
         values = {
             "device": self.device,
             "total_timesteps": self.total_timesteps,

@@ -1,7 +1,7 @@
-"""What `auto` in the section `algorithm` means for a run: decided once, when it begins.
+"""Resolution of `auto` in the section `algorithm`, once, when a run begins.
 
-A run's directory and its checkpoints have what was decided, so that it goes on as it began: with
-the same rounding, on processors with other caches too.
+The run's directory and its checkpoints store the resolved values. A resumed run therefore rounds
+as before, even on a processor with other caches.
 """
 
 from typing import Any
@@ -19,10 +19,10 @@ Shape = tuple[int, ...]
 
 
 def resolved(config: RunConfig, game: Game) -> RunConfig:
-    """The config without `auto` in the section `algorithm`, as this machine's hardware decides.
+    """Return the config with each `auto` in the section `algorithm` resolved for this machine.
 
     Raises:
-        ConfigError: the game's pictures cannot be what the config asks for.
+        ConfigError: the game's pictures cannot have the format that the config asks for.
     """
     channels, height, width = make_frame_format(config.env.observation, game).shape
     stack = (config.env.frame_stack * channels, height, width)
@@ -30,11 +30,11 @@ def resolved(config: RunConfig, game: Game) -> RunConfig:
 
 
 def resolved_on(config: RunConfig, stack: Shape, hardware: Hardware) -> RunConfig:
-    """As `resolved`, from numbers alone: the same for the same arguments, and once is enough.
+    """Resolve as `resolved` does, from the arguments alone; idempotent.
 
     Args:
-        config: whose `device` stays as it is, for a run may go on on another.
-        stack: of an observation, [frame_stack * C, H, W].
+        config: its `device` stays as it is, because a run may be resumed on another device.
+        stack: shape of an observation, [frame_stack * C, H, W].
         hardware: of the machine on which the run begins.
     """
     algorithm = config.algorithm

@@ -18,21 +18,21 @@ Gradients = tuple[torch.Tensor, ...]
 
 
 class Threads:
-    """Threads that compute with one of torch's threads each; they begin when first needed.
+    """A pool of threads, each of which computes with a single torch thread.
 
-    They end when this object is collected. Neither a copy nor a fork of the process has them: each
-    begins its own.
+    The threads start when they are first needed and end when this object is garbage-collected. A
+    copy of the object, or a fork of the process, starts threads of its own.
     """
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
-        self._n_threads = self._process = 0  # so many, and which one they are in
+        self._n_threads = self._process = 0  # size and owner (pid) of the pool
 
     def __reduce__(self) -> tuple[type["Threads"], tuple[()]]:
         return Threads, ()
 
     def map(self, function: Callable[[slice], Part], parts: Sequence[slice]) -> Iterable[Part]:
-        """What `function` gives for each part, in order; a single one stays in this thread."""
+        """Apply `function` to each part, in order; a single part runs in the calling thread."""
         if len(parts) == 1:
             return map(function, parts)
         return self._for(len(parts)).map(function, parts)
@@ -47,11 +47,12 @@ class Threads:
 
 
 class DataParallel:
-    """The gradient of a minibatch, of which each thread takes a part.
+    """Computes the gradient of a minibatch, with one part of it for each thread.
 
-    Torch's own threads share every operation and wait for each other at its end; NatureCNN's step
-    has a hundred, most of them small. Threads that share the minibatch meet once. The gradients
-    are added in the order of the parts, so no result depends on which thread was faster.
+    Torch's own threads share every operation and wait for each other at its end. A gradient step
+    of NatureCNN has a hundred operations, most of them small. Threads that share the minibatch
+    wait for each other only once. The gradients are added in the order of the parts, so the result
+    does not depend on which thread was faster.
     """
 
     def __init__(
@@ -71,12 +72,12 @@ class DataParallel:
         """Leave the gradient of the sum of the parts' losses in the parameters.
 
         Args:
-            loss_of: a part's loss, and what else is to be known of it.
-            n_samples: in the minibatch.
-            micro_batch_size: how many of them all threads together go through at a time.
+            loss_of: returns the loss of a part, and a report on it.
+            n_samples: samples in the minibatch.
+            micro_batch_size: samples that all threads together process at a time.
 
         Returns:
-            What `loss_of` said of each part.
+            The report of `loss_of` on each part.
         """
 
         def of_part(part: slice) -> tuple[Gradients, Report]:
@@ -97,7 +98,7 @@ class DataParallel:
                         sum_.add_(gradient)
                 else:
                     total = list(gradients)
-                del gradients  # as large as the network; free before the next are computed
+                del gradients  # as large as the network: free them before the next are computed
         for parameter, gradient in zip(self._parameters, total, strict=True):
             parameter.grad = gradient
         return reports
@@ -107,7 +108,10 @@ class DataParallel:
 def data_parallel(
     parameters: Iterable[nn.Parameter], device: torch.device, threads: Threads
 ) -> Iterator[DataParallel]:
-    """As many of `threads` as torch has; on a GPU, none beside this one."""
+    """Yield a DataParallel with as many threads as torch has; on a GPU, with this thread alone.
+
+    Inside, torch itself uses one thread if there are several.
+    """
     n_threads = torch.get_num_threads() if device.type == "cpu" else 1
     with torch_threads(1 if n_threads > 1 else None):
         yield DataParallel(parameters, threads, n_threads)

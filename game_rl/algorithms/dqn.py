@@ -1,4 +1,4 @@
-"""SB3's DQN on lean storage, built from its config."""
+"""SB3's DQN on packed storage, built from its config."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,27 +27,29 @@ from game_rl.buffers.feed import Feed
 from game_rl.buffers.replay import PackedReplayBuffer
 from game_rl.config.algorithms import DQNConfig
 
-_NOTHING = (torch.empty(0), torch.empty(0))  # DQN keeps no values and no probabilities
+_NOTHING = (torch.empty(0), torch.empty(0))  # DQN stores no values and no probabilities
 
 
 class LeanDQN(DQN):
-    """SB3's DQN with a DQNPolicy, each of whose envs explores by itself.
+    """SB3's DQN with a DQNPolicy and exploration that is independent for each env.
 
-    SB3 decides once for a vec step whether all its envs act at random. The share of random actions
-    is the same here. On a HalvedVecEnv one half of the envs plays while the network answers the
-    other (see `vec_steps`).
+    SB3 decides once per vec step whether all envs act at random. The share of random actions is the
+    same here. On a HalvedVecEnv one half of the envs plays while the network chooses actions for
+    the other (see `vec_steps`).
 
     Attributes:
-        double_q: the target network judges the action that the network chooses (van Hasselt 2016).
-        exploration: of the actions.
-        mixture: draws batches that are partly others' experience; None: the replay's alone.
-        teacher: that the network is drawn towards; None: there is none.
+        double_q: whether the target network evaluates the action that the network chooses (van
+            Hasselt 2016).
+        exploration: replaces actions by random ones.
+        mixture: draws batches that include other runs' experience, or None to draw from the replay
+            alone.
+        teacher: policy towards which the network is drawn, if any.
     """
 
     policy: DQNPolicy
     replay_buffer: PackedReplayBuffer
 
-    def __init__(  # DQN has thirty arguments, and they stay its own
+    def __init__(  # DQN's own thirty arguments are passed through
         self,
         *arguments: Any,  # noqa: ANN401
         double_q: bool,
@@ -64,7 +66,7 @@ class LeanDQN(DQN):
 
     @property
     def feeds(self) -> Sequence[Feed]:
-        """What gets every timestep beside the replay."""
+        """The feeds that get every timestep, in addition to the replay."""
         return self.replay_buffer.feeds
 
     @feeds.setter
@@ -81,7 +83,7 @@ class LeanDQN(DQN):
         learning_starts: int = 0,
         log_interval: int | None = None,
     ) -> RolloutReturn:
-        """As DQN.collect_rollouts: the same calls of the callback, the same local variables."""
+        """As DQN.collect_rollouts, with the same callback calls and the same local variables."""
         self.policy.set_training_mode(False)
         callback.on_rollout_start()
         num_collected_steps = num_collected_episodes = 0
@@ -113,7 +115,7 @@ class LeanDQN(DQN):
         return collected(continue_training=True)
 
     def _count_episodes(self, dones: NDArray[np.bool_], log_interval: int | None) -> int:
-        """Those that have just ended; what `log_interval` of them bring together is logged."""
+        """Count the episodes that just ended, and dump the logs every `log_interval` episodes."""
         n_ended = int(np.count_nonzero(dones))
         for _ in range(n_ended):
             self._episode_num += 1
@@ -122,7 +124,7 @@ class LeanDQN(DQN):
         return n_ended
 
     def _explored(self, observations: NDArray[Any], learning_starts: int) -> NDArray[np.int64]:
-        """An action for each; at random before `learning_starts`."""
+        """Choose an action for each observation; all are random before `learning_starts`."""
         epsilon, actions = 1.0, np.zeros(len(observations), np.int64)
         if self.num_timesteps >= learning_starts:
             epsilon = self.exploration.epsilon.at(self.num_timesteps)
@@ -130,25 +132,25 @@ class LeanDQN(DQN):
         return self.exploration.explored(actions, epsilon)
 
     def values(self, observations: NDArray[Any]) -> NDArray[np.float32]:
-        """float32 [n]: the discounted return that is expected of the best action."""
+        """Return the expected discounted return of the best action, float32 [n]."""
         with torch.no_grad():
             values: torch.Tensor = self.q_net(obs_as_tensor(observations, self.device))
         best: NDArray[np.float32] = values.max(dim=1).values.float().cpu().numpy()
         return best
 
     def _best(self, observations: NDArray[Any]) -> NDArray[np.int64]:
-        """As `predict`, which would make the network prepare its weights anew for each vec step."""
+        """As `predict`, which would make the network prepare its weights again in each vec step."""
         with torch.no_grad():
             values: torch.Tensor = self.q_net(obs_as_tensor(observations, self.device))
         best: NDArray[np.int64] = values.argmax(dim=1).cpu().numpy()
         return best
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
-        """As DQN.train: the same loss and curves.
+        """As DQN.train, with the same loss and curves.
 
-        Not yet where a training that goes on has lost its replay. It would learn the few timesteps
-        since then by heart; so it waits for `learning_starts` of them. Nor where Lakes that are
-        followed have no rows yet: the shares of a batch are always as asked.
+        Does nothing until the replay has got `learning_starts` timesteps. A resumed training that
+        lost its replay would otherwise overfit the few timesteps since the resume. Does nothing
+        either while followed Lakes have no rows, so that each batch has the configured shares.
         """
         if self.replay_buffer.pond.n_appended < self.learning_starts:
             return
@@ -171,10 +173,11 @@ class LeanDQN(DQN):
     def learn_offline(self, gradient_steps: int, *, sync_every: int) -> None:
         """Learn from the Lakes alone, without an emulator.
 
-        The loss and what was drawn are recorded as means, `offline/…`.
+        The loss, and the ages and shares of the rows drawn, are recorded as means, `offline/…`.
 
         Args:
-            sync_every: gradient steps of the whole phase after which the target network follows.
+            sync_every: gradient steps between updates of the target network, counted over the
+                whole phase rather than from this call on.
         """
         mixture = self.mixture
         assert mixture is not None
@@ -197,14 +200,14 @@ class LeanDQN(DQN):
                 self.sync_target(self.tau)
 
     def sync_target(self, tau: float = 1.0) -> None:
-        """Let the target network follow; 1 is a copy."""
+        """Move the target network's weights a share `tau` of the way to the network's; 1 copies."""
         polyak_update(self.q_net.parameters(), self.q_net_target.parameters(), tau)
 
     def _learned(
         self, sample: Callable[[], ReplayBufferSamples], gradient_steps: int
     ) -> list[tuple[float, float]]:
-        """Take gradient steps; the losses before each, as `_gradient_step` says."""
-        # the target network keeps its weights as they are multiplied, and they may have changed
+        """Take gradient steps and return what `_gradient_step` returns for each."""
+        # discards the target network's cached weights, which are stale after a sync
         self.q_net_target.set_training_mode(False)
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
@@ -229,7 +232,7 @@ class LeanDQN(DQN):
     def _gradient_step(
         self, parallel: DataParallel, samples: ReplayBufferSamples, weight: float = 0.0
     ) -> tuple[float, float]:
-        """The losses before it: the whole, and the divergence from the teacher."""
+        """Return the losses before the step: the total, and the divergence from the teacher."""
         n_samples = len(samples.actions)
 
         def loss_of(part: slice) -> tuple[torch.Tensor, tuple[float, float]]:
@@ -246,7 +249,7 @@ class LeanDQN(DQN):
     def _losses(
         self, samples: ReplayBufferSamples, weight: float = 0.0
     ) -> tuple[torch.Tensor, torch.Tensor | float]:
-        """The whole, and of it the divergence from the teacher; both summed over the samples."""
+        """Return the total and the unweighted divergence from the teacher, summed over samples."""
         targets, taught = self._targets(samples), None
         if weight and self.teacher is not None:  # before the student's activations take memory
             taught = self.teacher.values(samples.observations)
@@ -259,7 +262,7 @@ class LeanDQN(DQN):
         return loss + weight * kl, kl.detach()
 
     def _targets(self, samples: ReplayBufferSamples) -> torch.Tensor:
-        """float32 [batch, 1]."""
+        """Return the target values, float32 [batch, 1]."""
         discounts = self.gamma if samples.discounts is None else samples.discounts
         with torch.no_grad():
             next_values = self.q_net_target(samples.next_observations)
@@ -269,14 +272,17 @@ class LeanDQN(DQN):
         return targets
 
     def state(self) -> dict[str, Any]:
-        """What goes on from here, beside weights, optimiser, counters and replay; JSON holds it."""
+        """Return the state for `load_state`; it is JSON-serialisable.
+
+        Weights, optimiser, counters and replay are not in it.
+        """
         state: dict[str, Any] = {"exploration": self.exploration.state(), "n_calls": self._n_calls}
         if self.mixture is not None:
             state["learn_from"] = self.mixture.state()
         return state if self.teacher is None else state | {"teacher": self.teacher.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Restore a state."""
         self.exploration.load_state(state["exploration"])
         self._n_calls = int(state["n_calls"])
         if self.mixture is not None and "learn_from" in state:
@@ -291,7 +297,7 @@ class LeanDQN(DQN):
         episode_start: NDArray[Any] | None = None,
         deterministic: bool = True,
     ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
-        """The best actions."""
+        """Return the best actions, without exploration."""
         return self.policy.predict(observation, state, episode_start, deterministic)
 
 

@@ -1,4 +1,4 @@
-"""Epsilon-greedy: now and then an action at random."""
+"""Epsilon-greedy exploration."""
 
 import json
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from game_rl.schedules import Ramp, Restart, RestartingRamp
 
 
 class Exploration:
-    """Replaces actions by random ones, each env by itself, by a share that a schedule says.
+    """Replaces a scheduled share of actions by random ones, independently for each env.
 
     Args:
-        epsilon: the share of random actions, by the timesteps of all envs together.
-        n_actions: to choose from.
-        rng: decides.
+        epsilon: share of random actions at a timestep, counted over all envs.
+        n_actions: size of the action space.
+        rng: draws which actions are replaced, and by what.
     """
 
     def __init__(
@@ -27,12 +27,12 @@ class Exploration:
         self._n_actions, self._rng = n_actions, rng
 
     def explored(self, actions: NDArray[np.int64], epsilon: float) -> NDArray[np.int64]:
-        """int64 [n_envs]: each action, or with probability `epsilon` one drawn evenly from all."""
+        """Replace each action with probability `epsilon` by a uniform one; int64 [n_envs]."""
         drawn = self._rng.integers(self._n_actions, size=len(actions))
         return np.where(self._rng.random(len(actions)) < epsilon, drawn, actions)
 
     def state(self) -> dict[str, Any]:
-        """What `load_state` takes to go on from here; JSON can hold it."""
+        """Return the state for `load_state`; it is JSON-serialisable."""
         return {"rng": json.dumps(self._rng.bit_generator.state)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -42,13 +42,13 @@ class Exploration:
 def make_exploration(
     config: ExplorationConfig, *, timesteps: int, n_actions: int, seed: int
 ) -> Exploration:
-    """The exploration of a run of so many timesteps."""
+    """Return the exploration of a run of `timesteps` timesteps."""
     epsilon = exploration_schedule(config, timesteps=timesteps)
     return Exploration(epsilon, n_actions=n_actions, rng=np.random.default_rng(seed))
 
 
 def exploration_schedule(config: ExplorationConfig, *, timesteps: int) -> RestartingRamp:
-    """The share of random actions in a run of so many timesteps."""
+    """Return the share of random actions over a run of `timesteps` timesteps."""
     share = max(1, round(config.fraction * timesteps))
     restarts = (Restart(at=each.at, start=each.start, over=each.over) for each in config.restarts)
     return RestartingRamp(Ramp(config.start, config.end, share), tuple(restarts))

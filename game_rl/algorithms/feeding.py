@@ -1,4 +1,4 @@
-"""A rollout's vec steps on their way to whoever else wants them."""
+"""Passing the vec steps of a rollout on to feeds."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from game_rl.buffers.feed import Feed
 
 
 def feed_vec_step(feeds: Sequence[Feed], observations: NDArray[Any], step: VecStep) -> None:
-    """Hand a vec step to each of `feeds`.
+    """Append a vec step to each of `feeds`.
 
     Args:
-        observations: stacks that the actions of `step` answer.
-        step: its rewards not yet changed.
+        observations: stacks for which the actions of `step` were chosen.
+        step: the vec step, with the rewards as the envs gave them.
     """
     if not feeds:
         return

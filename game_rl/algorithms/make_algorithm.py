@@ -1,4 +1,4 @@
-"""From a config to an SB3 algorithm."""
+"""Building an SB3 algorithm from a config."""
 
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -30,20 +30,20 @@ def make_algorithm(
     stream: str,
     schedule_timesteps: int | None = None,
 ) -> BaseAlgorithm:
-    """The algorithm of `config`, logging to the run's TensorBoard directory.
+    """Build the algorithm of `config`, which logs to the run's TensorBoard directory.
 
     Args:
-        packing: of the frames in the stacks that `vec_env` gives.
-        stream: the name under which its seed is drawn from the run's.
-        schedule_timesteps: what the schedules go over; None: `total_timesteps`.
+        packing: of the frames in the stacks that `vec_env` returns.
+        stream: name under which the algorithm's seed is derived from the run's.
+        schedule_timesteps: timesteps over which the schedules run, or None for `total_timesteps`.
 
     Raises:
-        ConfigError: `device` names a GPU that is not there.
+        ConfigError: `device` names a GPU that does not exist.
     """
     shape = vec_env.observation_space.shape
-    assert shape is not None  # pictures have one
+    assert shape is not None  # the space is a Box, which has a shape
     config = resolved_on(config, shape, this_hardware())
-    keep_freed_memory()  # each gradient step takes again what the one before has freed
+    keep_freed_memory()  # each gradient step allocates what the previous one freed
     schedule_timesteps = schedule_timesteps or config.total_timesteps
     surroundings = Surroundings(
         vec_env=vec_env,
@@ -64,17 +64,17 @@ def _make(config: AlgorithmConfig, surroundings: Surroundings) -> BaseAlgorithm:
         case PPOConfig():
             return make_ppo(config, surroundings)
         case DQNConfig():
-            find_device(config.replay.device)  # or say that it is not there
+            find_device(config.replay.device)  # raises if it does not exist
             return make_dqn(config, surroundings)
         case PQNConfig():
             return make_pqn(config, surroundings)
 
 
 def placement_of(config: RunConfig) -> Placement:
-    """Where this process computes the network of `config`, and in which number format.
+    """Return the device and the number format in which this process computes the network.
 
     Raises:
-        ConfigError: `device` names a GPU that is not there.
+        ConfigError: `device` names a GPU that does not exist.
     """
     find_device(config.device)
     return find_placement(
@@ -83,10 +83,10 @@ def placement_of(config: RunConfig) -> Placement:
 
 
 def find_device(name: str) -> str:
-    """The device that `name` means in this process.
+    """Return the device that `name` stands for in this process.
 
     Raises:
-        ConfigError: it is a GPU that is not there.
+        ConfigError: it is a GPU that does not exist.
     """
     n_gpus = torch.cuda.device_count()
     if is_gpu_missing(name, n_gpus=n_gpus):

@@ -1,4 +1,4 @@
-"""From a config to the network of its algorithm, to play with."""
+"""Building an algorithm's policy from a config, for playing."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def make_policy(
     observation_space: spaces.Space[Any],
     action_space: spaces.Space[Any],
 ) -> BasePolicy:
-    """A new policy, on the CPU and in float32; its state dict is that of `make_algorithm`'s."""
+    """Build a new float32 policy on the CPU, with the same state dict as `make_algorithm`'s has."""
     if isinstance(config, PQNConfig):
         return PQNPolicy(
             observation_space, action_space, _NO_LEARNING, layer_norm=config.layer_norm

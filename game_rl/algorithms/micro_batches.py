@@ -1,6 +1,6 @@
-"""How much of a minibatch goes through the network at a time: `micro_batch_size: auto`.
+"""The part of a minibatch that goes through the network at a time: `micro_batch_size: auto`.
 
-Free of torch, for who computes and for who predicts.
+Does not import torch, because the preflight uses it as well as the training.
 """
 
 from game_rl.algorithms.network_size import NatureCnn
@@ -13,16 +13,18 @@ _LEAST_BYTES, _MOST_BYTES = 56 * MIB, 112 * MIB
 
 
 def micro_batch_size(batch_size: int, *, sample_bytes: int, cpus: int, cache_bytes: int) -> int:
-    """Samples that all threads together go through at a time: 1 to `batch_size`.
+    """Return the samples that all threads together process at a time, 1 to `batch_size`.
 
-    What one thread has of them is a part: as many samples as three times its share of the cache
-    holds, but no less than 56 MiB of them and no more than 112. The minibatch is gone through in as
-    few micro-batches of one size as such parts allow, and in so few that every thread has enough.
+    The samples of one thread are a part. A part has three times the bytes of the thread's share of
+    the cache, but at least 56 and at most 112 MiB. The minibatch is divided into as few
+    micro-batches of equal size as parts of that size allow, and into so few that each thread still
+    gets SMALLEST_PART samples.
 
-    Why (`docs/performance.md` has the figures): each part multiplies, copies and adds weights and
-    gradients of its own, which below some 32 MiB of samples is a tenth of the time and more. With
-    two threads on an EPYC, 16 MiB of L3 for each, parts of 56 MiB were no slower than the whole
-    batch, whose blocks go back to the system after each use; larger ones won nothing.
+    The measurements are in `docs/performance.md`. Each part multiplies, copies and adds weights
+    and gradients of its own, which takes a tenth of the time or more below some 32 MiB of samples.
+    With two threads on an EPYC, each with 16 MiB of L3, parts of 56 MiB were no slower than the
+    whole batch, whose memory blocks return to the system after each use. Larger parts were no
+    faster.
     """
     part_bytes = min(max(_CACHES_OF_A_PART * cache_bytes, _LEAST_BYTES), _MOST_BYTES)
     rounds = -(-batch_size // (cpus * max(1, part_bytes // sample_bytes)))
@@ -39,17 +41,18 @@ def timesteps_together(
     cpus: int,
     cache_bytes: int,
 ) -> int:
-    """Of a minibatch, those that go through the network together; all where it is on a GPU.
+    """Return how many timesteps of a minibatch go through the network together.
 
-    A GPU is the faster the more it gets, and the preflight knows a batch that is too large for it.
+    On a GPU `auto` means the whole minibatch: a GPU is faster the more it gets at once, and the
+    preflight rejects a batch that does not fit.
 
     Args:
-        algorithm: whose `micro_batch_size`, where it has one, may be `auto`.
-        network: its activations; how many actions there are does not matter.
-        bf16: the network is computed in it.
-        on_gpu: where the network is.
-        cpus: threads that share a minibatch if it is not.
-        cache_bytes: of each of them (`game_rl.system.caches`).
+        algorithm: its `micro_batch_size`, if it has one, may be `auto`.
+        network: only its activations matter, not the number of actions.
+        bf16: whether the network is computed in bfloat16.
+        on_gpu: whether the network is on a GPU.
+        cpus: threads that share a minibatch on the CPU.
+        cache_bytes: cache of each of these CPUs (`game_rl.system.caches`).
     """
     batch = algorithm.batch_size
     if not isinstance(algorithm, PPOConfig):

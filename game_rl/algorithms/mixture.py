@@ -1,4 +1,4 @@
-"""Batches that are partly a run's own timesteps and partly rows of others' Lakes."""
+"""Batches that mix a run's own timesteps with rows of other runs' Lakes."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,26 +13,26 @@ from game_rl.buffers.replay import PackedReplayBuffer
 from game_rl.config.learn_from import LearnFromConfig, OwnShare
 from game_rl.lake.lake_pool import Drawn, LakePool
 
-SHOWN_CHARACTERS = 8  # of a stream's name
-MOST_CURVES = 16  # of streams; more are no picture, and take time with every batch
+SHOWN_CHARACTERS = 8  # of a stream's name, in the name of its curve
+MOST_CURVES = 16  # of streams: more are unreadable, and each costs time with every batch
 
 
 class Curves(Protocol):
-    """SB3's logger, as far as it is needed."""
+    """The part of SB3's logger that a Mixture uses."""
 
     def record_mean(self, key: str, value: float | None) -> None: ...
 
 
 class Mixture:
-    """What a batch is made of.
+    """Draws batches from a run's own replay and from the Lakes of a pool.
 
-    Of a batch of B timesteps, floor(B s) are own ones for a share of s, and with probability
-    B s - floor(B s) one more, so that B s are expected; `rng` decides that, and which rows of the
-    Lakes are drawn.
+    For an own share of s, a batch of B timesteps has floor(B s) of the run's own, and one more with
+    probability B s - floor(B s), so that B s are expected.
 
     Args:
-        own_share: s, by the timesteps of all envs together.
-        tell: gets what has changed in the Lakes since a checkpoint.
+        own_share: returns s at a timestep, counted over all envs.
+        rng: draws the number of own timesteps, and the rows of the Lakes.
+        tell: called by `load_state` with a sentence for each Lake that the state does not have.
     """
 
     def __init__(
@@ -56,31 +56,31 @@ class Mixture:
 
     @property
     def n_own_drawn(self) -> int:
-        """Own timesteps in all batches of the run since it plays."""
+        """Own timesteps in all batches since the run's first timestep."""
         return self._n_own
 
     @property
     def n_drawn(self) -> int:
-        """Timesteps in these batches."""
+        """Timesteps in all batches since the run's first timestep."""
         return self._n_own + sum(self._n_of_streams.values())
 
     @property
     def n_of_streams(self) -> Mapping[str, int]:
-        """Rows of each stream in the batches of the run since it plays."""
+        """Rows of each stream in all batches since the run's first timestep."""
         return dict(self._n_of_streams)
 
     @property
     def n_offline(self) -> Mapping[str, int]:
-        """The same before it played."""
+        """Rows of each stream in all batches before the run's first timestep."""
         return dict(self._n_offline)
 
     def is_ready(self) -> bool:
-        """There is something to draw; see what is new, where Lakes are followed."""
+        """Whether the Lakes have rows to draw; looks for new rows first if Lakes are followed."""
         self.pool.follow()
         return self.pool.has_rows
 
     def n_own(self, batch_size: int, timestep: int) -> int:
-        """How many of the next batch are own ones."""
+        """Draw the number of own timesteps in the next batch."""
         wanted = batch_size * self._own_share(timestep)
         whole = int(wanted)
         return whole + int(self._rng.random() < wanted - whole)
@@ -88,7 +88,7 @@ class Mixture:
     def sample(
         self, replay: PackedReplayBuffer, batch_size: int, *, timestep: int, curves: Curves
     ) -> ReplayBufferSamples:
-        """Own timesteps first."""
+        """Draw a batch; the own timesteps come first."""
         n_own = self.n_own(batch_size, timestep)
         curves.record_mean("learn_from/own_share", n_own / batch_size)
         self._n_own += n_own
@@ -106,7 +106,7 @@ class Mixture:
     def sample_lakes(
         self, n: int, device: torch.device, curves: Curves, *, prefix: str
     ) -> ReplayBufferSamples:
-        """Rows of the Lakes alone."""
+        """Draw a batch from the Lakes alone."""
         drawn = self._drawn(n, curves, prefix=prefix)
         self._count(drawn, self._n_offline)
         return self._samples(drawn, device)
@@ -124,12 +124,12 @@ class Mixture:
             books[stream] = books.get(stream, 0) + count
 
     def _counts(self, drawn: Drawn) -> dict[str, int]:
-        """Rows of each stream."""
+        """Return the number of rows of each stream."""
         counts = np.bincount(drawn.batch.streams, minlength=len(self.pool.streams))
         return dict(zip(self.pool.streams, counts.tolist(), strict=True))
 
     def _samples(self, drawn: Drawn, device: torch.device) -> ReplayBufferSamples:
-        """As PackedReplayBuffer gives them."""
+        """Return the rows as PackedReplayBuffer returns its samples."""
         batch = drawn.batch
         discounts = self._gamma ** batch.steps.astype(np.float32)
         return ReplayBufferSamples(
@@ -142,7 +142,7 @@ class Mixture:
         )
 
     def state(self) -> dict[str, Any]:
-        """What goes on from here; JSON holds it."""
+        """Return the state for `load_state`; it is JSON-serialisable."""
         following = self.pool.following
         return {
             "rng": json.dumps(self._rng.bit_generator.state),
@@ -154,7 +154,11 @@ class Mixture:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Raise LakeError if the Lakes lack what it needs."""
+        """Restore a state.
+
+        Raises:
+            LakeError: the Lakes lack rows that the state needs.
+        """
         self._rng.bit_generator.state = json.loads(state["rng"])
         self._n_own = int(state.get("n_own", 0))
         self._n_of_streams = dict(state.get("n_of_streams", {}))
@@ -173,7 +177,7 @@ def make_mixture(
     seed: int,
     tell: Callable[[str], None],
 ) -> Mixture:
-    """What a run of this config draws from `pool` and its own replay."""
+    """Return the Mixture with which a run of this config draws from `pool` and its replay."""
     return Mixture(
         pool,
         _share_at(config.own_share),
@@ -185,7 +189,7 @@ def make_mixture(
 
 
 def _share_at(config: float | OwnShare) -> Callable[[int], float]:
-    """Start + (end - start) min(1, t / until) at timestep t."""
+    """Return a function of timestep t: start + (end - start) min(1, t / until)."""
 
     def share(timestep: int) -> float:
         if not isinstance(config, OwnShare):

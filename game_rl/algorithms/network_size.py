@@ -1,4 +1,4 @@
-"""The policy's network as numbers: parameters, and the bytes of one gradient step."""
+"""Size of the policy's network: its parameters, and the bytes of one gradient step."""
 
 from dataclasses import dataclass
 
@@ -14,13 +14,13 @@ def _conv(size: int, kernel: int, stride: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class NatureCnn:
-    """Three convolutions and a linear layer, and heads on them.
+    """Size of a network of three convolutions, a linear layer and its heads.
 
     Attributes:
         channels: of the stacked observation.
-        has_value_head: beside the numbers for each action, as in PPO.
-        has_target: there is a second one that follows it, as in DQN.
-        layer_norm: what is normalised before each ReLU, in PQN and DQN.
+        has_value_head: whether there is a value head as well as the action head, as in PPO.
+        has_target: whether there is also a target network, as in DQN.
+        layer_norm: normalisation before each ReLU, in PQN and DQN.
     """
 
     channels: int
@@ -33,12 +33,12 @@ class NatureCnn:
 
     @property
     def observation(self) -> int:
-        """Numbers in an observation, which are its bytes as uint8."""
+        """Numbers in an observation, which is also its bytes as uint8."""
         return self.channels * self.height * self.width
 
     @property
     def activations(self) -> tuple[int, int, int]:
-        """Numbers that each convolution gives for one observation."""
+        """Numbers in the output of each convolution for one observation."""
         h1, w1 = _conv(self.height, 8, 4), _conv(self.width, 8, 4)
         h2, w2 = _conv(h1, 4, 2), _conv(w1, 4, 2)
         return 32 * h1 * w1, 64 * h2 * w2, 64 * _conv(h2, 3, 1) * _conv(w2, 3, 1)
@@ -51,7 +51,7 @@ class NatureCnn:
 
     @property
     def _norms(self) -> int:
-        """Numbers in the layers that normalise: weights, and as many biases."""
+        """Numbers in the normalisation layers: their weights, and as many biases."""
         of_convolutions = {"none": 0, "channels": 32 + 64 + 64, "picture": sum(self.activations)}[
             self.layer_norm
         ]
@@ -68,7 +68,7 @@ class NatureCnn:
 
     @property
     def policy_parameters(self) -> int:
-        """Those of a target network too."""
+        """Parameters of the network, and of its target network if it has one."""
         return (1 + self.has_target) * self.parameters
 
     @property
@@ -77,23 +77,29 @@ class NatureCnn:
 
     @property
     def training_bytes(self) -> int:
-        """The policy's weights, the optimiser's two moments and the gradients."""
+        """Bytes of the policy's weights, the optimiser's two moments and the gradients."""
         return self.policy_bytes + 3 * self.weights_bytes
 
     def kept_weights_bytes(self, *, bf16: bool) -> int:
-        """Copies of the weights that LeanNatureCNN keeps in evaluation mode, as a target's are."""
+        """Bytes of the weight copies that LeanNatureCNN caches in evaluation mode.
+
+        A target network is always in that mode.
+        """
         return _BF16 * self.parameters if bf16 else _FLOAT * self.largest_parameter
 
     def step_blocks(self, batch_size: int, *, bf16: bool) -> dict[str, list[int]]:
-        """Blocks of memory that are alive together in each part of a gradient step.
+        """Return the sizes of the memory blocks alive together in each part of a gradient step.
 
-        Without observations, weights, their gradients and the optimiser's moments, but with the
-        copies of the weights and gradients that bfloat16 works with. As torch's profiler tells of
-        LeanNatureCNN: the bytes are moved into the order of blocks, then become numbers; a ReLU
-        works in place; flattening copies out of channels_last; going back, a ReLU holds its output
-        and both gradients. One normalisation of the whole picture makes copies, as it is
-        computed channels first. The features are small beside all this; normalised, they are there
-        twice, and as floats too.
+        Observations, weights, their gradients and the optimiser's moments are not included. The
+        copies of weights and gradients that bfloat16 needs are. The blocks are those that torch's
+        profiler shows for LeanNatureCNN:
+
+        - The bytes are moved into the order of blocks, then converted to numbers.
+        - A ReLU works in place. In the backward pass it holds its output and both gradients.
+        - Flattening copies, because the input is channels_last.
+        - One normalisation over the whole picture copies, because it is computed channels first.
+        - The features are small in comparison. With normalisation there are two copies of them,
+          and in bfloat16 a float32 copy as well.
         """
         number = _BF16 if bf16 else _FLOAT
         x = number * self._whole_blocks * batch_size
@@ -114,12 +120,15 @@ class NatureCnn:
         }
 
     def sample_bytes(self, *, bf16: bool) -> int:
-        """What a gradient step takes more for one more sample, at the moment when that is most."""
+        """Return the bytes that one more sample adds to a gradient step's most expensive part."""
         one, two = (self.step_blocks(size, bf16=bf16) for size in (1, 2))
         return max(sum(two[moment]) - sum(one[moment]) for moment in one)
 
     def _norm_blocks(self, batch_size: int, *, number: int) -> list[list[int]]:
-        """What the normalisation of each layer keeps: what it takes in, means and deviations."""
+        """Return the blocks that each layer's normalisation keeps: its input, and its statistics.
+
+        The statistics are a mean and a deviation for each normalised group.
+        """
         if self.layer_norm == "none":
             return [[], [], [], []]
         sizes = (*self.activations, _FEATURES)
@@ -131,5 +140,5 @@ class NatureCnn:
 
     @property
     def _whole_blocks(self) -> int:
-        """Numbers in the 4 x 4 blocks of an observation; what is left over is not looked at."""
+        """Numbers in the whole 4 x 4 blocks of an observation; the network ignores the rest."""
         return self.channels * (self.height // 4 * 4) * (self.width // 4 * 4)

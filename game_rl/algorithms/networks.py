@@ -1,4 +1,4 @@
-"""SB3's CnnPolicy with fewer copies, in the number format that the hardware is fast in."""
+"""SB3's CnnPolicy with fewer copies, in the number format in which the hardware is fast."""
 
 from typing import Any, Self
 
@@ -19,21 +19,21 @@ _Weights = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 class LeanNatureCNN(NatureCNN):
-    """NatureCNN that takes bytes as they are, and multiplies in float32 or bfloat16.
+    """NatureCNN that takes bytes as input and multiplies in float32 or bfloat16.
 
-    Its function and its state dict are NatureCNN's. The first convolution, 8 x 8 with stride 4, is
-    computed as the 2 x 2 convolution of 4 x 4 blocks that it equals: its many channels suit the
-    processor (in bfloat16 twice as fast). Division by 255 moves into its few weights, so that the
-    only copy of the observations as floats is the one that is multiplied. The ReLUs keep no copy
-    of what they take in.
+    It computes the same function as NatureCNN and has the same state dict. The first convolution,
+    8 x 8 with stride 4, is computed as the equivalent 2 x 2 convolution of 4 x 4 blocks, whose many
+    channels suit the processor (twice as fast in bfloat16). The division by 255 is folded into the
+    few weights of that convolution, so the observations are copied to floats only once. The ReLUs
+    work in place.
 
-    In bfloat16 weights, gradients and the optimiser stay float32, and so do the features.
+    In bfloat16 the weights, gradients, optimiser and features stay float32.
 
-    In evaluation mode without gradients, which is how SB3 collects a rollout, the weights as they
-    are multiplied are kept until the next call of `train` or `eval`: for the few observations of a
-    vec step they cost as much as the multiplication.
+    In evaluation mode without gradients, which is how SB3 collects a rollout, the prepared weights
+    are cached until the next call of `train` or `eval`. For the few observations of a vec step,
+    preparing them takes as long as the multiplication.
 
-    Observations are numbers from 0 to 255, uint8 or float32 [batch, C, H, W]; features are float32
+    Observations are numbers from 0 to 255, uint8 or float32 [batch, C, H, W]. Features are float32
     [batch, features_dim].
     """
 
@@ -66,7 +66,7 @@ class LeanNatureCNN(NatureCNN):
         return x.relu_()
 
     def _weights(self) -> _Weights:
-        """(weight, bias) of each layer as they are multiplied."""
+        """Prepare (weight, bias) of each layer for the multiplication."""
         pairs: _Weights = []
         for layer in (*self.cnn, *self.linear):
             if isinstance(layer, (nn.Conv2d, nn.Linear)):
@@ -80,10 +80,10 @@ class LeanNatureCNN(NatureCNN):
 
 
 def _for_small_batches(weights: _Weights) -> _Weights:
-    """The linear layer's float32 numbers column by column.
+    """Store the linear layer's weight column by column, if it is float32.
 
-    For up to 32 rows Intel's processors multiply so twice as fast; AMD's are somewhat slower, which
-    did not show in rollouts.
+    For up to 32 rows Intel's processors then multiply twice as fast. AMD's are somewhat slower,
+    which did not show in rollouts.
     """
     *convolutions, (weight, bias) = weights
     if weight.dtype == torch.float32:
@@ -96,14 +96,15 @@ def _forget_weights(network: LeanNatureCNN, _: object) -> None:
 
 
 def _blocks(pictures: torch.Tensor, number: torch.dtype) -> torch.Tensor:
-    """[N, C, H, W] as [N, 16 C, H // 4, W // 4] of type `number`, channels last in memory.
+    """Rearrange [N, C, H, W] into [N, 16 C, H // 4, W // 4] of type `number`.
 
-    The 16 numbers of a 4 x 4 block become channels, in the order (row, C, column).
+    The 16 numbers of a 4 x 4 block become channels, in the order (row, C, column). The result is
+    channels_last in memory.
     """
     n, channels, height, width = pictures.shape
     rows, columns = height // 4, width // 4
     pictures = pictures[:, :, : 4 * rows, : 4 * columns]
-    if pictures.dtype == torch.uint8:  # four bytes at a time are moved four times as fast
+    if pictures.dtype == torch.uint8:  # moving four bytes at a time is four times as fast
         quads = _quads(pictures).view(n, channels, rows, 4, columns, 1)
     else:
         quads = pictures.reshape(n, channels, rows, 4, columns, 4)
@@ -112,14 +113,14 @@ def _blocks(pictures: torch.Tensor, number: torch.dtype) -> torch.Tensor:
 
 
 def _quads(pixels: torch.Tensor) -> torch.Tensor:
-    """Four neighbouring bytes as one number, where they are; a copy if some lie across words."""
+    """View each four neighbouring bytes as one int32; copy only if some are not aligned to four."""
     if any(number % 4 for number in (pixels.storage_offset(), *pixels.stride()[:-1])):
         pixels = pixels.contiguous()
     return pixels.view(torch.int32)
 
 
 def _block_weight(weight: torch.Tensor) -> torch.Tensor:
-    """[filters, C, 8, 8] as [filters, 16 C, 2, 2], in the order of `_blocks`."""
+    """Rearrange [filters, C, 8, 8] into [filters, 16 C, 2, 2], in the order of `_blocks`."""
     filters, channels = weight.shape[:2]
     blocks = weight.reshape(filters, channels, 2, 4, 2, 4).permute(0, 3, 1, 5, 2, 4)
     return blocks.reshape(filters, 16 * channels, 2, 2).contiguous(
@@ -128,9 +129,9 @@ def _block_weight(weight: torch.Tensor) -> torch.Tensor:
 
 
 class LeanCnnPolicy(ActorCriticCnnPolicy):
-    """CnnPolicy whose features extractor gets the observations as they are, bytes.
+    """CnnPolicy whose features extractor gets the observations unconverted, as bytes.
 
-    For Discrete actions, and an `mlp_extractor` without layers, as CnnPolicy's is.
+    Supports Discrete actions and an `mlp_extractor` without layers, as CnnPolicy has.
     """
 
     action_space: spaces.Discrete
@@ -138,11 +139,12 @@ class LeanCnnPolicy(ActorCriticCnnPolicy):
     def forward(
         self, obs: torch.Tensor, deterministic: bool = False
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Actions int64 [batch], values [batch, 1] and log probabilities [batch], as CnnPolicy.
+        """Return actions int64 [batch], values [batch, 1] and log probabilities [batch].
 
-        The same actions from the same random numbers, without a torch.distributions.Categorical,
-        whose checks take a third of the time of a vec step's network. One of weights p is the
-        largest p / q with exponentially distributed q, which is how torch.multinomial draws one.
+        They are CnnPolicy's, from the same random numbers. A torch.distributions.Categorical is
+        avoided because its checks take a third of the network's time in a vec step. An action with
+        weights p is drawn as the argmax of p / q with exponentially distributed q, as
+        torch.multinomial does.
         """
         values, log_probs = self._values_and_log_probs(obs)
         weights = log_probs.exp()
@@ -154,9 +156,9 @@ class LeanCnnPolicy(ActorCriticCnnPolicy):
     def evaluate_actions(
         self, obs: PyTorchObs, actions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Values [batch, 1], log probabilities [batch] of `actions` and entropies [batch].
+        """Return values [batch, 1], log probabilities [batch] of `actions` and entropies [batch].
 
-        As CnnPolicy, but several threads may ask at once: CnnPolicy keeps the distribution.
+        As CnnPolicy's, but thread-safe: CnnPolicy stores the distribution in the policy.
         """
         values, log_probs = self._values_and_log_probs(obs)
         chosen = log_probs.gather(1, actions.long()[:, None]).flatten()
@@ -174,21 +176,21 @@ class LeanCnnPolicy(ActorCriticCnnPolicy):
 
 
 def policy_arguments(precision: Precision) -> dict[str, Any]:
-    """PPO's `policy_kwargs`, beside LeanCnnPolicy."""
+    """Return PPO's `policy_kwargs` for LeanCnnPolicy."""
     return {
         "features_extractor_class": LeanNatureCNN,
         "features_extractor_kwargs": {"precision": precision},
-        "normalize_images": False,  # LeanNatureCNN does it
+        "normalize_images": False,  # LeanNatureCNN does
         "optimizer_class": Adam,
-        # SB3's own epsilon, which it forgets when it gets any arguments; fused: one pass over the
-        # weights and no temporaries
+        # eps is SB3's default, which SB3 drops as soon as it gets any optimizer_kwargs; fused makes
+        # one pass over the weights, without temporaries
         "optimizer_kwargs": {"eps": 1e-5, "fused": True},
-        "net_arch": [],  # CnnPolicy's own choice for NatureCNN, not made for a subclass of it
+        "net_arch": [],  # CnnPolicy's choice for NatureCNN, which it does not make for a subclass
     }
 
 
 def this_hardware() -> Hardware:
-    """What torch can use here."""
+    """Return the hardware of this machine that torch can use."""
     return Hardware(
         has_gpu=torch.cuda.device_count() > 0,
         cpu_has_bf16=cpu_has_bf16(),

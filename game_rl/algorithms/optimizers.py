@@ -1,8 +1,8 @@
 """Torch's optimisers without torch's compiler.
 
-Torch imports its compiler (torch._dynamo, sympy) when the first optimiser is made and when it makes
-a step, only to forbid compiling the two: a second and 70 MB for nothing. These leave that out;
-their numbers are torch's.
+Torch imports its compiler (torch._dynamo, sympy) when the first optimiser is created and when it
+takes a step, only to forbid compiling the two. That wastes a second and 70 MB. These optimisers
+leave the import out and compute the same numbers as torch's.
 """
 
 import inspect
@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 
 class _Eager(Optimizer):
-    """An optimiser whose methods are those under the marks that forbid to compile them."""
+    """An optimiser whose methods are unwrapped from the decorators that forbid compiling them."""
 
     add_param_group = inspect.unwrap(Optimizer.add_param_group)
     load_state_dict = inspect.unwrap(Optimizer.load_state_dict)

@@ -1,4 +1,4 @@
-"""SB3's PPO on lean storage, with rollouts and gradient steps that the cores share."""
+"""SB3's PPO on packed storage, with rollouts and gradient steps spread over the cores."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
@@ -29,7 +29,7 @@ from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 
 @dataclass(frozen=True)
 class _Losses:
-    """What one gradient step logs, under SB3's names; means over the minibatch."""
+    """Values that a gradient step logs under SB3's names; means over the minibatch."""
 
     policy_gradient_loss: float = 0.0
     value_loss: float = 0.0
@@ -43,26 +43,26 @@ class _Losses:
 
 
 class LeanPPO(PPO):
-    """SB3's PPO whose rollouts and gradient steps keep all cores busy. For Discrete actions.
+    """SB3's PPO whose rollouts and gradient steps keep all cores busy; for Discrete actions.
 
-    On a HalvedVecEnv emulators and network work at once. A rollout is what it would be if nothing
-    overlapped (see `vec_steps`): only the order in which random numbers are drawn differs from
-    SB3's. On any other vec env it is SB3's own.
+    On a HalvedVecEnv emulators and network work at the same time. The rollout is the one that they
+    would produce in turns (see `vec_steps`), and differs from SB3's only in the order in which
+    random numbers are drawn. On any other vec env SB3's own code collects the rollout.
 
-    A minibatch is gone through in parts, with one gradient step for the whole. The gradient is the
-    minibatch's up to rounding: advantages are normalised over all of it, and the mean losses of
-    each part count by its share. On the CPU each core takes a part. Only `micro_batch_size` samples
-    are unpacked at a time, all of the minibatch if it is None.
+    A minibatch is processed in parts, with one gradient step for the whole. The gradient equals the
+    minibatch's up to rounding: advantages are normalised over the whole minibatch, and the mean
+    losses of each part are weighted by its share. On the CPU each core takes a part. Only
+    `micro_batch_size` samples are unpacked at a time, or the whole minibatch if it is None.
 
     Attributes:
-        feeds: get every timestep. With feeds, rollouts on any other vec env are SB3's up to the
-            rounding of what a truncated episode was still worth.
+        feeds: get every timestep. With feeds, a rollout on any other vec env equals SB3's up to
+            the rounding of the values of truncated episodes' last observations.
     """
 
     rollout_buffer: PackedRolloutBuffer
     feeds: Sequence[Feed] = ()
 
-    def __init__(  # PPO has thirty arguments, and they stay its own
+    def __init__(  # PPO's own thirty arguments are passed through
         self,
         *arguments: Any,  # noqa: ANN401
         micro_batch_size: int | None,
@@ -79,7 +79,7 @@ class LeanPPO(PPO):
         rollout_buffer: RolloutBuffer,
         n_rollout_steps: int,
     ) -> bool:
-        """As PPO.collect_rollouts: the same calls of the callback, the same local variables."""
+        """As PPO.collect_rollouts, with the same callback calls and the same local variables."""
         if not (isinstance(env, HalvedVecEnv) or self.feeds):
             return super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
         self.policy.set_training_mode(False)
@@ -125,14 +125,14 @@ class LeanPPO(PPO):
         dones: NDArray[np.bool_],
         infos: list[dict[str, Any]],
     ) -> None:
-        """Where a time limit cut an episode off, what it was still worth counts (SB3 issue 633)."""
+        """Add the discounted value of a truncated episode's last state (SB3 issue 633)."""
         for number in np.flatnonzero(dones):
             if infos[number].get("TimeLimit.truncated"):
                 last = infos[number]["terminal_observation"]
                 rewards[number] += self.gamma * self._values(last[None]).item()
 
     def train(self) -> None:
-        """As PPO.train: the same loss, early stop and curves; nothing for no epochs."""
+        """As PPO.train, with the same loss, early stop and curves; does nothing for no epochs."""
         if not self.n_epochs:
             return
         self.policy.set_training_mode(True)
@@ -149,7 +149,7 @@ class LeanPPO(PPO):
         self._log(steps, last_epoch)
 
     def _epoch(self, parallel: DataParallel) -> Iterator[_Losses]:
-        """A gradient step for each minibatch, until the policy has moved too far."""
+        """Take a gradient step on each minibatch until the policy has moved too far."""
         for indices in self.rollout_buffer.minibatches(self.batch_size):
             losses = self._backward(parallel, indices)
             yield losses
@@ -182,7 +182,7 @@ class LeanPPO(PPO):
     def _share_of_loss(
         self, part: RolloutBufferSamples, batch_size: int
     ) -> tuple[torch.Tensor, _Losses]:
-        """What a part adds to the minibatch's loss, and to what is logged; PPO.train's formulas."""
+        """Return a part's share of the minibatch's loss and of the log, by PPO.train's formulas."""
         clip_range, clip_range_vf = self._clip_ranges()
         values, log_prob, entropy = self.policy.evaluate_actions(
             part.observations, part.actions.long().flatten()
@@ -195,7 +195,7 @@ class LeanPPO(PPO):
             change = (values - part.old_values).clamp(-clip_range_vf, clip_range_vf)
             values = part.old_values + change
         value_loss = functional.mse_loss(part.returns, values)
-        assert entropy is not None  # a Categorical knows its own
+        assert entropy is not None  # LeanCnnPolicy returns one
         entropy_loss = -entropy.mean()
         loss = policy_loss + self.ent_coef * entropy_loss + self.vf_coef * value_loss
         share = len(values) / batch_size
@@ -207,7 +207,7 @@ class LeanPPO(PPO):
         return share * loss, _Losses(*(share * mean.item() for mean in means))
 
     def _clip_ranges(self) -> tuple[float, float | None]:
-        """Of the probability ratio and of the value function, now."""
+        """Return the present clip ranges of the probability ratio and of the value function."""
         remaining = self._current_progress_remaining
         of_values = None if self.clip_range_vf is None else self.clip_range_vf(remaining)  # type: ignore[operator]  # a schedule since setup
         return self.clip_range(remaining), of_values  # type: ignore[operator]
@@ -229,7 +229,10 @@ class LeanPPO(PPO):
 
 
 def make_ppo(config: PPOConfig, surroundings: Surroundings) -> LeanPPO:
-    """`micro_batch_size: auto` is at once here: `make_algorithm` resolves it."""
+    """Build PPO from a config whose `micro_batch_size: auto` was resolved by `make_algorithm`.
+
+    An `auto` that is still there means the whole minibatch.
+    """
     schedule, placement = surroundings.schedule, surroundings.placement
     model = LeanPPO(
         LeanCnnPolicy,

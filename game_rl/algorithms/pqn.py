@@ -31,21 +31,22 @@ Infos = list[dict[str, Any]]
 class PQN(OnPolicyAlgorithm):
     """Parallelised Q-network (Gallici et al. 2024, Simplifying Deep Temporal Difference Learning).
 
-    Plays `n_steps` vec steps epsilon-greedily, computes Q(lambda) targets from the values that the
-    network had while it played, and goes through them in minibatches. Speaks SB3's on-policy
-    dialect: `learn`, callbacks and the rollout buffer, whose `values` are max_a Q; `log_probs` and
-    `advantages` stay zeros.
+    Plays `n_steps` vec steps epsilon-greedily, computes Q(lambda) targets from the network's values
+    during play, and learns them in minibatches. Has SB3's on-policy interface: `learn`, callbacks
+    and the rollout buffer. The buffer's `values` are max_a Q, its `log_probs` and `advantages` stay
+    zero.
 
     Attributes:
-        q_lambda: how far targets look: 0 to the value of the next state, 1 to the episode's end.
-        exploration: of the actions; epsilon stays the same within a rollout.
+        q_lambda: reach of the targets, from 0 (the value of the next state) to 1 (the return up to
+            the episode's end).
+        exploration: replaces actions by random ones; epsilon is constant within a rollout.
         feeds: get every timestep.
     """
 
     policy: PQNPolicy  # type: ignore[assignment]  # no actor and no critic
     rollout_buffer: PackedRolloutBuffer
 
-    def __init__(  # named as SB3 names them, and as many
+    def __init__(  # the arguments are as many as SB3's, and have its names
         self,
         vec_env: VecEnv,
         *,
@@ -69,7 +70,7 @@ class PQN(OnPolicyAlgorithm):
             learning_rate=learning_rate,
             n_steps=n_steps,
             gamma=gamma,
-            gae_lambda=1.0,  # of advantages, which PQN does not have
+            gae_lambda=1.0,  # unused: PQN has no advantages
             ent_coef=0.0,
             vf_coef=0.0,
             max_grad_norm=max_grad_norm,
@@ -134,7 +135,7 @@ class PQN(OnPolicyAlgorithm):
     def _set_targets(
         self, rollout_buffer: RolloutBuffer, ends: "_EpisodeEnds", values_ahead: NDArray[np.float32]
     ) -> None:
-        """`values_ahead`: max_a Q, [n_envs], of what follows the rollout."""
+        """Fill in the targets; `values_ahead` is max_a Q of the next observations, [n_envs]."""
         next_values = np.concatenate((rollout_buffer.values[1:], values_ahead[None]))
         rollout_buffer.returns[:] = q_lambda_returns(
             rollout_buffer.rewards,
@@ -146,7 +147,7 @@ class PQN(OnPolicyAlgorithm):
         )
 
     def train(self) -> None:
-        """`n_epochs` passes over the rollout, which may be none."""
+        """Make `n_epochs` passes over the rollout; does nothing for no epochs."""
         if not self.n_epochs:
             return
         self.policy.set_training_mode(True)
@@ -162,15 +163,18 @@ class PQN(OnPolicyAlgorithm):
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
 
     def state(self) -> dict[str, Any]:
-        """What goes on from here, beside weights, optimiser and counters; JSON can hold it."""
+        """Return the state for `load_state`; it is JSON-serialisable.
+
+        Weights, optimiser and counters are not in it.
+        """
         return {"exploration": self.exploration.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Restore a state."""
         self.exploration.load_state(state["exploration"])
 
     def _gradient_step(self, parallel: DataParallel, indices: Indices) -> float:
-        """The loss before it, half the mean squared error."""
+        """Return the loss before the step, half the mean squared error."""
 
         def loss_of(part: slice) -> tuple[torch.Tensor, float]:
             samples = self.rollout_buffer.samples(indices[part])
@@ -194,10 +198,10 @@ class PQN(OnPolicyAlgorithm):
 
 
 class _EpisodeEnds:
-    """Where episodes end in a rollout, and what those that a limit cut off were still worth.
+    """The ends of episodes in a rollout, and the values of the truncated ones.
 
     Attributes:
-        ended: bool [n_steps, n_envs].
+        ended: bool [n_steps, n_envs]; the episode ended, in whatever way.
         terminated: bool [n_steps, n_envs]; the game was over.
         last_values: float32 [n_steps, n_envs]; max_a Q of a truncated episode's last observation,
             elsewhere 0.
@@ -214,7 +218,7 @@ class _EpisodeEnds:
         infos: Infos,
         best: Callable[[NDArray[Any]], NDArray[np.float32]],
     ) -> None:
-        """One vec step; `best` gives max_a Q of some stacks."""
+        """Note the ends in one vec step; `best` returns max_a Q for a batch of stacks."""
         truncated = np.array([bool(info.get("TimeLimit.truncated")) for info in infos])
         self.ended[step] = dones
         self.terminated[step] = dones & ~truncated

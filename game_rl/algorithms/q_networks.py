@@ -1,4 +1,4 @@
-"""The network that says what each action is worth, and the policies of DQN and PQN around it."""
+"""The Q-network of DQN and PQN, and their policies around it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,17 +18,18 @@ from game_rl.config.algorithms import LayerNorm
 from game_rl.errors import CheckpointError
 from game_rl.system.placement import Precision
 
-_Q_NET = "q_net."  # what the names of its tensors begin with in a policy's state dict
-_FLAX_EPSILON = 1e-6  # flax.linen.LayerNorm's, with which PQN was published
+_Q_NET = "q_net."  # prefix of its tensors' names in a policy's state dict
+_FLAX_EPSILON = 1e-6  # of flax.linen.LayerNorm, which PQN's authors use
 
 
 class NormedNatureCNN(LeanNatureCNN):
     """NatureCNN with layer normalisation before each ReLU, as in PQN.
 
     Args:
-        layer_norm: `channels` normalises each place of a picture over its channels, as PQN's
-            authors do in JAX; `picture` over channels and places together, with a weight for each,
-            as CleanRL does; the last layer is a vector and the same in both. `none` is NatureCNN.
+        layer_norm: `channels` normalises each position of a picture over its channels, as PQN's
+            authors do in JAX. `picture` normalises over channels and positions together, with a
+            weight for each number, as CleanRL does. The last layer is a vector, and the same in
+            both. `none` is NatureCNN.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class NormedNatureCNN(LeanNatureCNN):
             self.norms.extend(nn.LayerNorm(shape, eps=_FLAX_EPSILON) for shape in shapes)
 
     def _shapes(self, observation_space: spaces.Box) -> list[tuple[int, ...]]:
-        """What each layer gives for one observation."""
+        """Return the shape of each layer's output for one observation."""
         shapes: list[tuple[int, ...]] = []
         x = torch.zeros(1, *observation_space.shape)
         with torch.no_grad():
@@ -69,16 +70,18 @@ class NormedNatureCNN(LeanNatureCNN):
         shape = list(norm.normalized_shape)
         if not self._over_channels or x.ndim == 2:
             return functional.layer_norm(x, shape, weight, bias, norm.eps).relu_()
-        # channels last in memory already, so that nothing is moved, if the ReLU comes first too
+        # x is channels_last in memory, so neither permute moves anything, as long as the ReLU comes
+        # before the second one
         x = functional.layer_norm(x.permute(0, 2, 3, 1), shape, weight, bias, norm.eps)
         return x.relu_().permute(0, 3, 1, 2)
 
 
 class LeanQNetwork(QNetwork):
-    """What each action is worth: a NormedNatureCNN and a linear layer. Of DQN and of PQN.
+    """Q-network of DQN and PQN: a NormedNatureCNN and a linear layer.
 
-    Observations are bytes, uint8 [batch, C, H, W]; values float32 [batch, actions]. Without
-    normalisation its function and its state dict are those of the QNetwork in SB3's CnnPolicy.
+    Observations are bytes, uint8 [batch, C, H, W]. Values are float32 [batch, actions]. Without
+    normalisation it computes the same function as the QNetwork in SB3's CnnPolicy, and has the same
+    state dict.
     """
 
     def extract_features(
@@ -89,7 +92,7 @@ class LeanQNetwork(QNetwork):
 
 
 def _q_network(policy: BasePolicy) -> LeanQNetwork:
-    """A new one for the policy's spaces, with the policy's features extractor."""
+    """Build a new Q-network for the policy's spaces, with the policy's features extractor."""
     features_extractor = policy.make_features_extractor()
     assert isinstance(policy.action_space, spaces.Discrete)
     return LeanQNetwork(
@@ -103,10 +106,10 @@ def _q_network(policy: BasePolicy) -> LeanQNetwork:
 
 
 class DQNPolicy(CnnPolicy):
-    """DQN's CnnPolicy of two LeanQNetworks.
+    """DQN's CnnPolicy with two LeanQNetworks.
 
-    SB3 draws the first weights; layers that normalise begin at 1 and 0. Without them the state
-    dict is CnnPolicy's.
+    SB3 initialises the weights. Normalisation layers start with weight 1 and bias 0. Without them
+    the state dict is CnnPolicy's.
     """
 
     def __init__(
@@ -134,10 +137,10 @@ class DQNPolicy(CnnPolicy):
 
 
 class PQNPolicy(BasePolicy):
-    """One LeanQNetwork, and RAdam.
+    """PQN's policy: one LeanQNetwork, trained with RAdam.
 
-    Weights begin as PQN's authors have them: He's normal distribution (He et al. 2015), LeCun's in
-    the last layer, and zeros for biases.
+    Weights are initialised as PQN's authors do: from He's normal distribution (He et al. 2015),
+    from LeCun's in the last layer, and with zeros for biases.
     """
 
     def __init__(
@@ -167,7 +170,7 @@ class PQNPolicy(BasePolicy):
         self.optimizer = RAdam(self.parameters(), lr=lr_schedule(1))
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        """float32 [batch, actions]."""
+        """Return the values of all actions, float32 [batch, actions]."""
         values: torch.Tensor = self.q_net(observations)
         return values
 
@@ -176,14 +179,14 @@ class PQNPolicy(BasePolicy):
 
 
 def load_q_network(policy: DQNPolicy | PQNPolicy, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Put the Q-network among `tensors` into `policy`: in DQN's into the target network too.
+    """Load the Q-network among `tensors` into `policy`, and into the target network of DQN.
 
     Args:
-        policy: keeps its optimiser, whose moments are of other weights than these from here on.
-        tensors: the state dict of either algorithm's policy, or a checkpoint's.
+        policy: its optimiser is not reset, so the moments there are still those of the old weights.
+        tensors: state dict of either algorithm's policy, or a checkpoint's tensors.
 
     Raises:
-        CheckpointError: the tensors are of another network; nothing has changed.
+        CheckpointError: the tensors are of another network. `policy` is unchanged then.
     """
     given = {
         name.removeprefix(_Q_NET): tensor
@@ -201,8 +204,9 @@ def _check_fits(given: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Te
         found, own = (_shape(tensors.get(name)) for tensors in (given, wanted))
         if found != own:
             raise CheckpointError(
-                f"the Q-network does not fit: {_Q_NET}{name} is {found} where it comes from and "
-                f"{own} here; actions, pictures, frame_stack and layer_norm of both must agree"
+                f"the Q-network does not fit: {_Q_NET}{name} is {found} in the checkpoint, but "
+                f"{own} in this run; both must have the same actions, observations, frame_stack "
+                "and layer_norm"
             )
 
 

@@ -1,4 +1,4 @@
-"""What every algorithm is built into, whichever it is."""
+"""The parts of a training that every algorithm is built from."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,14 +18,14 @@ from game_rl.system.placement import Placement
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What an algorithm needs beside its section of the config.
+    """Everything that an algorithm needs in addition to its section of the config.
 
     Attributes:
-        vec_env: plays; gives stacks of `frame_stack` frames.
+        vec_env: returns stacks of `frame_stack` frames.
         packing: of one of those frames.
-        placement: where the network is, and in which number format.
-        schedule_timesteps: what schedules go over.
-        schedule_share: how much of the training that is.
+        placement: device and number format of the network.
+        schedule_timesteps: timesteps over which schedules run.
+        schedule_share: these timesteps as a share of the training.
     """
 
     vec_env: VecEnv
@@ -38,7 +38,7 @@ class Surroundings:
 
     @property
     def frames(self) -> dict[str, Any]:
-        """For SB3's `*_buffer_kwargs`: what our buffers store."""
+        """The frame format that our buffers need, for SB3's `*_buffer_kwargs`."""
         return {"packing": self.packing, "frame_stack": self.frame_stack}
 
     def schedule(self, value: Schedule) -> schedules.Schedule:
@@ -52,5 +52,5 @@ class Surroundings:
 
 
 def order_channels_last(model: BaseAlgorithm) -> None:
-    """The same numbers in another order in memory: NatureCNN's update is faster so."""
+    """Store the weights channels_last, which makes NatureCNN's update faster."""
     model.policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it

@@ -1,4 +1,4 @@
-"""A Q-network that another one is drawn towards (QDagger)."""
+"""A Q-network towards which another one is drawn (QDagger)."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ from torch.nn import functional
 from game_rl.algorithms.q_networks import PQNPolicy
 
 TOP_PROBABILITY = 0.75
-"""What an `auto` temperature gives the teacher's likeliest action in half of the situations."""
+"""Median probability of the teacher's likeliest action at an `auto` temperature."""
 LAST_EVALUATIONS = 3
-"""Of the student, whose success rates are averaged."""
+"""Number of the student's last evaluations whose success rates are averaged."""
 
-_BISECTIONS = 64  # until no float64 lies between the bounds
+_BISECTIONS = 64  # enough that no float64 lies between the bounds
 
 
 def teacher_weight(
@@ -27,14 +27,15 @@ def teacher_weight(
     timestep: int,
     until: int | None,
 ) -> float:
-    """Weight max(1 - s_student / s_teacher, 0), and 0 from timestep `until` on.
+    """Return weight * max(1 - s_student / s_teacher, 0), or 0 from timestep `until` on.
 
     Args:
-        weight: at first.
-        student: success rate, 0..1; None: not evaluated yet, which counts as 0.
-        teacher: success rate; None, or 0: it says nothing, and the factor is 1.
-        timestep: of the run.
-        until: None: there is no such timestep.
+        weight: weight at the beginning.
+        student: success rate of the student, 0..1, or None if it was not evaluated yet, which
+            counts as 0.
+        teacher: success rate of the teacher. If it is None or 0 the factor is 1.
+        timestep: present timestep of the run.
+        until: first timestep without a teacher, or None for no limit.
     Source: Agarwal et al. 2022 (Reincarnating RL), with success rates for returns, whose ratio has
         no meaning where returns are not positive.
     """
@@ -59,21 +60,21 @@ def divergence(student: torch.Tensor, teacher: torch.Tensor, *, temperature: flo
 
 
 def auto_temperature(values: NDArray[np.float64]) -> float:
-    """The tau at which the median over rows of max softmax(Q / tau) is TOP_PROBABILITY.
+    """Return the tau at which the median over rows of max softmax(Q / tau) is TOP_PROBABILITY.
 
-    The probability of a row's best action falls as tau grows, and so does the median: bisection of
-    tau's logarithm finds it. Multiplying all values by a number multiplies tau by it.
+    The probability of a row's best action falls as tau grows, and so does the median. It is found
+    by bisection of the logarithm of tau. Multiplying all values by a number multiplies tau by it.
 
     Args:
-        values: float64 [n, actions], with two actions or more.
+        values: float64 [n, actions], with at least two actions.
 
     Raises:
-        ValueError: no tau does so, as too many rows value several actions alike.
+        ValueError: there is no such tau, because too many rows value several actions alike.
     """
     gaps = values - values.max(axis=1, keepdims=True)
     scale = float(np.median(-gaps.min(axis=1)))
     if scale <= 0 or _median_top(gaps, scale * 1e-6) <= TOP_PROBABILITY:
-        raise ValueError("it values several actions alike")
+        raise ValueError("it values several actions alike too often")
     low, high = np.log(scale * 1e-6), np.log(scale * 1e6)
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
@@ -85,20 +86,20 @@ def auto_temperature(values: NDArray[np.float64]) -> float:
 
 
 def _median_top(gaps: NDArray[np.float64], temperature: float) -> float:
-    """Of rows whose largest number is 0."""
-    with np.errstate(over="ignore", under="ignore"):  # exp(-inf) is 0, as it should be
+    """Return the median over rows of max softmax; the largest number of each row must be 0."""
+    with np.errstate(over="ignore", under="ignore"):  # exp(-inf) is rightly 0
         return float(np.median(1 / np.exp(gaps / temperature).sum(axis=1)))
 
 
 class Teacher:
-    """What a DQN is drawn towards, and how strongly at the moment.
+    """A policy towards which a DQN is drawn, and the present weight of that.
 
     Args:
-        policy: its network, where the student's is and in the same number format.
+        policy: the teacher's network, on the student's device and in the same number format.
         temperature: of the softmax.
-        weight: at first; see `teacher_weight`.
-        until: see there.
-        success_rate: its own; see there.
+        weight: see `teacher_weight`.
+        until: see `teacher_weight`.
+        success_rate: of the teacher; see `teacher_weight`.
     """
 
     def __init__(
@@ -117,12 +118,12 @@ class Teacher:
         policy.set_training_mode(False)
 
     def note_evaluation(self, success_rate: float | None) -> None:
-        """The student was evaluated."""
+        """Note an evaluation of the student; None, an unknown success rate, is ignored."""
         if success_rate is not None:
             self._evaluations.append(success_rate)
 
     def weight_at(self, timestep: int) -> float:
-        """Of the divergence; see `teacher_weight`."""
+        """Return the weight of the divergence in the loss; see `teacher_weight`."""
         known = self._evaluations
         return teacher_weight(
             self._weight,
@@ -133,7 +134,7 @@ class Teacher:
         )
 
     def values(self, observations: torch.Tensor) -> torch.Tensor:
-        """float32 [batch, actions], without a gradient."""
+        """Return the teacher's values, float32 [batch, actions], without a gradient."""
         with torch.no_grad():
             values: torch.Tensor = self.policy.q_net(observations)
         return values

@@ -1,4 +1,4 @@
-"""The vec steps of a rollout: envs play while the network answers others."""
+"""The vec steps of a rollout: some envs play while the network chooses actions for others."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from game_rl.vec_env.packed_frames import Packed, PackedFrames, packed_frames
 
 
 class Decision(NamedTuple):
-    """What a network says to a batch of observations; a row for each."""
+    """The network's output for a batch of observations, one row for each."""
 
     actions: NDArray[np.int64]
     values: torch.Tensor
@@ -28,8 +28,8 @@ class VecStep(NamedTuple):
     """One vec step of all envs.
 
     Attributes:
-        frames: the newest ones of the observations that were decided on, uint8 [n_envs, nbytes].
-        next_frames: those that followed, with the true last one where an episode ended.
+        frames: newest frame of each observation decided on, packed, uint8 [n_envs, nbytes].
+        next_frames: the frames that followed, with the true last frame where an episode ended.
     """
 
     decision: Decision
@@ -46,14 +46,16 @@ def vec_steps(
     *,
     packing: FramePacking,
 ) -> Iterator[VecStep]:
-    """Each of `n_steps` vec steps: what was decided in it, and its frames as `packing` has them.
+    """Play `n_steps` vec steps, and yield each with its frames packed by `packing`.
 
-    On a HalvedVecEnv each half is answered as soon as it has played and plays on at once, whether
-    the other has played or not, and while the caller looks at what both did. Every action is the
-    answer to the half's newest observation, and at the end both have played `n_steps`. `decide` is
-    asked for the first half and then for the second; on any other vec env for all.
+    On a HalvedVecEnv a half gets its next actions as soon as it has played. It then plays on
+    without waiting for the other half, and while the caller handles the vec step. Each action is
+    chosen for the half's newest observation, and at the end both halves have played `n_steps`.
+    `decide` is called for the first half and then for the second; on any other vec env once for
+    all envs.
 
-    The workers of a HalvedVecEnv have packed its frames; those of others are packed here.
+    The frames of a HalvedVecEnv are packed by its workers if they use the same packing. All others
+    are packed here.
 
     Raises:
         ValueError: a frame has a pixel that the packing cannot hold.

@@ -1,4 +1,4 @@
-"""Gaussian noise on the weights of a policy: how a copy mutates."""
+"""Gaussian noise on the weights of a policy, by which a copy mutates."""
 
 import numpy as np
 import torch
@@ -11,14 +11,15 @@ from game_rl.algorithms.q_networks import DQNPolicy
 def add_weight_noise(policy: BasePolicy, sigma: float, rng: np.random.Generator) -> None:
     """Change the weights in place: W <- W + sigma rms(W) E, with E ~ N(0, 1) for each number.
 
-    W is the weight, on the CPU, of a convolution or a linear layer, and rms(W) the root of the mean
-    of its squares. Biases and normalisations stay. DQN's target network becomes a copy.
+    W is the weight of a convolution or a linear layer, on the CPU, and rms(W) is the root mean
+    square of its numbers. Biases and normalisation layers do not change. DQN's target network
+    becomes a copy of the changed network.
 
-    Additive noise on all weights is that of Such et al. 2017 (Deep Neuroevolution), who have 0.002
-    for all layers of the same network. That it goes with the size of the weights, and leaves biases
-    and normalisations alone, is Khadka and Tumer's (2018, ERL), who have a tenth of each weight's
-    own size for up to a tenth of a layer's weights. The layer's size stands here instead of a
-    weight's own, so that a weight near 0 moves, too.
+    Additive noise on all weights follows Such et al. 2017 (Deep Neuroevolution), who use 0.002 for
+    all layers of the same network. Noise in proportion to the weights, without biases and
+    normalisation layers, follows Khadka and Tumer (2018, ERL), who use a tenth of each weight's own
+    size for up to a tenth of a layer's weights. Here it is in proportion to the layer's rms instead
+    of each weight's own size, so that weights near 0 move as well.
 
     Args:
         rng: draws float32 numbers, layer by layer in the order of `policy.modules()`.

@@ -1,8 +1,8 @@
-"""Arrays as a safetensors file that is written and read a piece at a time.
+"""Arrays in a safetensors file that is written and read a piece at a time.
 
-The format (https://github.com/huggingface/safetensors#format): the length of a JSON header in eight
-bytes, little endian; the header; the numbers. The library itself makes one byte string of it all,
-so that a replay would be copied whole in memory whenever it is saved or loaded.
+The format (https://github.com/huggingface/safetensors#format) is the length of a JSON header as
+eight little-endian bytes, the header, and the numbers. The safetensors library makes one byte
+string of the whole file, which would copy a replay in memory whenever it is saved or loaded.
 """
 
 import json
@@ -31,7 +31,7 @@ _Natural = Annotated[int, Field(ge=0, le=2**48)]
 
 
 class _Entry(Saved):
-    """Where an array is; the offsets count from the header's end."""
+    """The position of an array in the file; offsets count from the end of the header."""
 
     dtype: str
     shape: tuple[_Natural, ...]
@@ -46,7 +46,7 @@ _HEADER = TypeAdapter(dict[str, _Entry])
 
 
 class StoredArray:
-    """An array in a file. It is read when it is asked for, all of it or some rows: `a[3:7]`."""
+    """An array in a file, read on access: whole by `np.asarray(a)`, or some rows by `a[3:7]`."""
 
     def __init__(
         self, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...], at: int
@@ -63,7 +63,7 @@ class StoredArray:
         return self._read((max(0, stop - start), *self.shape[1:]), self._at + start * row_bytes)
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> NDArray[Any]:
-        """What numpy.asarray asks for; always a new array, of the dtype it has."""
+        """Read the whole array for `numpy.asarray`; always a new array of the stored dtype."""
         return self._read(self.shape, self._at)
 
     def _read(self, shape: tuple[int, ...], at: int) -> NDArray[Any]:
@@ -74,7 +74,7 @@ class StoredArray:
 
 
 def dump_arrays(arrays: Mapping[str, NDArray[Any] | torch.Tensor]) -> Iterator[bytes]:
-    """The file's content, in pieces. Tensors come from their device a piece at a time."""
+    """Yield the file's content in pieces; tensors are copied from their device piece by piece."""
     codes = {dtype: code for code, dtype in _DTYPES.items()}
     header, offset = {}, 0
     for name, array in arrays.items():
@@ -97,30 +97,30 @@ def dump_arrays(arrays: Mapping[str, NDArray[Any] | torch.Tensor]) -> Iterator[b
 
 
 def read_arrays(file: BinaryIO) -> dict[str, StoredArray]:
-    """The arrays of a file that stays open as long as they are used.
+    """Return the arrays of a file, which must stay open while they are used.
 
     Raises:
-        ValueError: it is no safetensors file, or one of other numbers than ours.
+        ValueError: it is not a safetensors file, or has a dtype that is not supported here.
     """
     file_bytes = file.seek(0, 2)
     file.seek(0)
     header_bytes = int.from_bytes(file.read(_LENGTH_BYTES), "little")
     if header_bytes > _LARGEST_HEADER_BYTES:
-        raise ValueError(f"its header has {header_bytes:,} bytes")
+        raise ValueError(f"its header is too large, {header_bytes:,} bytes")
     entries = _HEADER.validate_json(file.read(header_bytes))
     begin, found = _LENGTH_BYTES + header_bytes, {}
     for name, entry in entries.items():
         start, stop = entry.data_offsets
         if entry.dtype not in _DTYPES:
-            raise ValueError(f"{name} is of the type {entry.dtype}")
+            raise ValueError(f"{name} has the unsupported type {entry.dtype}")
         if stop - start != entry.nbytes or begin + stop > file_bytes:
-            raise ValueError(f"{name} is not where the header says")
+            raise ValueError(f"the offsets of {name} do not fit its shape or the file's size")
         found[name] = StoredArray(file, _DTYPES[entry.dtype], entry.shape, begin + start)
     return found
 
 
 def row_pieces(array: NDArray[Any] | torch.Tensor | StoredArray) -> Iterator[slice]:
-    """Stretches of the rows of an array, of about PIECE_BYTES each."""
+    """Yield slices of an array's rows, of about PIECE_BYTES each."""
     row_bytes = math.prod(array.shape[1:]) * array.dtype.itemsize
     step = max(1, PIECE_BYTES // max(1, row_bytes))
     for start in range(0, len(array), step):

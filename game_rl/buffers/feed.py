@@ -1,4 +1,4 @@
-"""What an algorithm that keeps no replay hands its timesteps to."""
+"""The interface through which an algorithm hands its timesteps to other stores."""
 
 from typing import Protocol
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 class Feed(Protocol):
-    """Takes every timestep of a training, a vec step at a time."""
+    """A receiver of every timestep of a training, one vec step at a time."""
 
     def append(
         self,
@@ -20,14 +20,15 @@ class Feed(Protocol):
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
     ) -> None:
-        """One vec step; row i of each array is env i, and the arrays stay the caller's.
+        """Store one vec step. Row i of each array belongs to env i; the caller owns the arrays.
 
         Args:
             observations: stacks, uint8 [n_envs, frame_stack * C, H, W] as VecFrameStack makes them.
-            frames: the newest frame of each, packed, uint8 [n_envs, nbytes of the packing].
-            actions: int64 [n_envs], taken on seeing them.
-            rewards: float32 [n_envs], as the env gave them.
-            next_frames: as `frames`, of what followed: the true last one where an episode ended.
-            terminated: bool [n_envs]; the game is over.
-            truncated: bool [n_envs]; a limit was hit. Never both.
+            frames: the newest frame of each stack, packed, uint8 [n_envs, packing.nbytes].
+            actions: int64 [n_envs], chosen for these observations.
+            rewards: float32 [n_envs], as the env returned them.
+            next_frames: the packed frames that followed, in the form of `frames`; where an episode
+                ended, its true last frame.
+            terminated: bool [n_envs], True where the game is over.
+            truncated: bool [n_envs], True where a limit was hit; never both.
         """

@@ -1,6 +1,6 @@
-"""Shapes, dtypes and bytes of what a rollout or a replay is stored in.
+"""Shapes, dtypes and sizes of the arrays that store a rollout or a replay.
 
-What allocates storage and what predicts it read the same table.
+The buffers allocate from this table, and the preflight predicts memory from it.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 @dataclass(frozen=True)
 class ArrayLayout:
-    """One array of a storage."""
+    """One array of a buffer."""
 
     name: str
     shape: tuple[int, ...]
@@ -28,7 +28,8 @@ def rollout_buffer_layout(
 ) -> tuple[ArrayLayout, ...]:
     """The arrays of a rollout buffer for packed frames and a Discrete action.
 
-    Each frame is there once: that of every timestep, and those that the first stack had before it.
+    Each frame is stored once: the newest frame of every timestep, and the frames before it in the
+    first stack.
     """
     scalars = ("rewards", "returns", "episode_starts", "values", "log_probs", "advantages")
     return (
@@ -43,9 +44,9 @@ def pond_layout(
 ) -> tuple[ArrayLayout, ...]:
     """The arrays of a Pond for packed frames and a Discrete action.
 
-    A slot is one frame of one env and what was done on seeing it. Each env has slots for its part
-    of the `capacity`, for the frames that the oldest stack reaches back to, and for the newest
-    frame, on which nothing has been done yet.
+    A slot is one frame of one env, with the action that was chosen for it and its outcome. Each env
+    has slots for its part of the `capacity`, for the earlier frames that the oldest stack needs,
+    and for the newest frame, which has no action yet.
     """
     shape = (capacity // n_envs + frame_stack, n_envs)
     return (

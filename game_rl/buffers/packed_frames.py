@@ -1,4 +1,4 @@
-"""Reading many single packed frames as pixels."""
+"""Unpacking many single packed frames to pixels."""
 
 import numpy as np
 import torch
@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from game_rl.envs.packing import FramePacking
 
-_PART_BYTES = 160 << 10  # packed; what is unpacked of it fits the processor's cache
+_PART_BYTES = 160 << 10  # of packed frames, which fit the processor's cache once unpacked
 
 
 def unpack_rows(
@@ -17,14 +17,14 @@ def unpack_rows(
     packing: FramePacking,
     device: torch.device | str,
 ) -> torch.Tensor:
-    """uint8 [len(rows), C * H * W] on `device`, a new tensor.
+    """Return the pixels of these rows as a new tensor, uint8 [len(rows), C * H * W] on `device`.
 
     Args:
         frames: uint8 [n, packing.nbytes], in RAM or on a GPU.
-        rows: which of them, in what order.
-        blank: which of the results are to be all zeros instead.
-        packing: of one frame.
-        device: where the pixels are wanted; frames travel packed.
+        rows: indices of the frames, in the order of the result.
+        blank: indices of the results that are all zeros instead.
+        packing: how one frame is packed.
+        device: device of the result; frames are moved to it packed.
     """
     channels, height, width = packing.shape
     shape = (len(rows), channels * height * width)
@@ -45,7 +45,7 @@ def _unpack_in_parts(
     packing: FramePacking,
     pixels: NDArray[np.uint8],
 ) -> None:
-    """As many frames at once as fit the cache."""
+    """Unpack as many frames at once as fit the cache."""
     n = max(1, _PART_BYTES // packing.nbytes)
     packed = np.empty((min(n, len(rows)), packing.nbytes), np.uint8)
     for start in range(0, len(rows), n):

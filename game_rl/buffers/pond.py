@@ -1,4 +1,4 @@
-"""The Pond: rings of single packed frames, out of which stacks and n-step returns are drawn."""
+"""The Pond: rings of single packed frames, from which stacks and n-step returns are drawn."""
 
 import json
 from collections.abc import Mapping
@@ -26,23 +26,24 @@ _Numbers = NDArray[np.int64]
 
 
 class Pond:
-    """The last timesteps of some envs, in RAM or in the memory of a GPU.
+    """The newest timesteps of some envs, in RAM or in the memory of a GPU.
 
-    Each env has a stream of its own: N + 1 frames for an episode of N timesteps, so that the frame
-    after the last timestep is there whether the game was over or the episode was cut off. Streams
-    are rings: the place of a frame is its number in the stream modulo the slots. An episode's last
-    frame takes the place of one timestep of the `capacity`.
+    Each env has a stream of its own, with N + 1 frames for an episode of N timesteps. So the frame
+    after the last timestep is stored whether the game was over or the episode was cut off. Streams
+    are rings: the slot of a frame is its number in the stream modulo the number of slots. An
+    episode's last frame takes the place of one timestep of the `capacity`.
 
     Args:
-        capacity: timesteps of all envs together; each env has the same part of it.
-        packing: of one frame.
+        capacity: timesteps of all envs together, divided equally among the envs.
+        packing: how one frame is packed.
         frame_stack: frames in a stack.
-        device: where the frames are; what is small is always in RAM.
+        device: device of the frames; the small arrays are always in RAM.
         rng: draws the samples; its state is part of `state_dict`.
 
     Attributes:
         n_appended: timesteps of all envs together that were ever appended.
-        mean_age: of what was drawn last, about how many timesteps of all envs came after it.
+        mean_age: about how many timesteps of all envs came after those of the last sample, on
+            average.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Pond:
             n_actions=n_actions,
         )
         self._n_slots = frames.shape[0]
-        # np.zeros takes memory when it is written to, torch.zeros at once
+        # np.zeros takes memory only when it is written to, torch.zeros at once
         self._frames = (
             torch.from_numpy(np.zeros(frames.shape, frames.dtype))
             if self._device.type == "cpu"
@@ -78,15 +79,15 @@ class Pond:
         self._small = {array.name: np.zeros(array.shape, array.dtype) for array in small}
         self._envs = np.arange(n_envs)
         self._heads = np.zeros(n_envs, np.int64)
-        """Of each stream, the number of the frame on which nothing has been done yet."""
+        """Number of the frame that has no action yet, for each stream."""
         self._is_open = np.zeros(n_envs, np.bool_)
-        """Whether that frame is there already: it is the one after the last timestep."""
+        """Whether that frame is already stored: the one that followed the last timestep."""
         self._was_loaded, self.n_appended = False, 0
         self.mean_age = 0.0
 
     @property
     def nbytes(self) -> int:
-        """Of all its arrays."""
+        """Bytes of all arrays."""
         return self._frames.nbytes + sum(array.nbytes for array in self._small.values())
 
     def __len__(self) -> int:
@@ -104,7 +105,7 @@ class Pond:
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
     ) -> None:
-        """One vec step, as `Feed.append` says.
+        """Store one vec step; see `Feed.append` for the arguments.
 
         Raises:
             ValueError: a frame has a pixel that the packing cannot hold.
@@ -127,7 +128,7 @@ class Pond:
     def sample(
         self, batch_size: int, *, n_step: int = 1, gamma: float, device: torch.device | str = "cpu"
     ) -> PondBatch:
-        """Timesteps drawn evenly, with replacement, from all that are there."""
+        """Draw stored timesteps uniformly, with replacement."""
         envs, numbers = self._draw(batch_size)
         self.mean_age = float((self._heads[envs] - numbers).mean() * len(self._envs))
         return self.batch(envs, numbers, n_step=n_step, gamma=gamma, device=device)
@@ -141,9 +142,9 @@ class Pond:
         gamma: float,
         device: torch.device | str,
     ) -> PondBatch:
-        """These frames of these envs' streams, and what was done on them.
+        """Return the timesteps with these numbers in these envs' streams.
 
-        n-step returns end with their episode, and with the stream; formulas as SB3's
+        An n-step return ends with its episode or with the stream. The formulas are those of SB3's
         NStepReplayBuffer, in float32.
         """
         rewards, steps, terminated = self._returns(envs, numbers, n_step=n_step, gamma=gamma)
@@ -160,8 +161,8 @@ class Pond:
     def _returns(
         self, envs: _Numbers, numbers: _Numbers, *, n_step: int, gamma: float
     ) -> tuple[NDArray[np.float32], _Numbers, NDArray[np.bool_]]:
-        """Discounted sums, of how many timesteps, and whether the game was over then."""
-        if n_step == 1:  # the sums below, in a quarter of the time
+        """Return discounted sums, their numbers of timesteps, and whether the game was over."""
+        if n_step == 1:  # the same result as below, in a quarter of the time
             terminated = self._at("endings", envs, numbers) == TERMINATED
             return self._at("rewards", envs, numbers), np.ones_like(numbers), terminated
         walked = numbers[:, None] + np.arange(n_step)
@@ -175,7 +176,7 @@ class Pond:
         return rewards.sum(axis=1), last + 1, terminated
 
     def held(self) -> tuple[_Numbers, _Numbers]:
-        """(envs, numbers) of all timesteps that can be drawn; for tests and for counting."""
+        """Return (envs, numbers) of all timesteps that can be drawn, for tests and for counting."""
         oldest = self._oldest()
         envs = np.repeat(self._envs, self._heads - oldest)
         numbers = np.concatenate([*map(np.arange, oldest, self._heads)])
@@ -183,9 +184,9 @@ class Pond:
         return envs[is_timestep], numbers[is_timestep]
 
     def state_dict(self) -> dict[str, NDArray[Any] | torch.Tensor]:
-        """All that it holds, the random generator included; slots never written are left out.
+        """Return the whole state, with the random generator and without unused slots.
 
-        The arrays are the Pond's own: write them before the next `append`.
+        The arrays belong to the Pond: write them to disk before the next `append`.
         """
         used = int(min(self._n_slots, self._heads.max(initial=0) + 1))
         rng = json.dumps(self._rng.bit_generator.state).encode()
@@ -202,12 +203,12 @@ class Pond:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Become the Pond that `state` was taken from; StoredArrays are read a piece at a time.
 
-        The next `append` need not go on where that one ended: episodes that it does not continue
-        are cut there.
+        The next `append` need not continue that Pond's episodes. Those that it does not continue
+        are truncated there.
 
         Raises:
-            CheckpointError: it was of another shape.
-            ValueError: it is no Pond's.
+            CheckpointError: `state` is of a Pond of another shape.
+            ValueError: `state` is not that of a Pond.
         """
         frames = state["frames"]
         small = {name: np.asarray(array) for name, array in state.items() if name != "frames"}
@@ -215,14 +216,14 @@ class Pond:
         theirs = (int(small["n_slots"]), tuple(frames.shape[1:]))
         if ours != theirs:
             raise CheckpointError(
-                f"the replay has {theirs[0]:,} slots for {theirs[1][0]} envs and frames of "
-                f"{theirs[1][1]:,} bytes, this run's {ours[0]:,}, {ours[1][0]} and {ours[1][1]:,}; "
-                "algorithm.replay.capacity, env.n_envs, env.frame_stack and env.observation must "
-                "be as they were"
+                f"the saved replay has {theirs[0]:,} slots for {theirs[1][0]} envs and frames of "
+                f"{theirs[1][1]:,} bytes, but this run's has {ours[0]:,}, {ours[1][0]} and "
+                f"{ours[1][1]:,}; set algorithm.replay.capacity, env.n_envs, env.frame_stack and "
+                "env.observation as they were when it was saved"
             )
         used = len(frames)
         if used > self._n_slots:
-            raise ValueError(f"{used:,} slots are there of {self._n_slots:,}")
+            raise ValueError(f"it has {used:,} slots, more than the {self._n_slots:,} of this run")
         for rows in row_pieces(frames):
             self._frames[rows] = torch.as_tensor(frames[rows])
         for name, array in self._small.items():
@@ -237,7 +238,7 @@ class Pond:
 
     @property
     def n_slots(self) -> int:
-        """Of each env."""
+        """Slots of each env."""
         return self._n_slots
 
     @property
@@ -245,7 +246,7 @@ class Pond:
         return self._frame_stack
 
     def position(self) -> dict[str, Any]:
-        """All but the slots: plain data, which JSON gives back as it was."""
+        """Return all state but the slots, as plain data that survives a round trip through JSON."""
         return {
             "n_slots": self._n_slots,
             "heads": self._heads.tolist(),
@@ -255,18 +256,18 @@ class Pond:
         }
 
     def load_position(self, position: Mapping[str, Any]) -> None:
-        """Become the Pond of that `position`, without its slots; `put` them then.
+        """Become the Pond of that `position`, without its slots; add those with `put`.
 
         Raises:
-            CheckpointError: it was of another shape.
+            CheckpointError: `position` is of a Pond of another shape.
         """
         ours = (self._n_slots, len(self._envs))
         theirs = (position["n_slots"], len(position["heads"]))
         if ours != theirs:
             raise CheckpointError(
-                f"the replay had {theirs[0]:,} slots for {theirs[1]} envs, this run's has "
-                f"{ours[0]:,} for {ours[1]}; algorithm.replay.capacity, env.n_envs and "
-                "env.frame_stack must be as they were"
+                f"the saved replay had {theirs[0]:,} slots for {theirs[1]} envs, but this run's "
+                f"has {ours[0]:,} for {ours[1]}; set algorithm.replay.capacity, env.n_envs and "
+                "env.frame_stack as they were when it was saved"
             )
         self._heads[:] = position["heads"]
         self._is_open[:] = False
@@ -276,15 +277,15 @@ class Pond:
         self._was_loaded = True
 
     def clear(self) -> None:
-        """Nothing was ever appended."""
+        """Remove all timesteps, as if nothing had ever been appended."""
         self._heads[:] = self.n_appended = 0
         self._is_open[:] = False
 
     def put(self, env: int, slots: Slots, *, is_open: bool) -> None:
-        """The newest slots of an env, up to its head; what is older cannot be drawn.
+        """Write the newest slots of an env, up to its head; older ones cannot be drawn.
 
         Args:
-            is_open: the last one is the frame after the last timestep, on which nothing was done.
+            is_open: whether the last slot is the frame after the last timestep, without an action.
         """
         numbers = self._heads[env] + is_open - np.arange(len(slots.frames), 0, -1)
         kept = numbers >= max(0, self._heads[env] - self._n_slots + 1)
@@ -296,7 +297,7 @@ class Pond:
         self._is_open[env] = is_open
 
     def _draw(self, batch_size: int) -> tuple[_Numbers, _Numbers]:
-        """A slot of any env, and once more where it is none that can be drawn."""
+        """Draw slots of all envs, and draw again for those that hold no timestep."""
         if not self._heads.any():
             raise ValueError("nothing to draw from: no timestep was appended yet")
         oldest, found = self._oldest(), 0
@@ -313,15 +314,15 @@ class Pond:
         return envs, numbers
 
     def _oldest(self) -> _Numbers:
-        """Of each stream, the first frame of its part of the capacity."""
+        """Number of the oldest frame within the capacity, for each stream."""
         return np.maximum(self._heads - self._per_env, 0)
 
     def _both_stacks(
         self, envs: _Numbers, numbers: _Numbers, steps: _Numbers, device: torch.device | str
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Those at `numbers`, and so many timesteps later."""
+        """Return the stacks at `numbers` and those `steps` timesteps later."""
         k, channels = self._frame_stack, self._packing.shape[0]
-        if steps.max() == 1:  # all frames but one are the same
+        if steps.max() == 1:  # the two stacks share all frames but one
             frames = self._unpacked(envs, numbers, k + 1, device)
             return frames[:, : k * channels], frames[:, channels:]
         both = np.concatenate((numbers, numbers + steps))
@@ -331,9 +332,10 @@ class Pond:
     def _unpacked(
         self, envs: _Numbers, newest: _Numbers, n_frames: int, device: torch.device | str
     ) -> torch.Tensor:
-        """uint8 [batch, n_frames * C, H, W]: stacks and what comes after, as far as n_frames go.
+        """Return `n_frames` frames of each sample, uint8 [batch, n_frames * C, H, W].
 
-        Zeros before an episode's first frame.
+        They begin with the oldest frame of the stack at `newest`, and continue after that stack if
+        `n_frames` is larger than it. Frames before an episode's first are zeros.
         """
         back = self._frame_stack - 1 - np.arange(n_frames)  # the oldest first
         slots = (newest[:, None] - back) % self._n_slots
@@ -352,7 +354,7 @@ class Pond:
     def _open(
         self, envs: _Numbers, observations: NDArray[np.uint8], newest: NDArray[np.uint8]
     ) -> None:
-        """Begin to write episodes of `envs`, most often at their beginning."""
+        """Start to write episodes of `envs`, with the frames before if they are under way."""
         stacks = observations.reshape(len(self._envs), self._frame_stack, *self._packing.shape)
         has_history = stacks[envs, :-1].reshape(len(envs), -1).any(axis=1)
         for env in envs[has_history]:
@@ -365,7 +367,7 @@ class Pond:
         self._is_open[envs] = True
 
     def _close(self, envs: _Numbers) -> None:
-        """The newest frames of `envs` are the last ones of their episodes."""
+        """Mark the newest frames of `envs` as the last ones of their episodes."""
         self._put("endings", envs, LAST_FRAME)
         self._heads[envs] += 1
         self._is_open[envs] = False

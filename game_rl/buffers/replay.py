@@ -1,4 +1,4 @@
-"""SB3's ReplayBuffer on a Pond."""
+"""SB3's ReplayBuffer, stored in a Pond."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,22 +17,23 @@ from game_rl.envs.packing import FramePacking
 
 
 class PackedReplayBuffer(ReplayBuffer):
-    """A ReplayBuffer for stacks of frames whose samples are SB3's, bit for bit.
+    """A ReplayBuffer for stacks of frames whose samples equal SB3's bit for bit.
 
-    They are what SB3's ReplayBuffer holds for the same timesteps, or its NStepReplayBuffer if
+    A sample is what SB3's ReplayBuffer holds for the same timesteps, or its NStepReplayBuffer if
     `n_step` is above 1, with handle_timeout_termination. There are no `observations` arrays, an
-    episode's last frame takes the place of one timestep, and a Generator of its own draws.
+    episode's last frame takes the place of one timestep, and samples are drawn by the buffer's own
+    Generator.
 
     Args:
-        packing: of one frame.
+        packing: how one frame is packed.
         frame_stack: frames in a stack.
         n_step: timesteps in a return.
-        gamma: their discount.
-        frames_device: where the frames are kept, `cpu` or a GPU.
-        sampling_seed: of what is drawn.
+        gamma: discount factor of the returns.
+        frames_device: device that keeps the frames, `cpu` or a GPU.
+        sampling_seed: seed of the generator that draws the samples.
 
     Attributes:
-        feeds: get every timestep too.
+        feeds: other stores that get every timestep too.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class PackedReplayBuffer(ReplayBuffer):
         action_space: spaces.Space[Any],
         device: torch.device | str = "auto",
         n_envs: int = 1,
-        optimize_memory_usage: bool = False,  # noqa: ARG002 - SB3's way; ours needs no choice
+        optimize_memory_usage: bool = False,  # noqa: ARG002 - part of SB3's interface
         *,
         packing: FramePacking,
         frame_stack: int,
@@ -56,7 +57,7 @@ class PackedReplayBuffer(ReplayBuffer):
         if observation_space.shape != stack_shape:
             raise ValueError(f"stacks are {observation_space.shape}, not {stack_shape}")
         assert isinstance(action_space, spaces.Discrete)
-        # Not ReplayBuffer's: it would allocate its own arrays.
+        # Not ReplayBuffer.__init__, which would allocate its own arrays.
         BaseBuffer.__init__(
             self, buffer_size, observation_space, action_space, device, n_envs=n_envs
         )
@@ -75,7 +76,7 @@ class PackedReplayBuffer(ReplayBuffer):
 
     @property
     def takers(self) -> Sequence[Feed]:
-        """Who gets every timestep: the Pond and the feeds."""
+        """The stores that get every timestep: the Pond and the feeds."""
         return (self.pond, *self.feeds)
 
     def add(
@@ -87,7 +88,7 @@ class PackedReplayBuffer(ReplayBuffer):
         done: NDArray[Any],
         infos: list[dict[str, Any]],
     ) -> None:
-        """One vec step, as ReplayBuffer's.
+        """Store one vec step, as `ReplayBuffer.add` does.
 
         Raises:
             ValueError: a frame has a pixel that the packing cannot hold.
@@ -109,8 +110,8 @@ class PackedReplayBuffer(ReplayBuffer):
             )
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
-        """Timesteps drawn evenly, on the device of the network."""
-        assert env is None  # pictures are not normalised
+        """Draw timesteps uniformly, onto the device of the network."""
+        assert env is None  # observations are never normalised
         batch = self.pond.sample(
             batch_size, n_step=self.n_step, gamma=self.gamma, device=self.device
         )
@@ -124,9 +125,9 @@ class PackedReplayBuffer(ReplayBuffer):
         )
 
     def size(self) -> int:
-        """Timesteps of all envs together that can be drawn."""
+        """Return how many timesteps of all envs together can be drawn."""
         return len(self.pond)
 
     def reset(self) -> None:
-        """Forget all timesteps."""
+        """Remove all timesteps."""
         self.pond.clear()

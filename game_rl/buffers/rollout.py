@@ -1,4 +1,4 @@
-"""SB3's RolloutBuffer with each frame stored once, packed."""
+"""SB3's RolloutBuffer, with each frame packed and stored once."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,15 +18,15 @@ Indices = NDArray[np.int64]
 
 
 class PackedRolloutBuffer(RolloutBuffer):
-    """A drop-in RolloutBuffer for stacks of frames: what goes in comes out, bit for bit.
+    """A drop-in RolloutBuffer for stacks of frames that returns them bit for bit.
 
     `add` takes stacks, uint8 [n_envs, frame_stack * C, H, W] as VecFrameStack makes them (the
     newest frame last, zeros before an episode's first frame), and keeps the newest frame of each.
-    A sample's stacks are put together again, and unpacked on the device. There is no
-    `observations` array, and `get` makes no copy of the whole rollout.
+    The stacks of a sample are put together from these frames and unpacked on the device. There is
+    no `observations` array, and `get` makes no copy of the whole rollout.
 
     Args:
-        packing: of one frame.
+        packing: how one frame is packed.
         frame_stack: frames in a stack.
     """
 
@@ -63,7 +63,7 @@ class PackedRolloutBuffer(RolloutBuffer):
         )
 
     def reset(self) -> None:
-        """Forget the rollout; the memory of its frames is used again."""
+        """Discard the rollout; the memory of its frames is reused."""
         for array in self._layout[1:]:
             setattr(self, array.name, np.zeros(array.shape, array.dtype))
         self.generator_ready = False
@@ -81,11 +81,11 @@ class PackedRolloutBuffer(RolloutBuffer):
         *,
         frames: NDArray[np.uint8] | None = None,
     ) -> None:
-        """One vec step, as RolloutBuffer's.
+        """Store one vec step, as `RolloutBuffer.add` does.
 
         Args:
-            frames: the newest ones of `obs`, packed, uint8 [n_envs, packing.nbytes]; None: they are
-                packed here.
+            frames: the newest frames of `obs`, packed, uint8 [n_envs, packing.nbytes]; if None,
+                they are packed here.
 
         Raises:
             ValueError: a frame has a pixel that the packing cannot hold.
@@ -104,11 +104,11 @@ class PackedRolloutBuffer(RolloutBuffer):
         self.full = self.pos == self.buffer_size
 
     def get(self, batch_size: int | None = None) -> Iterator[RolloutBufferSamples]:  # type: ignore[override]  # SB3 says Generator
-        """Minibatches of the whole rollout in random order; RolloutBuffer's, bit for bit."""
+        """Yield minibatches of the whole rollout in random order, bit for bit RolloutBuffer's."""
         return map(self.samples, self.minibatches(batch_size))
 
     def minibatches(self, batch_size: int | None = None) -> Iterator[Indices]:
-        """The indices of each minibatch of `get`: timestep t of env e is e * buffer_size + t."""
+        """Yield the indices of `get`'s minibatches: timestep t of env e is e * buffer_size + t."""
         assert self.full
         n_timesteps = self.buffer_size * self.n_envs
         indices = np.random.permutation(n_timesteps)  # noqa: NPY002 - as SB3 draws
@@ -117,7 +117,7 @@ class PackedRolloutBuffer(RolloutBuffer):
         return (indices[start : start + step] for start in range(0, len(indices), step))
 
     def _flatten(self) -> None:
-        """As SB3: from [n_steps, n_envs] to [n_envs * n_steps, 1], the small arrays alone."""
+        """Reshape the small arrays as SB3 does, from [n_steps, n_envs] to [n_envs * n_steps, 1]."""
         if self.generator_ready:
             return
         self._ages = _ages(self.episode_starts, self._frame_stack - 1)
@@ -126,7 +126,7 @@ class PackedRolloutBuffer(RolloutBuffer):
         self.generator_ready = True
 
     def samples(self, indices: Indices) -> RolloutBufferSamples:
-        """These timesteps, numbered as in `minibatches`."""
+        """Return these timesteps, numbered as in `minibatches`."""
         scalars = (self.values, self.log_probs, self.advantages, self.returns)
         return RolloutBufferSamples(
             self._stacks(indices),
@@ -135,9 +135,12 @@ class PackedRolloutBuffer(RolloutBuffer):
         )
 
     def _stacks(self, indices: Indices) -> torch.Tensor:
-        """uint8 [batch, frame_stack * C, H, W] on the device."""
+        """Return the stacks of these timesteps, uint8 [batch, frame_stack * C, H, W] on the device.
+
+        Frames before an episode's first are zeros.
+        """
         envs, steps = np.divmod(indices, self.buffer_size)
-        back = np.arange(self._frame_stack - 1, -1, -1)  # of a stack's frames, the oldest first
+        back = np.arange(self._frame_stack - 1, -1, -1)  # age of each stack frame, oldest first
         rows = (self._frame_stack - 1 + steps[:, None] - back) * self.n_envs + envs[:, None]
         stacks = unpack_rows(
             torch.from_numpy(self.frames).view(-1, self.packing.nbytes),
@@ -150,9 +153,10 @@ class PackedRolloutBuffer(RolloutBuffer):
 
 
 def _ages(episode_starts: NDArray[np.float32], most: int) -> NDArray[np.int64]:
-    """How many frames back a stack reaches: int64 [n_steps, n_envs], at most `most`.
+    """Return how many frames back each stack reaches, int64 [n_steps, n_envs], at most `most`.
 
-    Frames from before the rollout are always in reach: those of another episode were zeros already.
+    Frames from before the rollout always count as in reach: those of an earlier episode are stored
+    as zeros, because the first stack had zeros there.
     """
     ages = np.empty(episode_starts.shape, np.int64)
     age = np.full(episode_starts.shape[1], most)

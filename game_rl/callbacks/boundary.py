@@ -1,4 +1,4 @@
-"""The moments between an update and the next rollout, where the model is whole."""
+"""Callbacks that act between an update and the next rollout, when the model is consistent."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 
 class Interval:
-    """Every so many timesteps, told by the multiples that were crossed.
+    """Detects when a multiple of `every_timesteps` is crossed.
 
-    Counting timesteps, not calls, keeps the rhythm for any number of envs and over a resume.
+    Counting timesteps instead of calls keeps the rhythm for any number of envs and after a resume.
     """
 
     def __init__(self, every_timesteps: int) -> None:
@@ -17,23 +17,22 @@ class Interval:
         self.last_timesteps = 0
 
     def crossed(self, timesteps: int) -> bool:
-        """True once for each stretch in which a multiple was reached."""
+        """Return whether a multiple was reached since the previous call."""
         due = timesteps // self._every > self.last_timesteps // self._every
         self.last_timesteps = timesteps
         return due
 
 
 class BoundaryCallback(BaseCallback):
-    """Acts between updates: the policy, its optimiser and the counters belong together there.
+    """Acts between updates, when the policy, its optimiser and the counters agree.
 
-    A training that is stopped in the middle of a rollout ends at the boundary before it: that
-    rollout changed nothing but the timestep counter of SB3, so `boundary_timesteps` does not
-    count it.
+    A training that is stopped in the middle of a rollout ends at the boundary before that rollout.
+    The rollout changed only SB3's timestep counter, so `boundary_timesteps` does not count it.
 
     Args:
-        every_timesteps: act at boundaries only where a multiple of one of these was reached, and
-            at the end; none: at each boundary. DQN has one every few vec steps.
-        verbose: SB3's; here so that SB3's own callbacks can be a base beside this one.
+        every_timesteps: act only at boundaries where a multiple of one of these was reached, and
+            at the end; if empty, at each boundary. DQN has a boundary every few vec steps.
+        verbose: SB3's; accepted so that a class can inherit from an SB3 callback as well.
     """
 
     boundary_timesteps: int = 0
@@ -45,9 +44,9 @@ class BoundaryCallback(BaseCallback):
 
     @abstractmethod
     def on_boundary(self, *, is_last: bool) -> None:
-        """Called after each update but the last and, with `is_last`, once when training ends.
+        """Act after each update but the last and, with `is_last`, once when training ends.
 
-        The moment at which training starts is none: a resumed run was saved after it.
+        The start of training is no boundary, because a resumed run acted there before it was saved.
         """
 
     def _on_training_start(self) -> None:

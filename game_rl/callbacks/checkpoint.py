@@ -1,4 +1,4 @@
-"""When a run is saved."""
+"""Saving a run while it trains."""
 
 import time
 from math import prod
@@ -21,19 +21,20 @@ from game_rl.vec_env.saved_vec_env import VecEnvState, save_vec_env
 class CheckpointCallback(BoundaryCallback):
     """Saves at the first boundary after each multiple of `every_timesteps`, and at the end.
 
-    Also where an evaluation was the best so far, where the run is asked to stop, and at every
-    boundary if they are further apart than `stop.deadline_s`: a stop could not wait for the next.
+    Also saves after an evaluation that was the best so far, and where the run is asked to stop.
+    Saves at each boundary that is more than `stop.deadline_s` after the previous one, because a
+    stop could not wait for the next.
 
     Args:
-        store: where to.
-        stop: says whether the run is to end here.
-        events: gets one for each checkpoint.
-        every_timesteps: how often.
-        fixed: what all checkpoints of the run have in common; its counters do not matter.
+        store: writes the checkpoints.
+        stop: request to end the run.
+        events: gets an event for each checkpoint.
+        every_timesteps: timesteps between regular checkpoints.
+        fixed: the values that all checkpoints of the run have in common; its counters are ignored.
 
     Attributes:
         best: the best evaluation so far.
-        evaluation_due: at this boundary, one that a stop has broken off.
+        evaluation_due: whether an evaluation at this boundary was interrupted by a stop.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class CheckpointCallback(BoundaryCallback):
         self._boundary_s = 0.0
 
     def continue_from(self, state: CheckpointState, best: Best | None) -> None:
-        """The run is as this checkpoint says, and saved there."""
+        """Take over the state of the checkpoint from which the run was resumed."""
         self._saved_at = state.num_timesteps
         is_comparable = best is not None and best.seed == seed_of(self._fixed.config)
         self.best = best if is_comparable else None
@@ -68,7 +69,7 @@ class CheckpointCallback(BoundaryCallback):
         super()._on_training_start()
         self._interval.last_timesteps = self.num_timesteps
         self._boundary_s = time.monotonic()
-        self._envs()  # what cannot be saved is found now, and not after an hour
+        self._envs()  # an env that cannot be saved should fail now, not after an hour
 
     def on_boundary(self, *, is_last: bool) -> None:
         due = self._interval.crossed(self.boundary_timesteps)
@@ -77,7 +78,7 @@ class CheckpointCallback(BoundaryCallback):
 
     @property
     def expected_bytes(self) -> int:
-        """About what the next checkpoint will need."""
+        """Approximate bytes of the next checkpoint."""
         model = self._algorithm
         groups = model.policy.optimizer.param_groups
         return checkpoint_bytes(
@@ -92,7 +93,7 @@ class CheckpointCallback(BoundaryCallback):
         """Save the present model as the run's best.
 
         Args:
-            deterministic: how it played.
+            deterministic: whether it played its likeliest actions or drew them.
         """
         self.best = Best(
             timesteps=self.boundary_timesteps,
@@ -103,15 +104,16 @@ class CheckpointCallback(BoundaryCallback):
         self.save()
 
     def save(self) -> None:
-        """Write a checkpoint of the last boundary, unless there is one.
+        """Write a checkpoint of the last boundary, unless it exists.
 
-        One that was saved before its evaluation was played is replaced.
+        A checkpoint that was saved with its evaluation due is replaced once that was played.
         """
         played_since = self._saved_as_due and not self.evaluation_due
         is_saved = self.boundary_timesteps == self._saved_at and not played_since
         if self.boundary_timesteps == 0 or is_saved:
             return
-        check_finite(self.model.policy, self.boundary_timesteps)  # DQN's are not all looked at
+        # NonFiniteCallback does not check every boundary of DQN
+        check_finite(self.model.policy, self.boundary_timesteps)
         started = time.monotonic()
         saved = self._store.save(self._algorithm, self._state(), self._envs())
         self._saved_at, self._saved_as_due = self.boundary_timesteps, self.evaluation_due
@@ -143,7 +145,10 @@ class CheckpointCallback(BoundaryCallback):
         return self._boundary_s - before > self._stop.deadline_s
 
     def _envs(self) -> VecEnvState | None:
-        """None in the middle of a rollout: the weights are those of the boundary before it."""
+        """Return the state of the envs, or None if it cannot be saved.
+
+        It cannot in the middle of a rollout, because the weights belong to the boundary before it.
+        """
         observations = self._algorithm._last_obs
         if self.num_timesteps != self.boundary_timesteps or not isinstance(
             observations, np.ndarray

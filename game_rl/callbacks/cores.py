@@ -1,4 +1,4 @@
-"""Hand the cores to whoever needs them: emulators and network while collecting, then torch."""
+"""Assigning the cores: to emulators and network during rollouts, to torch during updates."""
 
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
@@ -9,11 +9,11 @@ from game_rl.vec_env.worker_cores import TRIALS_S, WorkerCores
 
 
 class CoresCallback(BaseCallback):
-    """One torch thread during rollouts, all during updates, and workers where they are fastest.
+    """Gives torch one thread during rollouts and `n_threads` during updates, and places workers.
 
-    Idle torch threads spin against the emulator processes; updates want every core. For the
-    workers, where one half of the envs plays while the network answers the other, see WorkerCores,
-    whose trials take `trials_s` seconds of collecting.
+    Idle torch threads spin and slow the emulator processes, while updates need every core. The
+    workers of a HalvedVecEnv are placed by WorkerCores, whose trials take `trials_s` seconds of the
+    rollouts.
     """
 
     def __init__(self, n_threads: int, *, trials_s: float = TRIALS_S) -> None:
@@ -24,7 +24,7 @@ class CoresCallback(BaseCallback):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the workers stay on the cores where they are."""
+        """Whether the workers' cores are final."""
         return self._worker_cores is None or self._worker_cores.is_settled
 
     def _on_rollout_start(self) -> None:

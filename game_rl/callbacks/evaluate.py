@@ -1,4 +1,4 @@
-"""Playing whole episodes to see how good a policy is, and in which way it plays better."""
+"""Evaluating a policy on whole episodes, with likeliest and with drawn actions."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -20,10 +20,11 @@ from game_rl.system.threads import torch_threads
 
 @dataclass(frozen=True)
 class Values:
-    """What a policy expects.
+    """The returns that a policy expects.
 
     Attributes:
-        of: observations [n, ...]: the discounted returns that it expects, [n].
+        of: returns the expected discounted returns, [n], of observations [n, ...].
+        gamma: the discount factor.
     """
 
     of: Callable[[NDArray[Any]], NDArray[np.float32]]
@@ -32,15 +33,15 @@ class Values:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What each of some episodes gave; rewards undiscounted, lengths in timesteps.
+    """Results of some episodes; rewards are undiscounted, lengths are in timesteps.
 
     Attributes:
-        deterministic: whether the policy took its likeliest actions, or drew them.
+        deterministic: whether the policy took its likeliest actions or drew them.
         rewards: of each episode, in the order in which they ended.
-        successes: of the episodes whose game file says what success is.
-        q_minus_return: mean, over the episodes, of the value that the policy expects of the first
-            observation minus the discounted return that it got; above 0 it expects too much.
-        seconds: that playing took.
+        successes: of each episode, if the game file defines success.
+        q_minus_return: mean over the episodes of the return that the policy expected at the first
+            observation minus the discounted return that it got. Above 0 it expected too much.
+        seconds: duration of the evaluation.
     """
 
     deterministic: bool
@@ -64,7 +65,7 @@ class Evaluation:
 
     @property
     def success_rate(self) -> float | None:
-        """0..1; None if no episode says what success is."""
+        """Share of successful episodes, 0..1, or None if the game does not define success."""
         return float(np.mean(self.successes)) if self.successes else None
 
     @property
@@ -84,7 +85,7 @@ class Evaluation:
 
 
 class EvaluationInterrupted(Exception):  # noqa: N818 - not an error
-    """The run was asked to stop, and an evaluation can be played again."""
+    """The run was asked to stop during an evaluation, which can be played again."""
 
 
 def evaluate(
@@ -97,15 +98,15 @@ def evaluate(
     stop: StopRequest | None = None,
     values: Values | None = None,
 ) -> Evaluation:
-    """Play whole episodes; a training does not notice.
+    """Play whole episodes, without any effect on a training in the same process.
 
-    The same seed plays the same start states and idle frames and draws the same actions.
+    The same seed gives the same start states, idle frames and drawn actions.
 
     Args:
-        values: what the policy expects, to be compared with what it gets.
+        values: the returns that the policy expects, to be compared with those that it gets.
 
     Raises:
-        EvaluationInterrupted: `stop` was asked for meanwhile.
+        EvaluationInterrupted: a stop was requested during the evaluation.
     """
     onlooker, started = _Onlooker(stop, values), time.monotonic()
     vec_env.seed(seed)
@@ -118,7 +119,7 @@ def evaluate(
             return_episode_rewards=True,
             callback=onlooker,
         )
-    assert isinstance(rewards, list) and isinstance(lengths, list)  # noqa: PT018 - of one call
+    assert isinstance(rewards, list) and isinstance(lengths, list)  # noqa: PT018 - both come from one call
     return Evaluation(
         deterministic=deterministic,
         rewards=tuple(rewards),
@@ -131,10 +132,10 @@ def evaluate(
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationGames:
-    """The games that all evaluations of a run play, so that they compare.
+    """The games that every evaluation of a run plays, so that their results are comparable.
 
     Attributes:
-        ways: `deterministic` of each way in which all episodes are played.
+        ways: values of `deterministic`; all episodes are played once with each.
     """
 
     vec_env: VecEnv
@@ -145,10 +146,10 @@ class EvaluationGames:
     values: Values | None = None
 
     def play(self, policy: PolicyPredictor) -> tuple[Evaluation, ...]:
-        """One evaluation for each way, all from the same seed.
+        """Play one evaluation for each of `ways`, all with the same seed.
 
         Raises:
-            EvaluationInterrupted: `stop` was asked for meanwhile.
+            EvaluationInterrupted: a stop was requested during the evaluation.
         """
         return tuple(
             evaluate(
@@ -165,7 +166,7 @@ class EvaluationGames:
 
 
 def better_of(played: Sequence[Evaluation]) -> Evaluation:
-    """The first, unless another is better by more than the standard error of the difference."""
+    """Return the first, unless another is better by more than the difference's standard error."""
     best = played[0]
     for other in played[1:]:
         if other.mean_reward - best.mean_reward > standard_error_of_difference(best, other):
@@ -174,9 +175,10 @@ def better_of(played: Sequence[Evaluation]) -> Evaluation:
 
 
 def standard_error_of_difference(one: Evaluation, other: Evaluation) -> float:
-    """Of the two mean rewards: sqrt(s1^2 / n1 + s2^2 / n2) with variances of samples.
+    """Return the standard error of the difference of the mean rewards.
 
-    Infinite where one has a single episode, which says nothing of how much they vary.
+    It is sqrt(s1^2 / n1 + s2^2 / n2) with sample variances, and infinite if one evaluation has a
+    single episode, whose variance is unknown.
     """
     if min(one.episodes, other.episodes) < 2:
         return inf
@@ -185,12 +187,12 @@ def standard_error_of_difference(one: Evaluation, other: Evaluation) -> float:
 
 
 class _Onlooker:
-    """What SB3's evaluate_policy calls after each timestep of each env."""
+    """Callback of SB3's evaluate_policy, called after each timestep of each env."""
 
     def __init__(self, stop: StopRequest | None, values: Values | None) -> None:
         self.successes: list[bool] = []
         self._stop, self._values = stop, values
-        self._expected: dict[int, float] = {}  # of the episode that each env plays
+        self._expected: dict[int, float] = {}  # of each env's present episode
         self._returns: dict[int, float] = {}
         self._discounts: dict[int, float] = {}
         self._differences: list[float] = []
@@ -202,7 +204,7 @@ class _Onlooker:
     def __call__(self, local: dict[str, Any], _: dict[str, Any]) -> None:
         if self._stop is not None and self._stop.is_asked:
             raise EvaluationInterrupted
-        # an episode counts only while the env's share of episodes is open
+        # an episode counts only until its env has played its share of the episodes
         counted = local["episode_counts"][local["i"]] < local["episode_count_targets"][local["i"]]
         if self._values is not None:
             self._compare(self._values, local, counted=counted)

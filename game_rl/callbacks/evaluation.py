@@ -1,4 +1,4 @@
-"""Evaluation while training: SB3's EvalCallback by timesteps, with a history that survives."""
+"""Evaluation during training: SB3's EvalCallback by timesteps, with a history across resumes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,20 +28,21 @@ from game_rl.run_dir import RunDir
 
 
 class EvaluationCallback(EvalCallback, BoundaryCallback):
-    """SB3's EvalCallback that plays at the first boundary after each multiple, and at the end.
+    """SB3's EvalCallback at the first boundary after each multiple of `every_timesteps`.
 
-    Every evaluation of a run plays the same games. If it plays them in two ways, SB3's attributes
-    and the best hold the better one. Writes `eval/…` to TensorBoard, `evaluations.npz` as SB3 does
-    and a row to `eval.csv` for each way, and has the checkpoint callback keep the best model.
+    It also evaluates at the end of the run. Every evaluation of a run plays the same games. If it
+    plays them in two ways, SB3's attributes and the best hold the better one. The callback writes
+    `eval/…` to TensorBoard, `evaluations.npz` as SB3 does, and a row of `eval.csv` for each way. It
+    has the checkpoint callback save the best model.
 
-    A stop does not wait for an evaluation: it is broken off and noted in the checkpoint, and the
-    run that goes on from there plays it first.
+    A stop interrupts an evaluation. The checkpoint then notes that it is due, and the resumed run
+    plays it first.
 
     Args:
-        callback_on_new_best: SB3's; acts after the best was saved. If it or the next one returns
+        callback_on_new_best: SB3's; called after the best was saved. If it or the next one returns
             False, the training ends at this boundary.
         callback_after_eval: SB3's.
-        on_evaluated: gets each evaluation's success rate before anything is saved.
+        on_evaluated: called with each evaluation's success rate before anything is saved.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
             callback_on_new_best,
             callback_after_eval,
             n_eval_episodes=games.episodes,
-            eval_freq=0,  # SB3's own rhythm, by calls
+            eval_freq=0,  # turns off SB3's own rhythm, which counts calls
             log_path=str(run_dir.root),
             deterministic=games.ways[0],
             verbose=0,
@@ -76,7 +77,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         self._goes_on = True
 
     def continue_from_files(self) -> None:
-        """Take up the evaluations that the run directory has, which a checkpoint has put there."""
+        """Load the evaluations that a checkpoint has restored in the run directory."""
         episodes = read_episodes(self._run_dir)
         self.evaluations_timesteps = episodes.timesteps
         self.evaluations_results = episodes.results
@@ -86,7 +87,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
             self.last_mean_reward = float(np.mean(episodes.results[-1]))
 
     def _init_callback(self) -> None:
-        """SB3's, without a warning that the training's envs, which play in halves, are no such."""
+        """As SB3's, without the warning that training and evaluation envs differ in type."""
         if self.callback_on_new_best is not None:
             self.callback_on_new_best.init_callback(self.model)
 
@@ -146,15 +147,16 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
                     is_best=is_it,
                 )
             )
-        if is_best:  # after all that is written, as it saves the run
+        if is_best:  # after everything is written, because it saves the run
             self.best_mean_reward = better.mean_reward
             self._checkpoints.keep_as_best(better.mean_reward, deterministic=better.deterministic)
         self._goes_on = self._call_others(is_best=is_best)
 
     def _fill_attributes(self, better: Evaluation) -> None:
-        """As SB3 does, and write the file; it begins anew where the episodes are others in number.
+        """Set SB3's attributes, and write `evaluations.npz`.
 
-        A plot reads a table of as many episodes for each evaluation.
+        The lists start anew when the number of episodes changes, because the file needs as many
+        episodes in each evaluation.
         """
         self.deterministic = better.deterministic
         self.last_mean_reward = better.mean_reward
@@ -174,7 +176,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         write_episodes(self._run_dir, lists)
 
     def _call_others(self, *, is_best: bool) -> bool:
-        """The two callbacks that SB3 knows; whether training goes on."""
+        """Call SB3's two callbacks, and return whether training continues."""
         goes_on = True
         if is_best and self.callback_on_new_best is not None:
             goes_on = self.callback_on_new_best.on_step()
@@ -193,14 +195,14 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
             for each in played:
                 way = "deterministic" if each.deterministic else "drawn"
                 values[f"eval/mean_reward_{way}"] = each.mean_reward
-        # not by the logger's `dump`: it would write what the update recorded for the next one
+        # not with the logger's `dump`, which would also write the update's records, too early
         for output in self.logger.output_formats:
             if isinstance(output, KVWriter):
                 output.write(values, dict.fromkeys(values, ()), self.boundary_timesteps)
 
 
 def evaluation_row(evaluation: Evaluation, timesteps: int, *, is_best: bool) -> dict[str, object]:
-    """Of `eval.csv`."""
+    """Return a row of `eval.csv`."""
     return {
         "timesteps": timesteps,
         "episodes": evaluation.episodes,

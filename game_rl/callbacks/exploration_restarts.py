@@ -1,4 +1,4 @@
-"""Restarts of exploration, told when they begin."""
+"""Reporting restarts of exploration."""
 
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -9,10 +9,10 @@ from game_rl.schedules import Restart, RestartingRamp
 
 
 class ExplorationRestartsCallback(BaseCallback):
-    """Emits an event at the first rollout that a restart has an effect on, once for each restart.
+    """Emits an event at the first rollout that a restart affects, once for each restart.
 
-    What the run's account has already, from before a break or from the run that a fork began from,
-    is not told again.
+    A restart that is already in the run's event log is not reported again. The log may have it from
+    before a resume, or from the parent of a fork.
     """
 
     def __init__(self, epsilon: RestartingRamp, events: EventLog, run_dir: RunDir) -> None:

@@ -1,10 +1,10 @@
-"""What happened in the game, as curves."""
+"""Curves of the game's reward terms and variables."""
 
 from stable_baselines3.common.callbacks import BaseCallback
 
 
 class GameMetricsCallback(BaseCallback):
-    """Means over the episodes that ended since the last log, as `game/…` in TensorBoard.
+    """Logs means over the episodes that ended since the last log, as `game/…` in TensorBoard.
 
     `game/reward/TERM` is the term's sum over an episode, `game/VARIABLE` its value at the end.
     """

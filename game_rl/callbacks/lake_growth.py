@@ -1,4 +1,4 @@
-"""The Lake's growth as curves, and the disk that it must not fill."""
+"""Curves of the Lake's growth, and protection against a full disk."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -13,14 +13,14 @@ from game_rl.lake.feed import LakeFeed
 from game_rl.system.machine import disk_free_bytes
 from game_rl.system.units import GIB, MIB, format_bytes, format_duration
 
-_MARGIN_BYTES = 256 * MIB  # above what the run itself stops at: see ResourceMonitorCallback
-_LEAST_GROWTH_BYTES = MIB  # before which nothing is projected
-_TOLD_AGAIN = 4  # when a quarter of the timesteps that were told is left
+_MARGIN_BYTES = 256 * MIB  # above the margin at which ResourceMonitorCallback stops the run
+_LEAST_GROWTH_BYTES = MIB  # nothing is projected from less
+_TOLD_AGAIN = 4  # when a quarter of the timesteps in the last forecast is left
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How far a Lake had come at a moment."""
+    """Size of a Lake at one moment."""
 
     seconds: float
     timesteps: int
@@ -29,7 +29,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class FullDisk:
-    """When a Lake that grows on as it did has filled the disk."""
+    """Moment at which a Lake that keeps growing at the same rate has filled the disk."""
 
     in_s: float
     at_timesteps: int
@@ -44,7 +44,12 @@ def project(
     most_transitions: int | None = None,
     most_bytes: int | None = None,
 ) -> FullDisk | None:
-    """None if it needs no more than `spare_bytes` until the run ends, or until its own limit."""
+    """Return when the Lake will have filled `spare_bytes`.
+
+    Returns:
+        None if it will not have until the run ends or the Lake reaches its own limit, or if it has
+        not grown enough to tell.
+    """
     grown, timesteps = now.n_bytes - start.n_bytes, now.timesteps - start.timesteps
     if grown < _LEAST_GROWTH_BYTES or timesteps <= 0:
         return None
@@ -64,15 +69,15 @@ def project(
 
 
 class LakeGrowthCallback(BoundaryCallback):
-    """Writes `replay/lake_…` curves, warns of a full disk early, and keeps a margin free.
+    """Writes `replay/lake_…` curves, warns early of a full disk, and keeps a margin free.
 
-    At the margin the Lake stops growing, or its oldest files go, as its feed's `on_full` says; when
-    there is space again, it grows on. The training does not stop. Also tells the feed which policy
-    acts.
+    At the margin the Lake stops growing or its oldest files are deleted, depending on the feed's
+    `on_full`. It grows again once there is space. The training does not stop. The callback also
+    sets the feed's version of the policy that acts.
 
     Args:
-        most_transitions, most_bytes: that its capacity lets the Lake have.
-        reserved_bytes: that the run's next checkpoint needs on the same disk.
+        most_transitions, most_bytes: limits of the Lake's capacity, or None for no limit.
+        reserved_bytes: returns the bytes that the run's next checkpoint needs on the Lake's disk.
         events: gets forecasts of a full disk, and warnings.
         every_timesteps: see BoundaryCallback.
     """
@@ -110,7 +115,7 @@ class LakeGrowthCallback(BoundaryCallback):
     def on_boundary(self, *, is_last: bool) -> None:
         now = self._now()
         if not is_last:
-            with suppress(OSError):  # as in `_now`
+            with suppress(OSError):  # reported by the feed, as in `_now`
                 self._look_ahead(now)
         self.logger.record("replay/lake_gib", now.n_bytes / GIB)
         self.logger.record("replay/lake_paused", float(self._feed.is_paused))
@@ -131,7 +136,7 @@ class LakeGrowthCallback(BoundaryCallback):
 
     def _now(self) -> Growth:
         n_bytes = self._start.n_bytes
-        with suppress(OSError):  # a disk that fails is the feed's to tell
+        with suppress(OSError):  # the feed reports a disk that fails
             n_bytes = self._feed.lake.n_bytes()
         return Growth(time.monotonic(), self.num_timesteps, n_bytes)
 
@@ -144,8 +149,8 @@ class LakeGrowthCallback(BoundaryCallback):
             self._events.warn(
                 f"the Lake at {path} stops growing: the disk has "
                 f"{format_bytes(max(0, spare + margin))} left, and {format_bytes(margin)} are kept "
-                "free for checkpoints; the training goes on, and so does the Lake when there is "
-                "space again"
+                "free for checkpoints; the training continues, and the Lake grows again once there "
+                "is more space"
             )
         elif feed.is_held and spare > _MARGIN_BYTES:
             feed.go_on()
@@ -160,7 +165,8 @@ class LakeGrowthCallback(BoundaryCallback):
             self._has_told_eviction = True
             path = self._feed.lake.path
             self._events.warn(
-                f"little space is left on the disk: the oldest files of the Lake at {path} go"
+                "little space is left on the disk: the oldest files of the Lake at "
+                f"{path} are deleted"
             )
         return has_evicted
 
@@ -171,11 +177,15 @@ class LakeGrowthCallback(BoundaryCallback):
         if left > self._told_timesteps / _TOLD_AGAIN:
             return
         self._told_timesteps = left
-        then = "it stops growing" if self._feed.on_full == "pause" else "its oldest files go"
+        then = (
+            "the Lake then stops growing"
+            if self._feed.on_full == "pause"
+            else "its oldest files are then deleted"
+        )
         text = (
-            f"the disk is full in {format_duration(full.in_s)}, at timestep "
-            f"{full.at_timesteps:,}, if the Lake at {self._feed.lake.path} grows on like this; "
-            f"then {then}; free some space, or give it a smaller capacity"
+            f"the disk will be full in {format_duration(full.in_s)}, at timestep "
+            f"{full.at_timesteps:,}, if the Lake at {self._feed.lake.path} keeps growing like "
+            f"this; {then}; free some space, or give the Lake a smaller capacity"
         )
         self._events.emit(
             DiskForecast(

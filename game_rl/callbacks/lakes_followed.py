@@ -1,4 +1,4 @@
-"""What a run sees of Lakes that it follows, as curves and as events."""
+"""Curves and events about the Lakes that a run follows."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The callbacks of a run, all of them, in the order in which they act."""
+"""All callbacks of a run, in the order in which they act."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,18 +42,18 @@ from game_rl.vec_env.worker_cores import TRIALS_S
 
 @dataclass(frozen=True, kw_only=True)
 class RunParts:
-    """What the callbacks of one run have in common.
+    """Objects that the callbacks of one run share.
 
     Attributes:
-        memory: samples what this process and its workers take.
-        stop: may be asked to end the run.
-        events: gets what happens.
-        feed: the Lake that the run writes, if it does.
-        upload: what sends its checkpoints elsewhere, if they are to be.
-        pool: the Lakes that it learns from, if it does.
-        mixture: what it draws from them.
-        values: what its policy expects, where evaluations compare that with what it gets.
-        teacher: that evaluations are compared with, if there is one.
+        memory: samples the memory of this process and its workers.
+        stop: request to end the run.
+        events: event log of the run.
+        feed: feed of the Lake that the run writes, if any.
+        upload: upload of the run's checkpoints, if any.
+        pool: Lakes from which the run learns, if any.
+        mixture: draws batches from these Lakes.
+        values: returns that the policy expects, if evaluations compare them with the actual ones.
+        teacher: gets the success rates of evaluations, if there is one.
         cores_trials_s: see CoresCallback.
     """
 
@@ -72,14 +72,17 @@ class RunParts:
 
     @property
     def rhythm(self) -> tuple[int, ...]:
-        """Of what is too slow for each boundary of DQN; empty: at each boundary."""
+        """`every_timesteps` of callbacks that are too slow for each boundary of DQN.
+
+        It is empty for the other algorithms, whose callbacks act at each boundary.
+        """
         is_dqn = isinstance(self.config.algorithm, DQNConfig)
         return (FREQUENT_BOUNDARIES_TIMESTEPS,) if is_dqn else ()
 
 
 @dataclass(frozen=True)
 class Callbacks:
-    """The list for SB3, and those of its members that others ask."""
+    """The list of callbacks for SB3, and those of them that the session uses directly."""
 
     all: CallbackList
     checkpoints: CheckpointCallback
@@ -95,11 +98,11 @@ def make_callbacks(
     fixed: CheckpointState,
     more: Sequence[BaseCallback] = (),
 ) -> Callbacks:
-    """The callbacks of a run.
+    """Build the callbacks of a run.
 
     Args:
-        fixed: what all its checkpoints have in common.
-        more: that look on before all others.
+        fixed: the values that all checkpoints of the run have in common.
+        more: callbacks that are called before all others.
     """
     checkpoints = _checkpoints(parts, fixed)
     cores = CoresCallback(effective_cpus(), trials_s=parts.cores_trials_s)
@@ -109,7 +112,7 @@ def make_callbacks(
     uploads = [] if parts.upload is None else [UploadCallback(parts.upload, parts.rhythm)]
     in_order: list[BaseCallback] = [
         *more,
-        # first: what is broken is not even evaluated
+        # first: a broken network must not even be evaluated
         NonFiniteCallback(every_timesteps=parts.rhythm),
         cores,
         *_exploration_restarts(parts, fixed),
@@ -118,12 +121,12 @@ def make_callbacks(
         *_lakes_followed(parts),
         *_rows_drawn(parts),
         *uploads,
-        _resource_monitor(parts, checkpoints),  # before the checkpoint, as it may ask for one
+        _resource_monitor(parts, checkpoints),  # before the checkpoint, which it may request
         WorkerRestartsCallback(parts.events),
-        evaluation,  # before the checkpoint: it has the best
+        evaluation,  # before the checkpoint, which records the best
         checkpoints,
         ProgressCallback(parts.events, every_timesteps=parts.rhythm),
-        stop,  # last: at its boundary all others have acted
+        stop,  # last: all others must have acted at the boundary at which it stops
     ]
     return Callbacks(CallbackList(in_order), checkpoints, cores, evaluation, stop)
 
@@ -158,7 +161,7 @@ def _evaluation(
 
 
 def make_games(parts: RunParts, vec_env: VecEnv) -> EvaluationGames:
-    """Those that all evaluations of the run play."""
+    """Build the games that every evaluation of the run plays."""
     config = parts.config
     return EvaluationGames(
         vec_env=vec_env,
@@ -181,7 +184,7 @@ def _exploration_restarts(
 
 
 def evaluation_seed(config: RunConfig) -> int:
-    """Of the games that evaluations on the way play."""
+    """Return the seed of the games that evaluations during training play."""
     chosen = config.evaluation.seed
     return seed_for(config.seed, "evaluation") if chosen is None else chosen
 

@@ -1,4 +1,4 @@
-"""Stop before a broken network overwrites a good checkpoint."""
+"""Stopping a training before a broken network is saved."""
 
 import torch
 
@@ -9,7 +9,7 @@ from game_rl.errors import NonFiniteError
 class NonFiniteCallback(BoundaryCallback):
     """Raises NonFiniteError when an update left a weight that is NaN or infinite.
 
-    Must stand before the callbacks that save: they see the same boundary after it.
+    It must come before the callbacks that save, because they act at the same boundary.
     """
 
     def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002 - every boundary is checked

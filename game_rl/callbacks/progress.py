@@ -1,4 +1,4 @@
-"""How far the training is and how well it goes, as events."""
+"""Events about the progress and the results of a training."""
 
 import time
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ class ProgressCallback(BaseCallback):
     """Emits `Progress` a few times a second, and `RolloutEnded`.
 
     Args:
-        every_timesteps: of rollouts that are shorter, one after each multiple of one of these is
-            told; none: each rollout is.
+        every_timesteps: report only the first rollout after each multiple of one of these; if
+            empty, report each rollout.
     """
 
     def __init__(self, events: EventLog, *, every_timesteps: Sequence[int] = ()) -> None:
@@ -60,7 +60,7 @@ class ProgressCallback(BaseCallback):
             )
 
     def _rate(self, now: float) -> float:
-        """Timesteps a second since this process began to train."""
+        """Return the timesteps per second since this process began to train."""
         elapsed_s = max(now - self._started_s, 1e-9)
         return round((self.num_timesteps - self._started_at) / elapsed_s, 1)
 

@@ -1,4 +1,4 @@
-"""Memory, disk and processor as curves; a stop with a checkpoint before the disk is full."""
+"""Curves of memory, disk and processor, and a stop with a checkpoint before the disk is full."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,15 +14,15 @@ from game_rl.system.machine import cpu_percent, disk_free_bytes, effective_ram_b
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.units import GIB, MIB, format_bytes
 
-_RAM_WARNING_BYTES = 512 * MIB  # the preflight's own margin: below it the kernel starts to swap
-_DISK_MARGIN_BYTES = 64 * MIB  # logs and other programs, while the last checkpoint is written
+_RAM_WARNING_BYTES = 512 * MIB  # the preflight's margin, below which the kernel starts to swap
+_DISK_MARGIN_BYTES = 64 * MIB  # for logs and other programs while the last checkpoint is written
 
 
 class ResourceMonitorCallback(BoundaryCallback):
-    """Writes `resources/…` once a rollout, warns when memory runs low, stops before disk does.
+    """Writes `resources/…` curves, warns when memory runs low, and stops before the disk is full.
 
     Args:
-        checkpoints: how much space one more will need.
+        checkpoints: forecasts the size of the next checkpoint.
         events: gets one warning when memory runs low.
         every_timesteps: see BoundaryCallback.
     """
@@ -60,14 +60,14 @@ class ResourceMonitorCallback(BoundaryCallback):
             self._check_ram(ram_free)
 
     def _check_disk(self, free: int) -> None:
-        # the one to end with, before an older one is deleted
+        # space for the last checkpoint, which is written before an older one is deleted
         needed = self._checkpoints.expected_bytes + _DISK_MARGIN_BYTES
         if free < needed:
             self._stop.ask(
                 TrainingError(
                     f"stopped at timestep {self.num_timesteps:,} with a checkpoint: "
-                    f"{self._run_dir} has {format_bytes(free)} left and the last checkpoint needs "
-                    f"{format_bytes(needed)}; free some space, then continue "
+                    f"the disk of {self._run_dir} has {format_bytes(free)} left, and one more "
+                    f"checkpoint needs {format_bytes(needed)}; free some space, then continue "
                     f"with --resume {self._run_dir}"
                 )
             )
@@ -76,6 +76,6 @@ class ResourceMonitorCallback(BoundaryCallback):
         if free < _RAM_WARNING_BYTES and not self._warned:
             self._warned = True
             self._events.warn(
-                f"only {format_bytes(free)} of memory are left on this machine; this run uses "
+                f"only {format_bytes(free)} of memory is left on this machine; this run uses "
                 f"{format_bytes(self._sampler.last_bytes)}"
             )

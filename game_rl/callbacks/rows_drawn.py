@@ -1,4 +1,4 @@
-"""What a run's batches were made of, as curves and as events."""
+"""Curves and events about the composition of a run's batches."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from game_rl.events import RowsDrawn
 
 
 def rows_drawn(mixture: Mixture, timesteps: int) -> RowsDrawn:
-    """The event of this moment."""
+    """Return an event with the present numbers."""
     return RowsDrawn(
         timesteps=timesteps,
         own=mixture.n_own_drawn,
@@ -19,8 +19,10 @@ def rows_drawn(mixture: Mixture, timesteps: int) -> RowsDrawn:
 
 
 class RowsDrawnCallback(BoundaryCallback):
-    """Writes `learn_from/drawn_own` and `learn_from/drawn_…` of each stream, parts of all rows in
-    all batches since the run plays, and an event with the numbers.
+    """Writes `learn_from/drawn_own`, `learn_from/drawn_…` of each stream, and an event.
+
+    The curves are shares of all rows in all batches since the run's first timestep. The event has
+    the numbers of rows.
 
     Args:
         every_timesteps: see BoundaryCallback.

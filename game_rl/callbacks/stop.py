@@ -1,4 +1,4 @@
-"""Ending a training early with everything saved."""
+"""Ending a training early, with everything saved."""
 
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -7,15 +7,16 @@ from game_rl.event_log import EventLog
 
 
 class StretchEnded(Exception):  # noqa: N818 - not an error
-    """Training has come as far as it should, and no vec step further."""
+    """The training has stopped at a boundary, before the next vec step."""
 
 
 class StopRequest:
-    """Whether a run is to end at its next boundary, and why; a signal or a callback may ask.
+    """Request that a run end at its next boundary, made by a signal or a callback.
 
     Attributes:
-        reason: what the training raises once everything is saved.
-        deadline_s: how long who asks is ready to wait; the run's config says.
+        reason: error that the training raises once everything is saved, or None if no stop was
+            requested.
+        deadline_s: seconds that the requester waits, from the run's config.
     """
 
     def __init__(self) -> None:
@@ -28,24 +29,28 @@ class StopRequest:
         return self.reason is not None
 
     def ask(self, reason: GameRLError, *, notice: str | None = None) -> None:
-        """The first reason counts. `notice` is for the user, shown where it is safe to print."""
+        """Request a stop; the first reason counts.
+
+        Args:
+            notice: text for the user, shown when it is safe to print.
+        """
         self.reason = self.reason or reason
         self._notice = notice or self._notice
 
     def take_notice(self) -> str | None:
-        """What the user has not been shown yet."""
+        """Return the notice that the user has not been shown yet, if any, and clear it."""
         notice, self._notice = self._notice, None
         return notice
 
 
 class StopCallback(BaseCallback):
-    """Raises StretchEnded at a boundary once the run was asked to stop or has come to `until`.
+    """Raises StretchEnded at a boundary once the run was asked to stop or has reached `until`.
 
-    The boundary is the beginning of the next rollout: the callbacks before this one have saved
-    there, and the envs have not moved on. It must be the last of the list.
+    The boundary is the beginning of the next rollout. The callbacks before this one have saved
+    there, and the envs have not played further. This callback must be the last of the list.
 
     Attributes:
-        until: timesteps at or beyond which no rollout begins; None: the run's own end.
+        until: timestep from which on no rollout begins, or None to continue to the run's end.
     """
 
     def __init__(self, stop: StopRequest, events: EventLog) -> None:

@@ -1,4 +1,4 @@
-"""What waits to be uploaded, as a curve."""
+"""Curve of the bytes that wait to be uploaded."""
 
 from collections.abc import Sequence
 
@@ -15,5 +15,5 @@ class UploadCallback(BoundaryCallback):
         super().__init__(every_timesteps=every_timesteps)
         self._upload = upload
 
-    def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002 - the same at the end
+    def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002 - the end is no special case
         self.logger.record("upload/waiting_mb", self._upload.waiting_bytes / _MB)

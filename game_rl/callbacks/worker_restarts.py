@@ -1,4 +1,4 @@
-"""Workers that died and were replaced, as a curve and as events."""
+"""Curve and events about workers that died and were replaced."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from game_rl.vec_env.worker_deaths import WorkerDeath
 
 
 class WorkerRestartsCallback(BoundaryCallback):
-    """Writes `resources/worker_restarts`, their number in this process, once a rollout."""
+    """Writes `resources/worker_restarts`, their number in this process, and an event for each."""
 
     def __init__(self, events: EventLog) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What an algorithm of ours keeps beside what every algorithm of SB3's has, and its replay."""
+"""Saving and restoring the state that an algorithm adds to SB3's, and its replay."""
 
 from collections.abc import Iterator, Mapping
 from math import prod
@@ -15,10 +15,10 @@ from game_rl.errors import CheckpointError
 @runtime_checkable
 class _KeepsState(Protocol):
     def state(self) -> dict[str, Any]:
-        """Plain data, which JSON gives back as it was; a generator's state is called `rng`."""
+        """Return JSON-serialisable data; the state of each generator has the key `rng`."""
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Restore a state."""
 
 
 def save_own_state(model: BaseAlgorithm) -> dict[str, JsonValue]:
@@ -28,24 +28,26 @@ def save_own_state(model: BaseAlgorithm) -> dict[str, JsonValue]:
 def restore_own_state(
     model: BaseAlgorithm, state: Mapping[str, JsonValue], name: str, *, draws_anew: bool
 ) -> None:
-    """What is empty begins anew.
+    """Restore the model's own state; if `state` is empty, the model keeps its initial one.
 
     Args:
-        draws_anew: the model's generators stay as they are.
+        draws_anew: whether the model's generators stay as they are.
 
     Raises:
-        CheckpointError: the state in the file `name` is of another algorithm.
+        CheckpointError: the state, from the file `name`, is of another algorithm.
     """
     if not isinstance(model, _KeepsState) or not state:
         return
     try:
         model.load_state(_with_generators(state, model.state()) if draws_anew else state)
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{name} has no state of this algorithm: {error!r}") from None
+        raise CheckpointError(
+            f"{name} does not hold a state of this algorithm: {error!r}"
+        ) from None
 
 
 def _with_generators(state: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, Any]:
-    """`state` with the generators of `present`."""
+    """Return `state` with the generators of `present`."""
     mixed = dict(state)
     for key, value in state.items():
         if key == "rng":
@@ -56,7 +58,7 @@ def _with_generators(state: Mapping[str, Any], present: Mapping[str, Any]) -> di
 
 
 def dump_replay(model: BaseAlgorithm) -> Iterator[bytes] | None:
-    """The pieces of its file, for which no copy of the replay is made; None if it has none."""
+    """Yield the replay's file in pieces, without copying the replay; None if there is no replay."""
     replay = getattr(model, "replay_buffer", None)
     if not isinstance(replay, PackedReplayBuffer):
         return None
@@ -64,13 +66,13 @@ def dump_replay(model: BaseAlgorithm) -> Iterator[bytes] | None:
 
 
 def replay_bytes(model: BaseAlgorithm) -> int:
-    """About what `dump_replay` gives when the replay is full."""
+    """Return the approximate size of `dump_replay`'s file for a full replay."""
     replay = getattr(model, "replay_buffer", None)
     return replay.pond.nbytes if isinstance(replay, PackedReplayBuffer) else 0
 
 
 def unpacked_replay_bytes(model: BaseAlgorithm) -> int:
-    """What SB3's ReplayBuffer would take for the timesteps that the replay holds."""
+    """Return the bytes that SB3's ReplayBuffer would need for the replay's timesteps."""
     replay = getattr(model, "replay_buffer", None)
     if not isinstance(replay, PackedReplayBuffer):
         return 0
@@ -79,10 +81,13 @@ def unpacked_replay_bytes(model: BaseAlgorithm) -> int:
 
 
 def restore_replay(model: BaseAlgorithm, file: BinaryIO, name: str, *, draws_anew: bool) -> None:
-    """Raise CheckpointError if the file `name` holds no replay, or one of another shape.
+    """Restore the model's replay, if it has one.
 
     Args:
-        draws_anew: its generator stays as it is.
+        draws_anew: whether the replay's generator stays as it is.
+
+    Raises:
+        CheckpointError: the file, called `name`, holds no replay or one of another shape.
     """
     replay = getattr(model, "replay_buffer", None)
     if not isinstance(replay, PackedReplayBuffer):
@@ -91,4 +96,6 @@ def restore_replay(model: BaseAlgorithm, file: BinaryIO, name: str, *, draws_ane
     try:
         replay.pond.load_state_dict({**read_arrays(file), **own})
     except (KeyError, ValueError, TypeError) as error:
-        raise CheckpointError(f"{name} holds no replay: {error!r}") from None
+        raise CheckpointError(
+            f"{name} does not hold a replay that fits this run: {error!r}"
+        ) from None

@@ -1,4 +1,4 @@
-"""Which checkpoint of a run is its best."""
+"""Finding the best checkpoint of a run."""
 
 import csv
 import io
@@ -12,17 +12,17 @@ from game_rl.run_dir import RunDir
 
 
 def best_checkpoint(run_dir: RunDir, best: Best) -> Path:
-    """Where it is, if it is not lost."""
+    """Return the path of the best checkpoint, which may be lost."""
     if best.offline_gradient_steps:
         return run_dir.offline.checkpoint(best.offline_gradient_steps)
     return RunDir(run_dir.root).checkpoint(best.timesteps)
 
 
 def best_of(run_dir: RunDir, newest: Checkpoint) -> Best | None:
-    """The best evaluation of a run whose newest checkpoint this is; None before the first one.
+    """Return the best evaluation of the run with this newest checkpoint, or None if there is none.
 
-    An evaluation that a stop had broken off is played when the run goes on, after its checkpoint
-    was written: if that ends the run, the table of evaluations alone has the result.
+    An evaluation that a stop interrupted is played after the resume, when the checkpoint has been
+    written. If the run ends with it, its result is only in the table of evaluations.
     """
     if newest.state.evaluation_due and run_dir.evaluations.exists():
         way = was_deterministic(newest.state.config)
@@ -41,7 +41,7 @@ def best_of(run_dir: RunDir, newest: Checkpoint) -> Best | None:
 
 
 def is_teacher_best(run_dir: RunDir, newest: Checkpoint) -> bool:
-    """Whether the run's best policy is its teacher's, as a validation found."""
+    """Return whether the run's validation found its teacher to be its best policy."""
     best = best_of(run_dir, newest)
     if best is None:
         return False

@@ -1,4 +1,4 @@
-"""Everything that a training is between an update and the next rollout."""
+"""The complete state of a training between an update and the next rollout."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -83,16 +83,16 @@ def save_checkpoint(
     with_replay: bool = False,
     lake: LakeState | None = None,
 ) -> None:
-    """Write the directory `path`; see `checkpoints.files` for how.
+    """Write the directory `path`, as `checkpoints.files` describes.
 
     Args:
-        path: where nothing stands yet.
+        path: must not exist.
         model: between an update and the next rollout.
-        state: what it is of.
-        envs: its envs, or None if they cannot be saved.
-        run_dir: where its curves and its table of evaluations are.
-        with_replay: its replay buffer too, if it has one.
-        lake: what the run's Lake had then, if it writes one.
+        state: description of the checkpoint.
+        envs: state of the envs, or None if they cannot be saved.
+        run_dir: has the run's curves and its table of evaluations.
+        with_replay: whether to save the model's replay buffer, if it has one.
+        lake: state of the run's Lake, if it writes one.
     """
     contents = _contents(model, state, envs, run_dir, with_replay=with_replay, lake=lake)
     write_files(path, contents)
@@ -107,7 +107,7 @@ def _contents(
     with_replay: bool,
     lake: LakeState | None,
 ) -> Iterator[tuple[FileName, Iterable[bytes]]]:
-    """One file at a time, so that no two are in memory together; what is large in pieces."""
+    """Yield one file at a time, so that only one is in memory, and large files in pieces."""
     yield "state.json", (state.model_dump_json(indent=2).encode(),)
     yield "play.json", (_play(model, envs, run_dir).model_dump_json().encode(),)
     yield "arrays.safetensors", (safetensors.numpy.save(_arrays(model, envs)),)
@@ -151,10 +151,10 @@ def _arrays(model: BaseAlgorithm, envs: VecEnvState | None) -> dict[str, NDArray
 
 
 class Checkpoint:
-    """A checkpoint on disk, to be read; every file is compared with the manifest first.
+    """A checkpoint on disk; each file is compared with the manifest before it is read.
 
     Raises (everywhere):
-        CheckpointError: it is missing, damaged, or of another run.
+        CheckpointError: the checkpoint is missing, damaged, or of another run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -167,33 +167,33 @@ class Checkpoint:
         return sum(entry.bytes for entry in self._manifest.files.values())
 
     def nbytes_of(self, name: FileName) -> int:
-        """0 if it has no such file."""
+        """Return the size of one file, or 0 if the checkpoint does not have it."""
         entry = self._manifest.files.get(name)
         return 0 if entry is None else entry.bytes
 
     @property
     def is_offline(self) -> bool:
-        """It is one of the phase before the first timestep."""
+        """Whether the checkpoint is of the phase before the first timestep."""
         return self.path.parent.name == "offline"
 
     @property
     def name(self) -> str:
-        """Of its folder, as events have it."""
+        """Name of the checkpoint's folder, as events have it."""
         return f"offline/{self.path.name}" if self.is_offline else self.path.name
 
     @property
     def contents(self) -> tuple[str, ...]:
-        """What is in it, in words."""
+        """Contents of the checkpoint, in words."""
         return tuple(words for name, words in _WORDS.items() if name in self._manifest.files)
 
     @property
     def has_envs(self) -> bool:
-        """Whether running episodes go on; see `TrainingState.envs`."""
+        """Whether running episodes continue; see `TrainingState.envs`."""
         return self.play().envs is not None
 
     @property
     def draws_anew(self) -> bool:
-        """Whether generators begin anew; see `TrainingState.random`."""
+        """Whether random generators start anew; see `TrainingState.random`."""
         return self.play().random is None
 
     @property
@@ -201,43 +201,44 @@ class Checkpoint:
         return self._manifest.files
 
     def play(self) -> TrainingState:
-        """Everything around the network but its arrays."""
+        """Read the state of everything around the network, apart from arrays."""
         return self._model(TrainingState, "play.json")
 
     def verify(self) -> None:
-        """Read every file."""
+        """Compare every file with the manifest."""
         for name in self._manifest.files:
             with opened_verified(self.path, self._manifest, name):
                 pass
 
     def check_game(self, game: Game) -> None:
-        """Raise CheckpointError if the weights learned on another ROM."""
+        """Raise CheckpointError if the weights were learned on another ROM."""
         if self.state.rom_sha256 != game.rom.sha256:
             raise CheckpointError(
                 f"{self.path} was trained on a ROM with sha256 {self.state.rom_sha256}, but "
-                f"{game.rom.path} has {game.rom.sha256}; put the ROM back that the run began with"
+                f"{game.rom.path} has {game.rom.sha256}; put back the ROM that the run began with"
             )
 
     def policy(self) -> Tensors:
-        """The weights, on the CPU."""
+        """Read the policy's weights, on the CPU."""
         return with_present_names(self._tensors("policy.safetensors"))
 
     def optimizer(self) -> Tensors:
-        """What the optimiser keeps of each weight, on the CPU."""
+        """Read the optimiser's moments and counts of each weight, on the CPU."""
         return self._tensors("optimizer.safetensors")
 
     def lake(self) -> LakeState | None:
-        """What the run's Lake had then; None if it wrote none."""
+        """Read the state of the run's Lake, or return None if the run wrote none."""
         name: FileName = "lake.json"
         return self._model(LakeState, name) if name in self._manifest.files else None
 
     def restore(self, model: BaseAlgorithm) -> bool:
-        """Put everything back; False if episodes begin anew. The run's log must have been cut.
+        """Restore everything, and return whether running episodes continue.
+
+        The run's log must have been cut (see `cut_log`). A replay is restored if it was saved in
+        the checkpoint; `refill_replay` restores one from a Lake.
 
         Args:
-            model: new, made from the run's config, with new envs.
-
-        A replay is there too if it was saved; `refill_replay` is for one that a Lake has.
+            model: new, built from the run's config, with new envs.
         """
         play, arrays = self.play(), self._arrays()
         draws_anew = play.random is None
@@ -257,12 +258,12 @@ class Checkpoint:
                 restore_replay(model, opened, str(self.path / name), draws_anew=draws_anew)
         if play.envs is not None:
             self._restore_envs(model, play, arrays)
-        # last: to build and restore may have drawn some
+        # last, because building and restoring may have drawn random numbers
         restore_random_numbers(play.random, otherwise=model.seed)
         return play.envs is not None
 
     def restore_reports(self, run_dir: RunDir) -> None:
-        """Give the curves and the evaluations back as they were; no log is open yet."""
+        """Restore the curves and the evaluations in `run_dir`; no log may be open yet."""
         play = self.play()
         cut_log(run_dir.tensorboard, play.log)
         table = with_ways(play.evaluations, deterministic=was_deterministic(self.state.config))
@@ -280,12 +281,12 @@ class Checkpoint:
         counts = {len(play.envs), len(play.seeds), *map(len, arrays.values())}
         if arrays.keys() != _ARRAYS.keys() or counts != {n_envs}:
             raise CheckpointError(
-                f"{self.path} has the state of {len(play.envs)} envs, the run has {n_envs}"
+                f"{self.path} has the state of {len(play.envs)} envs, but the run has {n_envs}"
             )
         if arrays["observations"].shape[1:] != shape:
             raise CheckpointError(
-                f"{self.path} has observations of {arrays['observations'].shape[1:]}, "
-                f"the run's are {shape}"
+                f"{self.path} has observations of shape {arrays['observations'].shape[1:]}, "
+                f"but those of the run are {shape}"
             )
         state = VecEnvState(
             envs=play.envs,
@@ -303,9 +304,11 @@ class Checkpoint:
         try:
             arrays = safetensors.numpy.load(read_verified(self.path, self._manifest, name))
         except (SafetensorError, KeyError, ValueError, TypeError) as error:
-            raise CheckpointError(f"{self.path / name} is no safetensors file: {error}") from None
+            raise CheckpointError(
+                f"{self.path / name} is not a safetensors file: {error}"
+            ) from None
         if any(array.dtype != _ARRAYS.get(key) or not array.ndim for key, array in arrays.items()):
-            raise CheckpointError(f"{self.path / name} has arrays of another kind")
+            raise CheckpointError(f"{self.path / name} has arrays of the wrong type")
         return arrays
 
     def _tensors(self, name: FileName) -> Tensors:
@@ -323,7 +326,7 @@ class Checkpoint:
 
 
 def _restore_episodes(model: BaseAlgorithm, play: TrainingState) -> None:
-    """As numpy scalars, which is what SB3 keeps: means round as they did."""
+    """Restore the last episodes as NumPy scalars, as SB3 keeps them, so that means round alike."""
     infos = (
         {"r": np.float32(e.reward), "l": np.int32(e.length), "t": e.seconds} for e in play.episodes
     )

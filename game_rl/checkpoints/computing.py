@@ -1,10 +1,13 @@
-"""How a run's network is computed, beside what is installed (`system.versions`)."""
+"""Device and settings that a run's network is computed with, to compare them after a resume."""
 
 import torch
 
 
 def computing(device: str) -> dict[str, str]:
-    """Where and how the network is computed; another way rounds differently."""
+    """Return where and how the network is computed; any difference changes the rounding.
+
+    Versions of packages are not included (see `system.versions`).
+    """
     return {
         "device": device,
         "processor": torch.backends.cpu.get_cpu_capability(),

@@ -1,7 +1,8 @@
-"""What a run's evaluations leave: a table for people, and the file that SB3's plots read.
+"""Files of a run's evaluations: a table for people, and the file that SB3's plots read.
 
-`evaluations.npz` is what SB3's EvalCallback writes with `log_path`: `timesteps` [n], `results` and
-`ep_lengths` [n, episodes] and, of a game that knows success, `successes` [n, episodes].
+`evaluations.npz` is the file that SB3's EvalCallback writes with `log_path`: `timesteps` [n],
+`results` and `ep_lengths` [n, episodes] and, if the game defines success, `successes`
+[n, episodes].
 """
 
 import csv
@@ -14,12 +15,12 @@ import numpy as np
 
 from game_rl.run_dir import RunDir, write_atomic
 
-_WAY = "deterministic"  # the column that tables of the last release lack
+_WAY = "deterministic"  # a column that tables of the last release lack
 
 
 @dataclass
 class EpisodeLists:
-    """The lists that an EvalCallback keeps, one entry for each evaluation."""
+    """The lists of SB3's EvalCallback, with an entry for each evaluation."""
 
     timesteps: list[int] = field(default_factory=list)
     results: list[list[float]] = field(default_factory=list)
@@ -32,7 +33,7 @@ class EpisodeLists:
 
 
 def append_row(run_dir: RunDir, row: Mapping[str, object]) -> None:
-    """To the table, which has a header from its first row on."""
+    """Append a row to the table of evaluations, and write the header before the first row."""
     path = run_dir.evaluations
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(row), lineterminator="\n")
@@ -45,7 +46,7 @@ def append_row(run_dir: RunDir, row: Mapping[str, object]) -> None:
 
 
 def with_ways(table: str, *, deterministic: bool) -> str:
-    """A table of the last release with the column that says how episodes were played."""
+    """Add the column `deterministic` to a table of the last release; leave others as they are."""
     header, *rows = table.splitlines() or [""]
     if not header or _WAY in header.split(","):
         return table
@@ -53,20 +54,23 @@ def with_ways(table: str, *, deterministic: bool) -> str:
 
 
 def was_deterministic(config: object) -> bool:
-    """How the last release played evaluations with a saved config, which says true or false."""
+    """Return how the last release played evaluations with a saved config."""
     section = config.get("evaluation") if isinstance(config, dict) else None
     return not isinstance(section, dict) or section.get("deterministic") is not False
 
 
 def seed_of(config: object) -> int | None:
-    """What a saved config says of `evaluation.seed`; None in one of the last release."""
+    """Return `evaluation.seed` of a saved config; None if it has none, as in the last release."""
     section = config.get("evaluation") if isinstance(config, dict) else None
     seed = section.get("seed") if isinstance(section, dict) else None
     return seed if isinstance(seed, int) else None
 
 
 def write_episodes(run_dir: RunDir, episodes: EpisodeLists) -> None:
-    """As SB3 does; without `successes` where an evaluation did not have one for each episode."""
+    """Write the file as SB3 does.
+
+    `successes` is left out unless each evaluation has one for each episode.
+    """
     arrays: dict[str, Any] = {
         "timesteps": episodes.timesteps,
         "results": episodes.results,
@@ -80,7 +84,7 @@ def write_episodes(run_dir: RunDir, episodes: EpisodeLists) -> None:
 
 
 def read_episodes(run_dir: RunDir) -> EpisodeLists:
-    """What `write_episodes` wrote, with numbers of the same types; empty if there is no file."""
+    """Read the file, with numbers of the types that were written; empty if there is no file."""
     if not run_dir.evaluation_episodes.exists():
         return EpisodeLists()
     with np.load(run_dir.evaluation_episodes) as arrays:
@@ -93,7 +97,7 @@ def read_episodes(run_dir: RunDir) -> EpisodeLists:
 
 
 def restore_evaluations(run_dir: RunDir, table: str, episodes: bytes) -> None:
-    """Put both files back as they were; what is empty was not there."""
+    """Restore both files; an empty content means that the file did not exist."""
     for path, content in (
         (run_dir.evaluations, table.encode()),
         (run_dir.evaluation_episodes, episodes),

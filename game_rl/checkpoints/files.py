@@ -1,8 +1,8 @@
 """A checkpoint on disk: a directory of files and a manifest with the size and hash of each.
 
-It appears in one rename, after everything in it has reached the disk, and is never changed.
-Reading one executes nothing and believes nothing: names are from a fixed list, sizes are compared
-before a file is read, hashes before it is parsed.
+It appears in one rename, after all its files have reached the disk, and is never changed. Reading a
+checkpoint executes no code and trusts nothing: names must be from a fixed list, sizes are compared
+before a file is read, and hashes before it is parsed.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from game_rl.run_dir import link_file, new_directory, synced_file, write_synced
 
 MANIFEST = "manifest.json"
 _MANIFEST_LIMIT_BYTES = 64 * 1024
-_LARGEST_FILE_BYTES = 64 * 2**30  # what no network or replay buffer of ours reaches
+_LARGEST_FILE_BYTES = 64 * 2**30  # more than any network or replay buffer needs
 
 FileName = Literal[
     "policy.safetensors",
@@ -34,14 +34,14 @@ FileName = Literal[
 
 
 class FileEntry(Saved):
-    """One file as it was written."""
+    """Size and hash of one file as it was written."""
 
     bytes: Annotated[int, Field(ge=0, le=_LARGEST_FILE_BYTES)]
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class Manifest(Saved):
-    """Written last."""
+    """All files of a checkpoint; written after them."""
 
     format: Literal[2]
     files: dict[FileName, FileEntry]
@@ -54,14 +54,14 @@ def write_files(
     linked: Mapping[FileName, FileEntry] | None = None,
     linked_from: Path | None = None,
 ) -> None:
-    """Make the directory `path`, which must not exist, of these files, given in pieces.
+    """Write the directory `path`, which must not exist, with these files, given in pieces.
 
     Args:
-        linked: files of the checkpoint `linked_from` that are this one's too.
+        linked: files of the checkpoint `linked_from` that are linked into this one.
 
     Raises:
         FileExistsError: `path` exists.
-        OSError: the disk is full, or worse; nothing is left then.
+        OSError: the disk is full or fails. Nothing is left then.
     """
     entries: dict[FileName, FileEntry] = dict(linked or {})
     with new_directory(path) as directory:
@@ -82,11 +82,11 @@ def write_files(
 def read_manifest(path: Path) -> Manifest:
     """Raise CheckpointError unless `path` is a checkpoint that this version reads."""
     if not path.is_dir():
-        raise CheckpointError(f"{path} is no checkpoint: there is no such directory")
+        raise CheckpointError(f"{path} is not a checkpoint: there is no such directory")
     file = path / MANIFEST
     try:
         if not file.is_file():
-            raise CheckpointError(f"{path} has no {MANIFEST}, so it is no checkpoint")
+            raise CheckpointError(f"{path} is not a checkpoint: it has no {MANIFEST}")
         if file.stat().st_size > _MANIFEST_LIMIT_BYTES:
             raise CheckpointError(f"{file} is too long to be a manifest; the checkpoint is damaged")
         return Manifest.model_validate_json(file.read_bytes())
@@ -96,15 +96,15 @@ def read_manifest(path: Path) -> Manifest:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise CheckpointError(
-            f"{file} is damaged, or of another version of game_rl: {where}: {first['msg']}"
+            f"{file} is damaged, or from another version of game_rl: {where}: {first['msg']}"
         ) from None
 
 
 def read_verified(path: Path, manifest: Manifest, name: FileName) -> bytes:
-    """The content of one file, compared with the manifest.
+    """Return the content of one file, after comparing it with the manifest.
 
     Raises:
-        CheckpointError: the checkpoint has no such file, or another one.
+        CheckpointError: the checkpoint does not have the file, or the file is damaged.
     """
     with _opened(path, manifest, name) as (file, entry):
         content = file.read()
@@ -114,10 +114,11 @@ def read_verified(path: Path, manifest: Manifest, name: FileName) -> bytes:
 
 @contextmanager
 def opened_verified(path: Path, manifest: Manifest, name: FileName) -> Iterator[io.BufferedReader]:
-    """One file at its beginning, compared with the manifest a piece at a time: it may be large.
+    """Open one file, after comparing it with the manifest in pieces, as it may be large.
 
     Raises:
-        CheckpointError: the checkpoint has no such file, or another one, or it cannot be read.
+        CheckpointError: the checkpoint does not have the file, or the file is damaged or
+            unreadable.
     """
     with _opened(path, manifest, name) as (file, entry):
         _compare(hashlib.file_digest(file, "sha256").hexdigest(), entry, path / name)
@@ -133,7 +134,7 @@ def _opened(
     if entry is None:
         raise CheckpointError(f"{path} has no {name}; use another checkpoint of the run")
     try:
-        if not file.is_file():  # a pipe would be waited for
+        if not file.is_file():  # opening a pipe would block
             raise CheckpointError(f"{path} has no file {name}; use another checkpoint of the run")
         found_bytes = file.stat().st_size
         if found_bytes != entry.bytes:

@@ -1,4 +1,4 @@
-"""The first checkpoint of a fork: another run's, with what is new in the fork."""
+"""The first checkpoint of a fork: its parent's, with the parts that are new in the fork."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,15 +18,16 @@ _PLAYED: tuple[FileName, ...] = ("state.json", "policy.safetensors", "optimizer.
 
 @dataclass(frozen=True, kw_only=True)
 class NewParts:
-    """What a fork does not take over from its parent's checkpoint.
+    """Parts that a fork does not take over from its parent's checkpoint.
 
     Attributes:
         optimiser: its moments.
         counters: timesteps, schedules, curves, evaluations.
         emulators: the running episodes.
         random_numbers: the state of all generators.
-        replay: what can be drawn.
-        algorithm: what the algorithm keeps beside the network, since it is another one.
+        replay: the replay buffer.
+        algorithm: the algorithm's own state apart from the network, if the algorithm is another
+            one.
     """
 
     optimiser: bool = False
@@ -46,16 +47,16 @@ def write_forked_checkpoint(
     policy: Tensors | None,
     lake: LakeState | None,
 ) -> None:
-    """Write the directory `path`; files that are the same are linked.
+    """Write the directory `path`; unchanged files are linked.
 
     Args:
-        state: what it is of.
-        policy: weights in the form of another algorithm; None: the same.
-        lake: what the fork's Lake has of the replay; None: it has no Lake.
+        state: description of the new checkpoint.
+        policy: the fork's weights, or None if they are the parent's.
+        lake: state of the fork's Lake, or None if it has no Lake.
 
     Raises:
         FileExistsError: `path` exists.
-        OSError: the disk is full, or worse; nothing is left then.
+        OSError: the disk is full or fails. Nothing is left then.
     """
     written = dict(_written(source, new, state=state, policy=policy, lake=lake))
     dropped = {"lake.json", *(("replay.safetensors",) if new.replay else ())}
@@ -64,7 +65,7 @@ def write_forked_checkpoint(
 
 
 def link_for_play(source: Checkpoint, path: Path) -> None:
-    """What is needed to play and to export, but not to go on from: of a best checkpoint."""
+    """Link the files of a best checkpoint that playing and exporting need, but not resuming."""
     linked = {name: source.files[name] for name in _PLAYED}
     write_files(path, (), linked=linked, linked_from=source.path)
 

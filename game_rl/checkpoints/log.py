@@ -1,4 +1,4 @@
-"""The training curves at a checkpoint: what is written, and what waits to be."""
+"""State of the training curves at a checkpoint: written files, and values not written yet."""
 
 import threading
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from game_rl.config.saved import Saved
 
 
 class LogState(Saved):
-    """The logger between two dumps, and the files as they were."""
+    """The logger's values between two dumps, and the sizes of its files."""
 
     values: dict[str, float]
     counts: dict[str, int]
@@ -22,7 +22,7 @@ class LogState(Saved):
 
 
 def save_log(logger: Logger, folder: Path) -> LogState:
-    """Flushes TensorBoard's writer, so that its files are as long as the run is."""
+    """Return the logger's state, after flushing TensorBoard's writer to have complete files."""
     for output in logger.output_formats:
         if isinstance(output, TensorBoardOutputFormat):
             output.writer.flush()
@@ -46,9 +46,10 @@ def restore_log(logger: Logger, state: LogState) -> None:
 
 
 def cut_log(folder: Path, state: LogState | None) -> None:
-    """Take back what was logged after `state`, or all, before a new writer is made.
+    """Remove all that was logged after `state`, or everything if it is None.
 
-    Without this a resumed run would draw the same stretch of its curves twice.
+    It must be called before a new writer is created. Without it a resumed run would draw the same
+    stretch of its curves twice.
     """
     kept = {} if state is None else state.file_bytes
     for path in _event_files(folder):
@@ -61,10 +62,9 @@ def cut_log(folder: Path, state: LogState | None) -> None:
 
 @contextmanager
 def quiet_log_thread() -> Iterator[None]:
-    """Inside, a disk that fails is told of once, by who writes to the log.
+    """Suppress the traceback of an OSError in TensorBoard's writer thread.
 
-    TensorBoard writes in a thread. What it meets there is raised again by the next write; without
-    this its traceback is printed, too.
+    The next write to the log raises the error again, so that it is still reported, once.
     """
     told = threading.excepthook
 
@@ -81,7 +81,7 @@ def quiet_log_thread() -> Iterator[None]:
 
 @contextmanager
 def closing_log(logger: Logger) -> Iterator[None]:
-    """Close the logger afterwards, which raises once more what its thread has met."""
+    """Close the logger at the end, without raising an OSError of its thread once more."""
     try:
         yield
     finally:

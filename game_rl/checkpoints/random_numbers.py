@@ -1,4 +1,4 @@
-"""The global generators that a training draws from: Python's, NumPy's and torch's."""
+"""Global random generators of a training: Python's, NumPy's and torch's."""
 
 import random
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class PythonRandom(Saved):
 
 
 class NumpyRandom(Saved):
-    """`numpy.random.get_state()`; SB3 shuffles minibatches with it."""
+    """`numpy.random.get_state()`; SB3 shuffles minibatches with this generator."""
 
     words: Annotated[tuple[int, ...], Field(min_length=_MERSENNE_WORDS, max_length=_MERSENNE_WORDS)]
     position: int
@@ -35,13 +35,13 @@ class NumpyRandom(Saved):
 
 
 class RandomNumbers(Saved):
-    """The state of all of them."""
+    """The state of all global generators."""
 
     python: PythonRandom
     numpy: NumpyRandom
     torch: Blob
     cuda: tuple[Blob, ...]
-    """One for each GPU."""
+    """State of the generator of each GPU."""
 
 
 def save_random_numbers() -> RandomNumbers:
@@ -62,10 +62,11 @@ def save_random_numbers() -> RandomNumbers:
 
 
 def restore_random_numbers(saved: RandomNumbers | None, *, otherwise: int | None = None) -> None:
-    """Go on drawing where `saved` was taken; of the GPUs, those that both machines have.
+    """Restore all generators; of the GPUs, only those that both machines have.
 
     Args:
-        otherwise: the seed to begin with, where nothing was saved.
+        saved: the states, or None to seed all generators anew.
+        otherwise: seed for that; None counts as 0.
     """
     if saved is None:
         set_random_seed(otherwise or 0, using_cuda=torch.cuda.is_available())
@@ -82,7 +83,7 @@ def restore_random_numbers(saved: RandomNumbers | None, *, otherwise: int | None
 
 @contextmanager
 def drawing_from(seed: int) -> Iterator[None]:
-    """Let torch draw from a seed of its own inside; afterwards all go on as if nothing had been."""
+    """Seed torch's generator inside the block; restore all generators afterwards."""
     saved = save_random_numbers()
     torch.manual_seed(seed)
     try:

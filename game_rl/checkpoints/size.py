@@ -1,11 +1,11 @@
-"""The bytes of a checkpoint, as its forecast and the space that is kept for it count them."""
+"""Size of a checkpoint, for forecasts and for the disk space that is kept free for it."""
 
 _FLOAT_BYTES = 4
-_MOMENTS = 2  # that Adam and RAdam keep of each weight
+_MOMENTS = 2  # of Adam and RAdam, for each weight
 
-# File formats, counters, random numbers, the config.
+# Bytes of file headers, counters, random numbers and the config.
 OVERHEAD_BYTES = 43_000
-# Of each env its emulator, compressed; a game with much RAM takes more.
+# Bytes of each env's compressed emulator state; a game with much RAM takes more.
 EMULATOR_STATE_BYTES = 10_500
 
 
@@ -17,13 +17,15 @@ def checkpoint_bytes(
     observation_bytes: int,
     replay_bytes: int,
 ) -> int:
-    """Of all its files together; the overheads were measured on checkpoints of the bundled game.
+    """Return the approximate size of all files of a checkpoint.
+
+    The overheads were measured on checkpoints of the bundled game.
 
     Args:
-        policy_weights: numbers in the policy, a target network's too.
-        optimized_weights: those of them that the optimiser changes.
-        observation_bytes: of one env, its stack.
-        replay_bytes: that are saved with it; 0: none.
+        policy_weights: numbers in the policy, including a target network.
+        optimized_weights: numbers among them that the optimiser changes.
+        observation_bytes: bytes of one env's stack.
+        replay_bytes: bytes of the saved replay, or 0 if none is saved.
     """
     numbers = policy_weights + _MOMENTS * optimized_weights
     envs = n_envs * (observation_bytes + EMULATOR_STATE_BYTES)

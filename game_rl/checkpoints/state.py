@@ -1,4 +1,4 @@
-"""What the files of a checkpoint say in words and numbers."""
+"""Models of the JSON files of a checkpoint."""
 
 from typing import Annotated
 
@@ -14,46 +14,46 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 class Best(Saved):
-    """The best evaluation of a run so far, and the checkpoint that gave it."""
+    """The best evaluation of a run so far, and its checkpoint."""
 
     timesteps: _Count
     mean_reward: float
     offline_gradient_steps: _Count = 0
-    """Of a checkpoint of the phase before the first timestep; 0: it is none of those."""
+    """Gradient steps of the checkpoint if it is of the phase before the first timestep; else 0."""
     deterministic: bool = True
-    """Whether the policy took its likeliest actions, or drew them."""
+    """Whether the policy took its likeliest actions or drew them."""
     seed: int | None = None
-    """`evaluation.seed` then, which has chosen the games."""
+    """`evaluation.seed` at that time, which chose the games."""
 
 
 class CheckpointState(Saved):
-    """What a checkpoint is of; small, so that many can be listed."""
+    """Description of a checkpoint; it is small, so that many can be listed."""
 
     num_timesteps: _Count
     """Timesteps that the weights have learned from."""
     n_updates: _Count
-    """SB3's counter of epochs done."""
+    """SB3's counter of updates: epochs of PPO and PQN, gradient steps of DQN."""
     offline_gradient_steps: _Count = 0
-    """Of those, before the first timestep."""
+    """Gradient steps made before the first timestep."""
     schedule_timesteps: Annotated[int, Field(gt=0)]
-    """What schedules are stretched over: the `total_timesteps` that the run began with."""
+    """Timesteps over which schedules run: the `total_timesteps` with which the run began."""
     best: Best | None
     evaluation_due: bool = False
-    """At this moment; a stop has broken it off."""
+    """Whether an evaluation of this checkpoint was interrupted by a stop and is still due."""
     events_bytes: _Count = 0
-    """Length of the run's account of events."""
+    """Size of the run's `events.jsonl`."""
     rom_sha256: str
     config: dict[str, JsonValue]
-    """The run's config then."""
+    """The run's config at that time."""
     game: dict[str, JsonValue]
-    """Its game file then."""
+    """The run's game file at that time."""
     versions: dict[str, str]
     computing: dict[str, str]
 
     @model_validator(mode="before")
     @classmethod
     def _best_of_the_last_release(cls, data: object) -> object:
-        """It does not say how it was played: the config then was true or false."""
+        """Add `deterministic` to a best of the last release, from the config, which has it."""
         if not isinstance(data, dict) or not isinstance(data.get("best"), dict):
             return data
         way = was_deterministic(data.get("config"))
@@ -72,18 +72,19 @@ class TrainingState(Saved):
     """The state of everything around the network."""
 
     random: RandomNumbers | None
-    """None: in a fork with another seed, all generators begin anew."""
+    """State of the global generators, or None in a fork with another seed, which reseeds them."""
     log: LogState
     n_episodes: _Count
     episodes: tuple[Episode, ...]
     successes: tuple[float, ...]
     envs: tuple[EnvState, ...] | None
-    """None: a worker had died just then, the envs are not ours, or a fork has others; new episodes
-    begin."""
+    """State of the envs, or None if new episodes begin. That is so if a worker had just died, the
+    training stopped during a rollout, the envs are not game_rl's, or a fork has other envs."""
     seeds: tuple[int | None, ...]
     evaluations: str
     """The run's table of evaluations so far."""
     evaluation_episodes: Blob = b""
-    """Its file of their episodes."""
+    """The run's file of the episodes of its evaluations."""
     algorithm: dict[str, JsonValue]
-    """What it alone keeps, such as how much DQN explores; empty: nothing, or it begins anew."""
+    """The algorithm's own state, such as DQN's exploration. It is empty if there is none, or if the
+    algorithm starts with a new one."""

@@ -1,4 +1,4 @@
-"""The checkpoints of a run: which there are, which is the newest good one, which are deleted."""
+"""The checkpoints of a run: writing them, finding the newest good one, and deleting old ones."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -24,12 +24,13 @@ from game_rl.vec_env.saved_vec_env import VecEnvState
 
 
 def newest_valid_checkpoint(run_dir: RunDir) -> tuple[Checkpoint, list[CheckpointError]]:
-    """The newest checkpoint whose files verify, and what was wrong with newer ones.
+    """Return the newest checkpoint that verifies, and the errors of newer ones.
 
-    Where nothing was played yet, those of learning from Lakes alone count.
+    If the run has no checkpoint of timesteps yet, those of the phase before the first timestep
+    count.
 
     Raises:
-        CheckpointError: the run has none.
+        CheckpointError: the run has no usable checkpoint.
     """
     damaged: list[CheckpointError] = []
     offline = run_dir.offline.checkpoints_newest_first()
@@ -43,13 +44,17 @@ def newest_valid_checkpoint(run_dir: RunDir) -> tuple[Checkpoint, list[Checkpoin
             return checkpoint, damaged
     found = "".join(f"\n  {error}" for error in damaged)
     raise CheckpointError(
-        f"{run_dir.checkpoints} holds no usable checkpoint; start anew with --config and another "
-        f"place, --set run_dir=..., or delete {run_dir.root} before{found}"
+        f"{run_dir.checkpoints} holds no usable checkpoint; start a new run with --config in "
+        f"another directory (--set run_dir=...), or delete {run_dir.root} first{found}"
     )
 
 
 def set_aside_newer(run_dir: RunDir, timesteps: int, place: Path) -> list[Path]:
-    """Move checkpoints after `timesteps` to the folder `place`: others will be written there."""
+    """Move checkpoints after `timesteps` to the folder `place`, to make room for new ones.
+
+    Returns:
+        Their paths after the move.
+    """
     moved = []
     for path in run_dir.checkpoints_newest_first():
         if int(path.name) > timesteps:
@@ -66,7 +71,7 @@ class SavedCheckpoint:
     """A checkpoint that was written and read back.
 
     Attributes:
-        contents: what is in it, in words.
+        contents: contents of the checkpoint, in words.
         compression_saved: see `events.CheckpointSaved`.
     """
 
@@ -84,14 +89,16 @@ class SavedCheckpoint:
 class CheckpointStore:
     """Writes a run's checkpoints and deletes old ones.
 
-    Kept are the best, the newest `keep_last` beside it, and the first after each multiple of
-    `keep_every_timesteps`. Something is deleted only after a new one was read back. What a
-    checkpoint needs of the run's Lake, or of Lakes that it learns from, stays there as long as the
-    checkpoint.
+    It keeps the best, the newest `keep_last` others, and the first after each multiple of
+    `keep_every_timesteps`. A checkpoint is deleted only after a new one was read back. The rows of
+    Lakes that a checkpoint needs, of the run's own Lake and of those from which it learns, stay
+    there as long as the checkpoint.
 
     Args:
-        is_offline: it is of the phase before the first timestep; see `RunDir.offline`.
-        held: timesteps of checkpoints that somebody is reading; they stay until the next one.
+        is_offline: whether this is the store of the phase before the first timestep; see
+            `RunDir.offline`.
+        held: returns the timesteps of checkpoints that are being uploaded. They are not deleted
+            before the next save.
     """
 
     def __init__(
@@ -117,18 +124,18 @@ class CheckpointStore:
     def save(
         self, model: BaseAlgorithm, state: CheckpointState, envs: VecEnvState | None
     ) -> SavedCheckpoint:
-        """Write the checkpoint of this state, in the place of one that may be there.
+        """Write the checkpoint of this state, and replace an existing one.
 
         Raises:
-            CheckpointError: it could not be written, and nothing of it is left.
-            ExperimentError: the run is another process's by now.
+            CheckpointError: it could not be written. Nothing of it is left then.
+            ExperimentError: a newer process has taken the claim to the run.
         """
         path = self._run_dir.checkpoint(
             state.offline_gradient_steps if self._is_offline else state.num_timesteps
         )
         if not self._run_dir.root.is_dir():
             raise CheckpointError(
-                f"the run directory {self._run_dir.root} is gone, and what was learned with it"
+                f"the run directory {self._run_dir.root} is gone, and with it all that was learned"
             )
         check_claim(self._run_dir)
         try:
@@ -156,13 +163,13 @@ class CheckpointStore:
         )
 
     def replay_bytes(self, model: BaseAlgorithm) -> int:
-        """Of a checkpoint, what its replay takes."""
+        """Return the approximate bytes of the replay in a checkpoint."""
         return replay_bytes(model) if self._with_replay else 0
 
     def _compression(
         self, model: BaseAlgorithm, checkpoint: Checkpoint, lake: LakeState | None
     ) -> float | None:
-        """Part of the bytes of whole stacks that packing and compression saved."""
+        """Return the share of whole stacks' bytes that packing and compression saved."""
         if lake is not None and self._feed is not None:
             mark = lake.parsed_mark(checkpoint.path)
             stored = sum(segment.n_bytes for segment in mark.segments)
@@ -185,7 +192,7 @@ class CheckpointStore:
             self.delete(self._run_dir.checkpoint(timesteps))
 
     def delete(self, path: Path) -> None:
-        """A checkpoint, and what Lakes keep for it."""
+        """Delete a checkpoint, and release the rows that Lakes keep for it."""
         remove_directory(path)
         self._forget_lake(path.name)
 
@@ -210,18 +217,22 @@ class CheckpointStore:
 
     def _unsaved(self, state: CheckpointState, error: OSError) -> str:
         saved = self._run_dir.checkpoints_newest_first()
-        newest = f"the newest is of timestep {int(saved[0].name):,}" if saved else "there is none"
+        newest = (
+            f"the newest one saved is of timestep {int(saved[0].name):,}"
+            if saved
+            else "none was saved before"
+        )
         return (
             f"the checkpoint of timestep {state.num_timesteps:,} could not be written to "
-            f"{self._run_dir.checkpoints} ({error.strerror or error}), {newest}; mend that (free "
-            f"some space, allow writing) and continue with --resume {self._run_dir.root}"
+            f"{self._run_dir.checkpoints} ({error.strerror or error}); {newest}; free some space "
+            f"or allow writing there, then continue with --resume {self._run_dir.root}"
         )
 
 
 def kept_checkpoints(
     existing: Sequence[int], *, best: int | None, keep_last: int, keep_every: int | None
 ) -> set[int]:
-    """Which of the checkpoints at these timesteps stay; `existing` ascends."""
+    """Return the timesteps of the checkpoints to keep; `existing` must ascend."""
     others = [timesteps for timesteps in existing if timesteps != best]
     kept = set(others[-keep_last:]) | (set(existing) - set(others))
     if keep_every is not None:

@@ -1,4 +1,4 @@
-"""All checkpoints of a run, each read whole: which are good, which is the best."""
+"""Survey of all checkpoints of a run, each read completely: which are good, which is the best."""
 
 from dataclasses import asdict, dataclass
 
@@ -11,17 +11,18 @@ from game_rl.system.versions import installed_versions, version_differences
 
 @dataclass(frozen=True)
 class CheckpointFinding:
-    """One checkpoint, as it is on disk.
+    """The state of one checkpoint on disk.
 
     Attributes:
-        timesteps: by its name.
-        written_s: seconds since 1970.
-        damage: what is wrong with it; None: every file is as it was written.
-        is_best: the newest good checkpoint of the run calls it the best that the run has learned.
-        teacher_is_better: it is the best, and its teacher was better in the validation, so that
-            the teacher is what `best` plays.
-        best_deterministic: whether the best took its likeliest actions, or drew them.
-        differences: how the programs here differ from those that it was made with.
+        timesteps: from its name.
+        written_s: time of writing, in seconds since 1970.
+        damage: description of the damage, or None if every file is as it was written.
+        is_best: whether it is the run's best, according to the newest good checkpoint.
+        teacher_is_better: whether it is the best but the run's teacher is at least as good in the
+            validation, so that `best` plays the teacher.
+        best_mean_reward: mean reward of the run's best, if there is one.
+        best_deterministic: whether the run's best took its likeliest actions or drew them.
+        differences: differences between the installed versions and those that wrote it.
     """
 
     timesteps: int
@@ -39,7 +40,7 @@ class CheckpointFinding:
 
 
 def survey(run_dir: RunDir) -> list[CheckpointFinding]:
-    """Newest first."""
+    """Return a finding for each checkpoint, newest first."""
     paths = run_dir.checkpoints_newest_first()
     opened: dict[int, Checkpoint] = {}
     damage: dict[int, str] = {}

@@ -1,8 +1,9 @@
-"""The teacher that a run keeps in its own folder, so that it goes on where the teacher's is gone.
+"""The copy of its teacher that a run keeps, so that it can continue if the teacher's run is gone.
 
-`teacher/` appears in one rename and is never changed: `checkpoint/` has the teacher's weights, as
-links where the file system has them, and `teacher.json` what was found out about it once. Beside
-the folder, `validation.json` says whether the run's best policy is its own or the teacher's.
+`teacher/` appears in one rename and is never changed. In it, `checkpoint/` has the teacher's
+weights, as links if the file system supports them, and `teacher.json` has the measurements of the
+teacher. Next to `teacher/`, `validation.json` says whether the run's best policy is its own or the
+teacher's.
 """
 
 from pathlib import Path
@@ -32,53 +33,54 @@ _PLAYED: tuple[FileName, ...] = ("state.json", "policy.safetensors")
 
 
 class TeacherRecord(Saved):
-    """Which teacher a run has; measured once, before the run's first timestep."""
+    """The teacher of a run, measured once, before the run's first timestep."""
 
     run: str
-    """Its run's id; empty: that run has none."""
+    """Id of the teacher's run, or empty if that run has none."""
     path: str
-    """Where its run was then."""
+    """Directory of the teacher's run at that time."""
     timesteps: _Count
-    """At which its policy was learned."""
+    """Timestep of the teacher's policy in its run."""
     sha256: str
-    """Of its checkpoint's manifest, and so of all its files."""
+    """Hash of the manifest of the teacher's checkpoint, and so of all files."""
     frame_skip: _Count
-    """Emulator frames in each of its timesteps."""
+    """Emulator frames in each timestep of the teacher."""
     temperature: float
-    """As `auto` was resolved, or as the config said."""
+    """Temperature of the softmax, from the config or as `auto` was resolved."""
     success_rate: _Share | None
-    """In the evaluation's games of the run that it teaches; None: the game knows no success."""
+    """Success rate in the evaluation games of the run that it teaches, or None if the game does not
+    define success."""
     mean_reward: float
-    """In the same games."""
+    """Mean reward in the same games."""
     episodes: _Count
 
 
 class Score(Saved):
-    """What one of the two made of the validation's episodes."""
+    """The result of student or teacher in the validation's episodes."""
 
     mean_reward: float
     success_rate: _Share | None
 
 
 class Validation(Saved):
-    """Student and teacher on episodes that decided nothing before."""
+    """Comparison of student and teacher on episodes that selected nothing before."""
 
     at_timesteps: _Count
-    """The end of the run at which they played."""
+    """Timestep of the run's end at which they played."""
     student_timesteps: _Count
-    """At which the student's best policy was learned."""
+    """Timestep of the student's best policy."""
     episodes: _Count
     student: Score
     teacher: Score
 
     @property
     def teacher_is_best(self) -> bool:
-        """Ties go to the teacher."""
+        """Whether the teacher's mean reward is at least the student's."""
         return self.student.mean_reward <= self.teacher.mean_reward
 
 
 def write_teacher(run_dir: RunDir, source: Path, record: TeacherRecord) -> None:
-    """Make the folder, which must not exist, of the checkpoint `source`."""
+    """Write the folder, which must not exist, from the checkpoint `source`."""
     manifest = read_manifest(source)
     files: dict[FileName, object] = {name: manifest.files[name] for name in _PLAYED}
     with new_directory(run_dir.teacher) as folder, new_directory(folder / _CHECKPOINT) as copy:
@@ -90,7 +92,7 @@ def write_teacher(run_dir: RunDir, source: Path, record: TeacherRecord) -> None:
 
 
 def link_teacher(source: RunDir, target: RunDir) -> None:
-    """Give `target` the teacher of `source`, which stays as it is.
+    """Link the teacher of `source` into `target`.
 
     Raises:
         OSError: the disk fails.
@@ -106,17 +108,17 @@ def has_teacher(run_dir: RunDir) -> bool:
 
 
 def forget_teacher(run_dir: RunDir) -> None:
-    """That of a run which was ended here before its first update."""
+    """Delete the teacher and the validation of a run directory in which a run begins anew."""
     if run_dir.teacher.exists():
         remove_directory(run_dir.teacher)
     run_dir.validation.unlink(missing_ok=True)
 
 
 def read_teacher(run_dir: RunDir) -> tuple[TeacherRecord, Checkpoint]:
-    """The record, and the checkpoint, whose files were verified.
+    """Return the record and the checkpoint, after verifying its files.
 
     Raises:
-        CheckpointError: they are damaged.
+        CheckpointError: one of them is missing or damaged.
     """
     checkpoint = Checkpoint(run_dir.teacher / _CHECKPOINT)
     checkpoint.verify()
@@ -128,11 +130,14 @@ def write_validation(run_dir: RunDir, validation: Validation) -> None:
 
 
 def read_validation(run_dir: RunDir, *, at_timesteps: int, best: int) -> Validation | None:
-    """That of the run as it is now; None if there is none, or the run has gone on since.
+    """Return the validation of the run, or None if there is none or it is out of date.
 
     Args:
-        at_timesteps: of the newest checkpoint.
-        best: timesteps of the student's best.
+        at_timesteps: timestep of the newest checkpoint.
+        best: timestep of the student's best policy.
+
+    Raises:
+        CheckpointError: the file is damaged.
     """
     if not run_dir.validation.exists():
         return None
@@ -146,5 +151,5 @@ def _read(path: Path, kind: type[_Kind]) -> _Kind:
         return kind.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise CheckpointError(
-            f"{path} cannot be read: {error}; restore it from a copy, or begin the run again"
+            f"{path} cannot be read: {error}; restore it from a copy, or start the run again"
         ) from None

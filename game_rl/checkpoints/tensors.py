@@ -1,4 +1,4 @@
-"""Tensors of a policy and its optimiser as safetensors: data and shapes, no code to run."""
+"""Tensors of a policy and its optimiser as safetensors, which hold no code."""
 
 from collections.abc import Iterator, Mapping
 
@@ -14,9 +14,9 @@ Tensors = Mapping[str, torch.Tensor]
 
 
 def dump_tensors(tensors: Tensors) -> Iterator[bytes]:
-    """The pieces of a file, the same for the same numbers in whatever order they come.
+    """Yield the file in pieces; it does not depend on the order of the tensors in the mapping.
 
-    Only tensors whose numbers are not in C order are copied whole.
+    Only tensors that are not in C order are copied whole.
     """
     return dump_arrays(
         {name: tensor.detach().contiguous() for name, tensor in sorted(tensors.items())}
@@ -24,24 +24,29 @@ def dump_tensors(tensors: Tensors) -> Iterator[bytes]:
 
 
 def parse_tensors(data: bytes, name: str) -> Tensors:
-    """What `dump_tensors` wrote; `name` is the file's, for the error."""
+    """Parse a file of `dump_tensors`.
+
+    Raises:
+        CheckpointError: the file, called `name`, is not a safetensors file.
+    """
     try:
         return safetensors.torch.load(data)
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise CheckpointError(f"{name} is no safetensors file: {error}") from None
+        raise CheckpointError(f"{name} is not a safetensors file: {error}") from None
 
 
 def module_tensors(module: nn.Module) -> Tensors:
-    """Each weight once, under the first of its names; SB3's policies name some three times."""
+    """Return each weight once, under the first of its names; SB3's policies name some thrice."""
     state = module.state_dict()
     return {name: state[name] for name in dict.fromkeys(_first_names(state).values())}
 
 
 def load_module_tensors(module: nn.Module, tensors: Tensors, name: str) -> None:
-    """Put into `module` what `module_tensors` took out of one like it; all or nothing.
+    """Load the tensors that `module_tensors` returned for a module of the same kind.
 
     Raises:
-        CheckpointError: the tensors are of another network.
+        CheckpointError: the tensors, from the file `name`, are of another network. The module is
+            unchanged then.
     """
     state = module.state_dict()
     first_names = _first_names(state)
@@ -50,7 +55,7 @@ def load_module_tensors(module: nn.Module, tensors: Tensors, name: str) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
-    """Its moments and counts as `INDEX.NAME`; its settings are the config's."""
+    """Return the moments and counts as `INDEX.NAME`; the settings come from the config."""
     state = optimizer.state_dict()["state"]
     return {
         f"{index}.{name}": torch.as_tensor(value)
@@ -62,7 +67,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
 def load_optimizer_tensors(
     optimizer: torch.optim.Optimizer, tensors: Tensors, file_name: str
 ) -> None:
-    """Put back what `optimizer_tensors` gave, in the memory layout of the weights.
+    """Load the tensors that `optimizer_tensors` returned, in the memory layout of the weights.
 
     Raises:
         CheckpointError: the tensors are of another network or optimiser.
@@ -72,11 +77,12 @@ def load_optimizer_tensors(
     for key, tensor in tensors.items():
         index, _, name = key.partition(".")
         if not index.isdecimal() or int(index) >= len(weights):
-            raise CheckpointError(f"{file_name} has {key}, and the network no such weight")
+            raise CheckpointError(f"{file_name} has {key}, but the network has no such weight")
         weight = weights[int(index)]
         if tensor.ndim and tensor.shape != weight.shape:
             raise CheckpointError(
-                f"{file_name} has {key} of shape {_shape(tensor)}, the weight has {_shape(weight)}"
+                f"{file_name} has {key} of shape {_shape(tensor)}, but the weight's shape is "
+                f"{_shape(weight)}"
             )
         value = (
             torch.empty_like(weight, dtype=tensor.dtype).copy_(tensor) if tensor.ndim else tensor
@@ -84,13 +90,13 @@ def load_optimizer_tensors(
         state.setdefault(int(index), {})[name] = value.detach()
     if state and len(state) != len(weights):
         raise CheckpointError(
-            f"{file_name} is of a network with {len(state)} weights, not {len(weights)}"
+            f"{file_name} belongs to a network with {len(state)} weights, not {len(weights)}"
         )
     optimizer.load_state_dict(optimizer.state_dict() | {"state": state})
 
 
 def _first_names(state: Tensors) -> dict[str, str]:
-    """For each name the first one of the same tensor."""
+    """Map each name to the first name of the same tensor."""
     seen: dict[tuple[int, torch.Size], str] = {}
     return {
         name: seen.setdefault((tensor.data_ptr(), tensor.shape), name)
@@ -100,7 +106,7 @@ def _first_names(state: Tensors) -> dict[str, str]:
 
 def _check_same(found: Tensors, wanted: Tensors, name: str) -> None:
     faults = [f"{key} is missing" for key in wanted.keys() - found.keys()]
-    faults += [f"{key} is not known" for key in found.keys() - wanted.keys()]
+    faults += [f"{key} is unknown" for key in found.keys() - wanted.keys()]
     faults += [
         f"{key} is {found[key].dtype} {_shape(found[key])}, not {tensor.dtype} {_shape(tensor)}"
         for key, tensor in wanted.items()
@@ -110,7 +116,7 @@ def _check_same(found: Tensors, wanted: Tensors, name: str) -> None:
         shown = "; ".join(sorted(faults)[:3]) + (
             f"; and {len(faults) - 3} more" if faults[3:] else ""
         )
-        raise CheckpointError(f"{name} is of another network: {shown}")
+        raise CheckpointError(f"{name} belongs to another network: {shown}")
 
 
 def _shape(tensor: torch.Tensor) -> str:

@@ -1,4 +1,4 @@
-"""How an agent learns: a section for each algorithm, and what must agree in it and with a run."""
+"""The section `algorithm`: settings of each algorithm, and checks in it and against the run."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -30,7 +30,7 @@ def _constant(value: object) -> object:
 
 
 class PPOConfig(StrictModel):
-    """SB3's PPO; names and defaults are SB3's."""
+    """SB3's PPO, with SB3's names and defaults."""
 
     name: Literal["ppo"] = "ppo"
     """The algorithm."""
@@ -39,36 +39,40 @@ class PPOConfig(StrictModel):
     batch_size: Count = 64
     """Timesteps in one gradient step; must divide n_steps x n_envs."""
     micro_batch_size: Count | Literal["auto"] | None = "auto"
-    """Computes each gradient step's batch in parts of this size, in less memory, with the same
-    gradient; null: at once; auto: by the network's size, the CPUs and their caches, on a GPU at
-    once. A run keeps the number that it began with."""
+    """Number of timesteps of a batch that go through the network together. Smaller parts take less
+    memory and give the same gradient. null: the whole batch. auto: chosen by the network's size,
+    the CPUs and their caches; on a GPU the whole batch. A run keeps the number that it began with.
+    """
     n_epochs: Annotated[int, Field(ge=0, le=1_000)] = 10
-    """How often an update goes through the whole rollout; 0: the run plays and learns nothing."""
+    """Number of times that an update goes through the whole rollout; 0: the run plays and learns
+    nothing."""
     learning_rate: Schedule = 3e-4
     """Adam's step size: a number, or {start, end} for a straight line over the run."""
     clip_range: Schedule = 0.2
     """How far an update may move an action's probability ratio from 1; a number or {start, end}."""
     clip_range_vf: Schedule | None = None
-    """The same for the value function, in units of the return; null: not clipped."""
+    """How far an update may move a predicted value, in units of the return; a number or {start,
+    end}; null: no limit."""
     gamma: UnitInterval = 0.99
     """Discount of a reward one timestep away."""
     gae_lambda: UnitInterval = 0.95
-    """Generalised advantage estimation: 0 trusts the value function, 1 the returns."""
+    """Lambda of generalised advantage estimation: 0 trusts the value function, 1 the returns."""
     normalize_advantage: bool = True
-    """Whether each batch's advantages get mean 0 and standard deviation 1."""
+    """Whether the advantages of each batch are scaled to mean 0 and standard deviation 1."""
     ent_coef: Annotated[NotNegative, BeforeValidator(_constant)] = 0.0
     """Weight of the entropy bonus, which keeps the policy from settling early."""
     vf_coef: NotNegative = 0.5
     """Weight of the value loss."""
     max_grad_norm: Positive = 0.5
-    """Gradients longer than this are shortened to it."""
+    """Largest norm of the gradient; a longer gradient is scaled down to it."""
     target_kl: Positive | None = None
-    """An update stops early when the policy has moved 1.5 times this far; null: never."""
+    """An update stops early once the KL divergence between the new and the old policy is more than
+    1.5 times this; null: never."""
     precision: _Precision = "auto"
-    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there, and a run
-    keeps what it began with."""
+    """Precision of the convolutions. bf16 is faster on hardware that has it; auto takes it there. A
+    run keeps the precision that it began with."""
     stats_window_size: Count = 100
-    """Over how many episodes the logged means of reward and length go."""
+    """Number of latest episodes in the logged means of reward and length."""
 
     @property
     def vec_steps_per_update(self) -> int:
@@ -77,11 +81,11 @@ class PPOConfig(StrictModel):
 
     @property
     def learns(self) -> bool:
-        """Whether the run takes gradient steps, or plays only."""
+        """Whether the run takes gradient steps; otherwise it only plays."""
         return self.n_epochs > 0
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:  # noqa: ARG002
-        """What does not agree in this section and with the rest of the run, from its top."""
+        """Yield what does not agree within this section or with the rest of the run."""
         yield from self._batch_problems(n_envs)
         micro, batch = self.micro_batch_size, self.batch_size
         if isinstance(micro, int) and micro > batch:
@@ -109,45 +113,49 @@ class PPOConfig(StrictModel):
 
 
 class ReplayConfig(StrictModel):
-    """The ring of past timesteps that DQN learns from: each frame once, packed."""
+    """DQN's replay: a ring buffer of past timesteps, which stores each frame once, packed."""
 
     capacity: Annotated[int, Field(ge=1, le=10**10)] = 100_000
-    """Timesteps of all envs together; the oldest make room for new ones."""
+    """Number of timesteps that it holds, of all envs together. New ones replace the oldest."""
     device: Annotated[
         str, Field(pattern=r"^(cpu|cuda(:\d{1,3})?)$", examples=["cpu", "cuda", "cuda:0"])
     ] = "cpu"
-    """Where the frames are: cpu is RAM, cuda the memory of a GPU."""
+    """Memory that holds the frames: cpu is RAM, cuda the memory of a GPU."""
 
 
 class DQNConfig(StrictModel):
-    """SB3's DQN on lean storage; names are SB3's, defaults those of its Atari presets."""
+    """SB3's DQN with a compact replay. Names are SB3's, defaults those of its Atari presets."""
 
     name: Literal["dqn"]
     """The algorithm."""
     replay: ReplayConfig = ReplayConfig()
-    """The ring of past timesteps that DQN learns from."""
+    """The ring buffer of past timesteps that DQN learns from."""
     n_step: Annotated[int, Field(ge=1, le=100)] = 1
-    """Timesteps whose rewards are summed up before the value function continues."""
+    """Number of timesteps whose rewards a target adds up before it adds the value of the next
+    state."""
     double_q: bool = False
-    """The network chooses the best next action, the target network says what it is worth."""
+    """Whether targets use double Q-learning: the network chooses the best next action, and the
+    target network gives its value."""
     learning_starts: Annotated[int, Field(ge=0, le=10**12)] = 10_000
-    """Timesteps of all envs together that are played at random before learning begins."""
+    """Number of timesteps, of all envs together, that are played at random before learning
+    begins."""
     train_freq: Count = 4
-    """Vec steps between two updates; each vec step is n_envs timesteps."""
+    """Number of vec steps between two updates; each vec step is n_envs timesteps."""
     gradient_steps: Annotated[int, Field(ge=0, le=1_000_000)] = 1
-    """Gradient steps in one update; 0: the run plays and learns nothing."""
+    """Number of gradient steps in one update; 0: the run plays and learns nothing."""
     target_update_interval: Count = 10_000
-    """Timesteps of all envs together after which the target network follows the network."""
+    """Number of timesteps, of all envs together, between two updates of the target network."""
     tau: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """How far the target network then follows: 1 is a copy."""
+    """How far each such update moves the target network towards the network; 1 makes it a copy."""
     exploration: ExplorationConfig = ExplorationConfig()
-    """How often an action is drawn at random."""
+    """The share of actions that are random, over the run."""
     teacher: TeacherConfig | None = None
-    """A policy that the agent is drawn towards until it plays as well; null: none."""
+    """Policy of another run that the agent is drawn towards until it plays as well; null: none."""
     layer_norm: LayerNorm = "none"
-    """What is normalised before each ReLU: each place over its channels, the picture, nothing."""
+    """Layer normalisation before each ReLU. none: nothing is normalised. channels: each position of
+    the picture, over its channels. picture: all positions and channels together."""
     learn_from: LearnFromConfig | None = None
-    """Lakes of other runs that DQN learns from too; null: none."""
+    """Lakes of other runs that DQN learns from as well; null: none."""
     batch_size: Count = 32
     """Timesteps in one gradient step."""
     gamma: UnitInterval = 0.99
@@ -155,12 +163,12 @@ class DQNConfig(StrictModel):
     learning_rate: Schedule = 1e-4
     """Adam's step size: a number, or {start, end} for a straight line over the run."""
     max_grad_norm: Positive = 10.0
-    """Gradients longer than this are shortened to it."""
+    """Largest norm of the gradient; a longer gradient is scaled down to it."""
     precision: _Precision = "auto"
-    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there, and a run
-    keeps what it began with."""
+    """Precision of the convolutions. bf16 is faster on hardware that has it; auto takes it there. A
+    run keeps the precision that it began with."""
     stats_window_size: Count = 100
-    """Over how many episodes the logged means of reward and length go."""
+    """Number of latest episodes in the logged means of reward and length."""
 
     @property
     def vec_steps_per_update(self) -> int:
@@ -169,11 +177,11 @@ class DQNConfig(StrictModel):
 
     @property
     def learns(self) -> bool:
-        """Whether the run takes gradient steps, or plays only."""
+        """Whether the run takes gradient steps; otherwise it only plays."""
         return self.gradient_steps > 0
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:
-        """What does not agree in this section and with the rest of the run, from its top."""
+        """Yield what does not agree within this section or with the rest of the run."""
         capacity, batch = self.replay.capacity, self.batch_size
         capacity_key, capacity_reads = _at("replay", "capacity"), (("env", "n_envs"),)
         if batch > capacity:
@@ -205,9 +213,9 @@ class DQNConfig(StrictModel):
 
 
 class PQNConfig(StrictModel):
-    """PQN (Gallici et al. 2024): Q-learning on many envs without replay and target network.
+    """PQN (Gallici et al. 2024): Q-learning on many envs without a replay or a target network.
 
-    Defaults are those of its authors for Atari, which they train on 128 envs.
+    The defaults are those that its authors use for Atari, on 128 envs.
     """
 
     name: Literal["pqn"]
@@ -217,24 +225,26 @@ class PQNConfig(StrictModel):
     batch_size: Count = 128
     """Timesteps in one gradient step; must divide n_steps x n_envs."""
     n_epochs: Annotated[int, Field(ge=0, le=1_000)] = 2
-    """How often an update goes through the whole rollout; 0: the run plays and learns nothing."""
+    """Number of times that an update goes through the whole rollout; 0: the run plays and learns
+    nothing."""
     q_lambda: UnitInterval = 0.65
-    """How far targets look: 0 trusts the value of the next state, 1 the returns."""
+    """Lambda of the Q(lambda) targets: 0 trusts the value of the next state, 1 the returns."""
     gamma: UnitInterval = 0.99
     """Discount of a reward one timestep away."""
     learning_rate: Schedule = 2.5e-4
     """RAdam's step size: a number, or {start, end} for a straight line over the run."""
     exploration: ExplorationConfig = ExplorationConfig(end=0.001)
-    """How often an action is drawn at random."""
+    """The share of actions that are random, over the run."""
     layer_norm: LayerNorm = "channels"
-    """What is normalised before each ReLU: each place over its channels, the picture, nothing."""
+    """Layer normalisation before each ReLU. none: nothing is normalised. channels: each position of
+    the picture, over its channels. picture: all positions and channels together."""
     max_grad_norm: Positive = 10.0
-    """Gradients longer than this are shortened to it."""
+    """Largest norm of the gradient; a longer gradient is scaled down to it."""
     precision: _Precision = "auto"
-    """Of the convolutions: bf16 is faster where the hardware has it; auto takes it there, and a run
-    keeps what it began with."""
+    """Precision of the convolutions. bf16 is faster on hardware that has it; auto takes it there. A
+    run keeps the precision that it began with."""
     stats_window_size: Count = 100
-    """Over how many episodes the logged means of reward and length go."""
+    """Number of latest episodes in the logged means of reward and length."""
 
     @property
     def vec_steps_per_update(self) -> int:
@@ -243,11 +253,11 @@ class PQNConfig(StrictModel):
 
     @property
     def learns(self) -> bool:
-        """Whether the run takes gradient steps, or plays only."""
+        """Whether the run takes gradient steps; otherwise it only plays."""
         return self.n_epochs > 0
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:
-        """What does not agree in this section and with the rest of the run, from its top."""
+        """Yield what does not agree within this section or with the rest of the run."""
         yield from _batch_problems(self.batch_size, n_steps=self.n_steps, n_envs=n_envs)
         yield from self.exploration.problems_in_run(
             total_timesteps=total_timesteps, key=_at("exploration")
@@ -255,8 +265,8 @@ class PQNConfig(StrictModel):
         yield from _diverging(self, "learning_rate")
 
 
-def _name(section: Any) -> str:  # noqa: ANN401 - whatever stands in a file
-    """The algorithm that a section is of: PPO if it does not say."""
+def _name(section: Any) -> str:  # noqa: ANN401 - whatever a file has
+    """Return the name of the algorithm that a section configures, PPO by default."""
     if isinstance(section, dict):
         return str(section.get("name", "ppo"))
     return getattr(section, "name", "ppo")
@@ -294,10 +304,10 @@ def _batch_problems(batch: int, *, n_steps: int, n_envs: int) -> Iterator[Proble
 
 
 def _diverging(config: StrictModel, *names: str) -> Iterator[Problem]:
-    """Schedules with a value above 1."""
+    """Yield a problem for each value above 1 of these schedules."""
     for name in names:
         usual = type(config).model_fields[name].default
         for key, value in schedule_values(getattr(config, name)):
             if value > 1:
-                message = f"{value:g} is more than 1: training diverges; usual is {usual:g}"
+                message = f"{value:g} is more than 1: training diverges; the default is {usual:g}"
                 yield Problem(_at(name, *key), message)

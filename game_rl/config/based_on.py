@@ -1,4 +1,4 @@
-"""Sections that are the config of a run, or `config: FILE` and what differs from that."""
+"""Sections that describe a run: a whole config, or `config: FILE` with changes."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,11 +16,11 @@ from game_rl.errors import ConfigError
 def run_based_on(
     source: Source, section: Node, decided: Sequence[tuple[Key, Any, str]]
 ) -> RunConfig:
-    """The run of a section that is a run's config, or `config: FILE` and what differs.
+    """Return the run that a section describes, whole or as `config: FILE` with changes.
 
     Args:
-        source: the file that the section stands in.
-        decided: keys that the plan decides, each with its value and what decides it.
+        source: the file that has the section.
+        decided: keys that the plan decides, each with its value and the name of what decides it.
     """
     base, tree = based_on(source, section)
     tree = with_decided(tree, decided)
@@ -30,7 +30,10 @@ def run_based_on(
 
 
 def based_on(source: Source, section: Node) -> tuple[Source, Node]:
-    """A section with what is in the file that its key `config` names, and that file."""
+    """Return the file that the section's key `config` names, and the section merged over it.
+
+    A section without that key comes back unchanged, with `source`.
+    """
     file = named_file(source, section)
     if file is None:
         return source, section
@@ -42,14 +45,14 @@ def based_on(source: Source, section: Node) -> tuple[Source, Node]:
 
 
 def named_file(source: Source, section: Node) -> Path | None:
-    """That the section's key `config` names, relative to the folder of `source`."""
+    """Return the file that the section's key `config` names, relative to the folder of `source`."""
     if not section.has(("config",)):
         return None
     return source.path.parent / expanded_path(str(section.nearest(("config",)).value))
 
 
 def with_decided(tree: Node, decided: Sequence[tuple[Key, Any, str]]) -> Node:
-    """With the keys that a plan decides, each with its value and what decides it."""
+    """Return a copy of the tree with the keys that a plan decides (see `run_based_on`)."""
     for key, value, label in decided:
         tree = tree.with_value(key, _decided_node(value, label))
     return tree
@@ -61,7 +64,7 @@ def _decided_node(value: Any, label: str) -> Node:  # noqa: ANN401 - whatever a 
 
 
 def _labelled(node: Node, file: str) -> Node:
-    """With the file's name at each place, as it is merged into another file."""
+    """Return a copy with the file's name at each place, to merge it into another file."""
     place = replace(node.place, label=f"{file} {node.place.label}")
     value = node.value
     if isinstance(value, dict):
@@ -72,7 +75,7 @@ def _labelled(node: Node, file: str) -> Node:
 
 
 def _merged(below: Node, over: Node) -> Node:
-    """Section by section; whatever is no section in both replaces what is below."""
+    """Merge section by section; a value that is not a section in both replaces the one below."""
     if not isinstance(below.value, dict) or not isinstance(over.value, dict):
         return over
     value = dict(below.value)

@@ -1,4 +1,4 @@
-"""A config with other values at some of its keys."""
+"""Copies of a config with other values at some of its keys."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -11,12 +11,12 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def with_changed(config: M, values: Mapping[Key, object]) -> M:
-    """A copy with these values at their keys, checked as a file would be.
+    """Return a copy with these values at their keys, validated as a file would be.
 
-    A section that is null becomes one of defaults, with the value in it.
+    A section that is null becomes a section with defaults and the value.
 
     Raises:
-        ValidationError: it is no valid config, or has no such key.
+        ValidationError: the copy is not a valid config, or a key does not exist.
     """
     tree: dict[str, Any] = config.model_dump()
     for key, value in values.items():
@@ -30,7 +30,7 @@ def with_changed(config: M, values: Mapping[Key, object]) -> M:
 
 
 def flat(section: object, key: str = "") -> dict[str, object]:
-    """A nested config as `{"env.n_envs": 8, ...}`."""
+    """Return a nested config as `{"env.n_envs": 8, ...}`."""
     if not isinstance(section, dict):
         return {key: section}
     items: dict[str, object] = {}

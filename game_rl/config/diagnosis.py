@@ -1,8 +1,8 @@
-"""Everything that keeps a document from being a model: found at once, located, in a user's words.
+"""Finds at once everything that keeps a document from being a model, with places and hints.
 
-A model stops at the first layer of errors: while one field is wrong, it cannot compare two others.
-So after each round the wrong values are taken out (their defaults or examples stand in) and the
-rest is validated again. A check that read a value which is wrong by itself is not believed.
+Pydantic stops at the first layer of errors: while one field is wrong, it does not compare two
+others. So after each round the wrong values are taken out (their defaults or examples stand in) and
+the rest is validated again. A check that read a wrong value is not believed.
 """
 
 import json
@@ -31,7 +31,7 @@ _SHOWN_KEYS = 24
 
 @dataclass(frozen=True)
 class _Error:
-    """One complaint of pydantic, at a key of the document instead of a place in the model."""
+    """One error of pydantic, with a key of the document instead of a place in the model."""
 
     key: Key
     kind: str
@@ -40,11 +40,11 @@ class _Error:
 
 
 class Diagnosis(Generic[M]):
-    """What a document says, or why it says nothing.
+    """The model that a document describes, or what is wrong with the document.
 
     Attributes:
-        instance: the model, if nothing is wrong.
-        problems: what is wrong, in no order.
+        instance: the model; None if anything is wrong.
+        problems: what is wrong, in no particular order.
     """
 
     def __init__(
@@ -100,9 +100,9 @@ class Diagnosis(Generic[M]):
             for key in keys:
                 tree = _without(tree, key)
             return tree
-        if error.kind == "missing" and tree.has(error.key):  # it was there under another name
+        if error.kind == "missing" and tree.has(error.key):  # a misspelled key now has this name
             return tree
-        if error.kind == "union_tag_invalid":  # what else is in the section says nothing now
+        if error.kind == "union_tag_invalid":  # without its kind, nothing can be said of the rest
             self._wrong.add(error.key[:-1])
             return _without(tree, error.key[:-1])
         self._wrong.add(error.key)
@@ -118,7 +118,7 @@ class Diagnosis(Generic[M]):
         return _without(tree, error.key)
 
     def _meant(self, key: Key) -> Key | None:
-        """The known key of the same section that an unknown one is a slip of."""
+        """Return the key of the same section that an unknown one is probably a misspelling of."""
         if self._guide.places_of(key[-1]) or self._every_guide.kinds_with(key):
             return None
         name = closest(key[-1], self._guide.keys(key[:-1]))
@@ -159,7 +159,7 @@ class Diagnosis(Generic[M]):
         elif elsewhere:
             advice = f"did you mean {' or '.join(elsewhere[:3])}?"
         else:
-            advice = "remove it or write one that exists"
+            advice = "remove it, or write one that is allowed"
         shown = ", ".join(known[:_SHOWN_KEYS]) + (", ..." if len(known) > _SHOWN_KEYS else "")
         where = f" in {section}" if section else ""
         return f"unknown key; {advice} (allowed{where}: {shown})"
@@ -176,7 +176,7 @@ class Diagnosis(Generic[M]):
 
 
 def _text_hints(node: Node, kind: str, allowed: str) -> Iterable[str]:
-    """What to say to who wrote text where something else belongs."""
+    """Yield hints about text that is written where something else belongs."""
     if node.quoted and not isinstance(resolve_plain(node.text), str) and kind != "string_type":
         yield f"the quotes make it text, write {node.text} without them"
     if node.text.lower() in {"yes", "no", "on", "off", "y", "n"} and "true or false" in allowed:
@@ -190,7 +190,7 @@ def _text_hints(node: Node, kind: str, allowed: str) -> Iterable[str]:
 
 
 def _validate(tree: Node, model: type[M]) -> tuple[M | None, list[_Error]]:
-    """Strict as JSON is: a number is not text, yet a list may become a tuple."""
+    """Validate as strictly as JSON: a number is not text, but a list may become a tuple."""
     try:
         return model.model_validate_json(json.dumps(tree.plain()), strict=True), []
     except ValidationError as error:
@@ -201,7 +201,7 @@ def _located(details: ErrorDetails, tree: Node) -> _Error:
     kind, context = details["type"], details.get("ctx", {})
     key = _document_key(details["loc"], tree, is_missing=kind == "missing")
     if kind in {"union_tag_invalid", "union_tag_not_found"}:
-        # of a key, its name in quotes; of a function, the function's, which is `_` and the key's
+        # the key's name in quotes, or the name of a function, which is `_` and the key's name
         key = (*key, context["discriminator"].strip("'_()"))
         kind = "missing" if kind == "union_tag_not_found" else kind
     text = str(context["error"]) if "error" in context else details["msg"]
@@ -209,7 +209,7 @@ def _located(details: ErrorDetails, tree: Node) -> _Error:
 
 
 def _document_key(loc: tuple[int | str, ...], tree: Node, *, is_missing: bool) -> Key:
-    """The key without the names of union members, which pydantic puts into a location."""
+    """Return the key without the names of union members, which pydantic puts into a location."""
     key: Key = ()
     for index, part in enumerate(map(str, loc)):
         is_last = index == len(loc) - 1
@@ -219,7 +219,7 @@ def _document_key(loc: tuple[int | str, ...], tree: Node, *, is_missing: bool) -
 
 
 def _merged(errors: list[_Error]) -> list[_Error]:
-    """One error for each key: the members of a union complain each by itself."""
+    """Keep one error for each key, as each member of a union reports its own."""
     merged: dict[Key, _Error] = {}
     for error in errors:
         inner = any(other.key[: len(error.key)] == error.key != other.key for other in errors)
@@ -230,12 +230,12 @@ def _merged(errors: list[_Error]) -> list[_Error]:
 
 
 def _touch(key: Key, wrong: Iterable[Key]) -> bool:
-    """Whether the value at the key holds, is, or is held by one of the wrong ones."""
+    """Whether the value at the key contains, is, or is part of one of the wrong ones."""
     return any(key[: len(other)] == other[: len(key)] for other in wrong)
 
 
 def _without(tree: Node, key: Key) -> Node:
-    """Takes the whole list out for one item, so that the others keep their numbers."""
+    """Take out the value; for a list item the whole list, so that no item changes its number."""
     for length in range(len(key)):
         if isinstance(tree.nearest(key[:length]).value, list):
             return tree.without(key[:length])

@@ -1,4 +1,4 @@
-"""A YAML text with some of its values changed, everything else as the user wrote it."""
+"""Changes values in a YAML text and leaves everything else as the user wrote it."""
 
 from collections.abc import Mapping
 
@@ -10,11 +10,11 @@ _INDENT = "  "
 
 
 def with_values(text: str, values: Mapping[Key, int | None]) -> str:
-    """The text with these numbers (or null) at their keys; comments and order stay.
+    """Return the text with these numbers (or null) at their keys; comments and order stay.
 
-    A key that is not there yet comes under the first line of its section, a section at the end.
-    Whoever uses the text reads it again first: where aliases or several documents are in it, a
-    change here may be one elsewhere too.
+    A new key goes under the first line of its section, a new section to the end. The caller must
+    read the result again before using it: in a text with aliases or several documents, a change in
+    one place may also be one elsewhere.
 
     Raises:
         ValueError: something on the way to a key is not a mapping.
@@ -45,7 +45,7 @@ def _with_value(text: str, key: Key, value: int | None) -> str:
 
 
 def _nearest(root: yaml.Node | None, key: Key) -> tuple[yaml.Node | None, int]:
-    """The innermost node on the way to the key, and how many parts of the key lead to it."""
+    """Return the innermost node on the way to the key, and how many parts of the key lead to it."""
     node = root
     for depth, name in enumerate(key):
         entries = node.value if isinstance(node, yaml.MappingNode) else ()
@@ -60,18 +60,18 @@ def _replaced(text: str, node: yaml.Node | None, value: int | None) -> str:
     if not isinstance(node, yaml.ScalarNode):
         raise ValueError("a section is where a number should be")
     start, end = node.start_mark.index, node.end_mark.index
-    # written as its neighbour was: 8_192, or nothing for null
+    # as the old value was written: with underscores, or as nothing (null), which needs a space
     number = f"{value:_}" if value is not None and "_" in node.value else _written(value)
     return f"{text[:start]}{' ' if start == end else ''}{number}{text[end:]}"
 
 
 def _under_first_entry(text: str, section: yaml.MappingNode, lines: str, newline: str) -> str:
-    """After the line of the section's first entry if that is all of it, else before it."""
+    """Insert lines after the first entry of the section if that is one line, else before it."""
     entry, value = section.value[0]
     at = text.rfind("\n", 0, entry.start_mark.index) + 1
     if isinstance(value, yaml.ScalarNode) and value.end_mark.line == entry.start_mark.line:
         at = text.find("\n", value.end_mark.index) + 1
-        if at == 0:  # the last line, without its end
+        if at == 0:  # the last line, which does not end in a newline
             return f"{text}{newline}{lines}"
     return f"{text[:at]}{lines}{text[at:]}"
 

@@ -1,4 +1,4 @@
-"""How often a Q-learner acts at random: the main line, and where it begins again."""
+"""The share of random actions of DQN and PQN: a line over the run, and restarts that raise it."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -13,35 +13,36 @@ _MOST_RESTARTS = 1_000
 
 
 class RestartConfig(StrictModel):
-    """A stretch of training in which more actions are random again."""
+    """A restart of exploration: for a while, more actions are random again."""
 
     at: Timesteps
-    """The timestep at which it begins, counted from the run's beginning."""
+    """Timestep at which the restart begins, counted from the beginning of the run."""
     start: UnitInterval
-    """The share of random actions then."""
+    """Share of random actions at that timestep."""
     over: Timesteps
-    """Timesteps in which the share goes in a straight line to what the main line says."""
+    """Number of timesteps in which the share goes in a straight line to what it would be without
+    the restart."""
 
 
 class ExplorationConfig(StrictModel):
-    """How often an action is drawn at random instead of the one that is thought best."""
+    """The share of actions that are random instead of those with the highest value."""
 
     start: UnitInterval = 1.0
-    """The share of random actions at timestep 0."""
+    """Share of random actions at timestep 0."""
     end: UnitInterval = 0.05
-    """The share after `fraction` of the run, from then on the same."""
+    """Share of random actions from `fraction` of the run on."""
     fraction: Annotated[float, Field(gt=0, le=1)] = 0.1
-    """The part of total_timesteps in which it goes from start to end, in a straight line."""
+    """Part of total_timesteps in which the share goes from start to end, in a straight line."""
     restarts: Annotated[tuple[RestartConfig, ...], Field(max_length=_MOST_RESTARTS)] = ()
-    """Stretches in which more actions are random again, the earliest first; the share never falls
-    below the main line."""
+    """Restarts, the earliest first: from each on, more actions are random again for a while. The
+    share is never lower than without them."""
 
     def problems_in_run(self, *, total_timesteps: int, key: Key) -> Iterator[Problem]:
-        """What does not agree between the restarts, and with the run.
+        """Yield restarts that do not agree with one another or with the run.
 
         Args:
-            total_timesteps: of the run.
-            key: of this section.
+            total_timesteps: length of the run.
+            key: key of this section.
         """
         places = [(*key, "restarts", str(index)) for index in range(len(self.restarts))]
         for place, restart in zip(places, self.restarts, strict=True):
@@ -69,7 +70,7 @@ def _order_problems(before: RestartConfig, restart: RestartConfig, place: Key) -
         yield Problem(
             (*place, "at"),
             f"{restart.at:,} is within the restart before it, which goes from {before.at:,} to "
-            f"{before.at + before.over:,}; use at least {before.at + before.over:,}, or there "
-            f"over: {restart.at - before.at:_}",
+            f"{before.at + before.over:,}; use at least {before.at + before.over:,}, or shorten "
+            f"that one to over: {restart.at - before.at:_}",
             reads,
         )

@@ -1,6 +1,6 @@
-"""What to say to who writes a key of another project or version.
+"""Hints for users who write keys of another project or version.
 
-By the key's name in lower case with underscores, or by the whole way to it.
+A hint is found by the key's name, in lower case with underscores, or by its whole dotted path.
 """
 
 _REPLAY = (
@@ -15,8 +15,8 @@ _LAKE = (
 )
 _LAKE_KEY = "it belongs to the section lake, beside algorithm: write lake: "
 _EPISODE_OR_ROLLOUT = (
-    "it meant two things: algorithm.n_steps is how many timesteps each env plays between updates, "
-    "env.max_episode_timesteps is after how many an episode is cut off"
+    "it can mean two things: algorithm.n_steps is how many timesteps each env plays between "
+    "updates, env.max_episode_timesteps is after how many an episode is cut off"
 )
 
 KEY_HINTS = {
@@ -31,7 +31,9 @@ KEY_HINTS = {
     "lr": "did you mean algorithm.learning_rate?",
     "epochs": "did you mean algorithm.n_epochs?",
     "minibatch_size": "did you mean algorithm.batch_size?",
-    "n_minibatches": "write the size of one, algorithm.batch_size: n_steps x n_envs / it",
+    "n_minibatches": (
+        "write the size of a batch, algorithm.batch_size: n_steps x n_envs / n_minibatches"
+    ),
     "lam": "did you mean algorithm.gae_lambda of ppo, or algorithm.q_lambda of pqn?",
     "entropy_coef": _ENTROPY,
     "entropy_coefficient": _ENTROPY,
@@ -48,8 +50,8 @@ KEY_HINTS = {
     "n_eval_episodes": "did you mean evaluation.episodes?",
     "policy": "the network is always NatureCNN on the picture: remove it",
     "policy_kwargs": "the network is always NatureCNN on the picture: remove it",
-    "use_sde": "it explores with continuous actions, and buttons are discrete: remove it",
-    "sde_sample_freq": "it explores with continuous actions, and buttons are discrete: remove it",
+    "use_sde": "it is for continuous actions, and buttons are discrete: remove it",
+    "sde_sample_freq": "it is for continuous actions, and buttons are discrete: remove it",
     "tensorboard_log": "TensorBoard's files are always written into run_dir: remove it",
     "log_dir": "did you mean run_dir?",
     "verbose": "progress is always shown: remove it",
@@ -72,7 +74,7 @@ KEY_HINTS = {
         "just played; under algorithm write name: dqn, or remove it"
     ),
     "algorithm.offline": (
-        "it belongs to algorithm.learn_from of name: dqn, which says from which Lakes"
+        "it belongs to algorithm.learn_from of name: dqn, which also names the Lakes"
     ),
     "<<": "merge keys are YAML 1.1; write the keys out",
 }

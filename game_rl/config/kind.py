@@ -1,4 +1,4 @@
-"""What a config file describes: a run, or an experiment of which kind."""
+"""The kind of experiment that a config file describes, if it is not a single run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,10 +11,10 @@ KINDS = ("population", "mixture", "study")
 
 
 def kind_of(path: Path, overrides: Sequence[str] = ()) -> str | None:
-    """Of the experiment that a file describes; None for a run.
+    """Return the kind of the experiment that a file describes, or None for a run.
 
     Raises:
-        ConfigError: it is no YAML, or of a kind that does not exist.
+        ConfigError: the file is not YAML, or its kind does not exist.
     """
     source = Source(path, ConfigError)
     root, _ = source.tree(overrides)
@@ -22,13 +22,13 @@ def kind_of(path: Path, overrides: Sequence[str] = ()) -> str | None:
 
 
 def kind_in(source: Source, root: Node) -> str | None:
-    """As `kind_of`, of a tree that was read from `source`."""
+    """As `kind_of`, for a tree that was read from `source`."""
     if not root.has(("kind",)):
         return None
     node = root.nearest(("kind",))
     if node.value not in KINDS:
         message = (
-            f"found {node.text or 'a section'}; allowed: {' or '.join(KINDS)}; or no such line"
+            f"found {node.text or 'a section'}; allowed: {' or '.join(KINDS)}, or no such line"
         )
-        source.fail([LocatedProblem(node.place, ("kind",), f"{message}, for a single run")])
+        source.fail([LocatedProblem(node.place, ("kind",), f"{message} for a single run")])
     return str(node.value)

@@ -1,4 +1,4 @@
-"""Others' experience that a run learns from beside its own."""
+"""The section `learn_from`: Lakes of other runs, from which a run learns beyond its own play."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -23,29 +23,30 @@ _GradientSteps = Annotated[int, Field(ge=1, le=10**9)]
 
 
 def _absolute(path: Path) -> Path:
-    return named_folder(path).absolute()  # as it is for who starts the run, and not who resumes it
+    return named_folder(path).absolute()  # a resume may have another current folder
 
 
 class OwnShare(StrictModel):
-    """From `start` at timestep 0 to `end` at `until`, in a straight line, and then `end`."""
+    """A share that goes in a straight line from `start` at timestep 0 to `end` at `until`."""
 
     start: UnitInterval = 0.5
-    """The share of own rows at timestep 0."""
+    """Share of the run's own rows at timestep 0."""
     end: UnitInterval = 1.0
-    """The share from `until` on."""
+    """Share of the run's own rows from `until` on."""
     until: Timesteps = 200_000
-    """Timesteps of all envs together."""
+    """Timestep at which the line ends, counted over all envs."""
 
 
 class OfflineConfig(StrictModel):
-    """Learning from the Lakes alone before the first timestep is played."""
+    """A phase of learning from the Lakes alone, before the run plays its first timestep."""
 
     gradient_steps: _GradientSteps = 50_000
-    """So many, and then the emulators start."""
+    """Number of gradient steps in this phase."""
     evaluate_every_gradient_steps: _GradientSteps = 5_000
-    """Evaluations; there is one at the end in any case."""
+    """Gradient steps from one evaluation to the next; there is always one at the end."""
     save_every_gradient_steps: _GradientSteps = 5_000
-    """Checkpoints, of which the last and the best are kept as checkpoints.keep_last says."""
+    """Gradient steps from one checkpoint to the next. The newest checkpoints.keep_last of them are
+    kept, and the best."""
 
 
 class LearnFromConfig(StrictModel):
@@ -54,23 +55,24 @@ class LearnFromConfig(StrictModel):
     lakes: Annotated[
         tuple[Annotated[Path, AfterValidator(_absolute)], ...], Field(min_length=1, max_length=64)
     ]
-    """Their folders, relative to the current one."""
+    """Folders of the Lakes, relative to the current folder."""
     own_share: UnitInterval | OwnShare = OwnShare()
-    """The part of each batch that is the run's own rows: a number, or {start, end, until}."""
+    """Share of each batch that is the run's own rows: a number, or {start, end, until}."""
     agents: Annotated[dict[Name, NotNegative], Field(min_length=1)] | None = None
-    """Share of the rest that each stream gets, in proportion, by the id of its run or the beginning
-    of it; streams that begin alike share one. null: all rows alike."""
+    """Shares of the streams in the rest of each batch, in proportion, by the id of a run or its
+    beginning; streams whose ids begin alike share one. Streams without a share are not drawn. null:
+    every row is drawn with the same probability."""
     offline: OfflineConfig | None = None
-    """Learning from the Lakes alone before the first timestep; null: none."""
+    """A phase of learning from the Lakes alone, before the first timestep; null: no such phase."""
     follow_every_s: Annotated[Positive, Field(ge=0.1, le=86_400)] | None = None
-    """Also see what the Lakes have gained after so many seconds, while others write them; such a
-    run does not repeat bit for bit. null: at checkpoints alone."""
+    """Seconds after which the run looks for new rows in the Lakes, while other runs write them. It
+    then does not repeat bit for bit. null: it looks only at checkpoints."""
     cache_mb: Count = 64
-    """RAM for blocks of the Lakes that are decompressed, in 10^6 bytes."""
+    """RAM for decompressed blocks of the Lakes, in 10^6 bytes."""
 
     @property
     def least_own_share(self) -> float:
-        """Of all timesteps."""
+        """The smallest share of own rows at any timestep."""
         share = self.own_share
         return min(share.start, share.end) if isinstance(share, OwnShare) else share
 
@@ -86,12 +88,12 @@ class LearnFromConfig(StrictModel):
         return name is not None and self.agents[name] > 0
 
     def problems_in_run(self, own_lake: Path | None) -> Iterator[Problem]:
-        """What cannot work; `own_lake` is the one that the run writes."""
+        """Yield what cannot work; `own_lake` is the Lake that the run writes, if it writes one."""
         if self.most_own_share == 0:
             yield Problem(
                 (*_KEY, "own_share"),
-                "it is 0 for the whole run, so nothing that the run plays would be learned; use at "
-                "least 0.1, or learn without playing: offline: {gradient_steps: 50_000} and "
+                "it is 0 for the whole run, so the run would learn nothing from its own play; use "
+                "at least 0.1, or learn without playing: offline: {gradient_steps: 50_000} and "
                 "--until 0",
             )
         if self.least_own_share == 1 and self.offline is None:
@@ -102,12 +104,12 @@ class LearnFromConfig(StrictModel):
             )
         for number, path in enumerate(self.lakes):
             if path in self.lakes[:number]:
-                yield Problem((*_KEY, "lakes"), f"{path} is there twice; name it once")
+                yield Problem((*_KEY, "lakes"), f"{path} is named twice; name it once")
             if own_lake is not None and path == own_lake:
                 yield Problem(
                     (*_KEY, "lakes"),
-                    f"{path} is the Lake that this run writes, and its own timesteps are in its "
-                    "replay; name others' Lakes, or give lake another path",
+                    f"{path} is the Lake that this run writes, and its replay has these timesteps "
+                    "already; name Lakes of other runs, or give lake another path",
                     (("lake",), ("run_dir",)),
                 )
         if self.agents is not None:
@@ -115,7 +117,7 @@ class LearnFromConfig(StrictModel):
 
 
 def agent_of(agents: Mapping[str, float], stream: str) -> str | None:
-    """The key of `agents` that names a stream, or None if no key does."""
+    """Return the key of `agents` that names the stream, or None if no key does."""
     return next((name for name in agents if stream.startswith(name)), None)
 
 

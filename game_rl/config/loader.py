@@ -1,4 +1,4 @@
-"""YAML files to validated models and back, with every problem told at once."""
+"""Reads YAML files into validated models and writes them; reports every problem at once."""
 
 import json
 import os
@@ -46,15 +46,15 @@ _OVERRIDES_ORDER = 10**9  # after the last line of any file
 
 
 def load_config(path: Path, overrides: Sequence[str] = (), *, is_saved: bool = False) -> RunConfig:
-    """The run that a file describes, after overrides such as `env.n_envs=16`.
+    """Return the run that a file describes, after overrides such as `env.n_envs=16`.
 
-    A file that a run saved (`is_saved`) may have the keys of the last release; `overrides` may not.
+    A file that a run saved (`is_saved`) may have keys of the last release; `overrides` may not.
 
-    `game`, where it is a path, comes back absolute (see `game_path`); `run_dir` stays as written
-    and is relative to the current directory, as the paths of a command line are.
+    A `game` that is a path comes back absolute (see `game_path`). `run_dir` stays as written and
+    is relative to the current directory, like the paths on a command line.
 
     Raises:
-        ConfigError: with every problem of the file and the overrides.
+        ConfigError: the file or an override is wrong; the message has every problem.
     """
     source = Source(path, ConfigError, is_saved=is_saved)
     config = source.load(RunConfig, overrides, run_dir_problems)
@@ -70,37 +70,38 @@ def load_yaml_model(
     error: type[GameRLError] = ConfigError,
     more_checks: Callable[[M], Iterable[Problem]] | None = None,
 ) -> M:
-    """The model that a YAML file describes.
+    """Return the model that a YAML file describes.
 
     Args:
         path: the file.
-        model: a `StrictModel`, so that unknown keys are found and its `problems()` are asked for.
-        overrides: `key.of.value=YAML`, later ones win.
-        error: what to raise.
-        more_checks: problems that need more than the model, such as the files that it names.
+        model: a `StrictModel`, so that unknown keys and `problems()` are reported.
+        overrides: `key.of.value=YAML`; later ones win.
+        error: type of the error to raise.
+        more_checks: checks that need more than the model, such as the files that it names.
     """
     return Source(path, error).load(model, overrides, more_checks or _no_more_problems)
 
 
 def dump_config(config: BaseModel) -> str:
-    """YAML that reads back as an equal model."""
+    """Return YAML that reads back as an equal model."""
     data = config.model_dump(mode="json", by_alias=True)
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
 def json_schema(model: type[BaseModel]) -> str:
-    """The model's JSON Schema for editors, as the text of a file.
+    """Return the model's JSON Schema for editors, as the text of a file.
 
-    Editors read `10_000` as text, YAML 1.2 to the letter, so whole numbers may be such text there.
+    Editors follow YAML 1.2 to the letter and read `10_000` as text. The schema therefore allows
+    such text for whole numbers.
     """
     return json.dumps(_with_underscored_numbers(model.model_json_schema()), indent=2) + "\n"
 
 
 def game_path(game: str, *, relative_to: Path) -> Path | None:
-    """The file that a config's `game` names; None if it is the name of a bundled game.
+    """Return the file that a config's `game` names; None if it is the name of a bundled game.
 
-    A path has a slash in it or ends in .yaml, and is relative to the folder of the config that
-    names it, so that a folder with both can be moved.
+    A path has a slash in it or ends in .yaml or .yml. It is relative to the folder of the config
+    that names it, so that a folder with both can be moved.
     """
     is_path = "/" in game or os.sep in game or game.endswith((".yaml", ".yml"))
     return (relative_to / expanded_path(game)).absolute() if is_path else None
@@ -108,7 +109,7 @@ def game_path(game: str, *, relative_to: Path) -> Path | None:
 
 @dataclass(frozen=True)
 class Source:
-    """A YAML file that a user or a run wrote, and the error that tells what is wrong with it."""
+    """A YAML file that a user or a run wrote, and the type of error that reports its problems."""
 
     path: Path
     error: type[GameRLError]
@@ -124,7 +125,7 @@ class Source:
         return self.model_of(root, problems, model, more_checks)
 
     def tree(self, overrides: Sequence[str] = ()) -> tuple[Node, list[LocatedProblem]]:
-        """What stands there, and what is wrong with the text alone."""
+        """Return the file's content after the overrides, and the problems of the text alone."""
         root, problems = self._parse(self._text())
         root = up_to_date(root) if self.is_saved else root
         for number, override in enumerate(overrides):
@@ -146,10 +147,10 @@ class Source:
         model: type[M],
         more_checks: Callable[[M], Iterable[Problem]],
     ) -> M:
-        """The model that a tree describes.
+        """Return the model that a tree describes.
 
         Args:
-            problems: of the text, reported with those of the model.
+            problems: problems of the text, which are reported with those of the model.
         """
         self._require_mapping(root, model, problems)
         diagnosis = Diagnosis(root, model, more_checks)
@@ -177,20 +178,20 @@ class Source:
             self.fail([*problems, LocatedProblem(root.place, (), message)])
 
     def refuse(self, root: Node, problems: Iterable[Problem]) -> None:
-        """Raise the error that tells all of them, if there are any, each at its place in `root`."""
+        """Raise an error with these problems, if there are any, each at its place in `root`."""
         found = [LocatedProblem(root.nearest(p.key).place, p.key, p.message) for p in problems]
         if found:
             self.fail(found)
 
     def fail(self, problems: list[LocatedProblem]) -> NoReturn:
-        """Raise the error that tells all of them."""
+        """Raise an error with these problems, in the order of the file."""
         ordered = sorted(problems, key=lambda problem: (problem.place, problem.key))
         shown = ordered[:_SHOWN_PROBLEMS]
         labels = [p.place.label for p in shown if p.place.order < _OVERRIDES_ORDER]
         width = max(map(len, labels), default=0)
         rows = [f"  {problem.place.label:<{width}}  {_told(problem)}" for problem in shown]
         if len(ordered) > len(shown):
-            rows.append("  ... and more; mend these first")
+            rows.append("  ... and more; correct these first")
         count = "1 problem" if len(ordered) == 1 else f"{len(ordered)} problems"
         raise self.error("\n".join((f"{self.path}: {count}", *rows)))
 
@@ -202,7 +203,9 @@ class Source:
                 data = file.read(_LIMIT_BYTES + 1)
         except (OSError, ValueError) as refused:
             reason = getattr(refused, "strerror", None) or refused
-            raise self.error(f"{self.path}: cannot be read ({reason}); name another") from refused
+            raise self.error(
+                f"{self.path}: cannot be read ({reason}); name another file"
+            ) from refused
         if len(data) > _LIMIT_BYTES:
             limit = f"{_LIMIT_BYTES // 1024} KiB"
             raise self.error(f"{self.path}: larger than {limit}, not a config; name another file")
@@ -241,17 +244,17 @@ def _with_override(root: Node, text: str, place: Place) -> tuple[Node, list[Loca
     if not equals or not all(key) or len(key) > DEPTH_LIMIT:
         raise DocumentError(place, "not of the form key=value; write --set env.n_envs=16")
     if has_half_character(name):
-        raise DocumentError(place, "the key is not UTF-8; write it anew")
+        raise DocumentError(place, "the key is not UTF-8; type it again")
     node, problems = parse_document(value, place)
     if root.value is not None and not isinstance(root.value, dict):
-        return root, problems  # of which the file's own problem tells
+        return root, problems  # `model_of` reports that the file is not a mapping
     _require_way(root, key, place)
     found = [LocatedProblem(place, key + problem.key, problem.message) for problem in problems]
     return root.with_value(key, node), found
 
 
 def _require_way(root: Node, key: Key, place: Place) -> None:
-    """Sections that miss on the way to an overridden key are made; a scalar is not replaced."""
+    """Refuse an override below a scalar or a missing list item; missing sections are allowed."""
     for length in range(1, len(key)):
         above, outer = ".".join(key[:length]), root.nearest(key[:length])
         if not root.has(key[:length]) or outer.value is None:
@@ -269,7 +272,7 @@ def _no_more_problems(model: BaseModel) -> Iterable[Problem]:  # noqa: ARG001 - 
 
 
 def run_dir_problems(config: HasRunDir) -> Iterable[Problem]:
-    """The one check that looks at the disk."""
+    """Check that run_dir can be a folder: the only check that looks at the disk."""
     for path in (config.run_dir, *config.run_dir.parents):
         try:
             is_in_the_way = path.exists() and not path.is_dir()
@@ -277,7 +280,7 @@ def run_dir_problems(config: HasRunDir) -> Iterable[Problem]:
             yield Problem(("run_dir",), f"{config.run_dir} cannot be a folder ({refused})")
             return
         if is_in_the_way:
-            yield Problem(("run_dir",), f"{path} is a file; name a folder that is new or a run's")
+            yield Problem(("run_dir",), f"{path} is a file; name a new folder, or that of a run")
             return
 
 
@@ -293,7 +296,7 @@ def _with_underscored_numbers(schema: object) -> object:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes whatever our own reader would not take for text."""
+    """Quotes text that our own reader would not read as text."""
 
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:

@@ -1,6 +1,6 @@
-"""What runs of the last release saved, in today's spelling: their configs resume as they are.
+"""Converts configs that runs of the last release saved, so that these runs can be resumed.
 
-A user's own config is not read so: there an old key is a problem, with a hint (`key_hints`).
+A user's own config is not converted: there an old key is a problem, with a hint (`key_hints`).
 """
 
 import json
@@ -23,9 +23,10 @@ _GONE = (
 
 
 def up_to_date(root: Node) -> Node:
-    """A saved config with a section `lake` for `feed` of PQN and `replay.lake` of DQN.
+    """Return a saved config with a section `lake` for `feed` of PQN and `replay.lake` of DQN.
 
-    A run saves every key. One that is not there is newer than the run, and means what the run did.
+    A run saves every key. A missing key is newer than the run, and gets the value for what the run
+    did.
     """
     section = _lake_section(root.plain())
     for key in _GONE:
@@ -36,7 +37,10 @@ def up_to_date(root: Node) -> Node:
 
 
 def _with_what_was_done(root: Node) -> Node:
-    """Keys of `algorithm` whose default is another today, as they were before they had a name."""
+    """Add newer keys of `algorithm` with the values for what runs did before there were such keys.
+
+    Only keys whose default is another today need this.
+    """
     algorithm = _section(root.plain(), "algorithm")
     is_ppo = algorithm.get("name", "ppo") == "ppo"
     was = {"precision": "float32", **({"micro_batch_size": None} if is_ppo else {})}
@@ -48,10 +52,14 @@ def _with_what_was_done(root: Node) -> Node:
 
 
 def saved_config(document: Mapping[str, Any], *, source: object) -> dict[str, Any]:
-    """A checkpoint's config as one of today's is dumped, with defaults for keys that are new.
+    """Return a checkpoint's config as today's version dumps one, with defaults for new keys.
+
+    Args:
+        document: the config as it was saved.
+        source: file that has it, for the message.
 
     Raises:
-        ConfigError: `source`, which has it, is of no version that this one knows.
+        ConfigError: the config is of no version that this one knows.
     """
     root = _tree(document)
     try:
@@ -71,7 +79,7 @@ def _tree(document: Mapping[str, Any], place: Place | None = None) -> Node:
 
 
 def _lake_section(document: object) -> dict[str, Any] | None:
-    """None where the old keys are not, or say that there is no Lake."""
+    """Return the section `lake` for the old keys; None if they are missing or say no Lake."""
     algorithm = _section(document, "algorithm")
     feed, replay = _section(algorithm, "feed"), _section(algorithm, "replay")
     if feed:

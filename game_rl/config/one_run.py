@@ -1,4 +1,4 @@
-"""Commands that are about one run, and what to name where the file is an experiment's."""
+"""The check that a command about a single run is not given the config of an experiment."""
 
 import json
 import os
@@ -15,13 +15,13 @@ from game_rl.errors import ConfigError, UsageError
 
 
 def refuse_experiment(path: Path, overrides: Sequence[str], *, command: str) -> None:
-    """Let only the config of a run pass.
+    """Accept the config of a run, and refuse that of an experiment.
 
     Args:
-        command: such as `game-rl tune`; what the way out begins with.
+        command: command such as `game-rl tune`, with which the suggested command lines begin.
 
     Raises:
-        UsageError: it is an experiment's; with the command for the runs that it is made of.
+        UsageError: the config is an experiment's. The message suggests commands for its runs.
     """
     source = Source(path, ConfigError)
     root, _ = source.tree(overrides)
@@ -32,16 +32,16 @@ def refuse_experiment(path: Path, overrides: Sequence[str], *, command: str) -> 
     ways = [_command(source, section, command) for section in sections]
     found = list(dict.fromkeys(way for way in ways if way is not None))
     way = (
-        f"name that of a run: {' or '.join(found)}"
+        f"name the config of a run: {' or '.join(found)}"
         if found
         else f"write the config of a run into a file of its own, and name that: {command} --config "
         "FILE"
     )
-    raise UsageError(f"{path} is a {kind}, and {command} is about one run; {way}")
+    raise UsageError(f"{path} is a {kind}, and {command} is for a single run; {way}")
 
 
 def _sections(root: Node, kind: str) -> Iterator[Node]:
-    """Those that may name the config of a run."""
+    """Yield the sections that may name the config of a run."""
     if kind == "study":
         yield from root.nearest(("arms",)).children().values() if root.has(("arms",)) else ()
     else:
@@ -49,7 +49,10 @@ def _sections(root: Node, kind: str) -> Iterator[Node]:
 
 
 def _command(source: Source, section: Node, command: str) -> str | None:
-    """With the file that a section is based on, and what differs there; None: with no run's."""
+    """Return the command for the file that a section is based on, with the section's changes.
+
+    None if the section is based on no file, or on that of an experiment.
+    """
     file = named_file(source, section)
     if file is None or kind_of(file) is not None:
         return None

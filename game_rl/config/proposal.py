@@ -1,4 +1,4 @@
-"""A change of a user's config file, as a diff that has been tried."""
+"""A proposed change of a user's config file, as a diff that was tried out."""
 
 import difflib
 import re
@@ -20,14 +20,15 @@ _CONTEXT_LINES = 1
 def propose(
     path: Path, values: Mapping[Key, int | None], wanted: RunConfig, overrides: Sequence[str] = ()
 ) -> list[str] | None:
-    """The lines of a unified diff of the file at `path`, after which it is the `wanted` config.
+    """Return the lines of a unified diff that turns the file at `path` into the `wanted` config.
 
     None if no such diff is found: the file writes these keys in a way that cannot be changed in
-    place, as with anchors and aliases, or something other than the file decides on them.
+    place, as with anchors and aliases, or something other than the file decides them.
 
     Args:
-        values: the keys to change.
-        overrides: that stand beside the file and apply to the changed one too, but for these keys.
+        values: the keys to change, with their new values.
+        overrides: overrides of the file. They apply to the changed file too, except those of these
+            keys.
     """
     text = path.read_bytes().decode("utf-8-sig")
     keys = {".".join(key) for key in values}
@@ -60,5 +61,5 @@ def _diff(old: str, new: str, name: str) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """As patch counts them: str.splitlines knows more ends of lines."""
+    """Split into lines as patch does: str.splitlines knows more line ends."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)

@@ -1,4 +1,4 @@
-"""A run, or one of its checkpoints, as a config and a command line name it."""
+"""Names of runs and of their checkpoints, `RUN` and `RUN@T`, in configs and command lines."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from game_rl.config.values import Name, expanded_path
 
 
 def run_at(text: str) -> tuple[Path, int | None]:
-    """The folder and the timestep that `RUN@T` names; None where there is no `@T`."""
+    """Return the folder and the timestep that `RUN@T` names; the timestep is None without `@T`."""
     run, at, timesteps = text.rpartition("@")
     digits = timesteps.replace("_", "").replace(",", "")
     if at and run and digits.isascii() and digits.isdecimal():
@@ -18,7 +18,7 @@ def run_at(text: str) -> tuple[Path, int | None]:
 
 
 def _absolute(text: str) -> str:
-    """As it is for who starts the run, and not who resumes it."""
+    """Make the path absolute, as a resume may have another current folder."""
     run, timesteps = run_at(text)
     return str(run.absolute()) if timesteps is None else f"{run.absolute()}@{timesteps}"
 

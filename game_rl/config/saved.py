@@ -1,4 +1,4 @@
-"""The strict models of what a run writes to go on from later: plain data, checked when read."""
+"""Base of the strict models of saved state: plain data, validated when it is read."""
 
 import base64
 import binascii
@@ -13,7 +13,7 @@ def _decode(value: object) -> object:
     try:
         return base64.b64decode(value, validate=True)
     except binascii.Error as error:
-        raise ValueError(f"is no base64: {error}") from None
+        raise ValueError(f"is not base64: {error}") from None
 
 
 def _encode(value: bytes) -> str:
@@ -23,10 +23,10 @@ def _encode(value: bytes) -> str:
 Blob = Annotated[
     bytes, BeforeValidator(_decode), PlainSerializer(_encode, return_type=str, when_used="json")
 ]
-"""Bytes; base64 in JSON."""
+"""Bytes, written as base64 in JSON."""
 
 
 class Saved(BaseModel):
-    """Frozen, without unknown keys; JSON gives back what was saved, bit for bit."""
+    """A frozen model that refuses unknown keys. JSON gives back what was saved, bit for bit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)

@@ -1,7 +1,7 @@
-"""The run config: every knob a user turns, and every check that two of them agree.
+"""The run config: every setting of a training run, and the checks that settings agree.
 
-A config is frozen, and stops at the `make_*` functions: nothing below them knows that it exists.
-The texts under the fields are what an editor shows, through `configs/run.schema.json`.
+A config is frozen. Only code down to the `make_*` functions sees it: what they build takes plain
+arguments. Editors show the docstrings of the fields, through `configs/run.schema.json`.
 """
 
 from collections.abc import Iterator
@@ -24,87 +24,97 @@ _FULL_HEIGHT, _FULL_WIDTH = 144, 160  # a Game Boy's screen in pixels
 
 
 class ObservationConfig(StrictModel):
-    """What the agent sees of a frame."""
+    """Resolution and colours of the frames that the agent sees."""
 
     size: Literal["full", "half"] = "half"
-    """full: every pixel (160x144 if the game crops nothing). half: sums of 2x2 pixels."""
+    """full: every pixel (160x144 if the game crops nothing). half: the mean of each block of 2x2
+    pixels."""
     colour: Literal["grey", "rgb"] = "grey"
     """grey: one channel, lossless for the four shades of a DMG game. rgb: three channels."""
 
 
 class EnvConfig(StrictModel):
-    """The emulators and how an episode is played on them."""
+    """The emulators, and how an episode is played on them."""
 
     n_envs: Processes = 8
-    """Emulators that play at once; each vec step makes n_envs timesteps."""
+    """Number of emulators that play at once. One vec step is one timestep in each of them."""
     n_workers: Processes | None = None
-    """Processes for the emulators, at most n_envs; null: 2 x (CPUs - 1), at least 2, in training,
-    and one for each CPU in an evaluation."""
+    """Number of processes that run the emulators, at most n_envs. null: in training 2 x (CPUs - 1),
+    at least 2; in an evaluation one for each CPU."""
     frame_skip: Annotated[int, Field(ge=1, le=600)] = 4
-    """Emulator frames in one timestep, all with the same buttons; 4 are 1/15 s."""
+    """Number of emulator frames in one timestep, all with the same buttons; 4 frames are 1/15 s."""
     frame_stack: Annotated[int, Field(ge=1, le=64)] = 4
-    """How many of the last pictures the agent sees together, so that it can see motion."""
+    """Number of latest pictures, one a timestep, that the agent sees together, so that it can see
+    motion."""
     max_episode_timesteps: Timesteps | None = 1_000
-    """After so many timesteps an episode is cut off (truncated)."""
+    """Number of timesteps after which an episode is cut off (truncated)."""
     start_states: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
-    """Names from game.yaml; each episode begins in one of them, drawn evenly. null: all."""
+    """Names of start states in game.yaml. Each episode begins in one of them, drawn evenly. null:
+    all of them."""
     max_idle_frames: Annotated[int, Field(ge=0, le=100_000)] = 30
-    """Each episode begins with a random number of frames without buttons, up to this many."""
+    """Each episode begins with frames without buttons. Their number is drawn at random, from 0 to
+    this."""
     observation: ObservationConfig = ObservationConfig()
-    """What the agent sees of a frame."""
+    """Resolution and colours of the frames that the agent sees."""
     worker_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
-    """A worker process that is silent for so many seconds counts as hung."""
+    """Seconds without an answer after which a worker process counts as hung."""
 
 
 class EvaluationConfig(StrictModel):
-    """The games that show how good the agent is; the best one so far is kept."""
+    """Evaluations of the agent. The checkpoint of the best one so far is kept."""
 
     every_timesteps: Timesteps = 50_000
-    """At the first update after each so many timesteps of all envs together."""
+    """Evaluate at the first update after each multiple of this number of timesteps, counted over
+    all envs."""
     episodes: Count = 20
-    """Episodes in one evaluation."""
+    """Number of episodes in one evaluation."""
     final_episodes: Count = 100
-    """Episodes in the evaluation that ends the run."""
+    """Number of episodes in the evaluation at the end of the run."""
     n_envs: Processes = 4
-    """Emulators for it, beside those of the training."""
+    """Number of emulators for evaluations, in addition to those of the training."""
     deterministic: bool | Literal["auto"] = "auto"
-    """Take the likeliest action (true) or draw one as in training (false); auto: PPO plays in both
-    ways and counts the better, DQN and PQN take the likeliest. Drawing wins only by more than one
-    standard error."""
+    """true: take the likeliest action. false: draw an action, as in training. auto: PPO plays in
+    both ways and the better one counts; DQN and PQN take the likeliest action. Drawing counts as
+    better only if its mean reward is higher by more than one standard error."""
 
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
-    """Chooses the games of the evaluations that the run plays on its way; null: follows from the
-    run's seed. A best that other games have found does not count any more."""
+    """Seed of the episodes of evaluations during training; null: derived from the run's seed. After
+    a change, the best evaluation so far no longer counts, because it played other episodes."""
 
     def envs_for(self, episodes: int) -> int:
-        """Emulators for so many episodes: no more than those."""
+        """Return the number of emulators for so many episodes, at most one for each."""
         return min(self.n_envs, episodes)
 
 
 class CheckpointsConfig(StrictModel):
-    """States from which the run can go on exactly."""
+    """Saved states from which the run can be resumed exactly."""
 
     every_timesteps: Timesteps = 100_000
-    """At the first update after each so many timesteps of all envs together."""
+    """Save at the first update after each multiple of this number of timesteps, counted over all
+    envs."""
     keep_last: Count = 3
-    """Older ones are deleted; the best one is kept besides."""
+    """Number of newest checkpoints to keep, in addition to the best one. Older ones are deleted."""
     keep_every_timesteps: Timesteps | None = None
-    """Keep for good the first one after each so many timesteps; null: none."""
+    """Also keep, for good, the first checkpoint after each multiple of this number of timesteps;
+    null: no others."""
     deadline_s: Annotated[float, Field(gt=0, le=86_400)] = 25.0
-    """How long a run that gets SIGTERM, SIGINT or SIGUSR1 may take to its last checkpoint."""
+    """Longest time in seconds from SIGTERM, SIGINT or SIGUSR1 to the run's last checkpoint. If
+    updates take longer, the run saves after each of them."""
     save_replay_buffer: bool = False
-    """Keeps DQN's replay with each checkpoint, so that it need not be played again on resuming."""
+    """Save DQN's replay with each checkpoint, so that a resumed run need not play to fill it
+    again."""
 
 
 class RecordingConfig(StrictModel):
-    """The clip of the best policy that is made when training ends."""
+    """The clip of the best policy, recorded when training ends."""
 
     episodes: Annotated[int, Field(ge=0, le=1_000)] = 2
-    """Episodes in the clip; 0: no clip."""
+    """Number of episodes in the clip; 0: no clip."""
     max_s: Annotated[float, Field(gt=0, le=3_600)] | None = 60.0
-    """Seconds after which the clip ends, within an episode too; null: only with its episodes."""
+    """Seconds after which the clip ends, even within an episode; null: it ends with its last
+    episode."""
     format: Literal["gif", "mp4"] = "gif"
-    """The kind of file."""
+    """File format of the clip."""
 
 
 class RunConfig(StrictModel):
@@ -113,33 +123,36 @@ class RunConfig(StrictModel):
     key_hints: ClassVar[dict[str, str]] = KEY_HINTS
 
     game: Annotated[Name, Field(examples=["duel"])]
-    """A bundled game, or the path of a game.yaml, relative to this file's folder."""
+    """Name of a bundled game, or path of a game.yaml, relative to this file's folder."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
-    """Every random choice follows from it."""
+    """Seed of every random choice of the run."""
     total_timesteps: Annotated[Timesteps, Field(examples=[400_000])]
-    """Timesteps of all envs together; the run ends with the update that reaches them."""
+    """Length of the run in timesteps, counted over all envs. The run ends with the update that
+    reaches it."""
     run_dir: Annotated[Path, Field(examples=["runs/my_run"]), AfterValidator(named_folder)]
-    """The folder that everything of this run is written to, relative to the current one."""
+    """Folder for all files of this run, relative to the current folder."""
     device: Annotated[
         str, Field(pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$", examples=["auto", "cpu", "cuda:0"])
     ] = "auto"
-    """Where the network is; auto: the GPU if there is one."""
+    """Device of the network; auto: the GPU if there is one."""
     fork: ForkConfig | None = None
-    """The checkpoint of another run that this one begins from; null: it begins by itself."""
+    """Checkpoint of another run that this run begins from; null: it begins with new weights."""
     env: EnvConfig = EnvConfig()
-    """The emulators and how an episode is played on them."""
+    """The emulators, and how an episode is played on them."""
     algorithm: AlgorithmConfig = PPOConfig()
-    """How the agent learns: ppo if it has no name."""
+    """The algorithm with its settings; ppo if the section has no name."""
     lake: LakeConfig | None = None
-    """Replay on disk that gets every timestep; {}: in run_dir; null: none."""
+    """Lake (replay on disk) that gets every timestep of the training. {}: in the folder lake of
+    run_dir; null: no Lake."""
     evaluation: EvaluationConfig = EvaluationConfig()
-    """The games that show how good the agent is; the best one so far is kept."""
+    """Evaluations of the agent. The checkpoint of the best one so far is kept."""
     checkpoints: CheckpointsConfig = CheckpointsConfig()
-    """States from which the run can go on exactly."""
+    """Saved states from which the run can be resumed exactly."""
     recording: RecordingConfig = RecordingConfig()
-    """The clip of the best policy that is made when training ends."""
+    """The clip of the best policy, recorded when training ends."""
     upload: UploadConfig | None = None
-    """Copies the run's checkpoints to object storage or another disk while it trains; null: no."""
+    """Upload of the run's checkpoints to object storage or another disk while it trains; null: no
+    upload."""
 
     @property
     def rollout_timesteps(self) -> int:
@@ -148,7 +161,7 @@ class RunConfig(StrictModel):
 
     @property
     def evaluation_ways(self) -> tuple[bool, ...]:
-        """`deterministic` of each way in which an evaluation is played; drawing comes last."""
+        """The values of `deterministic` with which an evaluation is played; drawing comes last."""
         chosen = self.evaluation.deterministic
         if isinstance(chosen, bool):
             return (chosen,)
@@ -156,7 +169,7 @@ class RunConfig(StrictModel):
 
     @property
     def validation_episodes(self) -> int:
-        """That student and teacher each play at the end; 0 where they do not."""
+        """Episodes that student and teacher each play at the end; 0 if they are not compared."""
         teacher = self.algorithm.teacher if isinstance(self.algorithm, DQNConfig) else None
         if teacher is None or not teacher.keep_if_better:
             return 0
@@ -173,7 +186,7 @@ class RunConfig(StrictModel):
         yield from self._env_problems()
 
     def _algorithm_problems(self) -> Iterator[Problem]:
-        """Keys of other sections that not every algorithm can have."""
+        """Check keys of other sections that not every algorithm can have."""
         name, reads = self.algorithm.name, (("algorithm", "name"),)
         if self.checkpoints.save_replay_buffer and name != "dqn":
             yield Problem(
@@ -185,8 +198,8 @@ class RunConfig(StrictModel):
         if self.evaluation.deterministic is False and name != "ppo":
             yield Problem(
                 ("evaluation", "deterministic"),
-                f"{name} has no probabilities to draw an action from, it knows which is best; "
-                "remove the line or write true",
+                f"{name} has no probabilities to draw an action from: it takes the one with the "
+                "highest value; remove the line or write true",
                 reads,
             )
         on_gpu = isinstance(self.algorithm, DQNConfig) and self.algorithm.replay.device != "cpu"
@@ -199,7 +212,7 @@ class RunConfig(StrictModel):
             )
 
     def _lake_problems(self) -> Iterator[Problem]:
-        """What DQN, which fills its replay again from the Lake, asks of it."""
+        """Check what DQN needs of its Lake, from which a resumed run fills its replay again."""
         if self.lake is None or not isinstance(self.algorithm, DQNConfig):
             return
         reads = (("algorithm", "name"), ("algorithm", "replay", "capacity"), ("lake",))
@@ -226,7 +239,7 @@ class RunConfig(StrictModel):
             yield from self.algorithm.learn_from.problems_in_run(own)
 
     def _rhythm_problems(self) -> Iterator[Problem]:
-        """Whatever happens between updates cannot happen more often than they do."""
+        """Check that what happens between updates is not due more often than there are updates."""
         knob = "train_freq" if isinstance(self.algorithm, DQNConfig) else "n_steps"
         rollout, reads = self.rollout_timesteps, (("algorithm", knob), ("env", "n_envs"))
         rhythms = {

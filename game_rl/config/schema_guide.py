@@ -1,4 +1,4 @@
-"""What a model allows at a key, read from its JSON Schema, in a user's words."""
+"""Describes in a user's words what a model allows at a key; reads its JSON Schema."""
 
 import difflib
 import functools
@@ -11,7 +11,7 @@ from game_rl.config.strict_model import Key
 
 JsonSchema = dict[str, Any]
 
-_WORD_CHARACTERS = 60  # comparing takes the square of it
+_WORD_CHARACTERS = 60  # the time to compare words grows with the square of it
 
 
 class SchemaGuide:
@@ -22,26 +22,26 @@ class SchemaGuide:
         self._root = schema
 
     def allowed(self, key: Key) -> str:
-        """What may be written at the key: `a whole number of at least 1`; "" if unknown."""
+        """Return what may be written at the key: `a whole number of at least 1`; "" if unknown."""
         texts = [self._describe(schema) for schema in self._at(key)]
         return " or ".join(dict.fromkeys(text for text in texts if text))
 
     def choices(self, key: Key) -> list[str]:
-        """The words to choose from at the key, if it is such a choice."""
+        """Return the words that are allowed at the key, if it is a choice of words."""
         return [str(word) for schema in self._at(key) for word in _enum(schema)]
 
     def keys(self, key: Key) -> list[str]:
-        """The keys that the section at this key may have."""
+        """Return the keys that the section at this key may have."""
         found = (name for schema in self._at(key) for name in schema.get("properties", {}))
         return list(dict.fromkeys(found))
 
     def places_of(self, name: str) -> list[str]:
-        """The dotted keys that end in this name, wherever they are."""
+        """Return all dotted keys of the model that end in this name."""
         places = (".".join(key) for key in self._every_key(self._root, ()) if key[-1] == name)
         return list(dict.fromkeys(places))
 
     def example(self, key: Key) -> object | None:
-        """A value that would do at the key, if its field gives one."""
+        """Return a valid value for the key, if its field gives an example."""
         return next((ex for schema in self._at(key) for ex in schema.get("examples", ())), None)
 
     def default(self, key: Key) -> object | None:
@@ -51,16 +51,16 @@ class SchemaGuide:
         return next((s["default"] for s in sections if s and "default" in s), None)
 
     def chosen_by(self, document: object) -> "SchemaGuide":
-        """The guide without the members of unions that the document does not choose.
+        """Return the guide without the members of unions that the document does not choose.
 
-        A document chooses a member by its constants, such as `name: dqn`; if it chooses none that
-        exists, all stay.
+        A document chooses a member by its constants, such as `name: dqn`. If it chooses none that
+        exists, all members stay.
         """
         root = self._narrowed(self._root, document)
         return SchemaGuide(root | {"$defs": self._definitions})
 
     def kinds_with(self, key: Key) -> list[str]:
-        """The constants, such as `name: dqn`, of the members of a union that have this key."""
+        """Return the constants, such as `name: dqn`, of the members of a union with this key."""
         members = [section for section in self._at(key[:-1]) if self._own(section, key[-1])]
         return [f"{name}: {value}" for section in members for name, value in _constants(section)]
 
@@ -71,7 +71,7 @@ class SchemaGuide:
             definition = self._definitions[schema["$ref"].rsplit("/", 1)[-1]]
             schema = definition | {key: own for key, own in schema.items() if key != "$ref"}
         if options := schema.get("anyOf") or schema.get("oneOf"):
-            # pydantic's own discriminator must be written, a default does not choose
+            # with a discriminator of pydantic, the default of a constant chooses no member
             defaults = "discriminator" not in schema
             chosen = [one for one in options if self._is_chosen(one, value, defaults=defaults)]
             chosen = chosen or options
@@ -122,7 +122,7 @@ class SchemaGuide:
             yield schema["items"]
 
     def _every_key(self, schema: JsonSchema, key: Key) -> Iterator[Key]:
-        if len(key) > 6:  # a model may hold itself
+        if len(key) > 6:  # a model may contain itself
             return
         for branch in self._branches(schema):
             for name, inner in branch.get("properties", {}).items():
@@ -162,7 +162,7 @@ def schema_guide(model: type[BaseModel]) -> SchemaGuide:
 
 
 def closest(word: str, options: Sequence[str]) -> str | None:
-    """The option that the word is probably a slip of."""
+    """Return the option that the word is probably a misspelling of."""
     by_folded = {_folded(option): option for option in options}
     slip = _folded(word)[:_WORD_CHARACTERS]
     matches = difflib.get_close_matches(slip, by_folded, n=1, cutoff=0.65)
@@ -172,7 +172,7 @@ def closest(word: str, options: Sequence[str]) -> str | None:
 
 
 def _is_beginning(one: str, other: str) -> bool:
-    """Whether one is an abbreviation of the other, as `env` is of `environment`."""
+    """Whether one begins with the other, as `environment` with `env`."""
     return one.startswith(other) or other.startswith(one)
 
 
@@ -181,7 +181,7 @@ def _folded(word: str) -> str:
 
 
 def _constants(section: JsonSchema) -> list[tuple[str, object]]:
-    """The keys of a section that can have one value only."""
+    """Return the keys of a section that can have only one value, with that value."""
     inside = section.get("properties", {})
     return [(name, own["const"]) for name, own in inside.items() if "const" in own]
 

@@ -1,4 +1,4 @@
-"""The frozen, strict model that every part of a run config and of a game file is made of."""
+"""The frozen, strict base model of every section of a run config and of a game file."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
 MOST_PROBLEMS = 60
-"""That one check is asked for: more than anyone reads, few enough to word in an instant."""
+"""Limit of the problems that one check reports: more than anyone reads, and quick to format."""
 
 Key = tuple[str, ...]
-"""The way to a value from the top of its file; written `env.n_envs`. List items count from 0."""
+"""Path to a value from the top of its file, written `env.n_envs`. List items count from 0."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Values that are good one by one and cannot work together.
+    """A conflict between values that are each valid alone.
 
     Attributes:
-        key: the value to change, from the model that reports the problem.
+        key: key of the value to change, relative to the model that reports the problem.
         message: what was found, why it cannot work, and what to write instead.
-        reads: every other key that the check looked at. The problem is not reported while one of
-            them is wrong by itself, as it may be gone when that one is mended.
+        reads: every other key that the check looked at. While one of them has an error of its own,
+            the problem is not reported, because correcting that error may solve it.
     """
 
     key: Key
@@ -32,18 +32,18 @@ class Problem:
 
 
 class StrictModel(BaseModel):
-    """Unknown keys are errors, values do not change, and no number is infinite or NaN."""
+    """A frozen model that refuses unknown keys, infinite numbers and NaN."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
     )
 
     key_hints: ClassVar[Mapping[str, str]] = {}
-    """What to say to who writes a key that does not exist, by its name or the whole way to it; the
-    outermost model's count."""
+    """Hints about keys that do not exist, by the key's name or its whole dotted path. Only those of
+    the outermost model are used."""
 
     def problems(self) -> Iterable[Problem]:
-        """Checks between the fields; called when each field by itself is good."""
+        """Yield conflicts between fields; called once each field alone is valid."""
         return ()
 
     @model_validator(mode="after")

@@ -1,4 +1,7 @@
-"""Where a run, or an experiment, goes while it trains, so that it outlives the machine."""
+"""The section `upload`: where a run or an experiment is copied while it trains.
+
+The copy outlives the machine.
+"""
 
 from typing import Annotated, Literal
 
@@ -12,23 +15,22 @@ _EXAMPLES = "s3://bucket/folder, gs://bucket/folder, az://container/folder or fi
 
 
 def checked_address(address: str) -> str:
-    """A place in object storage or on a mounted disk, without a slash at its end.
+    """Return the address of a folder in object storage or on a mounted disk, without a final slash.
 
     Raises:
-        ValueError: it is none, or has a secret in it, which the message does not repeat.
+        ValueError: it is no such address, or it has a secret in it. The message does not repeat it.
     """
     scheme, _, rest = printable(address).partition("://")
     bucket, _, folder = rest.partition("/")
-    # before anything else: no other message may repeat a secret
+    # the first check, as no other message may repeat a secret
     has_user = scheme != "file" and ("@" in address or ":" in bucket)
     if has_user or "?" in address or "#" in address:
         raise ValueError(
-            "an address has no user, password, key or signature in it: write only "
-            f"{_EXAMPLES}, and give credentials in the environment, as the provider's own tools "
-            "take them"
+            "an address must have no user, password, key or signature in it: write only "
+            f"{_EXAMPLES}, and set credentials in the environment, as for the provider's own tools"
         )
     if scheme not in _SCHEMES:
-        raise ValueError(f"is no address of a place to upload to; write one such as {_EXAMPLES}")
+        raise ValueError(f"is no address to upload to; write one such as {_EXAMPLES}")
     if scheme == "file" and (bucket or not folder.strip("/")):
         raise ValueError("a folder's address has three slashes, as in file:///mnt/disk/runs")
     if scheme != "file" and not bucket:
@@ -37,24 +39,31 @@ def checked_address(address: str) -> str:
 
 
 class UploadConfig(StrictModel):
-    """Copied to object storage or another disk while it trains: checkpoints, or generations."""
+    """Upload of a run's checkpoints, or of an experiment's generations, while it trains.
+
+    It goes to object storage or to another disk.
+    """
 
     to: Annotated[
         str, Field(examples=["s3://bucket/folder"], repr=False), AfterValidator(checked_address)
     ]
-    """Address of a folder: s3://bucket/folder, gs://…, az://…, file:///…; without credentials."""
+    """Address of a folder, without credentials: s3://bucket/folder, gs://…, az://… or file:///…"""
     what: Annotated[tuple[Literal["checkpoints", "lake", "videos"], ...], Field(min_length=1)] = (
         "checkpoints",
         "lake",
         "videos",
     )
-    """checkpoints; with lake, what they need of the Lake; videos: clips."""
+    """Kinds of files that are sent. checkpoints: the checkpoints. lake: the files of the Lake that
+    they need. videos: the clips."""
     limit_mb_s: Positive | None = None
-    """Send no more than so many 10^6 bytes a second; null: no limit."""
+    """Limit of the upload speed, in 10^6 bytes a second; null: no limit."""
     keep_remote_last: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Keep the newest so many checkpoints of a run there, or generations, and those that
-    keep_generations.every keeps; delete older ones; null: keep all."""
+    """Number of newest checkpoints of a run, or generations of an experiment, that are kept at the
+    address, in addition to those that keep_generations.every keeps. Older ones are deleted there;
+    null: all are kept."""
     wait_s: Annotated[float, Field(ge=0, le=86_400)] = 60.0
-    """At its end it waits so long for what is not there yet; `remote push` sends the rest."""
+    """Longest time in seconds that the run waits at its end for what is not sent yet. `game-rl
+    remote push` sends the rest."""
     backlog_gb: Annotated[float, Field(ge=0, le=1_000_000)] = 5.0
-    """While they are being sent, old files stay up to so many 10^9 bytes longer here."""
+    """Largest disk space, in 10^9 bytes, that old files take on this machine only because they are
+    being sent. Above it, they are deleted unsent."""

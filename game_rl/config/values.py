@@ -1,4 +1,4 @@
-"""Numbers, names and schedules that the sections of a run config are made of."""
+"""Types of the numbers, names and schedules in a run config."""
 
 import re
 from collections.abc import Iterator
@@ -23,9 +23,9 @@ def printable(text: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """The text as it may be shown: what an address has of a user, a password or a signature goes.
+    """Return the text without the user, password and signature of addresses, so it may be shown.
 
-    Such an address is refused, and the message about it must not repeat them.
+    An address with any of these is refused, and the message about it must not repeat them.
     """
     for pattern in _SECRETS:
         text = pattern.sub(r"\1…", text)
@@ -39,10 +39,10 @@ def named_folder(path: Path) -> Path:
 
 
 def expanded_path(text: str) -> Path:
-    """The path with the home folder for `~`, where there is one."""
+    """Return the path with `~` expanded, where the home folder is known."""
     try:
         return Path(text).expanduser()
-    except RuntimeError:  # ~somebody, who is unknown here
+    except RuntimeError:  # ~USER of an unknown user
         return Path(text)
 
 
@@ -56,19 +56,19 @@ Name = Annotated[str, Field(min_length=1), AfterValidator(printable)]
 
 
 class LinearSchedule(StrictModel):
-    """From `start` at timestep 0 to `end` at `total_timesteps`, in a straight line."""
+    """A value that goes in a straight line from `start` to `end` over the run."""
 
     start: Positive
-    """The value at timestep 0."""
+    """Value at timestep 0."""
     end: NotNegative
-    """The value at total_timesteps."""
+    """Value at total_timesteps."""
 
 
 Schedule = Positive | LinearSchedule
 
 
 def schedule_values(schedule: Schedule) -> Iterator[tuple[tuple[str, ...], float]]:
-    """The numbers that a schedule is written with, each with its key."""
+    """Yield the numbers of a schedule, each with its key within it."""
     if isinstance(schedule, LinearSchedule):
         yield ("start",), schedule.start
         yield ("end",), schedule.end
@@ -77,7 +77,7 @@ def schedule_values(schedule: Schedule) -> Iterator[tuple[tuple[str, ...], float
 
 
 def nearest_divisors(wanted: int, whole: int) -> list[int]:
-    """The divisors of `whole`, other than 1, next to `wanted` on either side."""
+    """Return the divisors of `whole`, other than 1, next to `wanted` on either side."""
     small = [n for n in range(1, int(whole**0.5) + 1) if whole % n == 0]
     divisors = {*small, *(whole // n for n in small)} - {1}
     below = max((n for n in divisors if n < wanted), default=None)

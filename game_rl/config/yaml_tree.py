@@ -1,8 +1,8 @@
-"""YAML text to a tree that knows where each value was written.
+"""Parses YAML text into a tree that knows where each value was written.
 
-The scalars are YAML 1.2's: only `true` and `false` are booleans (`on`, `no` are text), `1e6` and
-`10_000_000` are numbers. Twice the same key, tags and whatever else would be read as something that
-the user did not mean are problems.
+Scalars follow YAML 1.2: only `true` and `false` are booleans (`on` and `no` are text), `1e6` and
+`10_000_000` are numbers. Repeated keys, tags and anything else that would be read as something
+other than the user meant are problems.
 """
 
 import re
@@ -16,10 +16,10 @@ from game_rl.config.strict_model import Key
 Scalar = str | int | float | bool | None
 
 DEPTH_LIMIT = 32  # deeper than any config; far from Python's recursion limit
-_SIZE_LIMIT = 20_000  # of `Node.size`, aliases written out: stops "billion laughs"
+_SIZE_LIMIT = 20_000  # of `Node.size` with aliases expanded: stops "billion laughs"
 _CHARACTERS_OF_A_VALUE = 1_000
-_INTEGER_DIGITS = 20  # more make a float, or text; Python itself refuses to write 4,300
-_EXACT_INTEGERS = 2.0**53  # up to here a float is the integer that was written
+_INTEGER_DIGITS = 20  # more make a float or text; Python itself refuses to print 4,300
+_EXACT_INTEGERS = 2.0**53  # below this a float is the integer that was written
 
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]*")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F][0-9a-fA-F_]*")
@@ -47,15 +47,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Node:
-    """One value.
+    """One value of a document.
 
     Attributes:
-        value: a scalar; `{key: Node}`; or `[Node]`.
-        place: of its key, or of the value itself where it has none.
+        value: a scalar, `{key: Node}` or `[Node]`.
+        place: place of its key, or of the value itself if it has none.
         text: a scalar as it was written.
-        quoted: whether a scalar was in quotes or a block, and so is text whatever it looks like.
-        size: how many values are in it, itself included; a long text or key counts as several.
-            A big game has 5,000.
+        quoted: whether a scalar was in quotes or a block, which makes it text in any case.
+        size: number of values in it, itself included; a long text or key counts as several. A big
+            game file has 5,000.
     """
 
     value: "Scalar | dict[str, Node] | list[Node]"
@@ -72,7 +72,7 @@ class Node:
         return {}
 
     def plain(self) -> object:
-        """The value as JSON has it."""
+        """Return the value as JSON has it."""
         if isinstance(self.value, dict):
             return {key: node.plain() for key, node in self.value.items()}
         if isinstance(self.value, list):
@@ -80,7 +80,7 @@ class Node:
         return self.value
 
     def nearest(self, key: Key) -> "Node":
-        """The node at the key, or the innermost one on the way to it."""
+        """Return the node at the key, or the innermost one on the way to it."""
         child = self.children().get(key[0]) if key else None
         return child.nearest(key[1:]) if child else self
 
@@ -88,7 +88,7 @@ class Node:
         return not key or (key[0] in (nodes := self.children()) and nodes[key[0]].has(key[1:]))
 
     def with_value(self, key: Key, node: "Node") -> "Node":
-        """A copy with the node at the key; mappings that miss on the way are made."""
+        """Return a copy with the node at the key; missing mappings on the way are created."""
         if not key:
             return node
         inner = self.children().get(key[0], Node(None, node.place))
@@ -99,7 +99,7 @@ class Node:
         return replace(self, value=self.children() | {key[0]: changed})
 
     def without(self, key: Key) -> "Node":
-        """A copy without the value at the key."""
+        """Return a copy without the value at the key."""
         child = self.children().get(key[0])
         if child is None:
             return self
@@ -112,7 +112,7 @@ class Node:
 
 @dataclass(frozen=True)
 class LocatedProblem:
-    """What is wrong, with which key, written where."""
+    """A problem with a key, and the place where that is written."""
 
     place: Place
     key: Key
@@ -120,7 +120,7 @@ class LocatedProblem:
 
 
 class DocumentError(Exception):
-    """Text that is not YAML, or more than we read."""
+    """The text is not YAML, or exceeds a limit of ours."""
 
     def __init__(self, place: Place, message: str) -> None:
         super().__init__(message)
@@ -128,14 +128,14 @@ class DocumentError(Exception):
 
 
 def parse_document(text: str, place: Place | None = None) -> tuple[Node, list[LocatedProblem]]:
-    """The tree of a YAML text, and what is wrong with it so far.
+    """Return the tree of a YAML text, and the problems found so far.
 
     Args:
         text: one YAML document.
-        place: for text that is not a file's: the place of all that is in it.
+        place: place of all its values, for text that is not a file's.
 
     Raises:
-        DocumentError: no tree can be made of it.
+        DocumentError: no tree can be made of the text.
     """
     try:
         builder = _TreeBuilder(yaml.parse(text, Loader=yaml.SafeLoader), place)
@@ -151,12 +151,12 @@ def parse_document(text: str, place: Place | None = None) -> tuple[Node, list[Lo
         message = f"the character U+{code:04X} cannot be in YAML; delete it"
         raise DocumentError(place or Place.line(line), message) from error
     except (ValueError, OverflowError) as error:  # PyYAML on "\UFFFFFFFF"
-        message = f"an escape that is no character ({error}); delete it"
+        message = f"an escape that is not a character ({error}); delete it"
         raise DocumentError(place or Place.line(1), message) from error
 
 
 def resolve_plain(text: str) -> Scalar:
-    """What an unquoted scalar means."""
+    """Return the value of an unquoted scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if _NOT_FINITE.fullmatch(text):
@@ -177,7 +177,7 @@ def resolve_plain(text: str) -> Scalar:
 
 
 def has_half_character(text: str) -> bool:
-    """Whether it has a lone surrogate: an escape in YAML, a byte of a command that is no UTF-8."""
+    """Whether it has a lone surrogate: an escape in YAML, or a byte of a command not in UTF-8."""
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 

@@ -1,4 +1,4 @@
-"""What the environments need of an emulator."""
+"""The interface between environments and an emulator."""
 
 from collections.abc import Iterable
 from typing import Literal, Protocol
@@ -30,19 +30,21 @@ class Emulator(Protocol):
         """Run `frames` >= 1 frames; `render` draws the last one only.
 
         Raises:
-            LockUpError: the game stands still for good; only `load_state` goes on from there.
+            LockUpError: the game has locked up the CPU; only `load_state` can continue from there.
         """
         ...
 
     def screen(self) -> NDArray[np.uint8]:
-        """The last rendered picture, uint8 [144, 160, 3] RGB, a view: copy before the next tick.
+        """Return a view of the last rendered picture, uint8 [144, 160, 3] RGB.
+
+        The next tick overwrites it.
 
         Four-shade games have R = G = B in {255, 170, 85, 0}.
         """
         ...
 
     def read(self, address: int, *, bank: int | None = None) -> int:
-        """One byte of memory, 0..255."""
+        """Return one byte of memory, 0..255."""
         ...
 
     def write(self, address: int, value: int, *, bank: int | None = None) -> None: ...
@@ -53,7 +55,8 @@ class Emulator(Protocol):
         """Continue from `state`; no button is held afterwards.
 
         Raises:
-            EmulatorError: the state is damaged, or of another emulator version or hardware.
+            EmulatorError: the state is damaged, or was saved with another emulator version, ROM or
+                hardware.
         """
         ...
 

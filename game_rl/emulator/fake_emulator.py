@@ -1,8 +1,9 @@
-"""A tiny made-up game behind the `Emulator` protocol: tests without a ROM, in microseconds.
+"""A tiny artificial game behind the `Emulator` protocol, for fast tests without a ROM.
 
 The player starts at x = 80. Right and left move one pixel a frame; every eighth frame with B held
-costs one health of 8. Reaching x = 150 wins (result 1), no health loses (result 2); then nothing
-moves any more. START held for a frame goes to the next level, 1 to 3, and everything starts over.
+costs one of 8 health points. Reaching x = 150 wins (result 1), and losing all health loses (result
+2). After that nothing moves. Holding START for a frame goes to the next level (1 to 3, then 1
+again) and starts over.
 """
 
 from collections.abc import Iterable
@@ -29,7 +30,7 @@ _STATE_BYTES = 64
 
 
 class FakeEmulator:
-    """Deterministic; the addresses above hold the game (the frame count is u16, little endian)."""
+    """A deterministic game at the addresses above; the frame count is u16, little endian."""
 
     def __init__(self, *, colour: bool = False) -> None:
         self._is_colour = colour
@@ -104,7 +105,7 @@ class FakeEmulator:
             memory[RESULT] = 1 if memory[X] >= _WINNING_X else 2 if memory[HEALTH] == 0 else 0
 
     def _draw(self) -> None:
-        """Stripes by level and seed, the player in black, health as the top rows' shade."""
+        """Draw stripes by level and seed, a black player, and health as the top rows' shade."""
         memory = self._memory
         columns = np.arange(SCREEN_WIDTH, dtype=np.int64)
         rows = np.arange(SCREEN_HEIGHT, dtype=np.int64)[:, None]
@@ -114,6 +115,6 @@ class FakeEmulator:
         picture = (255 - 85 * shades).astype(np.uint8)
         self._screen[:] = picture[:, :, None]
         if self._is_colour:
-            self._screen &= 0xF8  # five bits a channel, and three unlike channels
+            self._screen &= 0xF8  # five bits a channel, and three different channels
             self._screen[:, :, 1] //= 2
             self._screen[:, :, 2] = 248 - self._screen[:, :, 2]

@@ -1,10 +1,11 @@
-"""Freeing a tick in which the game has locked up the CPU.
+"""Detect that the game has locked up the CPU, and end the emulator's tick.
 
-Eleven opcodes exist on no Game Boy; a console that meets one stands still until it is switched off
-(Pan Docs, "CPU Instruction Set"). A damaged ROM does, and so does a game that an agent has driven
-into a fault of its program. PyBoy 2.8 stops its clock there: its tick never comes back, and as no
-Python runs in it, neither Ctrl-C nor SIGTERM ends the process. But it runs without the GIL, so a
-thread can see the CPU stand and put it onto a HALT, with which the tick ends.
+Eleven opcodes do not exist on a Game Boy. A console that executes one hangs until it is switched
+off (Pan Docs, "CPU Instruction Set"). This happens with a damaged ROM, and when an agent runs into
+a bug of the game. PyBoy 2.8 stops its clock at such an opcode, so its tick never returns. As no
+Python code runs during the tick, neither Ctrl-C nor SIGTERM ends the process. But PyBoy runs
+without the GIL, so a thread can notice that the CPU hangs and move it to a HALT, which ends the
+tick.
 """
 
 import threading
@@ -14,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 _OPCODES = frozenset({0xD3, 0xDB, 0xDD, 0xE3, 0xE4, 0xEB, 0xEC, 0xED, 0xF4, 0xFC, 0xFD})
 _LOOK_EVERY_S = 0.25
-_READINGS = 16  # of a CPU that runs, hardly two are alike
+_READINGS = 16  # of the program counter; while the CPU runs, hardly two are equal
 
 _HIGH_RAM, _INTERRUPT_ENABLE = 0xFF80, 0xFFFF
 _HALT_FOR_EVER = (0x76, 0x18, 0xFD)  # HALT; JR to it
@@ -38,19 +39,19 @@ class _Memory(Protocol):
 
 
 class Console(Protocol):
-    """What of a PyBoy is looked at."""
+    """The parts of a PyBoy that a guard needs."""
 
     register_file: _Registers
     memory: _Memory
 
 
 class TickGuard:
-    """Sees to it that the ticks of one PyBoy end.
+    """A guard that ends ticks of one PyBoy in which the CPU hangs.
 
     Attributes:
-        n_edges: beginnings and ends of ticks so far, counted by the owner; odd in a tick.
-        lock_up: where the CPU stood, if it did. Memory is of no more use then; the owner says None
-            when it has loaded a state.
+        n_edges: number of starts and ends of ticks so far, counted by the owner; odd during a tick.
+        lock_up: where the CPU hung, or None. After a lock-up the memory is unusable, and the owner
+            resets this to None once it has loaded a state.
     """
 
     def __init__(self, pyboy: Console) -> None:
@@ -61,7 +62,7 @@ class TickGuard:
         _watch.add(self)
 
     def look(self) -> None:
-        """End the tick if it has run since the last look and the CPU stands."""
+        """End the tick if it was already running at the last look and the CPU hangs."""
         edges, self._seen_edges = self._seen_edges, self.n_edges
         if self.n_edges % 2 and edges == self.n_edges and self.lock_up is None:
             address = self._standing_at()
@@ -73,7 +74,7 @@ class TickGuard:
                 self._halt()
 
     def _standing_at(self) -> int | None:
-        """Where the CPU stands or waits; None if it goes on."""
+        """Return the address at which the CPU hangs or waits, or None if it is running."""
         addresses = {self._pyboy.register_file.PC for _ in range(_READINGS)}
         return addresses.pop() if len(addresses) == 1 else None
 
@@ -86,7 +87,7 @@ class TickGuard:
 
 
 class _Watch:
-    """The one thread of a process that looks after all its guards."""
+    """The thread that looks at all guards of the process."""
 
     def __init__(self) -> None:
         self._guards: weakref.WeakSet[TickGuard] = weakref.WeakSet()
@@ -94,7 +95,7 @@ class _Watch:
 
     def add(self, guard: TickGuard) -> None:
         self._guards.add(guard)
-        if self._thread is None or not self._thread.is_alive():  # a fork takes no threads along
+        if self._thread is None or not self._thread.is_alive():  # a fork does not copy threads
             self._thread = threading.Thread(target=self._run, name="lock-up watch", daemon=True)
             self._thread.start()
 

@@ -1,4 +1,4 @@
-"""Naming what a file is that is no Game Boy ROM."""
+"""Recognise files that are not Game Boy ROMs."""
 
 from typing import NamedTuple
 
@@ -44,7 +44,7 @@ _SNES_CHECKSUMS = (0x7FDC, 0xFFDC)  # complement, then checksum, in LoROM and Hi
 
 
 def what_is_it(data: bytes, suffix: str) -> OtherFile | None:
-    """What `data` is by its first bytes, its markup or its file name; None when unknown."""
+    """Recognise `data` by its first bytes, markup or file name suffix; None if unknown."""
     for offset, magic, other in _MAGIC:
         if data[offset : offset + len(magic)] == magic:
             return other
@@ -61,7 +61,7 @@ def _is_snes(data: bytes) -> bool:
     for offset in _SNES_CHECKSUMS:
         complement = int.from_bytes(data[offset : offset + 2], "little")
         checksum = int.from_bytes(data[offset + 2 : offset + 4], "little")
-        # all 0x00 beside all 0xFF is padding, not a header; a Game Boy title is in another place
+        # 0x0000 next to 0xFFFF is padding, not a header; a Game Boy title is in another place
         if complement ^ checksum == 0xFFFF and complement not in {0, 0xFFFF}:
             title = data[offset - 28 : offset - 7]
             if len(title) == 21 and all(32 <= c < 127 for c in title):

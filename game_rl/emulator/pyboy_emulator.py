@@ -1,4 +1,4 @@
-"""PyBoy behind the `Emulator` protocol; the project's only use of pyboy."""
+"""PyBoy behind the `Emulator` protocol; no other module of game_rl uses pyboy."""
 
 import io
 import warnings
@@ -21,11 +21,11 @@ with warnings.catch_warnings():
 
 _FOUR_SHADES = (0xFFFFFF, 0xAAAAAA, 0x555555, 0x000000)  # equal steps: 255 - 85 x shade
 _BOOT_FRAMES = 8  # the LCD is on after five; the boot code takes longer
-_SILENT = 5  # above PyBoy's highest level; it prints to stdout even at ERROR
+_SILENT = 5  # above PyBoy's highest level, as it prints to stdout even at ERROR
 
 
 class PyBoyEmulator:
-    """One PyBoy with sound and window off, that reads and writes no file.
+    """A PyBoy without sound and window, which reads and writes no files.
 
     `tick` releases the GIL. One instance belongs to one thread.
     """
@@ -49,8 +49,8 @@ class PyBoyEmulator:
         return self._is_colour
 
     def hold(self, buttons: Iterable[Button]) -> None:
-        # Sent by the next tick, so that PyBoy's queue of events, which load_state does not
-        # clear, is always empty between ticks.
+        # The next tick sends the buttons, so PyBoy's event queue, which load_state does not clear,
+        # is always empty between ticks.
         self._wanted = frozenset(buttons)
 
     def tick(self, frames: int, *, render: bool) -> None:
@@ -65,15 +65,15 @@ class PyBoyEmulator:
         guard.n_edges += 1
         if guard.lock_up is not None:
             raise LockUpError(
-                f"{self._rom.path}: the game has run into {guard.lock_up}, where a console stands "
-                "still; if it does so at once, copy the ROM and save its states anew, else it is a "
-                "fault of the game: write an `endings` entry that is met before"
+                f"{self._rom.path}: the game has run into {guard.lock_up}, so the console hangs; "
+                "if this happens at the start, copy the ROM and save its states again, otherwise "
+                "it is a bug of the game: add an `endings` entry that is met before it"
             )
 
     def screen(self) -> NDArray[np.uint8]:
         if not self._is_colour:
-            # All channels of four shades are the same plane, gathered here once: cutting off the
-            # high bytes takes NumPy 2 us, where to copy one channel of RGBA takes it 7.
+            # All channels of four shades are the same plane, copied once here: cutting off the
+            # high bytes takes NumPy 2 us, while copying one channel of RGBA takes 7.
             np.copyto(self._shades, self._pixels, casting="unsafe")
         return self._screen
 
@@ -104,7 +104,7 @@ class PyBoyEmulator:
         return pack_state(self._raw_state(), rom_sha256=self._rom.sha256, is_colour=self._is_colour)
 
     def load_state(self, state: bytes) -> None:
-        """As the protocol says; also takes a state that PyBoy itself saved for this ROM."""
+        """Continue from `state`, which may also be one that PyBoy itself saved for this ROM."""
         self._running()
         if is_packed(state):
             state = unpack_state(state, rom_sha256=self._rom.sha256, is_colour=self._is_colour)
@@ -114,10 +114,11 @@ class PyBoyEmulator:
         self.load_raw_state(state)
 
     def load_raw_state(self, raw: bytes) -> None:
-        """Continue from what PyBoy saved for this ROM, trusting it to be whole.
+        """Continue from a state that PyBoy saved for this ROM, which is assumed to be undamaged.
 
         Raises:
-            EmulatorError: it is of another version or cartridge. The emulator may be closed.
+            EmulatorError: the state was saved with another version or cartridge. The emulator may
+                be closed then.
         """
         pyboy = self._running()
         _check_version(raw)
@@ -125,18 +126,18 @@ class PyBoyEmulator:
         try:
             pyboy.load_state(file)
         except Exception as error:
-            self.close()  # it is half restored now and must not run on
+            self.close()  # the emulator is only half restored
             raise EmulatorError(f"PyBoy refused the state ({error}); save it again") from error
         if file.tell() != len(raw):
             self.close()
-            raise EmulatorError("the state is of another cartridge; save it with this ROM")
+            raise EmulatorError("the state was saved with another cartridge; save it with this ROM")
         self._guard.lock_up = None
         self._wanted = frozenset()
         self._held = None
 
     def close(self) -> None:
         if self._pyboy is not None:
-            self._pyboy.stop(save=False)  # the default writes .ram and .rtc files beside the ROM
+            self._pyboy.stop(save=False)  # the default writes .ram and .rtc files next to the ROM
             self._pyboy = None
 
     def _running(self) -> PyBoy:
@@ -159,7 +160,7 @@ class PyBoyEmulator:
         return file.getvalue()
 
     def _check_banked(self, bank: int, address: int) -> None:
-        """PyBoy is built without bounds checks: a wrong bank reads foreign memory."""
+        """Check the bank, as PyBoy is built without bounds checks and would read foreign memory."""
         n_banks = self._n_banks_at(address)
         if not 0 <= bank < n_banks:
             raise EmulatorError(
@@ -182,7 +183,7 @@ def _check_version(raw: bytes) -> None:
     version = raw[0] if raw else None
     if version != STATE_VERSION:
         raise EmulatorError(
-            f"this is no state of the installed PyBoy: its format is {version}, PyBoy's is "
+            f"the state does not fit the installed PyBoy: its format is {version}, PyBoy's is "
             f"{STATE_VERSION}; save the state again with the installed version"
         )
 
@@ -190,7 +191,7 @@ def _check_version(raw: bytes) -> None:
 def _power_on(rom: Rom, *, colour: bool) -> PyBoy:
     try:
         pyboy = PyBoy(
-            io.BytesIO(rom.data),  # a path would read and write .ram and .rtc files beside it
+            io.BytesIO(rom.data),  # with a path, PyBoy would read and write .ram and .rtc files
             window="null",
             sound_emulated=False,
             no_input=True,
@@ -204,18 +205,19 @@ def _power_on(rom: Rom, *, colour: bool) -> PyBoy:
             "check the ROM with another emulator"
         ) from error
     if rom.cartridge.has_clock:
-        pyboy.rtc_lock_experimental(True)  # a running clock would make every episode different
+        pyboy.rtc_lock_experimental(True)  # with a running clock, every episode would be different
     _begin_the_windows_lines(pyboy)
     return pyboy
 
 
 def _begin_the_windows_lines(pyboy: PyBoy) -> None:
-    """Make PyBoy draw the next picture as every later one.
+    """Make PyBoy draw the next picture like every later one.
 
-    It counts the lines of the window (a layer of the screen, with lives and points in many games)
-    in a number that it saves in no state. A picture leaves it at -1; in a new PyBoy it is 0, so the
-    first picture after `load_state` had the window one line too high, and a resumed run another
-    observation. So a picture of the boot code is drawn, before the game's first instruction.
+    PyBoy counts the lines of the window (a layer of the screen that has lives and points in many
+    games) in a number that is not part of its states. Drawing a picture leaves it at -1, but in a
+    new PyBoy it is 0. Without this function, the first picture after `load_state` had the window
+    one line too high, so a resumed run saw another observation. The cure is to draw a picture
+    during the boot code, before the game's first instruction.
     """
     power_on = io.BytesIO()
     pyboy.save_state(power_on)

@@ -1,9 +1,9 @@
-"""A state that PyBoy itself saved, tried in a process of its own.
+"""A trial, in another process, of a state that PyBoy itself saved.
 
-Such a file has no checksum. A flipped bit in it can be a clock that is wrong by 2^63 cycles, which
-PyBoy counts out one by one, or a bank beyond the cartridge, which it reads without looking: the
-process hangs for good or dies. So another one plays the state first. What it cannot see is damage
-that the game itself can bear, or meets later.
+Such a file has no checksum. A flipped bit can put a clock wrong by 2^63 cycles, which PyBoy counts
+one by one, or select a bank beyond the cartridge, which it reads without a check. The process then
+hangs forever or crashes, so another process plays the state first. This does not detect damage that
+the game tolerates or meets only later.
 """
 
 import os
@@ -14,7 +14,7 @@ import sys
 from game_rl.emulator.rom import Rom
 from game_rl.errors import EmulatorError
 
-_TIME_LIMIT_S = 30.0  # it takes one second
+_TIME_LIMIT_S = 30.0  # a trial takes one second
 
 
 def try_raw_state(
@@ -23,7 +23,7 @@ def try_raw_state(
     """Play `raw` for 300 frames in another process.
 
     Raises:
-        EmulatorError: PyBoy refuses it, or does not survive it.
+        EmulatorError: PyBoy refuses the state, hangs or crashes.
     """
     try:
         trial = subprocess.run(
@@ -36,13 +36,13 @@ def try_raw_state(
         )
     except subprocess.TimeoutExpired:
         raise EmulatorError(
-            "the state is damaged: PyBoy does not come to an end with it in "
+            "the state is damaged: PyBoy was still busy with it after "
             f"{time_limit_s:.0f} s; save the state again"
         ) from None
     if trial.returncode != 0:
         told = trial.stdout.decode(errors="replace").strip()
         raise EmulatorError(
             told
-            or "the state is damaged: PyBoy dies of it "
+            or "the state is damaged: PyBoy crashes on it "
             f"(exit status {trial.returncode}); save the state again"
         )

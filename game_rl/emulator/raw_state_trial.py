@@ -1,4 +1,4 @@
-"""The process in which `raw_state` tries a state: exit status 0, or why not on stdout."""
+"""The process in which `raw_state` tries a state; on failure it prints the reason to stdout."""
 
 import pickle
 import sys

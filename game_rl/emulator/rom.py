@@ -1,6 +1,7 @@
-"""Reading a ROM file: everything that PyBoy does not check, checked before PyBoy sees it.
+"""Read a ROM file and check what PyBoy does not check itself.
 
-Header fields: Pan Docs, "The Cartridge Header". Which cartridges work is PyBoy 2.8's list.
+The header fields are those of Pan Docs, "The Cartridge Header". The supported cartridges are those
+of PyBoy 2.8.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ _COLOUR_FLAG, _CARTRIDGE_TYPE, _ROM_SIZE, _RAM_SIZE, _CHECKSUM = 0x143, 0x147, 0
 _LARGEST_ROM_SIZE_CODE = 8
 
 _RAM_BANKS = {0x00: 0, 0x01: 1, 0x02: 1, 0x03: 4, 0x04: 16, 0x05: 8}
-_MBC2_TYPES = (0x05, 0x06)  # 512 half-bytes inside the controller, whatever the header says
+_MBC2_TYPES = (0x05, 0x06)  # they have 512 half-bytes in the controller, whatever the header says
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ _UNSUPPORTED_CARTRIDGES = {
 
 @dataclass(frozen=True)
 class Rom:
-    """A ROM that PyBoy can run; small enough to be pickled to every worker."""
+    """A ROM that PyBoy can run; it is pickled to every worker."""
 
     path: Path
     data: bytes = field(repr=False)
@@ -85,12 +86,13 @@ class Rom:
 
 
 def read_rom(path: Path) -> Rom:
-    """The ROM at `path`, with its header checked.
+    """Read the ROM at `path` and check its header.
 
-    The checksum of the whole file is not checked: no Game Boy does, and patched games break it.
+    The checksum of the whole file is not checked: a Game Boy does not check it either, and patched
+    games break it.
 
     Raises:
-        RomError: there is no such file, it cannot be read, or it is no ROM that PyBoy can run.
+        RomError: there is no such file, it cannot be read, or it is not a ROM that PyBoy can run.
     """
     data = _read_file(path)
     _check_looks_like_a_rom(path, data)
@@ -110,7 +112,7 @@ def read_rom(path: Path) -> Rom:
 
 
 def header_checksum(data: bytes) -> int:
-    """Minus the sum of (byte + 1) over 0x134..0x14C, modulo 256 (Pan Docs)."""
+    """Return minus the sum of (byte + 1) over 0x134..0x14C, modulo 256 (Pan Docs)."""
     return -(sum(data[0x134:_CHECKSUM]) + _CHECKSUM - 0x134) & 0xFF
 
 
@@ -135,10 +137,10 @@ def _read_file(path: Path) -> bytes:
         ) from None
     except PermissionError:
         raise RomError(
-            f"{path} may not be read by this user; run `chmod u+r {path}` or give its owner's copy"
+            f"{path} may not be read by this user; run `chmod u+r {path}` or give another copy"
         ) from None
     except (OSError, ValueError) as error:
-        raise RomError(f"{path} cannot be read ({error}); copy the ROM anew") from None
+        raise RomError(f"{path} cannot be read ({error}); copy the ROM again") from None
 
 
 def _roms_near(folder: Path) -> str:
@@ -157,14 +159,14 @@ def _roms_near(folder: Path) -> str:
 
 def _check_looks_like_a_rom(path: Path, data: bytes) -> None:
     if not data:
-        raise RomError(f"{path} is empty; the copy failed, copy the ROM anew")
+        raise RomError(f"{path} is empty; the copy failed, copy the ROM again")
     other = what_is_it(data, path.suffix.lower())
     if other is not None:
         raise RomError(f"{path} is {other.name}, not a Game Boy ROM; {other.way_out}")
     if len(data) < _HEADER_END:
         raise RomError(
             f"{path} has {len(data):,} byte{'s' if len(data) > 1 else ''}, the smallest Game Boy "
-            f"ROM has {SMALLEST_ROM_BYTES:,}; the copy was cut short, copy the ROM anew"
+            f"ROM has {SMALLEST_ROM_BYTES:,}; the copy was cut short, copy the ROM again"
         )
 
 
@@ -173,7 +175,7 @@ def _check_header_checksum(path: Path, data: bytes) -> None:
     if found != computed:
         raise RomError(
             f"{path} has a bad header checksum: 0x14D holds 0x{found:02X}, the header sums to "
-            f"0x{computed:02X}; the file is damaged or no Game Boy ROM, copy the ROM anew "
+            f"0x{computed:02X}; the file is damaged or not a Game Boy ROM, copy the ROM again "
             "(after patching a game: run `rgbfix -f h`)"
         )
 
@@ -189,7 +191,7 @@ def _check_size(path: Path, data: bytes) -> None:
     if len(data) < declared:
         raise RomError(
             f"{path} is truncated: it has {len(data):,} bytes, its header says {declared:,}; "
-            "copy the ROM anew"
+            "copy the ROM again"
         )
     if len(data) > declared:
         raise RomError(
@@ -214,7 +216,7 @@ def _n_ram_banks(path: Path, cartridge: int, code: int) -> int:
     if code not in _RAM_BANKS:
         raise RomError(
             f"{path}: the header's RAM size 0x{code:02X} (at 0x149) is unknown, 0x00 to 0x05 "
-            "exist; the file is damaged or an unusual dump, copy the ROM anew"
+            "exist; the file is damaged or an unusual dump, copy the ROM again"
         )
     return _RAM_BANKS[code]
 

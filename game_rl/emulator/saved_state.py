@@ -1,11 +1,11 @@
-"""The envelope around an emulator's raw state: whose it is, whole, and small.
+"""An envelope around an emulator's raw state: identifies the game, detects damage, compresses.
 
-PyBoy restores a state of another game or half a state without a word, and is left half restored
-after an error; the envelope is checked before the emulator is touched. A state of 150 to 310 kB
-packs to a few kB.
+PyBoy silently restores a state of another game or half a state, and is left half restored after an
+error. The envelope is checked before the emulator is touched. A state of 150 to 310 kB packs to a
+few kB.
 
-Layout: magic (8), SHA-256 of the ROM (32), 1 for colour (1), CRC-32 of the raw state (4, little),
-the raw state, zlib.
+Layout (sizes in bytes): magic (8), SHA-256 of the ROM (32), 1 for colour (1), CRC-32 of the raw
+state (4, little endian), the raw state compressed with zlib.
 """
 
 import struct
@@ -28,14 +28,14 @@ def is_packed(state: bytes) -> bool:
 
 
 def unpack_state(state: bytes, *, rom_sha256: str, is_colour: bool) -> bytes:
-    """The raw state.
+    """Return the raw state.
 
     Raises:
-        EmulatorError: `state` is damaged, or of another game or hardware.
+        EmulatorError: `state` is damaged, or was saved with another ROM or hardware.
     """
     if len(state) < _HEADER.size or not is_packed(state):
         raise EmulatorError(
-            f"this is no whole emulator state ({len(state):,} bytes); save the state again"
+            f"this is not a complete emulator state ({len(state):,} bytes); save the state again"
         )
     _, owner, colour, checksum = _HEADER.unpack_from(state)
     if owner.hex() != rom_sha256:
@@ -45,7 +45,7 @@ def unpack_state(state: bytes, *, rom_sha256: str, is_colour: bool) -> bytes:
         )
     if colour != is_colour:
         raise EmulatorError(
-            f"the state is of {_hardware(colour)} hardware, the game runs on "
+            f"the state was saved on {_hardware(colour)} hardware, but the game runs on "
             f"{_hardware(is_colour)}; save it again or change `hardware` in game.yaml"
         )
     raw = _decompress(state[_HEADER.size :])

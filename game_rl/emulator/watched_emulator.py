@@ -1,4 +1,4 @@
-"""An emulator whose pictures are kept, between timesteps too."""
+"""An emulator that keeps its pictures, including those between timesteps."""
 
 from collections.abc import Iterable
 
@@ -7,18 +7,18 @@ from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import Button, Emulator
 
-_LONGEST_PICTURE_FRAMES = 4  # 15 pictures a second: smooth enough, and a GIF of a fight stays small
+_LONGEST_PICTURE_FRAMES = 4  # 15 pictures a second look smooth, and a GIF of a fight stays small
 
 
 def picture_frames(frame_skip: int) -> int:
-    """Emulator frames between two pictures of a clip; divides `frame_skip`."""
+    """Return the frames between two pictures of a clip, a divisor of `frame_skip`."""
     return max(n for n in range(1, _LONGEST_PICTURE_FRAMES + 1) if frame_skip % n == 0)
 
 
 class WatchedEmulator:
-    """Passes everything on to `emulator`, which it owns, and keeps a picture every so many frames.
+    """A wrapper that owns `emulator` and keeps a picture every `picture_frames` frames.
 
-    What is emulated is the same: a tick is only made in parts.
+    It divides ticks into parts, which does not change the emulation.
     """
 
     def __init__(self, emulator: Emulator, *, picture_frames: int) -> None:
@@ -27,7 +27,7 @@ class WatchedEmulator:
         self._pictures: list[NDArray[np.uint8]] = []
 
     def take_pictures(self) -> list[NDArray[np.uint8]]:
-        """The pictures of rendered ticks since the last call, uint8 [144, 160, 3] each."""
+        """Return the pictures of rendered ticks since the last call, each uint8 [144, 160, 3]."""
         pictures, self._pictures = self._pictures, []
         return pictures
 

@@ -1,4 +1,4 @@
-"""How episodes begin: in which start state, after how many frames, with which luck."""
+"""How episodes begin: the start state, the idle frames and the game's random seed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,15 +10,15 @@ from game_rl.envs.start_state_cache import StartStateCache
 from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game, unknown_name
 
-_MOST_BEGINNINGS = 16  # of one episode: where half of them lock up, 65,535 of 65,536 episodes begin
+_MOST_BEGINNINGS = 16  # if half of them lock up, 65,535 of 65,536 episodes still begin
 
 
 class EpisodeStarts:
     """Draws the beginning of an episode and brings the emulator there.
 
     Args:
-        emulator: just switched on; it stays its owner's.
-        names: start states to begin from, each as often; None for all of the game's.
+        emulator: an emulator that was just switched on; the caller still owns it.
+        names: start states to begin from, all equally likely; None for all of the game's.
         max_idle_frames: an episode begins after 0 to this many frames without a button.
     """
 
@@ -40,10 +40,10 @@ class EpisodeStarts:
         self._seed_variable = next((v for v in game.variables if v.name == seed), None)
 
     def begin_alive(self, random: np.random.Generator, options: Mapping[str, Any]) -> str:
-        """As `begin`, again where the game locks up, with all that `options` leaves open anew.
+        """Call `begin`, again with new draws for what `options` leave open if the game locks up.
 
         Raises:
-            LockUpError: all of several beginnings lock up.
+            LockUpError: the game locked up at every attempt.
         """
         for _ in range(_MOST_BEGINNINGS):
             try:
@@ -51,16 +51,16 @@ class EpisodeStarts:
             except LockUpError as error:
                 last = error
         raise LockUpError(
-            f"{self._title} locks up before the first timestep, in {_MOST_BEGINNINGS} beginnings "
-            f"one after another; look at its start states with game-rl check-game, choose others "
-            f"with env.start_states, or lower env.max_idle_frames. The last time: {last}"
+            f"{self._title} locks up before the first timestep: it did so at {_MOST_BEGINNINGS} "
+            f"attempts in a row; look at its start states with game-rl check-game, choose others "
+            f"with env.start_states, or lower env.max_idle_frames. The last error: {last}"
         ) from last
 
     def begin(self, random: np.random.Generator, options: Mapping[str, Any]) -> str:
-        """Go to a start state, whose name it returns.
+        """Bring the emulator to the beginning of an episode; return the start state's name.
 
-        `options` may fix "start_state" and "idle_frames". All numbers are drawn all the same: an
-        option leaves the later episodes as they were.
+        `options` may fix "start_state" and "idle_frames". All numbers are drawn regardless, so an
+        option does not change later episodes.
         """
         drawn = int(random.integers(len(self._names)))
         idle_frames = int(random.integers(self._max_idle_frames + 1))
@@ -78,7 +78,7 @@ class EpisodeStarts:
 
 
 def chosen_start_states(names: Sequence[str] | None, game: Game) -> tuple[str, ...]:
-    """`names`, or all that the game has; UsageError for one that it has not."""
+    """Return `names`, or all start states of the game; raise UsageError for an unknown name."""
     known = game.definition.start_states
     if names is None:
         return tuple(known)

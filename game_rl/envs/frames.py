@@ -1,8 +1,9 @@
-"""A screen as an observation: grey or RGB, whole or half size, cropped.
+"""Conversion of a screen to an observation: grey or RGB, full or half size, cropped.
 
-Grey of a four-shade screen loses nothing: shade s is 255 - 85 s, and the mean of a 2 x 2 block is
-255 - 85 S // 4 for the sum S of its four shades, one of 13 levels. Grey of a colour screen is
-ITU-R BT.601 luma in integers, (77 R + 150 G + 29 B) >> 8; half size rounds the mean of the block.
+The grey of a four-shade screen loses nothing: shade s is 255 - 85 s, and the mean of a 2 x 2 block
+is 255 - 85 S // 4, where S is the sum of its four shades (13 possible levels). The grey of a colour
+screen is ITU-R BT.601 luma in integers, (77 R + 150 G + 29 B) >> 8, and half size rounds the mean
+of the block.
 """
 
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ class FrameFormat:
 
     @property
     def packing(self) -> FramePacking:
-        """How frames of this format are stored."""
+        """The packing in which frames of this format are stored."""
         return FramePacking(
             self.shape,
             bits=8 if not self.four_shades else 2 if self.size == "full" else 4,
@@ -58,7 +59,7 @@ class FrameFormat:
         )
 
     def observe(self, screen: Pixels) -> Pixels:
-        """A new, contiguous uint8 [C, H, W] array from a [144, 160, 3] screen."""
+        """Convert a [144, 160, 3] screen to a new, contiguous uint8 [C, H, W] array."""
         crop = self.crop
         part = screen[crop.top : crop.top + crop.height, crop.left : crop.left + crop.width]
         if self.colour == "rgb":
@@ -76,16 +77,16 @@ def frame_shape(
     colour: Literal["grey", "rgb"],
     crop: Crop = WHOLE_SCREEN,
 ) -> tuple[int, int, int]:
-    """(channels, height, width) of one observation."""
+    """Return (channels, height, width) of one observation."""
     divisor = 2 if size == "half" else 1
     return 3 if colour == "rgb" else 1, crop.height // divisor, crop.width // divisor
 
 
 def _four_shades_half(shades: Pixels) -> Pixels:
-    """255 - 85 S // 4 in bytes alone, which takes half the time of a table look-up.
+    """Compute 255 - 85 S // 4 in bytes only, which takes half the time of a table look-up.
 
-    A pixel is 85 q with q = 3 - shade. Sums of four pixels wrap around, yet 85 x 253 = 1 modulo
-    256, so 253 times the sum is Q, the sum of the four q; and the level is
+    A pixel is 85 q with q = 3 - shade. Sums of four pixels wrap around, but 85 x 253 = 1 modulo
+    256, so 253 times the sum is Q, the sum of the four q. The level is
     (85 Q + 3) // 4 = 21 Q + (Q + 3) // 4.
     """
     plane = shades.copy()

@@ -23,11 +23,11 @@ Observation = NDArray[np.uint8]
 
 
 class EnvState(Saved):
-    """Everything in which an env differs from a new one of the same game and settings."""
+    """The state of an env, apart from its game and settings."""
 
     emulator: Blob
     random: dict[str, JsonValue]
-    """State of the env's numpy bit generator."""
+    """State of the env's NumPy bit generator."""
     reward: RewardState
     start_state: str
     timesteps: int
@@ -35,15 +35,15 @@ class EnvState(Saved):
 
 
 class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
-    """One timestep holds an action's buttons for `frame_skip` frames.
+    """A Game Boy game; one timestep holds an action's buttons for `frame_skip` frames.
 
-    Observations are new uint8 [C, H, W] arrays that belong to the caller. `info` is empty but at
-    reset, where it has "start_state", and when an episode ends, where it has "is_success" (if the
-    game says what success is), "reward_terms" (the sum of each), "game" (each variable) and
-    "start_state". A game that locks up the CPU truncates its episode, which is no success, with
-    "lock_up" in `info`.
+    Observations are new uint8 [C, H, W] arrays that belong to the caller. `info` has "start_state"
+    at a reset and is empty during the episode. At its end it has "is_success" (if the game defines
+    success), "reward_terms" (the sum of each term), "game" (each variable) and "start_state". When
+    the game locks up the CPU, the episode is truncated without success, and `info` has "lock_up".
 
-    Owns the emulator: `close` closes it. The same seed and actions give the same episodes.
+    The env owns the emulator, and `close` closes it. The same seed and actions give the same
+    episodes.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium's name; replaced, never changed
@@ -63,15 +63,15 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         start_states: Sequence[str] | None = None,
         max_idle_frames: int = 0,
     ) -> None:
-        """Take over a freshly started emulator.
+        """Make an env that takes over `emulator`.
 
         Args:
-            emulator: just switched on, with the game's cartridge.
-            game: what the buttons, rewards and endings are.
-            frame_skip: frames a timestep.
-            frame_format: what the agent sees.
-            max_episode_timesteps: truncate an episode here; None only for games that end.
-            start_states: the ones to begin from, each as often; None for all of the game's.
+            emulator: an emulator that was just switched on, with the game's cartridge.
+            game: the game, which defines actions, rewards and endings.
+            frame_skip: frames per timestep.
+            frame_format: format of the observations.
+            max_episode_timesteps: length at which episodes are truncated; None needs `endings`.
+            start_states: start states to begin from, all equally likely; None for all.
             max_idle_frames: an episode begins after 0 to this many frames without a button.
         """
         self._emulator = emulator
@@ -96,12 +96,12 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode; `options={"start_state": name, "idle_frames": n}` fixes how.
+        """Begin an episode; `options={"start_state": name, "idle_frames": n}` can fix where.
 
-        Where the game locks up before the first timestep, another beginning is drawn.
+        If the game locks up before the first timestep, another beginning is drawn.
 
         Raises:
-            LockUpError: it does so in each of several.
+            LockUpError: the game locked up at every attempt.
         """
         super().reset(seed=seed)
         self._start_state = self._starts.begin_alive(self.np_random, options or {})
@@ -130,18 +130,20 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def _cut_short(
         self, error: LockUpError
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """The agent has found a fault of the game; the next episode begins from a good state."""
+        """Truncate the episode: the agent has run into a bug of the game that locks up the CPU."""
         self._running = False
         failed = {} if self._game.definition.success is None else {"is_success": False}
         info = failed | {"lock_up": str(error), "start_state": self._start_state}
         return self._observe(), 0.0, False, True, info
 
     def render(self) -> NDArray[np.uint8]:
-        """The whole screen with all that the observation leaves out, uint8 [144, 160, 3]."""
+        """Return a copy of the whole screen, uncropped and in full size, uint8 [144, 160, 3]."""
         return self._emulator.screen().copy()
 
     def save_state(self) -> EnvState:
-        """The env between two timesteps; with the same actions it goes on from there as it did.
+        """Return the env's state between two timesteps.
+
+        An env that loads it continues identically, given the same actions.
 
         Raises:
             GameFileError: the game's own reward class cannot be saved.
@@ -156,7 +158,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         )
 
     def load_state(self, state: EnvState) -> None:
-        """Go on from `state`, of an env of the same game and settings.
+        """Continue from `state`, which was saved by an env of the same game and settings.
 
         Raises:
             EmulatorError: the emulator's state is damaged, or of another game or version.
@@ -169,12 +171,12 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._running = state.running
 
     def read_variables(self) -> dict[str, int]:
-        """The game's variables now, by name."""
+        """Return the current values of the game's variables, by name."""
         return _read(self._game.variables, self._emulator)
 
     @property
     def reward_terms(self) -> dict[str, float]:
-        """What each term has earned so far in this episode."""
+        """The sum that each reward term has earned so far in this episode."""
         return self._reward.sums
 
     def close(self) -> None:
@@ -208,7 +210,7 @@ def _read(variables: Iterable[Variable], emulator: Emulator) -> dict[str, int]:
 
 
 def _variables_of_a_step(game: Game) -> tuple[Variable, ...]:
-    """Those that rewards and endings look at; the game's own reward class may look at all."""
+    """Return the variables that rewards and endings use; a custom reward class may use all."""
     definition = game.definition
     if definition.reward is not None:
         return game.variables
@@ -220,6 +222,6 @@ def _variables_of_a_step(game: Game) -> tuple[Variable, ...]:
 def _check_ends(game: Game, max_episode_timesteps: int | None) -> None:
     if max_episode_timesteps is None and not game.definition.endings:
         raise UsageError(
-            f"an episode of {game.name} would never end: game.yaml has no `endings`; write some "
+            f"an episode of {game.name} would never end: game.yaml has no `endings`; add some "
             "or set env.max_episode_timesteps"
         )

@@ -1,4 +1,4 @@
-"""`game-rl check-game`: what a game.yaml does when the game is played."""
+"""`game-rl check-game`: plays a game and reports what its game.yaml does."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,10 +14,10 @@ from game_rl.envs.make_env import make_env
 from game_rl.envs.recorded_episode import RecordedEpisode
 from game_rl.games.definition import Game
 
-_LONGEST_HOLD_TIMESTEPS = 8  # a random player that never holds a button gets nowhere
+_LONGEST_HOLD_TIMESTEPS = 8  # a random player that never holds a button makes no progress
 _REACTION_TIMESTEPS = 10
 _PICTURES_OF_PLAY = 8
-_EPISODE_TIMESTEPS = 1_000_000  # let the endings end the episodes, if they do
+_EPISODE_TIMESTEPS = 1_000_000  # so many that only the endings end episodes
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class VariableRange:
 
 @dataclass(frozen=True)
 class TermSum:
-    """What a reward term earned over all episodes played, and in how many timesteps it did."""
+    """The sum that a reward term earned over all episodes, and in how many timesteps."""
 
     name: str
     total: float
@@ -39,12 +39,13 @@ class TermSum:
 
 @dataclass(frozen=True)
 class GameCheck:
-    """What happened, and what looks wrong.
+    """The result of a check: what happened during play, and what looks wrong.
 
     Attributes:
-        episodes: that were begun; `ended` of them reached an ending, `successes` a success.
-        warnings: sentences that name the entry of game.yaml.
-        screens: each start state, then some of the play; for the contact sheet.
+        episodes: number of episodes begun; `ended` of them reached an ending, and `successes`
+            counts those that ended with a success.
+        warnings: sentences that each name an entry of game.yaml.
+        screens: pictures for the contact sheet: each start state, then some of the play.
     """
 
     title: str
@@ -61,7 +62,7 @@ class GameCheck:
 def check_game(
     game: Game, *, seed: int, timesteps: int, recorded: RecordedEpisode | None = None
 ) -> GameCheck:
-    """Play random timesteps, shared among the start states, and the recorded episode if any."""
+    """Play random timesteps, divided among the start states, then the recorded episode if any."""
     config = EnvConfig(max_episode_timesteps=_EPISODE_TIMESTEPS)
     with closing(make_env(config, game)) as env:
         start_states = [_look_at(env, game, name, seed) for name in game.definition.start_states]
@@ -116,7 +117,7 @@ def _start_state_warnings(states: list[_StartState]) -> Iterator[str]:
     for index, state in enumerate(states):
         where = f"start_states.{state.name}"
         if state.is_over:
-            yield f"{where}: an ending holds already; end the script earlier or mend `endings`"
+            yield f"{where}: an ending holds already; end the script earlier or correct `endings`"
         elif not state.actions_matter:
             yield (
                 f"{where}: no action makes a difference within {_REACTION_TIMESTEPS} timesteps; "
@@ -132,7 +133,7 @@ def _start_state_warnings(states: list[_StartState]) -> Iterator[str]:
 def _plays(
     game: Game, seed: int, timesteps: int, recorded: RecordedEpisode | None
 ) -> Iterator[tuple[tuple[str, ...], str, int]]:
-    """(actions, start state, seed) of everything to play."""
+    """Yield (actions, start state, seed) of everything to play."""
     rng = np.random.default_rng(seed)
     names = list(game.definition.start_states)
     for index, name in enumerate(names):
@@ -166,7 +167,7 @@ def _play(
 
 
 class _PlayLog:
-    """Ranges, sums and pictures over all that is played."""
+    """The ranges, sums and pictures of everything played."""
 
     def __init__(self, game: Game) -> None:
         self.action_names = game.action_names
@@ -208,7 +209,7 @@ class _PlayLog:
             self._maxima[name] = max(value, self._maxima.get(name, value))
 
     def _keep_picture(self, env: GameBoyEnv, label: str) -> None:
-        """Every n-th timestep, n doubling as they become too many."""
+        """Keep a picture of every n-th timestep; n doubles whenever there are too many."""
         if self.timesteps % self._every == 0:
             self._screens.append(LabelledScreen(label, env.render()))
             if len(self._screens) == 2 * _PICTURES_OF_PLAY:
@@ -216,7 +217,7 @@ class _PlayLog:
                 self._every *= 2
 
     def some_screens(self) -> list[LabelledScreen]:
-        """At most eight, evenly spaced over all that was played."""
+        """Return at most eight pictures, spread evenly over the play."""
         kept = min(_PICTURES_OF_PLAY, len(self._screens))
         return [self._screens[i * len(self._screens) // kept] for i in range(kept)]
 
@@ -243,7 +244,7 @@ class _PlayLog:
                     "episode that earns it"
                 )
         if not game.definition.endings:
-            yield "endings: none, so only env.max_episode_timesteps ends an episode"
+            yield "endings: there are none, so only env.max_episode_timesteps ends an episode"
         elif not self.ended:
             yield (
                 f"endings: no episode ended in {self.timesteps:,} timesteps; check them, or play "

@@ -1,4 +1,4 @@
-"""From the config's `env` section to an environment."""
+"""Build an environment from the `env` section of a run config."""
 
 from typing import Literal
 
@@ -19,10 +19,11 @@ def make_emulator(game: Game) -> Emulator:
 
 
 def make_env(config: EnvConfig, game: Game, emulator: Emulator | None = None) -> GameBoyEnv:
-    """One environment with an emulator of its own, which it closes.
+    """Return an environment, which owns its emulator and closes it.
 
     Raises:
-        ConfigError: the config asks for what the game does not have.
+        ConfigError: the game's crop cannot be halved.
+        UsageError: the game has no such start state, or its episodes would never end.
     """
     frame_format = make_frame_format(config.observation, game)
     return GameBoyEnv(
@@ -37,11 +38,11 @@ def make_env(config: EnvConfig, game: Game, emulator: Emulator | None = None) ->
 
 
 def check_env_config(config: EnvConfig, game: Game) -> None:
-    """Refuse what the game does not have, without an emulator.
+    """Check the config against the game without an emulator.
 
     Raises:
-        ConfigError: its crop cannot be halved.
-        UsageError: it has no such start state.
+        ConfigError: the game's crop cannot be halved.
+        UsageError: the game has no such start state.
     """
     make_frame_format(config.observation, game)
     chosen_start_states(config.start_states, game)
@@ -50,14 +51,14 @@ def check_env_config(config: EnvConfig, game: Game) -> None:
 def make_bundled_env(
     *, game: str, config: EnvConfig = _DEFAULTS, render_mode: Literal["rgb_array"] = "rgb_array"
 ) -> GameBoyEnv:
-    """What `gymnasium.make("game_rl/NAME-v0", config=EnvConfig(...))` calls."""
+    """Make the env for `gymnasium.make("game_rl/NAME-v0", config=EnvConfig(...))`."""
     if render_mode != "rgb_array":
-        raise UsageError(f"render_mode {render_mode} does not exist; rgb_array does")
+        raise UsageError(f"render_mode {render_mode} does not exist; use rgb_array")
     return make_env(config, load_game(game))
 
 
 def make_frame_format(config: ObservationConfig, game: Game) -> FrameFormat:
-    """What the agent sees; needs no emulator.
+    """Return the format of the observations; needs no emulator.
 
     Raises:
         ConfigError: the game's crop cannot be halved.

@@ -1,12 +1,13 @@
-"""A frame in as few bits as it has information, and back, bit for bit.
+"""Lossless packing of frames into 2, 4 or 8 bits a pixel.
 
-A pixel of a four-shade screen is 85 q for q in 0 to 3, so it takes 2 bits. A half-size pixel is
-(85 Q + r) // 4 for the sum Q in 0 to 12 of four of them, so it takes 4; r is 3 for grey and 2 for
-RGB (see `frames`). Red, green and blue of four shades are the same picture, which is kept once.
-Everything else takes 8 bits.
+A pixel of a four-shade screen is 85 q with q from 0 to 3, so it takes 2 bits. A half-size pixel is
+(85 Q + r) // 4, where Q is the sum of four q (0 to 12), so it takes 4 bits; r is 3 for grey and 2
+for RGB (see `frames`). With four shades, the red, green and blue planes are equal, and one of them
+is stored. All other pixels take 8 bits.
 
-The pixels of a byte are far apart, not neighbours: the first half of the picture is in the high
-bits and the second half in the low bits, so that unpacking moves whole rows and not single pixels.
+The pixels that share a byte are far apart, not neighbours. With 4 bits, the first half of the
+picture is in the high bits and the second half in the low bits, so unpacking moves whole stretches
+instead of single pixels.
 """
 
 import math
@@ -19,19 +20,19 @@ from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 
-_PART_BYTES = 128 << 10  # of pixels that are packed at once, so that they stay in the cache
-_STEPS = {2: 85, 4: 21}  # between the pixels of neighbouring codes, by bits; rounded down
+_PART_BYTES = 128 << 10  # pixels that are packed at once; as many as stay in the cache
+_STEPS = {2: 85, 4: 21}  # bits -> difference of pixels with neighbouring codes, rounded down
 
 
 @dataclass(frozen=True)
 class FramePacking:
-    """How the frames of one format are packed.
+    """The packing of frames of one format.
 
     Attributes:
         shape: (channels, height, width) of a frame.
-        bits: for a pixel: 2 for four shades, 4 for their half-size means, 8 for any bytes.
-        rounding: r above; matters for 4 bits alone.
-        is_one_plane: all channels of a frame are equal.
+        bits: bits of a pixel: 2 for four shades, 4 for their half-size means, 8 for any bytes.
+        rounding: the r of the module's docstring; only used with 4 bits.
+        is_one_plane: whether all channels of a frame are equal.
     """
 
     shape: tuple[int, int, int]
@@ -41,11 +42,11 @@ class FramePacking:
 
     @cached_property
     def nbytes(self) -> int:
-        """Of one packed frame."""
+        """Size of a packed frame."""
         return math.ceil(self._n_pixels * self.bits / 8)
 
     def pack(self, frames: Bytes) -> Bytes:
-        """uint8 [..., C, H, W] as a new uint8 [..., nbytes].
+        """Pack uint8 [..., C, H, W] into a new uint8 [..., nbytes].
 
         Raises:
             ValueError: a frame has a pixel that this packing cannot hold.
@@ -60,7 +61,7 @@ class FramePacking:
         return packed.reshape(*frames.shape[:-3], self.nbytes)
 
     def _packed(self, frames: Bytes) -> Bytes:
-        """As `pack`, all at once."""
+        """Pack all frames at once."""
         planes = frames[..., :1, :, :] if self.is_one_plane else frames
         pixels = planes.reshape(*frames.shape[:-3], self._n_pixels)
         if self.bits == 8:
@@ -76,15 +77,15 @@ class FramePacking:
         return packed
 
     def unpack(self, packed: Bytes) -> Bytes:
-        """uint8 [..., nbytes] as a new uint8 [..., C, H, W]."""
+        """Unpack uint8 [..., nbytes] into a new uint8 [..., C, H, W]."""
         frames = np.empty((*packed.shape[:-1], *self.shape), np.uint8)
         self.unpack_into(packed, frames.reshape(*packed.shape[:-1], math.prod(self.shape)))
         return frames
 
     def unpack_into(self, packed: Any, pixels: Any) -> None:  # noqa: ANN401 - no torch here
-        """Unpack [..., nbytes] that `pack` made into [..., C * H * W].
+        """Unpack [..., nbytes] from `pack` into [..., C * H * W].
 
-        Both are uint8, of NumPy or both of torch; NumPy is faster on the CPU.
+        Both are uint8 arrays of NumPy, or both uint8 tensors of torch. NumPy is faster on the CPU.
         """
         first = pixels[..., : self._n_pixels]
         if isinstance(packed, np.ndarray) and self.bits < 8:
@@ -100,13 +101,13 @@ class FramePacking:
 
     @cached_property
     def _n_pixels(self) -> int:
-        """That are kept of a frame."""
+        """Number of pixels of a frame that are stored."""
         channels, height, width = self.shape
         return (1 if self.is_one_plane else channels) * height * width
 
     @cached_property
     def _parts(self) -> list[tuple[int, slice]]:
-        """By how far the pixels of each stretch of the picture are shifted within the bytes."""
+        """For each stretch of the picture, its shift within the bytes, and its slice of pixels."""
         n, nbytes = self._n_pixels, self.nbytes
         stretches = range(8 // self.bits)
         return [
@@ -115,9 +116,10 @@ class FramePacking:
         ]
 
     def _joined(self, codes: Bytes) -> Bytes:
-        """[..., n_pixels] below 2 ** bits as [..., nbytes].
+        """Join codes [..., n_pixels] below 2 ** bits into bytes [..., nbytes].
 
-        By products and sums: NumPy shifts a byte at a time and multiplies many at once.
+        This uses products and sums because NumPy shifts one byte at a time but multiplies many at
+        once.
         """
         (shift, part), *others = self._parts
         packed = codes[..., part] * np.uint8(1 << shift)
@@ -127,7 +129,7 @@ class FramePacking:
         return packed
 
     def _decoded(self, codes: Bytes) -> Bytes:
-        """As `_levels`, in place, where a quotient is faster than a shift."""
+        """Do the same as `_levels` with a division, which is faster than a shift in NumPy."""
         if self.bits == 2:
             codes *= 85
             return codes
@@ -138,7 +140,7 @@ class FramePacking:
         return codes
 
     def _levels(self, codes: Any) -> None:  # noqa: ANN401
-        """Codes become pixels, in place; (85 Q + r) // 4 is 21 Q + (Q + r) // 4, all in bytes."""
+        """Turn codes into pixels in place; in bytes, (85 Q + r) // 4 is 21 Q + (Q + r) // 4."""
         if self.bits == 2:
             codes *= 85
         elif self.bits == 4:
@@ -148,9 +150,9 @@ class FramePacking:
             codes += quarters
 
     def _unpack_array_into(self, packed: Bytes, pixels: Bytes) -> None:
-        """Arrays in half the time: in place, and two bytes at once wherever they are even.
+        """Unpack NumPy arrays in half the time: in place, and two bytes at once if possible.
 
-        The codes of frames are small enough that no byte overflows into its neighbour.
+        The codes of frames are so small that no byte overflows into its neighbour.
         """
         ones = 1
         if self._n_pixels % 16 == 0 and packed.strides[-1] == pixels.strides[-1] == 1:

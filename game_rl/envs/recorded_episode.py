@@ -1,4 +1,4 @@
-"""An episode that somebody played, to be played again."""
+"""A recorded episode that can be replayed."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,14 +18,15 @@ class RecordedEpisode(StrictModel):
     start_state: str
     seed: Annotated[int, Field(ge=0)] = 0
     actions: Annotated[tuple[str, ...], Field(min_length=1)]
-    """One name for each timestep."""
+    """Name of the action at each timestep."""
 
 
 def read_recorded_episode(path: Path, game: Game) -> RecordedEpisode:
-    """The episode in the JSON (or YAML) file at `path`.
+    """Read the episode in the JSON (or YAML) file at `path`.
 
     Raises:
-        GameFileError: the file is not one, or names what the game does not have.
+        GameFileError: the file is not a recorded episode, or it names a start state or action that
+            the game does not have.
     """
 
     def unknown_names(episode: RecordedEpisode) -> Iterable[Problem]:

@@ -1,7 +1,7 @@
 """`gymnasium.make("game_rl/duel-v0")`: every bundled game, with the defaults of a run config.
 
-`import game_rl` calls this. Gymnasium looks up no entry points since 1.0, so one import is needed;
-it imports nothing else of ours, as every worker and every command pays for it.
+`import game_rl` calls this. Since 1.0, Gymnasium looks up no entry points, so that import is
+needed. This module imports nothing else of ours, because every worker and command pays for it.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The states from which episodes begin, each made once in a process."""
+"""A cache of start states, each made once per process."""
 
 from game_rl.emulator.emulator import Emulator
 from game_rl.games.definition import Game
@@ -9,20 +9,20 @@ _made: dict[_Key, bytes] = {}
 
 
 class StartStateCache:
-    """Makes a start state when it is first asked for.
+    """The start states of a game, each made on first use.
 
-    A script from power-on takes the time of its frames, 0.1 s or more; a state is a pure function
-    of the ROM, the hardware and the start state, so all envs of a process share it.
+    Playing a script from power-on takes 0.1 s or more. The resulting state is a pure function of
+    the ROM, the hardware and the start state, so all envs of a process share it.
     """
 
     def __init__(self, emulator: Emulator, game: Game) -> None:
-        """Take a freshly started emulator; its state now is what scripts begin from."""
+        """Make a cache for an emulator just switched on; scripts begin from its present state."""
         self._emulator = emulator
         self._game = game
         self._power_on = emulator.save_state()
 
     def state(self, name: str) -> bytes:
-        """The state to load; the emulator may be left anywhere."""
+        """Return the state to load; the emulator may end up in any state."""
         spec = self._game.definition.start_states[name]
         place = str(self._game.folder.resolve()) if spec.file is not None else ""
         key = (self._game.rom.sha256, self._emulator.is_colour, spec.model_dump_json(), place)

@@ -1,4 +1,4 @@
-"""One attempt at a job on a node of a cluster; nothing here knows which cluster it is."""
+"""One attempt at a job on a node, independent of the kind of cluster."""
 
 import os
 import platform
@@ -28,11 +28,11 @@ class Order:
 
     Attributes:
         needs: what the node must have.
-        folder: in which the job starts, where the node shares it with the controller.
-        errand: what the job needs and leaves, where the node shares no files.
-        niceness: of the controller, and so of the job, whatever the cluster's own is.
-        has_gpu: the cluster gives it one; without, it sees none.
-        patience_s: how long it may take to save and end when it is asked to.
+        niceness: niceness of the controller, which the job gets whatever the cluster's own is.
+        has_gpu: whether the cluster gives it a GPU. If not, all GPUs are hidden from it.
+        patience_s: time that it may take to save and end when it is asked to stop.
+        folder: folder in which the job starts, if the node shares it with the controller.
+        errand: files that the job reads and writes, if the node shares none with the controller.
     """
 
     job: Job
@@ -46,7 +46,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How it has ended; see `Ended`."""
+    """How an attempt has ended; see `Ended`."""
 
     code: int
     where: str
@@ -56,8 +56,8 @@ class Outcome:
 def carry_out(order: Order) -> Outcome:
     """Run the job's process to its end, in the main thread.
 
-    A KeyboardInterrupt, which is what a cluster raises here to cancel, or a SIGTERM has it save and
-    end. When this process ends, however it does, the job ends at once with it.
+    A KeyboardInterrupt, which a cluster raises here to cancel a task, or a SIGTERM makes the job
+    save and end. When this process ends for any reason, the job ends at once with it.
     """
     where = platform.node()
     with _interruptible():
@@ -71,7 +71,7 @@ def carry_out(order: Order) -> Outcome:
 
 
 def _on_own_disk(order: Order, errand: Errand, where: str) -> Outcome:
-    """In a folder of this node, which is deleted then."""
+    """Run the job in a folder of this node, which is deleted afterwards."""
     try:
         with private_folder(Path(tempfile.gettempdir())) as scratch:
             delivery = Delivery(errand, scratch / "files")
@@ -103,18 +103,18 @@ def _carried_out(
         process.ask_to_stop()
         process.wait(order.patience_s)
     finally:
-        code = process.kill()  # of one that has ended it only gets the code
+        code = process.kill()  # if it has ended, this only returns the code
     return Outcome(code, where, process.tail())
 
 
 def _environment(order: Order) -> dict[str, str]:
-    """Ours, without what the cluster tells its own processes."""
+    """Return our environment, without the cluster's own variables."""
     own = {k: v for k, v in os.environ.items() if not k.startswith(_CLUSTER_PREFIX)}
     return own if order.has_gpu else own | {_GPUS_VARIABLE: ""}
 
 
 def _treat_as_own(pid: int, niceness: int) -> None:
-    """Undo, as far as we may, that the cluster gives way to other programs in all it starts."""
+    """Undo, where permitted, the low priority that the cluster gives to its processes."""
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, niceness)
     with suppress(OSError):
@@ -123,7 +123,7 @@ def _treat_as_own(pid: int, niceness: int) -> None:
 
 @contextmanager
 def _uninterruptible() -> Iterator[None]:
-    """What is saved arrives, even if somebody wants the task to end."""
+    """Ignore SIGTERM and SIGINT, so that saved work is delivered even if the task is cancelled."""
     previous = [(n, signal.signal(n, signal.SIG_IGN)) for n in (signal.SIGTERM, signal.SIGINT)]
     try:
         yield
@@ -134,10 +134,10 @@ def _uninterruptible() -> Iterator[None]:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Inside, SIGTERM and SIGINT raise KeyboardInterrupt, and exit codes of children can be read.
+    """Let SIGTERM and SIGINT raise KeyboardInterrupt, and let children's exit codes be read.
 
-    Whoever was started in the background of a script ignores SIGINT, and so do all its children;
-    a cluster that was would cancel nothing.
+    A process that a script started in the background ignores SIGINT, as do all its children, so a
+    cluster started that way could not cancel a task.
     """
     previous = (
         signal.signal(signal.SIGTERM, signal.default_int_handler),

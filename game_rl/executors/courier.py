@@ -1,8 +1,9 @@
-"""The controller's side of errands: sends what a job reads, and brings home what it leaves.
+"""The controller's side of errands: sends the files that a job reads, and fetches what it leaves.
 
-The controller's folder is the truth, and whole: after each attempt all that it left is in it, as if
-the job had run there. Storage holds what is on its way, and is emptied at the end. A note in the
-folder says what is on its way; a killed controller's next one brings that home first.
+The controller's folder is authoritative and complete: after each attempt it has everything that the
+attempt left, as if the job had run there. Storage holds only files in transit, and is emptied at
+the end. A note in the folder records each attempt under way; after a kill, the next controller
+fetches these attempts first.
 """
 
 import uuid
@@ -36,15 +37,15 @@ Answer = TypeVar("Answer")
 
 
 class Courier:
-    """Holds the experiment's folder in storage; `close` empties it.
+    """Manages the experiment's folder in storage; `close` empties it.
 
     Args:
-        root: the experiment's folder here.
-        store: a folder in storage that is this experiment's alone.
-        warn: gets what the user should know.
+        root: the experiment's folder on this machine.
+        store: a folder in storage that only this experiment uses.
+        warn: called with the text of a warning for the user.
 
     Raises (everywhere):
-        StorageError: storage fails for minutes.
+        StorageError: storage keeps failing for several minutes.
     """
 
     def __init__(self, root: Path, store: ObjectStore, warn: Callable[[str], None]) -> None:
@@ -57,7 +58,7 @@ class Courier:
         errands_folder(root).mkdir(exist_ok=True)
 
     def begin(self, job: Job) -> Errand:
-        """Send what the job reads that is not in storage."""
+        """Send the files that the job reads and storage lacks, and note the attempt."""
         note = Note(
             claim=job.claim or uuid.uuid4().hex,
             run=None if job.claim is None else self._below(job.reads[0]),
@@ -72,19 +73,19 @@ class Courier:
         return Errand(self._address, note.claim, self._moved(job), tree, note.run)
 
     def end(self, job: Job) -> None:
-        """Bring home what the attempt has left, and if it has not ended, give it up."""
+        """Fetch what the attempt has left; give it up if it has not ended."""
         note = self._notes.pop(job.name)
         self._take_home(note)
         if not self._notes:
             self._patiently(self._sweep)
 
     def take_back(self) -> None:
-        """As `end`, for what a killed controller had on its way."""
+        """Do as `end` does, for all attempts that a killed controller has noted."""
         for path in sorted(errands_folder(self._root).glob("*.json")):
             self._take_home(Note.model_validate_json(path.read_bytes()))
 
     def close(self) -> None:
-        """Empty the folder in storage, unless something is on its way."""
+        """Empty the folder in storage, unless an attempt is noted."""
         if any(errands_folder(self._root).iterdir()):
             return
         errands_folder(self._root).rmdir()
@@ -111,13 +112,13 @@ class Courier:
         self._patiently(lambda store: _forget(store, note.claim, is_void=end.code is None))
 
     def _counts(self, note: Note) -> bool:
-        """Not if another executor has carried the job out meanwhile."""
+        """Whether the attempt counts: not if another executor has carried out the job meanwhile."""
         if note.run is not None:
             return standing_claim(RunDir(self._root / note.run)) == note.claim
         return not any((self._root / part).exists() for part in note.writes[:1])
 
     def _settle(self, part: str) -> None:
-        """The run's config names the place where it is now."""
+        """Write the run's place on this machine into its config."""
         run_dir = RunDir(self._root / part)
         if run_dir.exists():
             config = load_config(run_dir.config, is_saved=True)
@@ -132,7 +133,7 @@ class Courier:
                 self._trees[part] = tree.part(part)
 
     def _sweep(self, store: ObjectStore) -> None:
-        """Delete blobs that no run has any more; only while nothing is on its way."""
+        """Delete blobs that no run needs any more; only while no attempt is under way."""
         self._trees = {p: t for p, t in self._trees.items() if (self._root / p).is_dir()}
         used = {sha256 for tree in self._trees.values() for sha256 in tree.blobs()}
         for sha256 in self._stored - used:
@@ -143,7 +144,7 @@ class Courier:
         return patiently(
             lambda: do(ObjectStore(self._address)),
             _PATIENCE_S,
-            tell=lambda fault: self._warn(f"{fault}. It is tried again for some minutes"),
+            tell=lambda fault: self._warn(f"{fault}. It is retried for up to five minutes"),
         )
 
     # ------------------------------------------------------------------ paths
@@ -155,7 +156,7 @@ class Courier:
         return path.relative_to(self._root).as_posix()
 
     def _moved(self, job: Job) -> Job:
-        """With paths below the folder that the node fetches to, where the job starts."""
+        """Return the job with paths relative to the folder that it will run in on the node."""
 
         def moved(paths: tuple[Path, ...]) -> Iterator[Path]:
             return (Path(self._below(path)) for path in paths)
@@ -174,7 +175,7 @@ class Courier:
 
 
 def _ended(store: ObjectStore, claim: str) -> ErrandEnd:
-    """How the attempt has ended; one that has not is given up, and so does not any more."""
+    """Return how the attempt has ended; one that has not ended is given up, for good."""
     name, given_up = end_name(claim), ErrandEnd(code=None, tree=FolderTree(files=()))
     with suppress(FileExistsError):
         store.put(name, as_json(given_up), is_new=True)
@@ -185,14 +186,14 @@ def _ended(store: ObjectStore, claim: str) -> ErrandEnd:
 
 
 def _newest_saved(store: ObjectStore, claim: str) -> FolderTree:
-    """What the attempt sent with its newest checkpoint; empty if there was none."""
+    """Return the tree that the attempt sent with its newest checkpoint, or an empty one."""
     saved = sorted(s.name for s in store.list(claim) if s.name != end_name(claim))
     content = store.get(saved[-1]) if saved else None
     return FolderTree(files=()) if content is None else parse_stored(FolderTree, content, saved[-1])
 
 
 def _forget(store: ObjectStore, claim: str, *, is_void: bool) -> None:
-    """All that stands under the attempt; if it was given up not its end, which it looks for."""
+    """Delete what the attempt stored; the end of a void one stays, since its node looks for it."""
     for stored in list(store.list(claim)):
         if not (is_void and stored.name == end_name(claim)):
             store.delete(stored.name)

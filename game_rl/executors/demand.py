@@ -1,4 +1,4 @@
-"""What an experiment asks of an executor."""
+"""The resources that an experiment asks of an executor."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,19 +7,19 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """What members take, as the preflight forecasts it.
+    """The resources that members need, as the preflight forecasts them.
 
     Attributes:
-        slots: at once on this machine.
-        members: in all.
-        cpus: of each, as for the next three.
-        ram_bytes: at its peak.
-        gpus: a share of one, or several.
-        patience_s: how long it may take to save and end.
-        disk_bytes: of each member's run.
-        folder: the experiment's.
-        game: of the members, as their config names it.
-        warn: tells the user something; the experiment goes on.
+        slots: number of members that fit on this machine at once.
+        members: number of members in all.
+        cpus: CPUs of each member.
+        ram_bytes: peak memory of each member.
+        gpus: GPUs of each member; below 1, a share of one.
+        patience_s: time that a member may take to save and end.
+        folder: the experiment's folder.
+        disk_bytes: disk space of each member's run.
+        game: game of the members, as their config names it.
+        warn: called with the text of a warning for the user.
     """
 
     slots: int

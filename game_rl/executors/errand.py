@@ -1,12 +1,11 @@
-"""A job on a node that shares no files with the controller: what it needs comes from storage, and
-what it leaves goes there.
+"""A job on a node that shares no files with the controller; its files pass through storage.
 
-    CLAIM/000001.json      what there was at a checkpoint, meanwhile
-    CLAIM/end.json         how it has ended; written once, by whoever comes first
+    CLAIM/000001.json      the run directory at a checkpoint of the attempt
+    CLAIM/end.json         how the attempt ended; written once, by node or controller
 
 The node writes the end when it delivers. The controller writes it when it gives the job up, before
-it starts another attempt: so one of two attempts counts, whatever the network does, and the other
-one's work is thrown away.
+it starts another attempt. So exactly one of two attempts counts, whatever the network does, and the
+work of the other is discarded.
 """
 
 from collections.abc import Callable
@@ -26,23 +25,24 @@ from game_rl.storage.folder_tree import FolderTree, bring_tree, read_tree, send_
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.patience import patiently
 
-_PATIENCE_S = 900.0  # of a task that has something to deliver, and nothing else to do
-_SAVING_PATIENCE_S = 30.0  # of one request while the job trains beside it
+_PATIENCE_S = 900.0  # for a task that has only to deliver its results
+_SAVING_PATIENCE_S = 30.0  # for one request while the job is training
 
 
 class GivenUpError(StorageError):
-    """Another attempt at the job counts."""
+    """Another attempt at the job counts, and this one is void."""
 
 
 @dataclass(frozen=True)
 class Errand:
-    """What a node gets beside the job, whose paths are below the folder that it runs in.
+    """The job and the files that a node needs for one attempt.
 
     Attributes:
-        address: of the experiment's folder in storage.
-        claim: no other attempt's.
+        address: address of the experiment's folder in storage.
+        claim: unique id of the attempt.
+        job: the job, with paths below the folder that it runs in.
         tree: the files that the job reads.
-        run: the run directory that it trains; None: it trains none.
+        run: the run directory that it trains, or None.
     """
 
     address: str
@@ -61,9 +61,9 @@ class ErrandEnd(Saved):
 
     format: Annotated[int, Field(ge=1, le=1)] = 1
     code: int | None
-    """Of the job's process; None: the controller has given it up."""
+    """Exit code of the job's process, or None if the controller has given the attempt up."""
     tree: FolderTree
-    """What it leaves."""
+    """The files that it leaves."""
 
 
 def end_name(claim: str) -> str:
@@ -75,11 +75,11 @@ def saved_name(claim: str, number: int) -> str:
 
 
 class Delivery:
-    """The node's side: brings the files for one attempt, and sends what it leaves.
+    """The node's side: fetches the files for one attempt, and sends what it leaves.
 
     Raises (everywhere):
         GivenUpError: another attempt counts.
-        StorageError: storage fails, however often it is asked.
+        StorageError: storage fails, even after retries.
     """
 
     def __init__(self, errand: Errand, folder: Path) -> None:
@@ -96,7 +96,7 @@ class Delivery:
         self._saved = self._newest()
 
     def save(self) -> None:
-        """Send what there is if there is a new checkpoint; what fails is tried at the next call."""
+        """Send the run if it has a new checkpoint; a failure is retried at the next call."""
         newest = self._newest()
         if newest == self._saved or self._errand.run is None:
             return
@@ -106,7 +106,7 @@ class Delivery:
             tree, sources = read_tree(self._folder, (self._errand.run,))
             send_blobs(store, sources, self._stored)
             if self._newest() != newest:
-                return  # it was replaced meanwhile, so what was read may be of both
+                return  # replaced meanwhile, so the tree may mix two checkpoints
             store.put(saved_name(self._errand.claim, self._count + 1), as_json(tree))
         except GivenUpError:
             raise
@@ -116,7 +116,7 @@ class Delivery:
         self._saved = newest
 
     def deliver(self, code: int) -> None:
-        """Send what the job has left, and that it has ended."""
+        """Send what the job has left, then the end of the attempt."""
         tree, sources = read_tree(self._folder, self._errand.writes)
         end, name = as_json(ErrandEnd(code=code, tree=tree)), end_name(self._errand.claim)
 
@@ -127,7 +127,7 @@ class Delivery:
                 with suppress(FileExistsError):
                     store.put(name, end, is_new=True)
                 found = store.get(name)
-            if found != end:  # it is the same if only the answer was lost
+            if found != end:  # equal if only the reply was lost
                 raise _given_up()
 
         self._patiently(deliver)
@@ -137,7 +137,7 @@ class Delivery:
             raise _given_up()
 
     def _newest(self) -> tuple[str, bytes] | None:
-        """The newest checkpoint here: its name and its manifest."""
+        """Return the name and the manifest of the newest checkpoint here, or None."""
         if self._errand.run is None:
             return None
         for path in RunDir(self._folder / self._errand.run).checkpoints_newest_first():
@@ -152,4 +152,4 @@ class Delivery:
 
 
 def _given_up() -> GivenUpError:
-    return GivenUpError("the controller has started this job anew; what this attempt made is void")
+    return GivenUpError("the controller has restarted this job, so this attempt is discarded")

@@ -1,8 +1,8 @@
-"""Who carries out what an experiment asks for: commands of ours, each in a process of its own.
+"""The interface of executors, which carry out an experiment's jobs, each in its own process.
 
-A job brings a run directory to a timestep and leaves a result in a file. It may be carried out
-again, here or elsewhere, whenever its end is not known: whoever finds the result does nothing. So
-an executor needs to know nothing of training, and nothing that it forgets is lost.
+A job trains a run directory to a timestep and leaves a result in a file. Whenever its end is
+unknown, it may be carried out again, here or elsewhere: a job that finds its result does nothing.
+So an executor needs no knowledge of training, and nothing is lost if it loses its state.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ class Job:
     """One command, by default `game-rl ARGUMENTS`.
 
     Attributes:
-        name: what it is, for people; no two under way have the same.
-        output: a file that gets what it prints; what an earlier attempt printed stays.
-        cpus: that it counts as its own: threads of torch, and so how its numbers round.
-        claim: under which it writes to its run (see `game_rl.claims`); None: it has none.
-        arguments: a Path is one of the experiment's folder.
-        module: whose arguments they are, as `python -m` runs it.
+        name: name for people, unique among the jobs under way.
+        arguments: arguments of the command. A Path is inside of the experiment's folder.
+        output: file to which its output is appended.
+        cpus: number of CPUs for torch's threads, on which the rounding of its numbers depends.
+        claim: claim under which it writes to its run (see `game_rl.claims`), or None.
+        module: the command, as a module for `python -m`.
         reads: folders of the experiment that it needs.
-        writes: files and folders that it leaves beside its output.
+        writes: files and folders that it writes, apart from its output.
     """
 
     name: str
@@ -41,10 +41,10 @@ class Ended:
     """How a job's process has ended.
 
     Attributes:
-        code: its exit code; less than 0: the number of the signal that killed it.
-        where: the machine.
-        text: the end of what it has printed, if it has failed.
-        cause: of its death, where more is known than the code.
+        code: its exit code, or minus the number of the signal that killed it.
+        where: the machine that it ran on.
+        text: the end of its output, if it failed.
+        cause: cause of its death, if more than the code is known.
     """
 
     job: Job
@@ -55,25 +55,25 @@ class Ended:
 
     @property
     def was_stopped(self) -> bool:
-        """By a signal, saved or not: the job can go on."""
+        """Whether a signal ended it, saved or not, so that the job can be continued."""
         return self.code < 0 or self.code > 128
 
 
 class Executor(Protocol):
-    """Carries out jobs, so many at once; a context manager, after which nothing is left running."""
+    """Carries out jobs in parallel; a context manager that leaves nothing running."""
 
     @property
     def slots(self) -> int:
-        """Jobs that it takes at once."""
+        """Number of jobs that it accepts at once."""
 
     def start(self, job: Job) -> None:
-        """Begin it; only while fewer than `slots` are under way."""
+        """Start a job; only while fewer than `slots` are under way."""
 
     def wait(self, timeout_s: float) -> Sequence[Ended]:
-        """Those that have ended since the last call; returns early once there is one."""
+        """Return the jobs that ended since the last call; wait for one until the timeout."""
 
     def ask_to_stop(self) -> None:
-        """Have all jobs save and end soon; `wait` tells when each has."""
+        """Have all jobs save and end soon; `wait` reports each when it has."""
 
     def close(self) -> None:
         """End all jobs at once; may be called twice."""

@@ -1,4 +1,4 @@
-"""A game of the user's own on the nodes: its folder is there already, as ROMs are never stored."""
+"""Checks that nodes have the files of a user's own game, which is never sent."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -12,22 +12,23 @@ from game_rl.storage.game_files import game_files
 
 @dataclass(frozen=True)
 class GameNeeds:
-    """sha256 of a game's files, by their paths; none of a bundled game.
+    """The files that nodes must have of a user's own game.
 
     Attributes:
-        rom: which of them is the ROM.
+        files: sha256 of each file, by its path. Empty for a bundled game.
+        rom: path of the ROM among them, or None for a bundled game.
     """
 
     files: dict[str, str] = field(default_factory=dict)
     rom: str | None = None
 
     def problem(self) -> str | None:
-        """What this machine has not, or otherwise."""
+        """Return which file this machine lacks or has with other content, or None."""
         for path, sha256 in self.files.items():
             found = _sha256(Path(path))
             if found != sha256:
                 what = f"the ROM {path}" if path == self.rom else path
-                state = "is not there" if found is None else "is another file there"
+                state = "is not there" if found is None else "has different content there"
                 return (
                     f"{what} {state}; a game of your own is never sent: copy its folder, with the "
                     f"ROM, to the same path on every node (this file has sha256 {sha256})"
@@ -36,7 +37,7 @@ class GameNeeds:
 
 
 def game_needs(game: str) -> GameNeeds:
-    """Of the game that a config names.
+    """Return the needs of the game that a config names.
 
     Raises:
         GameFileError: a file of it is missing here.
@@ -57,7 +58,7 @@ def game_needs(game: str) -> GameNeeds:
 
 
 def _sha256(path: Path) -> str | None:
-    """None: it is not there, or not to be read."""
+    """Return the sha256 of a file, or None if it is missing or unreadable."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:

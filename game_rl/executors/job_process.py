@@ -1,4 +1,4 @@
-"""A job as a process of this machine, wherever its executor is."""
+"""A job as a process of this machine."""
 
 import contextlib
 import os
@@ -16,27 +16,27 @@ from game_rl.executors.nursery import Nursery
 from game_rl.system.parent_death import PARENT_VARIABLE
 from game_rl.system.share import share_environment
 
-LOOK_EVERY_S = 0.05  # waking for 16 processes so often takes 0.2 % of a core
+LOOK_EVERY_S = 0.05  # polling 16 processes this often takes 0.2 % of a core
 _SHOWN_BYTES = 4_000
 
 
 class Process(Protocol):
-    """Of a job, in whichever way it was started."""
+    """The process of a job, however it was started."""
 
     @property
     def pid(self) -> int: ...
 
     def has_ended(self) -> bool:
-        """It is only looked at: its id is nobody else's until `kill_and_wait`."""
+        """Whether it has ended; not reaped, so its id is not reused before `kill_and_wait`."""
 
     def send_signal(self, number: int) -> None: ...
 
     def kill_and_wait(self) -> int:
-        """End it and all its group, if it has not ended; its exit code."""
+        """Kill it and its process group, if it has not ended, and return its exit code."""
 
 
 class OwnProcess:
-    """A child of ours, in a fresh interpreter."""
+    """A child process in a fresh interpreter."""
 
     def __init__(
         self,
@@ -75,14 +75,14 @@ class OwnProcess:
 
 
 class JobProcess:
-    """A process in a session of its own, so that a Ctrl-C in the terminal reaches only us.
+    """A job's process, in its own session, so that a Ctrl-C in the terminal reaches only us.
 
-    It ends with the process that started it, even if that is killed, and its workers with it.
+    With its workers, it ends with the process that started it, even if that one is killed.
 
     Args:
-        folder: that it starts in; None: the current one.
-        environment: that it inherits, beside what its job sets.
-        nursery: that forks it, in the current folder; None: it is a fresh interpreter.
+        folder: folder that it starts in, or None for the current one.
+        environment: environment that it inherits, apart from the variables that its job sets.
+        nursery: nursery that forks it, in the current folder, or None for a fresh interpreter.
     """
 
     def __init__(
@@ -110,20 +110,23 @@ class JobProcess:
         return self._process.pid
 
     def code(self) -> int | None:
-        """Its exit code, below 0 that of a signal; None: it runs. With it, its group has ended."""
+        """Return its exit code, or minus the number of a signal, or None while it runs.
+
+        Once it has ended, this also kills the rest of its process group.
+        """
         if self._code is None and not self._process.has_ended():
             return None
         return self.kill()
 
     def wait(self, timeout_s: float) -> int | None:
-        """Its exit code, or None if it still runs then."""
+        """Return its exit code, or None if it still runs after the timeout."""
         deadline = time.monotonic() + timeout_s
         while (code := self.code()) is None and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY_S)
         return code
 
     def ask_to_stop(self) -> None:
-        """Have the training save and end: it ends its workers."""
+        """Have the training save and end, and with it its workers."""
         if self._code is None:
             self._process.send_signal(signal.SIGTERM)
 
@@ -132,13 +135,13 @@ class JobProcess:
             self._process.send_signal(signal.SIGKILL)
 
     def kill(self) -> int:
-        """End it and all its group at once; its exit code."""
+        """Kill it and its process group at once, and return its exit code."""
         if self._code is None:
             self._code = self._process.kill_and_wait()
         return self._code
 
     def tail(self) -> str:
-        """The end of what it has printed, if it has failed."""
+        """Return the end of its output if it has failed, or an empty string."""
         if not self._code:
             return ""
         with self._output.open("rb") as file:
@@ -147,9 +150,9 @@ class JobProcess:
 
 
 def job_environment(job: Job, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What its process gets, but for the name of its parent.
+    """Return the environment of a job's process, except for `PARENT_VARIABLE`.
 
-    Not the claim of a job that starts jobs itself: that is to another run.
+    An inherited claim is removed: a job that starts jobs itself has a claim to another run.
     """
     own = {name: value for name, value in inherited.items() if name != CLAIM_VARIABLE}
     own |= share_environment(job.cpus)

@@ -1,4 +1,4 @@
-"""Jobs as processes of this machine."""
+"""The executor whose jobs are processes of this machine."""
 
 import platform
 import time
@@ -12,9 +12,9 @@ from game_rl.executors.nursery import NoNurseryError, Nursery, NurseryError
 
 
 class LocalExecutor:
-    """Processes that end with this one, even if that is killed, and their workers with them.
+    """Runs jobs as processes that, with their workers, end with this one, even if it is killed.
 
-    They are forked by a nursery where there can be one, for as many CPUs as they have.
+    Where possible, a nursery forks them. There is one nursery for each number of CPUs.
     """
 
     def __init__(self, slots: int) -> None:
@@ -46,7 +46,7 @@ class LocalExecutor:
 
     def close(self) -> None:
         for _, process in self._running.values():
-            process.begin_to_kill()  # all of them, before the first is waited for
+            process.begin_to_kill()  # signal all of them before waiting for the first
         for _, process in self._running.values():
             process.kill()
         self._running.clear()

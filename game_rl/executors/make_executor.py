@@ -20,14 +20,14 @@ from game_rl.executors.local import LocalExecutor
 
 
 def make_executor(config: ExecutorConfig, demand: Demand) -> AbstractContextManager[Executor]:
-    """Raise UsageError if what the config asks for is not installed."""
+    """Make the executor; raise UsageError if a package that it needs is not installed."""
     if isinstance(config, LocalExecutorConfig):
         return LocalExecutor(demand.slots)
     return _ray_executor(config)(config, demand)
 
 
 def check_installed(config: ExecutorConfig) -> None:
-    """As `make_executor`, before anything is written."""
+    """Raise UsageError as `make_executor` would, before anything is written."""
     if isinstance(config, RayExecutorConfig):
         _ray_executor(config)
 
@@ -37,10 +37,10 @@ _Make = Callable[[RayExecutorConfig, Demand], AbstractContextManager[Executor]]
 
 def _ray_executor(config: RayExecutorConfig) -> _Make:
     if config.starts_cluster and "ray" not in sys.modules:
-        # read once, as Ray is loaded; without them it writes a token into the user's home folder
+        # Ray reads these once, at import; without them it writes a token to the user's home folder
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=uuid.uuid4().hex)
     try:
-        # named as text: whoever runs members here must not need Ray, nor wait until it is loaded
+        # imported by name: local members must neither need Ray nor wait for its import
         module = importlib.import_module("game_rl.executors.ray")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "ray":

@@ -1,4 +1,4 @@
-"""Where the controller and the nodes of a cluster meet: files that all share, or storage."""
+"""How controller and nodes of a cluster exchange files: a shared file system, or storage."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -18,12 +18,12 @@ from game_rl.storage.object_store import ObjectStore
 
 @dataclass(frozen=True)
 class Meeting:
-    """What changes with the place.
+    """The parts of an executor that depend on how files are exchanged.
 
     Attributes:
-        needs: of every node.
-        make_order: for a job; what it reads is where its node finds it.
-        bring_home: what an attempt at a job has left, once it has ended.
+        needs: what every node must have.
+        make_order: makes the order for a job, once the node can read the job's files.
+        bring_home: fetches what an attempt at a job has left, once it has ended.
     """
 
     needs: Needs
@@ -33,7 +33,7 @@ class Meeting:
 
 @contextmanager
 def shared_files(demand: Demand) -> Iterator[Meeting]:
-    """The experiment's folder, and the current one, at the same paths on all nodes."""
+    """Exchange files in a file system that all nodes share, at the same paths."""
     with marked(demand.folder) as needs:
         order = _order(demand, needs)
         yield Meeting(
@@ -45,10 +45,10 @@ def shared_files(demand: Demand) -> Iterator[Meeting]:
 
 @contextmanager
 def shared_storage(address: str, demand: Demand) -> Iterator[Meeting]:
-    """A folder in storage, which is empty again afterwards unless something is on its way.
+    """Exchange files through a folder in storage, which is emptied unless attempts are under way.
 
     Raises:
-        StorageError: it cannot be used.
+        StorageError: the storage cannot be used.
         GameFileError: a file of the members' game is missing here.
     """
     name = f"errands/{RunDir(demand.folder).identity().id}"

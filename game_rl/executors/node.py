@@ -1,4 +1,4 @@
-"""What a node of a cluster must have before a member may run there."""
+"""Checks that a node of a cluster passes before a member may run there."""
 
 import os
 import platform
@@ -18,14 +18,14 @@ _MARK, _ANSWER = ".controller-", ".node-"
 
 @dataclass(frozen=True)
 class NodeNeeds:
-    """The controller's side: what every node is compared with.
+    """The requirements for every node of a cluster with shared files, made by the controller.
 
     Attributes:
-        folder: the current one, from which relative paths count.
+        folder: current folder of the controller, to which relative paths refer.
         mark: a file in the experiment's folder that the controller has written.
-        content: of the mark.
-        versions: of what the numbers depend on.
-        source: a hash of this package's code.
+        content: content of the mark.
+        versions: versions of the packages that the numbers depend on.
+        source: hash of this package's code.
     """
 
     folder: Path
@@ -35,7 +35,7 @@ class NodeNeeds:
     source: str
 
     def problem(self) -> str | None:
-        """What is wrong with the machine that asks; None: nothing."""
+        """Return what is wrong with the machine that calls this, or None."""
         try:
             found = self.mark.read_text(encoding="ascii")
         except OSError as error:
@@ -51,12 +51,12 @@ class NodeNeeds:
         return programs_problem(self.versions, self.source)
 
     def answer(self, name: str) -> str | None:
-        """Leave a file for the controller to find."""
+        """Leave a file for the controller to find; return None, since nothing is wrong."""
         write_atomic(answer_of(self, name), self.content)
         return None
 
     def lost_answer(self, name: str) -> str | None:
-        """The controller's side: what is wrong if a node's answer has not arrived."""
+        """On the controller's side, return what is wrong if a node's answer has not arrived."""
         answer = answer_of(self, name)
         found = answer.exists()
         answer.unlink(missing_ok=True)
@@ -69,25 +69,25 @@ class NodeNeeds:
 
 
 class Needs(Protocol):
-    """What every node is compared with; made by the controller."""
+    """The requirements for every node, made by the controller."""
 
     def problem(self) -> str | None:
-        """What is wrong with the machine that asks; None: nothing."""
+        """Return what is wrong with the machine that calls this, or None."""
 
     def answer(self, name: str) -> str | None:
-        """Have the controller see that this machine reaches it; what is wrong, as above."""
+        """Leave an answer for the controller; return what is wrong, or None."""
 
     def lost_answer(self, name: str) -> str | None:
-        """On the controller's side: how that went, as the end of a sentence; None: well."""
+        """On the controller's side, return the end of a sentence if no answer arrived, or None."""
 
 
 def programs_problem(versions: dict[str, str], source: str) -> str | None:
-    """How what is installed here is not what numbers were said to depend on."""
+    """Return how the versions and the source here differ from these, or None if they do not."""
     differences = version_differences(versions, installed_versions())
     if not differences and source != source_sha256():
-        differences = ("game_rl is of another state of its source",)
+        differences = ("the source code of game_rl differs",)
     if differences:
-        return f"{', '.join(differences)}; install on all nodes what the controller has"
+        return f"{', '.join(differences)}; install the controller's versions on all nodes"
     return None
 
 
@@ -96,8 +96,8 @@ class NodeFacts:
     """A node's answer.
 
     Attributes:
-        problem: why no member may run there; None: nothing.
-        niceness: of what a member's process gets there; above 0 it gives way to others.
+        niceness: niceness that a member's process gets there. Above 0, it gives way to others.
+        problem: why no member may run there, or None.
     """
 
     host: str
@@ -108,9 +108,9 @@ class NodeFacts:
 
 @contextmanager
 def marked(root: Path) -> Iterator[NodeNeeds]:
-    """Needs whose mark stands in `root` inside; its name is new, so that no cache knows it.
+    """Keep a mark in `root` while the block runs; its name is new, so that no cache has it.
 
-    The caller is the only controller there: marks that a killed one has left are deleted.
+    The caller is the only controller there: marks that a killed controller left are deleted.
     """
     for left in (*root.glob(f"{_MARK}*"), *root.glob(f"{_ANSWER}*")):
         left.unlink(missing_ok=True)
@@ -130,12 +130,12 @@ def marked(root: Path) -> Iterator[NodeNeeds]:
 
 
 def answer_of(needs: NodeNeeds, name: str) -> Path:
-    """The file with which a node answers, for the controller to find."""
+    """Return the file with which a node answers the controller."""
     return needs.mark.with_name(f"{_ANSWER}{needs.content}-{name}")
 
 
 def introduce(needs: Needs, name: str) -> NodeFacts:
-    """The facts of the node that this runs on, which leaves its answer for the controller."""
+    """Check the node that this runs on, leave its answer, and return its facts."""
     problem = needs.problem()
     if problem is None:
         problem = needs.answer(name)
@@ -148,7 +148,7 @@ def introduce(needs: Needs, name: str) -> NodeFacts:
 
 
 def warnings_of(nodes: Sequence[NodeFacts]) -> Iterator[str]:
-    """What to say of nodes that can train members, but not as this process would."""
+    """Yield warnings about nodes that can train members, but not as this process would."""
     own = os.getpriority(os.PRIO_PROCESS, 0)
     by_processor = {node.processor: node.host for node in nodes}
     if len(by_processor) > 1:
@@ -160,6 +160,6 @@ def warnings_of(nodes: Sequence[NodeFacts]) -> Iterator[str]:
     late = sorted({node.host for node in nodes if node.niceness > own})
     if late:
         yield (
-            f"members give way to all other programs on {', '.join(late)}; start Ray there with "
-            "RAY_worker_niceness=0"
+            f"members have a lower priority than other programs on {', '.join(late)}; start "
+            "Ray there with RAY_worker_niceness=0"
         )

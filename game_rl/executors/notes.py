@@ -1,4 +1,4 @@
-"""What is on its way from nodes that share no files with us: a note for each attempt."""
+"""Notes of the attempts that are under way on nodes without shared files."""
 
 from pathlib import Path
 
@@ -6,16 +6,16 @@ from game_rl.config.saved import Saved
 
 
 def errands_folder(root: Path) -> Path:
-    """Where the notes are in the folder of an experiment."""
+    """Return the folder of the notes in an experiment's folder."""
     return root / "errands"
 
 
 class Note(Saved):
-    """An attempt; paths are below the experiment's folder."""
+    """An attempt at a job, with paths below the experiment's folder."""
 
     claim: str
-    """No other attempt's."""
+    """Unique id of the attempt."""
     run: str | None
-    """The run directory that it trains; None: it trains none."""
+    """The run directory that it trains, or None."""
     writes: tuple[str, ...]
     """Files and folders that it leaves."""

@@ -1,8 +1,8 @@
-"""Processes for jobs out of one that has loaded already what they need.
+"""Forks the processes of jobs from one that has already imported what they need.
 
-Loading torch takes two or three seconds of a core, about as long as a member of a population trains
-in a short generation. A nursery loads it once and forks itself for each job, whose process is a
-child of the nursery's: it begins at once, and shares the memory of what was loaded.
+Importing torch takes two or three seconds of a core, about as long as a member of a population
+trains in a short generation. A nursery imports it once and forks itself for each job. The child
+starts at once, and shares the memory of the imported modules.
 """
 
 import json
@@ -18,27 +18,28 @@ from typing import Any
 
 from game_rl.system.parent_death import PARENT_VARIABLE
 
-_ANSWER_S = 120.0  # imports from a cold network disk
+_ANSWER_S = 120.0  # for imports from a cold network disk
 _MODULE = "game_rl.executors.nursery_process"
 
 
 class NurseryError(Exception):
-    """It has ended, and its children with it."""
+    """The nursery has ended, and its children with it."""
 
 
 class NoNurseryError(NurseryError):
-    """Here there can be none that forks safely."""
+    """No nursery can fork safely here."""
 
 
 class Nursery:
-    """One process, and those that it forks; close it, and all of them end at once.
+    """A process and the children that it forks; `close` ends all of them at once.
 
     Args:
-        environment: that it has itself. Numbers of threads are read when torch is loaded, so they
-            must be those of its jobs.
+        environment: environment of the nursery. Torch reads the numbers of threads at import, so
+            they must be those of the jobs.
 
     Raises:
-        NoNurseryError: only Linux ends children with the process that forked them.
+        NoNurseryError: this is not Linux. Elsewhere children would outlive the process that forked
+            them.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -62,11 +63,11 @@ class Nursery:
         """Run `python -m MODULE ARGUMENTS` in a child that leads a session of its own.
 
         Args:
-            environment: all that the child has, beside the name of its parent.
-            output: descriptor of the file that gets what it prints.
+            environment: whole environment of the child, except for `PARENT_VARIABLE`.
+            output: descriptor of the file for its output.
 
         Raises:
-            NurseryError: there is no such child; the nursery is closed.
+            NurseryError: the child could not be started, and the nursery is closed.
         """
         order = {"module": module, "arguments": list(arguments), "environment": dict(environment)}
         try:
@@ -81,16 +82,16 @@ class Nursery:
         raise NoNurseryError(answer["refused"])
 
     def reap(self, pid: int) -> int:
-        """The exit code of a child that has ended; below 0 the number of a signal."""
+        """Return the exit code of a child that has ended, or minus the number of a signal."""
         try:
             self._channel.send(json.dumps({"reap": pid}).encode())
             return int(self._answer()["code"])
-        except OSError:  # with the nursery all its children end
+        except OSError:  # the nursery has ended, and all its children with it
             self.close()
             return -signal.SIGKILL
 
     def close(self) -> None:
-        """End it, and its children with it; may be called twice."""
+        """End the nursery and its children; may be called twice."""
         self._channel.close()
         if self._process.poll() is None:
             self._process.kill()
@@ -105,7 +106,7 @@ class Nursery:
 
 
 class ForkedProcess:
-    """A child of a nursery, looked at from the process that asked for it."""
+    """A child of a nursery, as seen by the process that asked for it."""
 
     def __init__(self, nursery: Nursery, pid: int, descriptor: int) -> None:
         self.pid = pid
@@ -115,7 +116,7 @@ class ForkedProcess:
         self._end.register(descriptor, select.POLLIN)
 
     def has_ended(self) -> bool:
-        """It is not reaped by that, so its id is nobody else's."""
+        """Whether it has ended; it is not reaped, so its id is not reused."""
         return bool(self._end.poll(0))
 
     def send_signal(self, number: int) -> None:
@@ -123,7 +124,7 @@ class ForkedProcess:
             signal.pidfd_send_signal(self._descriptor, number)
 
     def kill_and_wait(self) -> int:
-        """End it and its group; its exit code."""
+        """Kill it and its process group, and return its exit code."""
         self.send_signal(signal.SIGKILL)
         self._end.poll()
         code = self._nursery.reap(self.pid)

@@ -1,9 +1,9 @@
-"""The process that `Nursery` starts: it loads what jobs need, and forks itself for each.
+"""The process that `Nursery` starts: it imports what jobs need, and forks itself for each.
 
-Messages are JSON objects over a socket whose descriptor is the argument. `{"module": …,
-"arguments": […], "environment": {…}}`, with the descriptor of a file, is answered by `{"pid": N}`,
-and `{"reap": N}` by `{"code": N}` once that child has ended. When the socket is closed it ends, and
-its children with it.
+Messages are JSON objects over a socket whose descriptor is the argument. The answer to `{"module":
+…, "arguments": […], "environment": {…}}`, with the descriptor of a file, is `{"pid": N}` or
+`{"refused": "reason"}`. The answer to `{"reap": N}` is `{"code": N}` once that child has ended.
+When the socket is closed, the process and its children end.
 """
 
 import gc
@@ -26,7 +26,7 @@ _MESSAGE_BYTES = 1 << 20
 
 
 def main() -> int:
-    """In the nursery 0, when nobody wants it any more; in a child whatever its job gives."""
+    """Serve until the socket is closed, and return 0; in a child, run its job."""
     end_with_parent()
     environment = dict(os.environ)
     handlers = {number: signal.signal(number, signal.SIG_IGN) for number in _NOT_FOR_US}
@@ -34,7 +34,7 @@ def main() -> int:
     for module in _LOADED:
         importlib.import_module(module)
     gc.collect()
-    gc.freeze()  # a child's collections would copy the pages that it shares
+    gc.freeze()  # garbage collection in a child would copy shared pages
     order = _serve(channel)
     if order is None:
         return 0
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def _serve(channel: socket.socket) -> dict[str, Any] | None:
-    """Returns in each child, with its order, and in the nursery at its end."""
+    """Fork for each order; return the order in the child, and None in the nursery at its end."""
     parent = str(os.getpid())
     while True:
         message, descriptors, _, _ = socket.recv_fds(channel, _MESSAGE_BYTES, 1)
@@ -79,7 +79,7 @@ def _n_threads() -> int:
 def _reaped(pid: int) -> int:
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     with suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)  # its id is nobody else's until it is reaped
+        os.killpg(pid, signal.SIGKILL)  # its id is not reused before it is reaped
     _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status)
 

@@ -1,4 +1,4 @@
-"""A folder for what lives as long as its process, with a short path."""
+"""A temporary folder with a short path, which lives as long as its process."""
 
 import shutil
 import tempfile
@@ -8,14 +8,17 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-# Sockets are to lie in it, and a socket's path has at most 107 characters: TMPDIR may be too long.
+# It will hold sockets, whose paths have at most 107 characters, so TMPDIR may be too long.
 SHORT_PLACE = Path("/tmp")  # noqa: S108
 _PREFIX = "game_rl-"
 
 
 @contextmanager
 def private_folder(place: Path = SHORT_PLACE) -> Iterator[Path]:
-    """Of this user alone, deleted at the end; those of processes that were killed are, too."""
+    """Make a folder that only this user can read, and delete it at the end.
+
+    Folders that killed processes left in `place` are deleted first.
+    """
     for left in place.glob(f"{_PREFIX}*/lock"):
         with suppress(OSError, Timeout), FileLock(left, timeout=0):
             shutil.rmtree(left.parent, ignore_errors=True)

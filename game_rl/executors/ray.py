@@ -1,8 +1,8 @@
-"""Jobs as tasks of a Ray cluster: each starts a process of ours on its node, and waits for it.
+"""The executor whose jobs are tasks of a Ray cluster; a task runs the job's process on its node.
 
-The only module that imports Ray, and nobody imports it by name: see `make_executor`. A task is
-never retried by Ray: it would write under the claim of the attempt before it. Whoever is killed, or
-was on a node that is lost, is reported as killed, and the experiment starts it again.
+This is the only module that imports Ray, and no module imports it statically: see `make_executor`.
+Ray never retries a task, since the retry would write under the claim of the first attempt. A job
+that was killed, or whose node was lost, is reported as killed, and the experiment starts it again.
 """
 
 import os
@@ -30,19 +30,19 @@ from game_rl.executors.private_folder import SHORT_PLACE, private_folder
 from game_rl.executors.reaper import reaping
 from game_rl.system.units import format_bytes
 
-_STORE_BYTES = 80 * 2**20  # Ray refuses less than 75 MiB; what tasks return is far smaller
+_STORE_BYTES = 80 * 2**20  # Ray refuses less than 75 MiB; results of tasks are far smaller
 _ANSWER_TIMEOUT_S = 120.0
 _CONNECT_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 20.0
 
 
 class RayExecutor:
-    """Tasks that ask for what a member takes; Ray finds the node.
+    """Runs jobs as tasks that request a member's resources; Ray chooses the node.
 
     Args:
-        slots: tasks at once; those that the cluster has no room for wait there.
-        resources: of each task, as Ray calls them.
-        meeting: how jobs reach their nodes, and what they leave reaches us.
+        slots: number of tasks at once. Ray queues those that the cluster has no room for.
+        resources: resources of each task, under Ray's names.
+        meeting: how jobs reach their nodes, and how their results reach us.
     """
 
     def __init__(self, slots: int, *, resources: dict[str, float], meeting: Meeting) -> None:
@@ -78,7 +78,7 @@ class RayExecutor:
             ray.cancel(task, force=False)
 
     def close(self) -> None:
-        """Also waits until the tasks' own processes, and so the members, have ended."""
+        """Cancel all tasks, and wait until their processes, and so the members, have ended."""
         for task in self._running:
             ray.cancel(task, force=True)
         tasks = list(self._running)
@@ -102,12 +102,12 @@ def _ended(job: Job, task: Any) -> Ended:  # noqa: ANN401 - Ray's reference
 
 @contextmanager
 def ray_executor(config: RayExecutorConfig, demand: Demand) -> Iterator[RayExecutor]:
-    """An executor on the cluster that the config names; whatever was started ends with it.
+    """Make an executor on the configured cluster; everything that was started ends with it.
 
     Raises:
-        UsageError: there is no such cluster, or none that we may join.
-        ExperimentError: its nodes cannot carry members.
-        StorageError: the storage that the config names cannot be used.
+        UsageError: there is no such cluster, or we may not join it.
+        ExperimentError: its nodes cannot run members.
+        StorageError: the configured storage cannot be used.
     """
     resources = {"num_cpus": demand.cpus, "memory": demand.ram_bytes, "num_gpus": demand.gpus}
     slots = demand.slots
@@ -142,13 +142,15 @@ def _cluster(config: RayExecutorConfig, demand: Demand) -> Iterator[None]:
 
 @contextmanager
 def _own_cluster(demand: Demand) -> Iterator[None]:
-    """On this machine, for us alone: it is never noted where `auto` looks, and asks for a token
-    that only we have (see `make_executor`).
+    """Start a private cluster on this machine.
+
+    It is not registered where `auto` looks, and it requires a token that only this process has (see
+    `make_executor`).
     """
     settings = {
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_worker_niceness": "0",
-        "RAY_memory_monitor_refresh_ms": "0",  # the preflight has planned; the kernel decides
+        "RAY_memory_monitor_refresh_ms": "0",  # the preflight planned the memory
         "RAY_kill_worker_timeout_milliseconds": f"{1000 * demand.patience_s:.0f}",
     }
     with private_folder() as folder, reaping(folder), _environment(settings):
@@ -165,7 +167,7 @@ def _own_cluster(demand: Demand) -> Iterator[None]:
 
 @contextmanager
 def _joined_cluster(address: str) -> Iterator[None]:
-    """Raise UsageError if there is none, or if `auto` finds one of somebody else."""
+    """Join a cluster; raise UsageError if there is none, or if `auto` finds another user's."""
     if address == "auto":
         _refuse_strangers()
     else:
@@ -175,7 +177,11 @@ def _joined_cluster(address: str) -> Iterator[None]:
 
 
 def _refuse_strangers() -> None:
-    """Ray joins whatever was started last on this machine, and notes it in a file of who did."""
+    """Raise UsageError if the cluster that Ray would join belongs to another user.
+
+    Ray joins the cluster that was started last on this machine, which it notes in a file that
+    belongs to the user who started it.
+    """
     if "RAY_ADDRESS" in os.environ:
         return
     places = (os.environ.get(name) for name in ("RAY_TMPDIR", "TMPDIR"))
@@ -200,20 +206,20 @@ def _refuse_silence(address: str) -> None:
 
 
 def _connect(**options: Any) -> None:  # noqa: ANN401 - Ray's own
-    """Become the driver of a cluster; the signals stay the command's."""
-    # Ray would print what becomes of nodes on standard output, where `--log json` has its events
+    """Become the driver of a cluster, and keep the command's signal handlers."""
+    # Ray would print news of its nodes to standard output, which `--log json` needs for events
     ray_worker._worker_logs_enabled = False
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         ray.init(log_to_driver=False, configure_logging=False, logging_level="ERROR", **options)
-    except SystemExit:  # this is what SIGTERM does in the middle of it
+    except SystemExit:  # raised if SIGTERM arrives during `ray.init`
         ray.shutdown()
         raise Interrupted("stopped by SIGTERM", exit_code=128 + signal.SIGTERM) from None
     except (ConnectionError, RuntimeError, ValueError, OSError, exceptions.RayError) as error:
         ray.shutdown()
         raise UsageError(
-            f"executor.address: {options['address']} is no Ray cluster that this machine is a node "
-            f"of: {_last_line(error)}"
+            f"executor.address: {options['address']} is not a Ray cluster that has this machine "
+            f"as a node: {_last_line(error)}"
         ) from None
     finally:
         for number, handler in handlers.items():
@@ -237,7 +243,7 @@ def _environment(settings: dict[str, str]) -> Iterator[None]:
 
 
 def _check_nodes(needs: Needs, demand: Demand) -> None:
-    """Raise ExperimentError if no node has room for a member, or one that has cannot train it."""
+    """Raise ExperimentError if no node has room for a member, or if one with room is unfit."""
     alive = [node for node in ray.nodes() if node["Alive"]]
     able = [node["NodeID"] for node in alive if _has_room(node["Resources"], demand)]
     if not able:
@@ -274,7 +280,7 @@ def _no_room(nodes: Sequence[dict[str, Any]], demand: Demand) -> str:
 
 
 def _introduced(nodes: Sequence[str], needs: Needs) -> list[NodeFacts]:
-    """What each node says of itself; raises, too, if its answer has not arrived."""
+    """Return the facts of each node; raise ExperimentError if an answer did not arrive."""
     ask = ray.remote(introduce)
     asked = [
         ask.options(

@@ -1,9 +1,9 @@
-"""A process that ends what its parent has left, however that ends.
+"""A process that kills what its parent has left behind, however the parent ends.
 
-A cluster that we start consists of many processes of others. When we are killed, those that notice
-it late, or wait a minute for one that has ended, must not stay: the reaper finds them by the files
-that they have open, as they overwrite their names and their environment. It is this file, run by
-itself, and so needs nothing but Python.
+A cluster that we start consists of many processes that are not our own code. When we are killed,
+some notice it late, or wait a minute for another one that has ended. The reaper kills them. It
+finds them by their open files, since they overwrite their names and their environment. The reaper
+runs this file alone, and so needs only Python's standard library.
 """
 
 import contextlib
@@ -23,15 +23,17 @@ _LOOK_EVERY_S = 0.1
 
 @contextmanager
 def reaping(folder: Path) -> Iterator[None]:
-    """When the block ends, or this process does, all others that have a file of the folder open are
-    killed, and the folder is deleted. Linux only; elsewhere only the folder is.
+    """Clean up a folder and its users when the block ends, or when this process does.
+
+    On Linux, all other processes that have a file below the folder open are killed. Everywhere, the
+    folder is deleted.
     """
     reaper = subprocess.Popen(
         [sys.executable, "-I", __file__, str(folder.resolve()), str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # a Ctrl-C in the terminal is not for it
+        start_new_session=True,  # a Ctrl-C in the terminal must not reach it
     )
     assert reaper.stdin is not None
     try:
@@ -44,7 +46,7 @@ def reaping(folder: Path) -> Iterator[None]:
 
 def main() -> None:
     folder, parent = sys.argv[1], int(sys.argv[2])
-    sys.stdin.buffer.read()  # until our parent closes it, or is no more
+    sys.stdin.buffer.read()  # until our parent closes it or ends
     deadline = time.monotonic() + _END_TIMEOUT_S
     while (left := _users(folder) - {parent}) and time.monotonic() < deadline:
         for pid in left:
@@ -55,7 +57,7 @@ def main() -> None:
 
 
 def _users(folder: str) -> set[int]:
-    """Processes that have a file below it open; those of other users cannot be looked at."""
+    """Return the processes with an open file below a folder; other users' cannot be inspected."""
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -65,7 +67,7 @@ def _users(folder: str) -> set[int]:
 
 
 def _open_file(descriptor: Path) -> str:
-    """Empty if it has been closed meanwhile."""
+    """Return the path of an open file, or an empty string if it was closed meanwhile."""
     try:
         return str(descriptor.readlink())
     except OSError:

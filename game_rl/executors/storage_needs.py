@@ -1,4 +1,4 @@
-"""What a node must have that shares no files with the controller: storage that both reach."""
+"""Checks of a node that shares no files with the controller, but reaches the same storage."""
 
 import platform
 import shutil
@@ -22,14 +22,15 @@ _PATIENCE_S = 30.0
 
 @dataclass(frozen=True)
 class StorageNeeds:
-    """The controller's side: what every node is compared with.
+    """The requirements for every node, made by the controller; see `Needs`.
 
     Attributes:
-        address: of a folder in storage that is this experiment's alone.
-        content: of the mark that the controller has left there.
-        versions: of what the numbers depend on.
-        source: a hash of this package's code.
-        disk_bytes: that a member's run takes on the node.
+        address: address of a folder in storage that only this experiment uses.
+        content: content of the mark that the controller has left there.
+        versions: versions of the packages that the numbers depend on.
+        source: hash of this package's code.
+        game: files of the members' game.
+        disk_bytes: disk space that a member's run takes on the node.
     """
 
     address: str
@@ -54,8 +55,8 @@ class StorageNeeds:
                 store.put(self._answer(name), self.content.encode())
                 return None
         except StorageError as error:
-            return f"{error}; on a node, credentials are those that `ray start` had, or files"
-        return f"{self.address} is another place there than on the controller's machine"
+            return f"{error}; a node uses the credentials that `ray start` had, or its own files"
+        return f"{self.address} is not the same place there as on the controller's machine"
 
     def lost_answer(self, name: str) -> str | None:
         store = ObjectStore(self.address)
@@ -84,7 +85,7 @@ class StorageNeeds:
 
 @contextmanager
 def marked_storage(store: ObjectStore, game: GameNeeds, disk_bytes: int) -> Iterator[StorageNeeds]:
-    """Needs whose mark stands in storage inside."""
+    """Keep a mark in storage while the block runs."""
     content = uuid.uuid4().hex
     store.put(_mark(content), content.encode())
     try:

@@ -1,6 +1,6 @@
-"""`reward: module:Class` of game.yaml: a user's own Python for what data cannot say.
+"""`reward: module:Class` in game.yaml: a user's own Python class for rewards.
 
-A game.yaml may come from a stranger, so the Python runs only where an env is built.
+A game.yaml may come from a stranger, so its Python code runs only when an env is built.
 """
 
 import ast
@@ -20,29 +20,30 @@ from pydantic import JsonValue
 from game_rl.errors import GameFileError
 
 _SHOWN_CLASSES = 12
-_SHOWN_CHARACTERS = 500  # of what the user's code says
+_SHOWN_CHARACTERS = 500  # of an error message of the user's code
 
 CUSTOM_TERM = "custom"
-"""The term under which a reward class that returns a bare number is reported."""
+"""Name of the reward term for a class that returns a bare number."""
 
 
 class CustomReward(Protocol):
-    """One object an env, made without arguments; `variables` are game.yaml's, by name.
+    """A user's reward class; each env makes an object of it, without arguments.
 
-    A checkpoint keeps the object's attributes, if they are plain data (numbers, texts, lists,
-    dicts with text keys). A class with others has two more methods: `save_state(self)` returns
-    plain data, and `load_state(self, state)` takes it back.
+    `variables` has the variables of game.yaml by name. A checkpoint saves the object's attributes,
+    which must be plain data (numbers, strings, lists, dicts with string keys). A class with other
+    attributes needs two more methods: `save_state(self)`, which returns plain data, and
+    `load_state(self, state)`, which restores it.
     """
 
     def reset(self, variables: Mapping[str, int]) -> None:
-        """An episode begins."""
+        """Begin an episode."""
 
     def step(self, variables: Mapping[str, int]) -> float | Mapping[str, float]:
-        """The reward of one timestep, or several named ones."""
+        """Return the reward of a timestep, or a mapping of term to reward."""
 
 
 class GameReward(CustomReward, Protocol):
-    """A custom reward that can be saved; what it raises is a GameFileError."""
+    """A custom reward that can be saved; its methods raise nothing but GameFileError."""
 
     def save_state(self) -> JsonValue: ...
 
@@ -50,27 +51,28 @@ class GameReward(CustomReward, Protocol):
 
 
 def reward_source(reference: str, folder: Path) -> str:
-    """The file or the installed module that `module:Class` names; nothing in it is run.
+    """Return the file or installed module that `module:Class` names, without running its code.
 
     Raises:
-        GameFileError: there is no such module, or a file that is no Python or lacks the class.
+        GameFileError: there is no such module, or the file is not valid Python or lacks the class.
     """
     module_name, _, class_name = reference.partition(":")
     path = folder / f"{module_name}.py"
     if path.is_file():
         _check_source(path, class_name)
         return str(path)
-    # of a dotted name only the first part: to look for the rest would import that one
+    # only the first part of a dotted name, as finding the rest would import the first part
     if importlib.util.find_spec(module_name.partition(".")[0]) is None:
         raise _no_module(module_name, path)
     return f"the module {module_name}"
 
 
 def load_custom_reward(reference: str, folder: Path) -> GameReward:
-    """A new object of the class `module:Class`; `module` is a .py in `folder`, or importable.
+    """Return a new object of `module:Class`; `module` is a .py in `folder`, or importable.
 
     Raises:
-        GameFileError: there is no such module or class, or it has no `reset` and `step`.
+        GameFileError: there is no such module or class, or importing it or making the object
+            failed, or the class lacks `reset` or `step`.
     """
     module_name, _, class_name = reference.partition(":")
     module = _load_module(module_name, folder)
@@ -82,13 +84,13 @@ def load_custom_reward(reference: str, folder: Path) -> GameReward:
         reward = found()
     except (Exception, SystemExit) as error:
         raise GameFileError(
-            f"{reference}() failed with {_told(error)}; a reward class is made without arguments"
+            f"{reference}() failed with {_told(error)}; a reward class is called without arguments"
         ) from error
     return _Checked(reward, reference)
 
 
 class _Checked:
-    """Names the class when the user's code fails or returns what is no reward."""
+    """A wrapper that names the class when the user's code fails or returns no valid reward."""
 
     def __init__(self, reward: object, reference: str) -> None:
         self._reference = reference
@@ -125,7 +127,7 @@ class _Checked:
         except (Exception, SystemExit) as error:
             raise self._unsaved(_told(error)) from error
         if copy != state:
-            raise self._unsaved("JSON changes it (a tuple, or a key that is no text)")
+            raise self._unsaved("it changes in JSON (a tuple, or a key that is not a string)")
         return copy
 
     def load_state(self, state: JsonValue) -> None:
@@ -142,9 +144,9 @@ class _Checked:
 
     def _unsaved(self, why: str) -> GameFileError:
         return GameFileError(
-            f"what {self._reference} keeps between timesteps cannot be saved in a checkpoint: "
-            f"{why}; keep plain data only (numbers, texts, lists, dicts with text keys), or give "
-            "the class `save_state(self)`, which returns plain data, and `load_state(self, state)`"
+            f"the attributes of {self._reference} cannot be saved in a checkpoint: {why}; keep "
+            "only plain data (numbers, strings, lists, dicts with string keys), or give the class "
+            "`save_state(self)`, which returns plain data, and `load_state(self, state)`"
         )
 
     def _failure(self, method: str, error: BaseException) -> GameFileError:
@@ -166,16 +168,16 @@ def _load_module(name: str, folder: Path) -> ModuleType:
             raise _no_module(name, path) from None
         raise GameFileError(f"{name} needs the module {error.name}; install it") from error
     except (Exception, SystemExit) as error:
-        raise GameFileError(f"importing {name} failed with {_told(error)}; mend it") from error
+        raise GameFileError(f"importing {name} failed with {_told(error)}; fix it") from error
 
 
 def _check_source(path: Path, class_name: str) -> None:
-    """What can be known of a reward file that is read as text; the rest shows when it is run."""
+    """Check a reward file as text; other mistakes only show when it runs."""
     try:
         with warnings.catch_warnings(action="ignore"):
             nodes = list(ast.walk(ast.parse(path.read_bytes())))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise GameFileError(f"{path} cannot be read: {_told(error)}; mend it") from None
+        raise GameFileError(f"{path} cannot be read: {_told(error)}; fix it") from None
     classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
     imported = {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
     assigned = {node.id for node in nodes if isinstance(node, ast.Name)}
@@ -199,7 +201,7 @@ def _told(error: BaseException) -> str:
 
 
 def _load_file(path: Path) -> ModuleType:
-    """Import a file under a name of its own, so that two games may both have a `reward.py`."""
+    """Import a file under a unique name, so that two games may both have a `reward.py`."""
     digest = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
     name = f"game_rl_reward_{digest}"
     if name in sys.modules:
@@ -208,7 +210,7 @@ def _load_file(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up there
+    sys.modules[name] = module  # dataclasses look up their module there
     try:
         spec.loader.exec_module(module)
     except BaseException:

@@ -1,4 +1,4 @@
-"""game.yaml: what a game is, and the game that a valid file with its ROM makes."""
+"""The schema of game.yaml, and the `Game` that a valid file and its ROM make."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -30,11 +30,11 @@ _SEEDABLE = ("u8", "u16", "u24", "u32")
 
 class RomFile(StrictModel):
     path: Path
-    """Relative to game.yaml."""
+    """Path of the ROM, relative to game.yaml."""
     sha256: (
         Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$", examples=["64 hex digits"])] | None
     ) = None
-    """Of the revision that the addresses are for."""
+    """SHA-256 of the ROM revision that the addresses are for."""
 
 
 class CropSpec(StrictModel):
@@ -65,7 +65,7 @@ class ObservationArea(StrictModel):
 
 
 class GameDefinition(StrictModel):
-    """A game as data: everything that game_rl has to know of it."""
+    """A game.yaml: everything that game_rl has to know about a game."""
 
     key_hints: ClassVar[Mapping[str, str]] = {
         "state": "start states are under `start_states`",
@@ -76,24 +76,24 @@ class GameDefinition(StrictModel):
     title: Annotated[str, Field(min_length=1)]
     rom: RomFile
     symbols: Path | None = None
-    """A .sym, .noi or .map file, relative to game.yaml."""
+    """Path of a .sym, .noi or .map file, relative to game.yaml."""
     hardware: Literal["dmg", "cgb"] = "dmg"
-    """dmg: the four-shade Game Boy; cgb: Game Boy Color."""
+    """dmg for the four-shade Game Boy, cgb for Game Boy Color."""
     random_seed: str | None = None
-    """A variable that gets a random value when an episode begins."""
+    """Variable that gets a random value when an episode begins."""
     start_states: Annotated[dict[str, StartStateSpec], Field(min_length=1)]
     actions: Annotated[dict[str, tuple[Button, ...]], Field(min_length=2)]
-    """The buttons held through a timestep, by the action's name."""
+    """The buttons that each action holds throughout a timestep."""
     variables: Annotated[dict[str, VariableSpec], Field(min_length=1)]
     rewards: dict[str, RewardTerm] = Field(default={})
     endings: dict[str, Condition] = Field(default={})
-    """The episode is over when any of them holds."""
+    """Conditions that end the episode; one of them is enough."""
     success: Condition | None = None
     observation: ObservationArea = ObservationArea()
     reward: (
         Annotated[str, Field(pattern=r"^[\w.]+:\w+$", examples=["my_module:MyReward"])] | None
     ) = None
-    """`module:Class`, in Python, beside or instead of `rewards`."""
+    """Reward class in Python as `module:Class`, in addition to `rewards` or instead of them."""
 
     def problems(self) -> Iterable[Problem]:
         yield from self._name_problems()
@@ -102,7 +102,7 @@ class GameDefinition(StrictModel):
         yield from self._seed_problems()
         if not self.rewards and self.reward is None:
             yield Problem(
-                ("rewards",), "there is no reward, so nothing to learn; write at least one term"
+                ("rewards",), "there is no reward, so nothing can be learned; add at least one term"
             )
 
     def _name_problems(self) -> Iterable[Problem]:
@@ -159,7 +159,7 @@ class GameDefinition(StrictModel):
 
 
 def unknown_name(name: str, kind: str, known: Iterable[str], *, of: str | None = None) -> str:
-    """The message for a name that is not among the known ones, which are those `of` a thing."""
+    """Return the error message for a name that is not one of the known names `of` something."""
     names = tuple(known)
     guess, name = closest(name, names), _shortened(name)
     what = f"there is no {kind} {name}" if of is None else f"{of} has no {kind} {name}"
@@ -176,12 +176,12 @@ def _shortened(name: str) -> str:
 
 @dataclass(frozen=True)
 class Game:
-    """A game that is checked and ready to play; pickled to every worker.
+    """A game that has been checked and is ready to play; it is pickled to every worker.
 
     Attributes:
-        name: of the bundled game, or of the folder of game.yaml.
-        folder: of game.yaml; the files it names are relative to it.
-        variables: at their places in memory, in the order of game.yaml.
+        name: name of the bundled game, or of the folder or file of its game.yaml.
+        folder: folder of game.yaml; paths in the file are relative to it.
+        variables: the variables with their addresses, in the order of game.yaml.
     """
 
     name: str
@@ -199,10 +199,10 @@ class Game:
         return tuple(self.definition.actions)
 
     def custom_reward(self) -> GameReward | None:
-        """A new object of the game's own reward class, if it has one; runs its Python.
+        """Return a new object of the game's own reward class, if any; this runs its Python code.
 
         Raises:
-            GameFileError: the class cannot be imported or made, or it is no reward class.
+            GameFileError: the class cannot be imported or instantiated, or is not a reward class.
         """
         reference = self.definition.reward
         if reference is None:
@@ -214,25 +214,25 @@ class Game:
 
     @property
     def reward_source(self) -> str | None:
-        """The file, or the installed module, of the game's own reward class, if it has one."""
+        """The file or installed module of the game's own reward class, if it has one."""
         reference = self.definition.reward
         return None if reference is None else reward_source(reference, self.folder)
 
 
 def bundled_games() -> tuple[str, ...]:
-    """The names of the games that come with game_rl."""
+    """Return the names of the games that come with game_rl."""
     return tuple(sorted(file.parent.name for file in _BUNDLED.glob("*/game.yaml")))
 
 
 def load_game(name_or_path: str, *, relative_to: Path | None = None) -> Game:
-    """The game of a bundled name, or of the path of a game.yaml or its folder.
+    """Load a bundled game by its name, or any game by the path of its game.yaml or folder.
 
     Args:
-        name_or_path: what has a slash in it or ends in .yaml is a path.
-        relative_to: the folder that a path is relative to; the current one by default.
+        name_or_path: name or path; it is a path if it contains a slash or ends in .yaml.
+        relative_to: folder that a path is relative to; by default the current folder.
 
     Raises:
-        GameFileError: with every problem of the file, its ROM and its symbols.
+        GameFileError: lists every problem of the file, its ROM and its symbols.
     """
     path = game_path(name_or_path, relative_to=relative_to or Path())
     if path is None:
@@ -245,7 +245,7 @@ def load_game(name_or_path: str, *, relative_to: Path | None = None) -> Game:
 def _exists(path: Path, test: Callable[[Path], bool]) -> bool:
     try:
         return test(path)
-    except (OSError, ValueError):  # a name that is too long, a folder that may not be entered
+    except (OSError, ValueError):  # a name that is too long, or a folder without permission
         return False
 
 
@@ -269,7 +269,7 @@ def _load_game_file(path: Path, name: str) -> Game:
 
 
 class _Parts:
-    """The files that a game.yaml names, read and compared with it."""
+    """The files that a game.yaml names, which are read and checked against it."""
 
     def __init__(self, folder: Path) -> None:
         self.rom: Rom | None = None

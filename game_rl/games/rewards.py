@@ -1,4 +1,4 @@
-"""Reward terms: how game.yaml writes them, and what an episode earns by them."""
+"""Reward terms: their entries in game.yaml, and their sums over an episode."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -31,11 +31,11 @@ class RewardTerm(StrictModel):
 
     @property
     def needs_change(self) -> bool:
-        """Whether a variable that stays as it is can earn nothing."""
+        """Whether the term earns nothing while its variable does not change."""
         return self.on in ("increase", "decrease", "change")
 
     def reward(self, before: int, now: int) -> float:
-        """What one timestep earns in which the variable went from `before` to `now`."""
+        """Return the reward of a timestep in which the variable went from `before` to `now`."""
         match self.on:
             case "increase":
                 return self.weight * max(0, now - before)
@@ -50,22 +50,22 @@ class RewardTerm(StrictModel):
 
 
 class RewardState(Saved):
-    """What the rewards of the timesteps to come depend on."""
+    """The state that the rewards of later timesteps depend on."""
 
     before: dict[str, int]
     """The variables after the last timestep."""
     sums: dict[str, float]
     spent: tuple[str, ...]
-    """`once` terms that have been earned."""
+    """Terms with `once` that have been earned."""
     custom: JsonValue = None
-    """What the game's own reward class keeps."""
+    """State of the game's own reward class."""
 
 
 class EpisodeReward:
     """The reward terms of one running episode."""
 
     def __init__(self, terms: Mapping[str, RewardTerm], custom: GameReward | None) -> None:
-        # looked up once, not in every timestep
+        # attributes are looked up once instead of in every timestep
         self._terms = tuple((n, t, t.variable, t.needs_change) for n, t in terms.items())
         self._custom = custom
         self._before: Values = {}
@@ -74,7 +74,7 @@ class EpisodeReward:
 
     @property
     def sums(self) -> dict[str, float]:
-        """A copy of what each term has earned so far in this episode."""
+        """A copy of the sums that the terms have earned so far in this episode."""
         return dict(self._sums)
 
     def reset(self, values: Values) -> None:
@@ -85,7 +85,7 @@ class EpisodeReward:
             self._custom.reset(values)
 
     def step(self, values: Values) -> float:
-        """The reward of a timestep after which the variables are `values`.
+        """Return the reward of a timestep after which the variables are `values`.
 
         Raises:
             GameFileError: the game's own reward class failed, or its reward is not finite.
@@ -106,10 +106,10 @@ class EpisodeReward:
         return total
 
     def save_state(self) -> RewardState:
-        """The state now.
+        """Return the state.
 
         Raises:
-            GameFileError: the game's own reward class keeps what JSON cannot hold.
+            GameFileError: the game's own reward class has state that JSON cannot represent.
         """
         return RewardState(
             before=dict(self._before),
@@ -134,7 +134,7 @@ class EpisodeReward:
     def _earn(self, name: str, reward: float) -> float:
         if not math.isfinite(reward):
             raise GameFileError(
-                f"reward term {name} is {reward}; rewards must be finite, mend the reward class"
+                f"reward term {name} is {reward}; rewards must be finite, fix the reward class"
             )
         self._sums[name] = self._sums.get(name, 0.0) + reward
         return reward

@@ -1,4 +1,4 @@
-"""Where an episode begins: a button script from power-on, or a saved state."""
+"""Start states of episodes: a button script from power-on, or a saved state."""
 
 import stat
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from game_rl.emulator.emulator import Button, Emulator
 from game_rl.errors import EmulatorError, GameFileError
 
 _LARGEST_STATE_BYTES = 4 * 2**20  # PyBoy's have up to 0.4 MB
-_Frames = Annotated[int, Field(gt=0, le=36_000)]  # ten minutes: more is a typing error
+_Frames = Annotated[int, Field(gt=0, le=36_000)]  # ten minutes; more would be a typing error
 
 _LONGEST_SCRIPT_FRAMES = 216_000
 
@@ -44,8 +44,8 @@ class StartStateSpec(StrictModel):
         if frames > _LONGEST_SCRIPT_FRAMES:
             yield Problem(
                 ("script",),
-                f"takes {frames:_} frames, at most {_LONGEST_SCRIPT_FRAMES:_} (an hour) are "
-                "played; shorten it, or save a state there and name it as `file`",
+                f"takes {frames:_} frames, but the limit is {_LONGEST_SCRIPT_FRAMES:_} (an hour); "
+                "shorten it, or save a state there and name it as `file`",
             )
 
 
@@ -64,14 +64,14 @@ def play_script(emulator: Emulator, script: tuple[ScriptStep, ...]) -> None:
 def make_start_state(
     emulator: Emulator, name: str, spec: StartStateSpec, *, power_on: bytes, folder: Path
 ) -> bytes:
-    """The emulator's state at the start state `name`, with a rendered screen.
+    """Bring the emulator to a start state and return its state, with a rendered screen.
 
     Args:
-        emulator: left in the start state.
-        name: for messages.
-        spec: how to get there.
+        emulator: emulator to use; it is left in the start state.
+        name: name of the start state, for messages.
+        spec: entry of the start state in game.yaml.
         power_on: the emulator's state when it was switched on.
-        folder: of game.yaml; `file` is relative to it.
+        folder: folder of game.yaml; `file` is relative to it.
 
     Raises:
         GameFileError: the state file cannot be read or is not of this game.

@@ -1,4 +1,4 @@
-"""`game-rl new-game ROM`: a game.yaml to begin from, valid as it is written."""
+"""`game-rl new-game ROM`: writes a valid game.yaml to begin from."""
 
 import os
 from pathlib import Path
@@ -69,14 +69,14 @@ def write_starter(rom_path: Path, folder: Path) -> Path:
     """Write `folder`/game.yaml for the ROM and return its path.
 
     Raises:
-        RomError: the ROM is none that we can run.
-        UsageError: there is a game.yaml already, or it cannot be written.
+        RomError: the file is not a ROM that game_rl can run.
+        UsageError: there already is a game.yaml, or it cannot be written.
     """
     rom = read_rom(rom_path)
     path = folder / "game.yaml"
     text = _text(rom, path)
     if has_half_character(text):
-        raise UsageError(f"{rom_path} has a name that is not UTF-8, as YAML is; rename it")
+        raise UsageError(f"{rom_path} has a name that is not UTF-8, which YAML requires; rename it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
@@ -118,12 +118,12 @@ def _relative(path: Path, folder: Path) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Text in double quotes, as YAML reads it back."""
+    """Return the text as a double-quoted YAML string."""
     return '"' + _in_one_line(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 
 
 def _in_one_line(text: str) -> str:
-    """With line breaks and what else cannot be seen as YAML's escapes."""
+    """Replace line breaks and other characters that are not printable by YAML escapes."""
     return "".join(
         c if c.isprintable() or has_half_character(c) else f"\\U{ord(c):08X}" for c in text
     )

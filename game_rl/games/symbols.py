@@ -1,4 +1,4 @@
-"""Names of addresses, as assemblers and linkers write them."""
+"""Symbol files, in which assemblers and linkers name addresses."""
 
 import re
 import stat
@@ -11,11 +11,11 @@ from game_rl.errors import GameFileError
 
 class Location(NamedTuple):
     address: int
-    bank: int | None  # None: the file does not say
+    bank: int | None  # None if the file does not name one
 
 
 _LARGEST_FILE_BYTES = 16 * 2**20
-_MOST_SYMBOLS = 250_000  # four times those of Pokémon Crystal
+_MOST_SYMBOLS = 250_000  # four times as many as Pokémon Crystal has
 _SYM_LINE = re.compile(r"([0-9A-Fa-f]{2,3}):([0-9A-Fa-f]{4})\s+(\S+)")  # RGBDS, WLA-DX, no$gmb
 _NOI_LINE = re.compile(r"DEF\s+(\S+)\s+0x([0-9A-Fa-f]{1,8})\b")  # SDCC
 _SDCC_MAP_LINE = re.compile(r"([0-9A-Fa-f]{8})\s+(\S+)")
@@ -24,10 +24,10 @@ _RGBDS_MAP_LINE = re.compile(r"\$([0-9A-Fa-f]{4}) = (\S+)")
 
 
 def read_symbols(path: Path) -> dict[str, Location]:
-    """The symbols of a .sym (RGBDS), .noi (SDCC) or .map (both) file, by name.
+    """Read the symbols of a .sym (RGBDS), .noi (SDCC) or .map (both) file, by name.
 
     Raises:
-        GameFileError: the file cannot be read, or no line of it is a symbol.
+        GameFileError: the file cannot be read, or it contains no symbol or too many.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -77,6 +77,6 @@ def _parse(path: Path, lines: Iterable[str]) -> dict[str, Location]:
 
 
 def _sdcc_location(digits: str) -> Location:
-    """SDCC puts the bank above the 16-bit address and writes nothing for bank 0."""
+    """Split an SDCC address, whose bank is above the lower 16 bits; there is none for bank 0."""
     value = int(digits, 16)
     return Location(value & 0xFFFF, value >> 16 or None)

@@ -1,4 +1,4 @@
-"""RAM variables: how game.yaml writes them, where they lie, what their bytes mean."""
+"""RAM variables: their entries in game.yaml, their addresses and their encoding."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class VariableSpec(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable at its place in memory."""
+    """A variable at a known address."""
 
     name: str
     address: int
@@ -84,17 +84,17 @@ class Variable:
 
 
 def _from_bcd(raw: int, *, n_digits: int) -> int:
-    """The sum of digit x 10^place; a nibble above 9, which no score holds, counts as it is."""
+    """Return the sum of digit x 10^place; a nibble above 9, which no score has, counts as is."""
     return sum((raw >> 4 * place & 0xF) * 10**place for place in range(n_digits))
 
 
 def place_variable(
     name: str, spec: VariableSpec, location: Location, *, rom: Rom, is_colour: bool
 ) -> Variable:
-    """The variable at `location`.
+    """Return the variable at `location`.
 
     Raises:
-        ValueError: no variable of this game can be there; the text says why.
+        ValueError: the variable cannot be there; the message says why.
     """
     bank = _bank_to_read(location, spec.n_bytes, rom=rom, is_colour=is_colour)
     return Variable(
@@ -127,7 +127,7 @@ _REGIONS = (
 
 
 def _bank_to_read(location: Location, n_bytes: int, *, rom: Rom, is_colour: bool) -> int | None:
-    """The bank to name when reading, None for memory that has only one or the mapped one."""
+    """Return the bank to pass to `read`, or None to read the bank that is mapped."""
     address, bank = location
     region = next(r for r in _REGIONS if r.start <= address < r.end)
     _check_region(region, address, n_bytes, rom)

@@ -1,4 +1,4 @@
-"""The transitions of a Lake of arrays into the file of a replay buffer."""
+"""Write the transitions of a Lake of arrays to the file of a replay buffer."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,13 @@ from game_rl.lake.view import LakeView
 
 
 def n_envs_of(view: LakeView) -> int:
-    """As many as there are sequences, if they are as long as each other; else 1."""
+    """Return the number of sequences if they are equally long, else 1."""
     lengths = {int(view.n_transitions[numbers].sum()) for numbers in sequences_of(view)}
     return len(sequences_of(view)) if len(lengths) == 1 else 1
 
 
 def export_arrays(view: LakeView, file: BufferFile, progress: Progress) -> None:
-    """Put them where a buffer with `n_envs_of(view)` envs has them.
+    """Write all transitions to their places in a buffer with `n_envs_of(view)` envs.
 
     Raises:
         LakeError: a block is damaged or missing.

@@ -1,4 +1,4 @@
-"""Replay of vectors, windows and other arrays of Stable-Baselines3 into a Lake."""
+"""Import replay of Stable-Baselines3 with vectors, windows or other arrays into a Lake."""
 
 from collections.abc import Iterator
 from math import prod
@@ -14,12 +14,12 @@ from game_rl.lake.row_writer import RowWriter
 from game_rl.lake.schema import ArrayKind, LakeSchema
 
 _Rows = NDArray[np.void]
-_MOST_COMPARED = 256  # transitions that decide whether windows are looked for
-_MOST_ROWS = 1 << 16  # of a window
+_MOST_COMPARED = 256  # transitions that are examined to detect windows
+_MOST_ROWS = 1 << 16  # limit of the rows of a window
 
 
 def array_schema(replay: SavedReplay) -> LakeSchema:
-    """Of the leanest Lake for it.
+    """Return the schema of the Lake that stores this replay in the least space.
 
     Raises:
         LakeError: an observation has no values, or rewards are not float32.
@@ -27,7 +27,7 @@ def array_schema(replay: SavedReplay) -> LakeSchema:
     observations, actions = replay.observations, replay.actions
     shape = observations.shape[2:]
     if not prod(shape):
-        raise LakeError(f"its observations are {observations.dtype} {shape}, which has no values")
+        raise LakeError(f"its observations are {observations.dtype} {shape}, which have no values")
     if replay.rewards.dtype != np.float32:
         raise LakeError(f"its rewards are {replay.rewards.dtype}, not float32")
     is_discrete = actions.shape[2:] == (1,) and actions.dtype.kind in "iu"
@@ -40,10 +40,10 @@ def array_schema(replay: SavedReplay) -> LakeSchema:
 
 
 def _has_windows(replay: SavedReplay) -> bool:
-    """Most next observations are the ones before, moved by a row.
+    """Whether most next observations are the ones before, shifted by a row.
 
-    It decides how little is stored and not what: a transition that does not move on by a row is
-    stored whole.
+    The answer affects the size of the Lake but not its content: a transition that does not shift
+    its window by a row is stored whole.
     """
     shape = replay.observations.shape[2:]
     if not shape or not 1 < shape[0] < _MOST_ROWS or not len(replay.rows):
@@ -64,7 +64,7 @@ def _is_moved_on(replay: SavedReplay, row: int, env: int) -> bool:
 
 
 def _as_rows(observation: Array, n: int) -> _Rows:
-    """V[row bytes] [n], so that bits are compared, NaNs and signs of zeros too."""
+    """Return the rows as raw bytes, V[row bytes] [n], so NaNs and signs of zeros are compared."""
     flat = np.ascontiguousarray(observation).reshape(-1)
     rows: _Rows = flat.view(f"V{flat.nbytes // n}")
     return rows
@@ -75,14 +75,14 @@ def _moves_on(before: _Rows, after: _Rows) -> bool:
 
 
 def fill_arrays(lake: Lake, replay: SavedReplay, progress: Progress) -> None:
-    """A stream of each env, oldest first; every bit of its transitions.
+    """Write each env's transitions to a stream of its own, oldest first and bit for bit.
 
     Raises:
         OSError: the disk is full.
     """
     n_envs = replay.observations.shape[1]
     total = n_envs * len(replay.rows)
-    width = max(3, len(str(n_envs - 1)))  # so that names are in the order of the envs
+    width = max(3, len(str(n_envs - 1)))  # stream names then sort in the order of the envs
     for env in range(n_envs):
         with RowWriter(lake, f"env{env:0{width}d}") as writer:
             for done in _written(lake.schema, writer, replay, env):
@@ -90,18 +90,18 @@ def fill_arrays(lake: Lake, replay: SavedReplay, progress: Progress) -> None:
 
 
 def _written(schema: LakeSchema, writer: RowWriter, replay: SavedReplay, env: int) -> Iterator[int]:
-    """Writes the transitions of an env; yields how many there are.
+    """Write the transitions of an env; yield the count so far.
 
     Two windows of the file are in memory at a time.
     """
     n = schema.frame_stack
-    known: _Rows | None = None  # the window that the sequence has come to
+    known: _Rows | None = None  # the newest window of the sequence
     begins = not replay.is_full
     for done, row in enumerate(replay.rows.tolist()):
         before = _as_rows(replay.observations[row, env], n)
         if known is None or not np.array_equal(known, before):
             writer.add_rows(before)
-        known = None  # its memory goes before the next one's comes
+        known = None  # frees its memory before the next window is read
         known = _as_rows(replay.next_of(row, env), n)
         moves_on = _moves_on(before, known)
         flags = FIRST * begins | JUMP * (not moves_on) | _ending(replay, row, env)

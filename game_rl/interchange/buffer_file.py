@@ -1,4 +1,4 @@
-"""The pickle of a replay buffer, written without its arrays in memory."""
+"""Write the pickle of a replay buffer without holding its arrays in memory."""
 
 import os
 import pickle
@@ -16,19 +16,21 @@ from game_rl.buffers.layout import ArrayLayout
 
 _PROTOCOL_3, _PROTOCOL_4 = b"\x80\x03", b"\x80\x04"
 _MARKER_BYTES = 32
-_BYTES = b"C" + bytes([_MARKER_BYTES])  # of protocol 3: the length in one byte
-_LONG_BYTES = b"\x8e"  # of protocol 4: in eight
+_BYTES = b"C" + bytes([_MARKER_BYTES])  # instruction of protocol 3, with the length in one byte
+_LONG_BYTES = b"\x8e"  # instruction of protocol 4, with the length in eight bytes
 
 
 class BufferFile:
-    """What `pickle.dump(buffer)` writes, with the arrays filled part by part.
+    """The file that `pickle.dump(buffer)` would write, with arrays that are filled part by part.
 
-    The pickle is made with a marker for each array's bytes. Protocol 3 has no frames around its
-    instructions, so that bytes of any length can take a marker's place; the length needs an
-    instruction of protocol 4, which the file then says that it is.
+    The pickle is made with a marker in place of each array's bytes. Protocol 3 has no frames around
+    its instructions, so bytes of any length can replace a marker. As their length needs an
+    instruction of protocol 4, the file declares protocol 4.
 
     Args:
-        arrays: attributes of the buffer that it gets; zeros where `put` puts nothing.
+        path: new file to write.
+        buffer: buffer without its arrays.
+        arrays: arrays that become attributes of the buffer; zeros where `put` writes nothing.
     """
 
     def __init__(self, path: Path, buffer: ReplayBuffer, arrays: Iterable[ArrayLayout]) -> None:
@@ -49,7 +51,7 @@ class BufferFile:
         self._write(rest, end)
 
     def put(self, name: str, values: NDArray[Any], *, place: int) -> None:
-        """Values, in the array's dtype, from the element of this number on."""
+        """Write values into an array, from its flat element number `place` on."""
         dtype = np.dtype(self._layouts[name].dtype)
         data = np.ascontiguousarray(values, dtype).reshape(-1).view(np.uint8)
         self._write(data, self._offsets[name] + place * dtype.itemsize)
@@ -73,7 +75,7 @@ class BufferFile:
 
 
 class Call:
-    """Pickled as a call that makes the object; the object itself may be large."""
+    """A stand-in for a large object: it is pickled as a call that makes the object."""
 
     def __init__(self, function: Any, *arguments: Any) -> None:  # noqa: ANN401
         self._call = function, arguments
@@ -83,7 +85,7 @@ class Call:
 
 
 class _ArrayInFile:
-    """Pickled as NumPy pickles an array, but for its bytes."""
+    """A stand-in for an array: it is pickled like the array, with a marker for its bytes."""
 
     def __init__(self, layout: ArrayLayout) -> None:
         self.layout = layout

@@ -1,4 +1,4 @@
-"""Large elements of an array in a file, read one at a time."""
+"""An array in a file whose large elements are read one at a time."""
 
 from pathlib import Path
 from typing import Any
@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
 
-_LEAST_BYTES = 1 << 16  # of an element that is read; smaller ones are views of the mapped file
+_LEAST_BYTES = 1 << 16  # smaller elements are views of the mapped file instead of reads
 
 
 class FileArray:
-    """[size, n_envs, ...], of which `array[row, env]` is in memory as long as it is used.
+    """An array [size, n_envs, ...] whose `array[row, env]` is read from the file on each access.
 
-    A page of a mapped file stays in the process's memory, as 2 MiB if the kernel likes; what is
-    read takes what it is.
+    The pages of a mapped file would stay in the process's memory, and the kernel may make them
+    2 MiB large. An element that is read takes only its own size, while it is used.
     """
 
     def __init__(self, array: NDArray[Any]) -> None:

@@ -1,4 +1,4 @@
-"""A Lake as a Minari data set; the one import of Minari."""
+"""Export a Lake to a Minari data set; no other module of game_rl imports Minari."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from game_rl.run_dir import new_directory
 
 @dataclass
 class _Episode:
-    """N timesteps and N + 1 frames."""
+    """An episode of N timesteps and N + 1 frames."""
 
     frames: list[Array]
     actions: list[Array] = field(default_factory=list)
@@ -42,29 +42,29 @@ class _Episode:
 def export_minari(
     lake: Lake, output: Path, *, n_actions: int | None = None, progress: Progress = quiet
 ) -> tuple[int, int]:
-    """Write a data set of the whole episodes of a Lake; returns episodes and timesteps.
+    """Write a data set of the complete episodes of a Lake; return its episodes and timesteps.
 
-    Observations are single frames, uint8 [C, H, W], and lossless: by default Minari would make
-    JPEGs of them, which blur four shades into 256. An episode that the Lake does not have from its
-    first frame to its end is left out. One episode is in memory at a time. Load it with
+    Observations are single frames, uint8 [C, H, W], stored without loss: by default Minari would
+    store JPEGs, which blur four shades into 256. Episodes that are not in the Lake from their first
+    frame to their end are left out. One episode is in memory at a time. Load the data set with
     `minari.MinariDataset(output)`.
 
     Raises:
-        LakeError: the Lake has no whole episode, or `output` is there.
+        LakeError: the Lake has no complete episode or no pictures, or `output` exists.
     """
     if output.exists():
         raise LakeError(f"{output} exists; name a new folder, or delete it")
     if lake.schema.arrays is not None:
         raise LakeError(
-            f"{lake.path} has {lake.schema.description}, and pictures alone become a Minari data "
-            "set; --format sb3 writes any Lake"
+            f"{lake.path} has {lake.schema.description}, but a Minari data set is made of "
+            "pictures; use --format sb3, which works for any Lake"
         )
     view = lake.view()
     if not len(view):
         raise LakeError(f"{lake.path} has no sealed transitions to export")
     with new_directory(output) as folder:
         storage = MinariStorage.new(
-            folder.resolve(),  # Minari joins a relative path with itself
+            folder.resolve(),  # Minari would join a relative path with itself
             observation_space=spaces.Box(0, 255, lake.schema.packing.shape, np.uint8),
             action_space=action_space(lake.schema, *action_bounds(view), n_actions),
             data_format="hdf5",
@@ -76,12 +76,12 @@ def export_minari(
         )
         episodes, timesteps = int(storage.total_episodes), int(storage.total_steps)
         if not episodes:
-            raise LakeError(f"{lake.path} has no episode from its first frame to its end")
+            raise LakeError(f"{lake.path} has no complete episode, from its first frame to its end")
     return episodes, timesteps
 
 
 def _episodes(view: LakeView, progress: Progress) -> Iterator[EpisodeBuffer]:
-    """The whole ones, one after the other."""
+    """Yield the complete episodes of a Lake in turn."""
     channels = view.schema.packing.shape[0]
     number = done = 0
     episode: _Episode | None = None

@@ -1,4 +1,4 @@
-"""A Lake as a replay buffer that Stable-Baselines3 loads."""
+"""Export a Lake to a replay buffer that Stable-Baselines3 can load."""
 
 import tempfile
 from collections.abc import Iterator
@@ -26,15 +26,18 @@ from game_rl.lake.view import LakeView
 def export_sb3(
     lake: Lake, output: Path, *, n_actions: int | None = None, progress: Progress = quiet
 ) -> int:
-    """Write a pickle that SB3's `load_replay_buffer` reads; returns its transitions.
+    """Write a pickle that SB3's `load_replay_buffer` reads, and return its number of transitions.
 
-    It is a buffer that is just full. Of pictures, it has one env, and an episode that the Lake does
-    not have to its end counts as truncated, so that the buffer's targets are those of the Lake. Of
-    arrays, it has the envs, the order and every bit of what was imported. Memory does not grow with
-    the Lake.
+    The buffer is exactly full. A buffer of pictures has one env, and an episode whose end the Lake
+    does not have counts as truncated, so the buffer's targets are those of the Lake. A buffer of
+    arrays has the envs, the order and every bit of the buffer that was imported. Memory does not
+    grow with the Lake.
 
     Args:
-        n_actions: of a Discrete action space; the largest action + 1 if None.
+        lake: Lake to export.
+        output: file to write.
+        n_actions: size of a Discrete action space, or None for the largest action + 1.
+        progress: function that is called with the progress.
 
     Raises:
         LakeError: the Lake is empty or damaged.
@@ -57,14 +60,14 @@ def export_sb3(
 
 
 def blocks_in_order(view: LakeView) -> Iterator[Batch]:
-    """All transitions of pictures, block by block."""
+    """Yield all transitions of a Lake of pictures, block by block."""
     sampler = Sampler(view, gamma=1, cache_bytes=0)
     for n, end in zip(view.n_transitions.tolist(), view.edges.tolist(), strict=True):
         yield sampler.take(np.arange(end - n, end))
 
 
 def action_bounds(view: LakeView) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Smallest and largest action, [action_dim], of the actions' dtype."""
+    """Return the smallest and the largest action, [action_dim] each, in the actions' dtype."""
     low: list[Array] = []
     high: list[Array] = []
     for block in range(len(view.heads)):
@@ -79,7 +82,7 @@ def action_bounds(view: LakeView) -> tuple[NDArray[Any], NDArray[Any]]:
 def action_space(
     schema: LakeSchema, low: Array, high: Array, n_actions: int | None
 ) -> spaces.Space[Any]:
-    """The smallest space with actions from `low` to `high`, both [action_dim]."""
+    """Return the smallest space with all actions from `low` to `high`, both [action_dim]."""
     if low.dtype.kind == "f":
         low, high = (np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high))
         return spaces.Box(low.astype(schema.action_dtype), high.astype(schema.action_dtype))
@@ -115,7 +118,7 @@ def _put_batch(file: BufferFile, place: int, batch: Batch, ends: NDArray[np.bool
 
 
 def _ends(view: LakeView, number: int) -> NDArray[np.bool_]:
-    """Where an episode ended, or the Lake knows no more of it."""
+    """Return where an episode ended, or where the Lake's part of it ends."""
     columns = view.columns(number)
     ends = columns.ended[columns.rows].copy()
     if not view.continued[number] or view.columns(number + 1).is_first[0]:
@@ -124,7 +127,7 @@ def _ends(view: LakeView, number: int) -> NDArray[np.bool_]:
 
 
 def _layouts(schema: LakeSchema, n_rows: int, n_envs: int) -> list[ArrayLayout]:
-    """Of the attributes of a ReplayBuffer."""
+    """Return the layouts of a ReplayBuffer's arrays."""
     shape, dtype = _observation(schema)
     is_kept_as_is = schema.arrays is not None or schema.action_dtype == "float32"
     kinds: dict[str, tuple[tuple[int, ...], Any]] = {
@@ -152,7 +155,7 @@ def _observation(schema: LakeSchema) -> tuple[tuple[int, ...], np.dtype[Any]]:
 def _buffer(
     schema: LakeSchema, space: spaces.Space[Any], *, n_rows: int, n_envs: int
 ) -> ReplayBuffer:
-    """Just full, and without its arrays."""
+    """Return a buffer that is exactly full and has no arrays yet."""
     buffer = ReplayBuffer(n_envs, spaces.Box(0, 1, (1,)), space, device="cpu", n_envs=n_envs)
     shape, dtype = _observation(schema)
     low, high = _bounds(dtype)

@@ -1,4 +1,4 @@
-"""Replay buffers that Stable-Baselines3 saved into a Lake."""
+"""Import replay buffers of Stable-Baselines3 into a Lake."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,20 +18,20 @@ from game_rl.lake.writer import LakeWriter
 from game_rl.run_dir import new_directory
 
 _FOUR_SHADES = [0, 85, 170, 255]
-_PART_BYTES = 1 << 20  # of a buffer that are looked at together; counting takes 8 times as much
+_PART_BYTES = 1 << 20  # part of a buffer that is examined at once; counting takes 8 times as much
 
 
 def quiet(_what: str, _done: int, _total: int) -> None:
-    """No progress."""
+    """Report no progress."""
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of a replay file.
+    """The result of an import.
 
     Attributes:
-        observations: what one is, for people.
-        bits: of a pixel; of a Lake of arrays, of a byte.
+        observations: description of an observation, for people.
+        bits: bits that the Lake stores for a pixel, or for a byte in a Lake of arrays.
     """
 
     n_transitions: int
@@ -46,16 +46,18 @@ class Imported:
 def import_sb3(
     path: Path, output: Path, *, frame_stack: int | None = None, progress: Progress = quiet
 ) -> Imported:
-    """Make a Lake at `output` of a replay buffer; it is there when it is whole.
+    """Convert a replay buffer to a Lake at `output`, which appears only once it is complete.
 
-    Frames are stored once and in as few bits as the file's frames allow, and the rows of windows
-    once; every transition comes back bit for bit. Memory does not grow with the file.
+    Each frame, and each row of a window, is stored once, and frames take as few bits as the file's
+    frames allow. Every transition can be restored bit for bit. Memory does not grow with the file.
 
     Args:
-        frame_stack: frames in an observation of pictures; found by comparing observations if None.
+        path: file that SB3's `save_replay_buffer` wrote, plain or compressed.
+        output: folder of the new Lake.
+        frame_stack: frames in an observation of pictures; None finds it by comparing observations.
 
     Raises:
-        LakeError: the file is no such buffer, damaged or unsafe, or `output` is there.
+        LakeError: the file is not such a buffer, or is damaged or unsafe, or `output` exists.
     """
     if output.exists():
         raise LakeError(f"{output} exists; name a new folder, or delete it")
@@ -104,11 +106,11 @@ def _schema(
 ) -> LakeSchema:
     channels = replay.observations.shape[2]
     if frame_stack is not None and channels % frame_stack:
-        raise LakeError(f"{path}: {channels} channels are no stack of {frame_stack} frames")
+        raise LakeError(f"{path}: {channels} channels cannot be a stack of {frame_stack} frames")
     candidates = [n for n in range(channels, 0, -1) if channels % n == 0 and n <= 16]
     stack = frame_stack or next(n for n in candidates if n == 1 or _is_stack(replay, n))
     if stack > 1 and frame_stack and not _is_stack(replay, stack):
-        raise LakeError(f"{path}: its observations are no stacks of {stack} frames; try 1")
+        raise LakeError(f"{path}: its observations are not stacks of {stack} frames; try 1")
     return LakeSchema(
         _packing(replay, channels // stack, progress),
         frame_stack=stack,
@@ -118,7 +120,7 @@ def _schema(
 
 
 def _is_stack(replay: SavedReplay, n: int) -> bool:
-    """Every next observation is the one before, moved by a frame."""
+    """Whether every next observation is the one before, shifted by a frame."""
     channels = replay.observations.shape[2] // n
     for row in replay.rows.tolist():
         for env in range(replay.observations.shape[1]):
@@ -138,7 +140,7 @@ def _action(actions: Array) -> dict[str, Any]:
 
 
 def _packing(replay: SavedReplay, channels: int, progress: Progress) -> FramePacking:
-    """The leanest that holds all frames of the file."""
+    """Return the smallest packing that can hold all frames of the file."""
     shape = (channels, *replay.observations.shape[3:])
     levels = np.zeros(256, np.bool_)
     is_one_plane = channels == 3
@@ -179,9 +181,9 @@ def _fill(lake: Lake, replay: SavedReplay, progress: Progress) -> None:
 def _appended(
     schema: LakeSchema, writer: LakeWriter, replay: SavedReplay, env: int
 ) -> Iterator[int]:
-    """Appends the transitions of an env one by one; yields how many there are."""
+    """Append the transitions of an env one by one; yield the count so far."""
     channels = schema.packing.shape[0]
-    current = None  # the stack that the episode has come to
+    current = None  # the newest stack of the episode
     for done, row in enumerate(replay.rows.tolist()):
         stack = replay.observations[row, env]
         if current is None or not np.array_equal(current, stack):
@@ -202,7 +204,7 @@ def _appended(
 
 
 def _start(writer: LakeWriter, stack: Array, channels: int) -> None:
-    """Zeros before the newest frame are what a stack has at an episode's first."""
+    """Begin an episode if all frames but the newest are zeros, else a part of one."""
     if stack[:-channels].any():
         writer.go_on(stack[None])
     else:

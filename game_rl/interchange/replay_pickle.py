@@ -1,8 +1,9 @@
-"""Replay buffers that Stable-Baselines3 pickled, read without running anything.
+"""Read replay buffers that Stable-Baselines3 pickled, without running their code.
 
 A pickle is a program. This reader knows the few instructions that arrays, spaces and the attributes
-of a ReplayBuffer need, and makes plain records of them; whatever else a file asks for is refused by
-its name. Large arrays stay in the file and are mapped, so that memory does not grow with them.
+of a ReplayBuffer need, and turns them into plain records. If a file asks for anything else, it is
+refused with an error that names it. Large arrays stay in the file and are mapped, so memory does
+not grow with them.
 """
 
 import pickletools
@@ -23,10 +24,10 @@ T = TypeVar("T")
 
 _NAMES = {opcode.code: opcode.name for opcode in pickletools.opcodes}
 _MOST_OPCODES = 1_000_000  # a ReplayBuffer has a few hundred
-_MOST_INLINE = 1 << 16  # bytes of a string that is read; longer ones are left where they are
+_MOST_INLINE = 1 << 16  # bytes; longer byte strings are not read but stay in the file
 _DTYPE = re.compile(r"[<>|=]?[biuf]\d{1,2}|\?")
 _NUMPY = ("numpy.core.", "numpy._core.")
-_INERT = re.compile(  # attributes that nobody here reads
+_INERT = re.compile(  # classes of attributes that this reader does not use
     r"(gymnasium|gym)\.spaces\.\w+\.(Box|Discrete|MultiDiscrete|MultiBinary)"
     r"|stable_baselines3\.common\.buffers\.(ReplayBuffer|NStepReplayBuffer)"
     r"|torch\.device|collections\.OrderedDict|numpy\.random\.[\w.]+"
@@ -36,7 +37,7 @@ _INERT = re.compile(  # attributes that nobody here reads
 
 @dataclass
 class Record:
-    """What would be an object: the name of its class and its attributes."""
+    """An object of the pickle, as the name of its class and its attributes."""
 
     name: str
     attributes: dict[Any, Any] = field(default_factory=dict)
@@ -44,7 +45,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Span:
-    """Bytes that are still in the file."""
+    """A range of bytes that was left in the file."""
 
     offset: int
     length: int
@@ -62,7 +63,7 @@ class _Dtype:
 
 @dataclass
 class PickledArray:
-    """An array of the file."""
+    """An array of the pickle."""
 
     dtype: np.dtype[Any] | None = None
     shape: tuple[int, ...] = ()
@@ -70,10 +71,10 @@ class PickledArray:
     data: bytes | Span = b""
 
     def load(self, path: Path) -> NDArray[Any]:
-        """Read-only, mapped from `path`.
+        """Return the array, read-only; a large one is mapped from `path`.
 
         Raises:
-            LakeError: its bytes are not as many as its shape needs.
+            LakeError: the array's bytes do not match its shape.
         """
         length = self.data.length if isinstance(self.data, Span) else len(self.data)
         if self.dtype is None or prod(self.shape) * self.dtype.itemsize != length:
@@ -92,10 +93,10 @@ class _Refused(Exception):  # noqa: N818 - becomes a LakeError with the file's n
 
 
 def read_pickle(path: Path) -> object:
-    """The object of an uncompressed pickle of protocol 3 to 5.
+    """Read an uncompressed pickle of protocol 3 to 5.
 
     Raises:
-        LakeError: it is cut off, or asks for something that a replay buffer does not need.
+        LakeError: the pickle is cut off, or asks for something that a replay buffer does not need.
     """
     with path.open("rb") as file:
         try:
@@ -103,11 +104,11 @@ def read_pickle(path: Path) -> object:
         except _Refused as error:
             raise LakeError(f"{path}: refused, nothing was run: {error}") from None
         except (IndexError, KeyError, TypeError, ValueError, struct.error, AttributeError) as error:
-            raise LakeError(f"{path}: not a whole pickle ({error})") from None
+            raise LakeError(f"{path}: not a complete pickle ({error})") from None
 
 
 class _Machine:
-    """The stack machine that a pickle is a program for."""
+    """The stack machine that runs a pickle's instructions."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -125,12 +126,14 @@ class _Machine:
             code = self._file.read(1).decode("latin1")
             name = _NAMES.get(code)
             if name is None:
-                raise _Refused(f"byte {self._file.tell() - 1:,} is no instruction of a pickle")
+                raise _Refused(f"byte {self._file.tell() - 1:,} is not an instruction of a pickle")
             if name == "STOP":
                 return self._stack.pop()
             step = self._steps.get(name)
             if step is None:
-                raise _Refused(f"it has the instruction {name}; save it with protocol 5")
+                raise _Refused(
+                    f"it has the unsupported instruction {name}; save it with protocol 5"
+                )
             step()
         raise _Refused(f"it has more than {_MOST_OPCODES:,} instructions")
 
@@ -161,7 +164,7 @@ class _Machine:
             self._file.seek(n, 1)
 
     def _popped(self) -> list[Any]:
-        """What is above the last mark."""
+        """Pop and return the items above the last mark."""
         mark = self._marks.pop()
         items = self._stack[mark:]
         del self._stack[mark:]
@@ -308,7 +311,7 @@ def _of(kind: type[T], value: object) -> T:
 
 
 def _known(name: str) -> _Global:
-    """A global that is only ever a name here."""
+    """Check the name of a global and return it; the global itself is never imported."""
     for prefix in _NUMPY:
         if name.removeprefix(prefix) in (
             "multiarray._reconstruct",
@@ -317,14 +320,14 @@ def _known(name: str) -> _Global:
         ):
             return _Global(name.removeprefix(prefix))
     if name.endswith(".DictReplayBuffer"):
-        raise _Refused("it is a DictReplayBuffer, and a Lake has one array an observation")
+        raise _Refused("it is a DictReplayBuffer, but a Lake has one array per observation")
     if not _INERT.fullmatch(name):
         raise _Refused(f"it asks for {name}, which a replay buffer does not need")
     return _Global(name)
 
 
 def _made(what: object, arguments: object) -> object:
-    """What calling it would give, as plain data."""
+    """Return the result of calling `what`, as plain data."""
     name = _of(_Global, what).name
     values = _of(tuple, arguments)
     match name:
@@ -337,13 +340,13 @@ def _made(what: object, arguments: object) -> object:
             return np.frombuffer(_of(bytes, values[1]), _of(_Dtype, values[0]).dtype)[0]
         case "numpy.dtype":
             if not _DTYPE.fullmatch(_of(str, values[0])):
-                raise _Refused(f"it has an array of dtype {values[0]!r}; numbers alone are read")
+                raise _Refused(f"it has an array of {values[0]!r}; only numbers are supported")
             return _Dtype(np.dtype(values[0]))
     return Record(name)
 
 
 def _build(target: object, state: object) -> None:
-    """Give an object its state."""
+    """Set the state of an object."""
     if isinstance(target, PickledArray):
         _, shape, dtype, is_fortran, data = _of(tuple, state)
         target.dtype, target.shape = _of(_Dtype, dtype).dtype, _shape(shape)
@@ -366,5 +369,5 @@ def _shape(value: object) -> tuple[int, ...]:
 
 def _data_of(value: object) -> bytes | Span:
     if not isinstance(value, (bytes, Span)):
-        raise _Refused("it has an array of objects; numbers alone are read")
+        raise _Refused("it has an array of objects; only numbers are supported")
     return value

@@ -1,7 +1,7 @@
-"""Trained policies from and to the zip files of plain Stable-Baselines3.
+"""Import and export trained policies as zip files of plain Stable-Baselines3.
 
-A zip from a stranger is data: of its members only the weights are read, by torch's reader that
-executes nothing, and two counters out of the JSON. `PPO.load` would run what is pickled in it.
+A zip from a stranger is treated as data. Only the weights are read, with torch's safe reader, and
+two counters from the JSON. `PPO.load` would run code that is pickled in it.
 """
 
 import io
@@ -38,19 +38,19 @@ from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.versions import installed_versions
 from game_rl.vec_env.spaces_env import spaces_env
 
-_OVERHEAD_BYTES = 16 * 2**20  # names, system info, SB3's data
+_OVERHEAD_BYTES = 16 * 2**20  # allowance for names, system info and SB3's data
 
 
 def export_sb3(run: TrainedRun, output: Path) -> None:
     """Write a zip that SB3's `PPO.load` or `DQN.load` reads where game_rl is not installed.
 
-    Observations are the run's: uint8 [frame_stack * C, H, W], the newest frame last.
+    Its observations are the run's: uint8 [frame_stack * C, H, W], the newest frame last.
 
     Raises:
-        UsageError: `output` is no .zip, or stands already, or SB3 has no such network.
+        UsageError: `output` does not end in .zip or already exists, or SB3 has no such network.
     """
     if output.suffix != ".zip":
-        raise UsageError(f"--output {output} does not end in .zip, which SB3's files do")
+        raise UsageError(f"--output {output} does not end in .zip, as files of SB3 must")
     if output.exists():
         raise UsageError(f"{output} exists already; name another --output, or delete it")
     model = plain_model(run.config, spaces_env(run.config, run.game))
@@ -74,11 +74,11 @@ def export_sb3(run: TrainedRun, output: Path) -> None:
 def import_sb3(path: Path, config: RunConfig) -> RunDir:
     """Begin the run of `config` with the policy, optimiser and counters of an SB3 zip.
 
-    What comes out is a run directory with one checkpoint, to be resumed, evaluated or recorded.
+    The result is a run directory with one checkpoint, which can be resumed, evaluated or recorded.
 
     Raises:
-        UsageError: the run directory holds a run already, or SB3 has no network like the config's.
-        CheckpointError: the file is no SB3 zip, damaged, or of another network.
+        UsageError: the run directory already holds a run, or SB3 has no network like the config's.
+        CheckpointError: the file is not an SB3 zip, is damaged, or is of another network.
     """
     run_dir = RunDir(config.run_dir)
     if run_dir.exists():
@@ -120,7 +120,7 @@ def _state(
 
 @dataclass(frozen=True)
 class Sb3Zip:
-    """What is read of an SB3 zip."""
+    """The contents of an SB3 zip that are read."""
 
     policy: Tensors
     optimizer: Tensors
@@ -129,10 +129,10 @@ class Sb3Zip:
 
 
 def read_sb3_zip(path: Path, *, weights_bytes: int) -> Sb3Zip:
-    """The tensors and counters in the file, for a network of so many bytes.
+    """Read the tensors and counters in the file, for a network of `weights_bytes` bytes.
 
     Raises:
-        CheckpointError: it is no SB3 zip, or larger than a network of that size can make it.
+        CheckpointError: the file is not an SB3 zip, or is too large for a network of that size.
     """
     limit = 8 * weights_bytes + _OVERHEAD_BYTES
     try:
@@ -146,7 +146,7 @@ def read_sb3_zip(path: Path, *, weights_bytes: int) -> Sb3Zip:
             )
             counters = _read_counters(archive, limit, path)
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise CheckpointError(f"{path} is no zip of Stable-Baselines3: {error}") from None
+        raise CheckpointError(f"{path} is not a zip of Stable-Baselines3: {error}") from None
     return Sb3Zip(_weights(policy, path), _moments(optimizer), *counters)
 
 
@@ -155,7 +155,7 @@ def _read(archive: zipfile.ZipFile, name: str, limit: int, path: Path) -> bytes:
         info = archive.getinfo(name)
     except KeyError:
         raise CheckpointError(
-            f"{path} has no {name}, so it is no model that Stable-Baselines3 saved"
+            f"{path} has no {name}, so it is not a model that Stable-Baselines3 saved"
         ) from None
     if info.file_size > limit:
         raise CheckpointError(
@@ -178,7 +178,7 @@ def _read_tensors(archive: zipfile.ZipFile, name: str, limit: int, path: Path) -
         first_line = str(error).partition("\n")[0]
         raise CheckpointError(f"{path}: {name} cannot be read as tensors: {first_line}") from None
     if not isinstance(loaded, Mapping):
-        raise CheckpointError(f"{path}: {name} holds a {type(loaded).__name__}, no state dict")
+        raise CheckpointError(f"{path}: {name} holds a {type(loaded).__name__}, not a state dict")
     return loaded
 
 
@@ -187,7 +187,7 @@ def _read_counters(archive: zipfile.ZipFile, limit: int, path: Path) -> tuple[in
         data = json.loads(_read(archive, "data", limit, path))
         counters = [data.get(name, 0) for name in ("num_timesteps", "_n_updates")]
     except (ValueError, AttributeError, RecursionError) as error:
-        raise CheckpointError(f"{path}: data is no JSON object: {error}") from None
+        raise CheckpointError(f"{path}: data is not a JSON object: {error}") from None
     for value in counters:
         if not isinstance(value, int) or not 0 <= value < 10**12:
             raise CheckpointError(f"{path}: data has a counter of {value!r:.50}")
@@ -197,12 +197,12 @@ def _read_counters(archive: zipfile.ZipFile, limit: int, path: Path) -> tuple[in
 def _weights(state: Mapping[str, Any], path: Path) -> Tensors:
     for name, value in state.items():
         if not isinstance(value, torch.Tensor):
-            raise CheckpointError(f"{path}: policy.pth has {name}, which is no tensor")
+            raise CheckpointError(f"{path}: policy.pth has {name}, which is not a tensor")
     return state
 
 
 def _moments(state: Mapping[str, Any]) -> Tensors:
-    """An optimiser's state dict as `INDEX.NAME`; what is none is left out."""
+    """Convert an optimiser's state dict to `INDEX.NAME` tensors; other entries are left out."""
     by_weight = state.get("state", {})
     return {
         f"{index}.{name}": torch.as_tensor(value)

@@ -1,4 +1,4 @@
-"""Which runs plain Stable-Baselines3 has a model for, and that model."""
+"""Models of plain Stable-Baselines3 that correspond to a run."""
 
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.utils import LinearSchedule
@@ -12,7 +12,7 @@ from game_rl.vec_env.spaces_env import SpacesEnv
 
 
 def exchangeable(config: RunConfig) -> PPOConfig | DQNConfig:
-    """The config's algorithm.
+    """Return the config's algorithm.
 
     Raises:
         UsageError: SB3 has no such network.
@@ -21,7 +21,7 @@ def exchangeable(config: RunConfig) -> PPOConfig | DQNConfig:
     if isinstance(algorithm, PQNConfig):
         raise UsageError(
             "algorithm.name is pqn, and Stable-Baselines3 has no PQN; only policies of ppo, and of "
-            "dqn without layer_norm, go to its zips and come from them"
+            "dqn without layer_norm, can be exchanged with it"
         )
     if isinstance(algorithm, DQNConfig) and algorithm.layer_norm != "none":
         raise UsageError(
@@ -33,11 +33,11 @@ def exchangeable(config: RunConfig) -> PPOConfig | DQNConfig:
 
 
 def plain_model(config: RunConfig, env: SpacesEnv) -> PPO | DQN:
-    """SB3's own model with the run's settings, untrained.
+    """Return an untrained SB3 model with the run's settings.
 
-    DQN's has a replay of one timestep, or SB3 would take the memory of all of it when it loads the
-    zip; `DQN.load(..., buffer_size=...)` chooses another. `n_step` stays behind, as SB3 warns about
-    a saved one, and so does `double_q`, which SB3 does not have.
+    A DQN has a replay of one timestep, because SB3 allocates the whole replay when it loads the
+    zip; `DQN.load(..., buffer_size=...)` chooses another size. `n_step` is left out, as SB3 warns
+    about a saved one, and so is `double_q`, which SB3 does not have.
     """
     algorithm = exchangeable(config)
     model: PPO | DQN
@@ -91,14 +91,14 @@ def _plain_dqn(algorithm: DQNConfig, env: SpacesEnv) -> DQN:
 
 
 def _sb3_schedule(value: Schedule) -> float | LinearSchedule:
-    """As SB3 has it, so that a zip with it can be read where game_rl is not installed."""
+    """Convert a schedule to SB3's class, so the zip can be read where game_rl is not installed."""
     if isinstance(value, values.LinearSchedule):
         return LinearSchedule(value.start, value.end, end_fraction=1.0)
     return value
 
 
 def shrunk(config: RunConfig) -> RunConfig:
-    """The same run with storage for next to nothing: what learns no more than it is given."""
+    """Return the config with a minimal rollout or replay, for a model that will not be trained."""
     algorithm = exchangeable(config)
     if isinstance(algorithm, PPOConfig):
         small = algorithm.model_copy(update={"n_steps": 2, "batch_size": 2})

@@ -1,4 +1,4 @@
-"""The arrays of a replay buffer that Stable-Baselines3 saved."""
+"""Access to the arrays of a replay buffer that Stable-Baselines3 saved."""
 
 import gzip
 import shutil
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 Progress = Callable[[str, int, int], None]
 _CHUNK = 1 << 20
 _OTHERS = {
-    b"PK": "a zip: that of a model? A replay buffer is what save_replay_buffer wrote",
+    b"PK": "a zip, perhaps of a model; give the file that save_replay_buffer wrote",
     b"BZ": "compressed with bzip2; unpack it first",
     b"\xfd7zXZ": "compressed with xz; unpack it first",
     b"\x89HDF": "HDF5; a Minari data set cannot be imported",
@@ -33,17 +33,18 @@ _OTHERS = {
 
 @dataclass(frozen=True)
 class SavedReplay:
-    """A buffer as it was saved, its large arrays mapped from the file.
+    """A buffer as it was saved, with large arrays mapped from the file.
 
     Attributes:
-        rows: of the transitions, from the oldest to the newest.
-        is_full: the ring went round, so older transitions were lost.
-        are_pictures: observations are uint8 [size, n_envs, C, H, W], not any arrays.
-        observations: [size, n_envs, ...]; a FileArray where they are no pictures.
-        next_observations: as these, or None where they are the observations of the next row.
+        rows: rows of the transitions, from the oldest to the newest.
+        is_full: whether the ring was full, so older transitions were lost.
+        are_pictures: whether observations are uint8 [size, n_envs, C, H, W] and not other arrays.
+        observations: [size, n_envs, ...]; a FileArray unless they are pictures.
+        next_observations: same form as `observations`, or None if they are the observations of the
+            next row.
         actions: [size, n_envs, action_dim].
         rewards: [size, n_envs].
-        dones, timeouts: the same; SB3 keeps timeouts that were not done too.
+        dones, timeouts: [size, n_envs]; SB3 also keeps timeouts of transitions that are not done.
     """
 
     rows: NDArray[np.int64]
@@ -65,14 +66,14 @@ class SavedReplay:
         return self.dones & self.timeouts
 
     def knows_next_of(self, row: int, env: int) -> bool:
-        """The observation after it is the episode's own."""
+        """Whether the observation after the transition belongs to the same episode."""
         return self.next_observations is not None or not self.terminated[row, env]
 
     def next_of(self, row: int, env: int) -> Array:
-        """The observation after the transition of this row.
+        """Return the observation after the transition of this row.
 
-        Where next observations were not saved, that of an episode's end is lost: what comes is the
-        first of the next episode, as SB3 samples it too. Targets do not look at it.
+        If next observations were not saved, the last one of an episode is lost, and this returns
+        the first of the next episode, as SB3 does when it samples. Targets do not use it.
         """
         later = self.next_observations
         found: Array = (
@@ -85,13 +86,13 @@ class SavedReplay:
 
 @contextmanager
 def opened_replay(path: Path, *, scratch: Path, progress: Progress) -> Iterator[SavedReplay]:
-    """Open a buffer, gzip, zstd or neither as its first bytes say.
+    """Open a buffer that may be compressed with gzip or zstd, as its first bytes show.
 
-    What is compressed is unpacked to a file in `scratch`, which may be as large as the buffer was
-    in memory; memory itself does not grow with it.
+    A compressed buffer is unpacked to a file in `scratch`, which may be as large as the buffer was
+    in memory. Memory does not grow with it.
 
     Raises:
-        LakeError: it is no such buffer, it is damaged or unsafe, or the disk is too small.
+        LakeError: the file is not such a buffer, or is damaged or unsafe, or the disk is too small.
     """
     with path.open("rb") as file:
         magic = file.read(6)
@@ -120,21 +121,21 @@ def _decompressor(path: Path, magic: bytes) -> Callable[[Path], IO[bytes]]:
         if magic.startswith(start):
             raise LakeError(f"{path} is {what}")
     raise LakeError(
-        f"{path} is no replay buffer of Stable-Baselines3: it begins with {magic.hex(' ')}, not "
+        f"{path} is not a replay buffer of Stable-Baselines3: it begins with {magic.hex(' ')}, not "
         "with a pickle, gzip or zstd"
     )
 
 
 def _copy(stream: IO[bytes], out: IO[bytes], path: Path, progress: Progress) -> None:
-    """Stops while the disk still has a twentieth of what was free: a small file may be huge."""
+    """Copy, but leave a twentieth of the free disk space: a small file may unpack to a huge one."""
     limit = disk_free_bytes(Path(out.name).parent) * 19 // 20
     done = 0
     while data := stream.read(_CHUNK):
         done += len(data)
         if done > limit:
             raise LakeError(
-                f"{path}: unpacked it has more than {format_bytes(limit)}, which this disk does "
-                "not have; name an --output on another one"
+                f"{path}: unpacked, it has more than {format_bytes(limit)}, which is too much for "
+                "this disk; name an --output on another one"
             )
         out.write(data)
         progress("unpacking", done, 0)
@@ -142,7 +143,7 @@ def _copy(stream: IO[bytes], out: IO[bytes], path: Path, progress: Progress) -> 
 
 
 def _replay(file: Path, path: Path) -> SavedReplay:
-    """`file` holds the pickle, `path` is what the user calls it."""
+    """Read the pickle in `file`; error messages name `path`, which the user knows."""
     try:
         found = read_pickle(file)
     except LakeError as error:
@@ -155,7 +156,7 @@ def _replay(file: Path, path: Path) -> SavedReplay:
     def array(name: str) -> Array:
         value = values.get(name)
         if not isinstance(value, PickledArray):
-            raise LakeError(f"{path}: its {name} are no array; a Dict observation is not read")
+            raise LakeError(f"{path}: its {name} are not an array; Dict spaces are not supported")
         return value.load(file)
 
     observations = array("observations")
@@ -172,7 +173,7 @@ def _replay(file: Path, path: Path) -> SavedReplay:
     timeouts = flags("timeouts") if "timeouts" in values else np.zeros_like(dones)
     lean = bool(values.get("optimize_memory_usage"))
     replay = SavedReplay(
-        _rows(int(values["pos"]), is_full=bool(values["full"]), size=len(dones), lean=lean),
+        _rows(path, int(values["pos"]), is_full=bool(values["full"]), size=len(dones), lean=lean),
         bool(values["full"]),
         are_pictures,
         order(observations),
@@ -189,8 +190,12 @@ def _replay(file: Path, path: Path) -> SavedReplay:
     return replay
 
 
-def _rows(pos: int, *, is_full: bool, size: int, lean: bool) -> NDArray[np.int64]:
-    """Oldest first; where the next observation is in the next row, that of `pos` is another's."""
+def _rows(path: Path, pos: int, *, is_full: bool, size: int, lean: bool) -> NDArray[np.int64]:
+    """Return the rows of transitions, oldest first.
+
+    A lean buffer has each next observation in the next row. If it is full, row `pos` was
+    overwritten by the next observation of the newest transition.
+    """
     if not 0 <= pos <= size:
         raise LakeError(f"{path}: the position {pos} is outside the buffer, which has {size} rows")
     if not is_full:
@@ -199,6 +204,6 @@ def _rows(pos: int, *, is_full: bool, size: int, lean: bool) -> NDArray[np.int64
 
 
 def _channels_first(observations: Array) -> Array:
-    """A view [size, n_envs, C, H, W]."""
+    """Return a view [size, n_envs, C, H, W]."""
     is_last = observations.shape[-1] < min(observations.shape[2:4])
     return np.moveaxis(observations, -1, 2) if is_last else observations

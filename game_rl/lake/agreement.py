@@ -1,4 +1,4 @@
-"""Whether rows of Lakes are of the game that a run plays, as it plays and sees it."""
+"""A check that the rows of Lakes fit a run: the same game, played and observed the same way."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,11 +21,11 @@ _COMPARED = ("arrays", "frame_stack", "action_dtype", "action_shape")
 
 @dataclass(frozen=True)
 class LakeRows:
-    """What some Lakes have.
+    """The size of some Lakes.
 
     Attributes:
-        transitions: of all streams.
-        blocks: in which they are compressed; a view has a table of them.
+        transitions: number of transitions in all streams.
+        blocks: number of compressed blocks, each of which has a record in a view's table.
     """
 
     transitions: int = 0
@@ -39,13 +39,14 @@ def check_agreement(
     game: Game,
     tell: Callable[[str], None] = lambda _: None,
 ) -> LakeRows:
-    """What there is to learn from.
+    """Check the Lakes of `settings` and return how much there is to learn from.
 
     Args:
-        tell: gets a sentence for each stream of which nobody wrote down how it was played.
+        tell: is called with a sentence for each stream whose origin is not known.
 
     Raises:
-        LakeError: a Lake is missing, empty or of other rows than `schema`'s, or of another game.
+        LakeError: a Lake is missing or empty, its rows differ from `schema`, or it is of another
+            game.
     """
     ours, transitions, blocks = origin_of(config, game), 0, 0
     for path in settings.lakes:
@@ -57,24 +58,25 @@ def check_agreement(
             theirs = read_origin(path, stream)
             if theirs is None:
                 tell(
-                    f"{path}: nobody wrote down how the stream {stream} was played; it is taken "
-                    "for this run's game, actions, rewards and frame_skip"
+                    f"{path} has no record of how the stream {stream} was played; it is assumed "
+                    "to have this run's game, actions, rewards and frame_skip"
                 )
             elif what := disagreement(ours, theirs):
                 raise LakeError(
-                    f"{path}, stream {stream}: {what}; play as its run did, or leave the stream "
-                    "out by giving the others shares in algorithm.learn_from.agents"
+                    f"{path}, stream {stream}: {what}; use the settings of the stream's run, or "
+                    "leave the stream out by giving the others shares in "
+                    "algorithm.learn_from.agents"
                 )
     return LakeRows(transitions, blocks)
 
 
 def _matching(path: Path, schema: LakeSchema, *, may_be_empty: bool) -> tuple[LakeView, LakeRows]:
-    """What the Lake has, if its rows look like this run's."""
+    """Return the Lake's view and size if its rows have this run's schema."""
     lake = Lake.open(path, keeps_indices=False)
     if difference := _difference(lake.schema, schema):
         raise LakeError(
-            f"{path}: {difference}; its rows cannot be learned from beside this run's: give "
-            "the run the env.observation and env.frame_stack of the Lake, or take it out of "
+            f"{path}: {difference}; this run cannot learn from such rows: give it the "
+            "env.observation and env.frame_stack of the Lake, or take the Lake out of "
             "algorithm.learn_from.lakes"
         )
     view, rows = _seen(lake)
@@ -87,16 +89,16 @@ def _matching(path: Path, schema: LakeSchema, *, may_be_empty: bool) -> tuple[La
 
 
 def _seen(lake: Lake) -> tuple[LakeView, LakeRows]:
-    """What there is, counted one segment after the other, in the memory of one."""
+    """Return the Lake's view and size; one segment at a time is in memory."""
     while True:
         view = lake.view()
-        with suppress(EvictedError):  # its writer let a segment go: look again
+        with suppress(EvictedError):  # its writer evicted a segment: look again
             counts = [(int(n_seen(part).sum()), len(part)) for part in view.parts()]
             return view, LakeRows(sum(n for n, _ in counts), sum(n for _, n in counts))
 
 
 def _difference(theirs: LakeSchema, ours: LakeSchema) -> str | None:
-    """The first thing that is not the same, with both values."""
+    """Return the first difference with both values, or None if the two agree."""
     names = [field.name for field in fields(FramePacking)]
     for name in names:
         there, here = getattr(theirs.packing, name), getattr(ours.packing, name)

@@ -1,20 +1,23 @@
-"""A block: consecutive rows of one sequence, compressed together, that stand alone.
+"""A block: consecutive rows of one sequence, compressed together and readable alone.
 
-A sequence is the stream of one env. A row is a frame and what happened after it:
+A sequence is the part of a stream that belongs to one env. A row is a frame and the timestep after
+it:
 
     row       context ... context | first   ...   ...   last | first   ...   tail
     frame        x          x     |   x      x     x     x   |   x      x     x
     action                        |   x      x     x         |   x      x
 
 N timesteps of an episode take N + 1 rows, the true last observation included. A block that begins
-within an episode first repeats up to frame_stack - 1 frames (context), and one that ends within an
-episode ends with the frame that the next block begins with (tail). So a sample opens one block,
-a torn file loses whole blocks, and blocks can be copied from file to file as they are. On frames of
-`duel` the repetition takes 5 % more bytes. XOR of each frame with the one before it is measured as
-blocks come, and used where it pays: whole pictures of `duel` take 14 % less with it, half-size ones
-7 % more, since zstd finds what stands still by itself.
+within an episode first repeats up to frame_stack - 1 frames (context). A block that ends within an
+episode ends with the frame that the next block begins with (tail). So a sample opens one block, a
+torn file loses whole blocks, and blocks can be copied from file to file as they are. On frames of
+`duel` the repetition takes 5 % more bytes.
 
-In a Lake of arrays an observation may have hundreds of rows, so nothing is repeated: see
+The encoder tries XOR of each frame with the one before it from time to time, and uses it while it
+saves space. Whole pictures of `duel` take 14 % less with it. Half-size pictures take 7 % more,
+because zstd finds unchanged parts without it.
+
+In a Lake of arrays an observation may have hundreds of rows, so blocks repeat nothing: see
 `row_writer`.
 """
 
@@ -29,7 +32,7 @@ from numpy.typing import NDArray
 from game_rl.lake.schema import LakeSchema
 
 FIRST, TRANSITION, TERMINATED, TRUNCATED = 1, 2, 4, 8  # flags of a row
-JUMP, LATE_TIMEOUT = 16, 32  # of a Lake of arrays alone: see `row_writer`
+JUMP, LATE_TIMEOUT = 16, 32  # in Lakes of arrays only: see `row_writer`
 ROW_NUMBERS = 1 << 16
 
 MAGIC = 0x4B4C4247  # "GBLK"
@@ -40,26 +43,26 @@ HEAD = np.dtype(
         ("first", "<u8"),  # number of the first transition in its sequence
         ("n_rows", "<u2"),
         ("n_transitions", "<u2"),
-        ("row", "<u2"),  # number of its first row in its sequence, modulo 2^16; arrays alone
-        ("is_delta", "<u2"),  # frames are XORed with the one before,
+        ("row", "<u2"),  # number of its first row in its sequence, modulo 2^16; arrays only
+        ("is_delta", "<u2"),  # whether each frame is XORed with the one before
         ("first_version", "<u4"),
         ("last_version", "<u4"),
         ("columns_bytes", "<u4"),
         ("columns_crc", "<u4"),
         ("frames_bytes", "<u4"),
         ("frames_crc", "<u4"),
-        ("head_crc", "<u4"),  # of all before it
+        ("head_crc", "<u4"),  # crc32 of the head up to here
     ]
 )
 
 
 class DamagedBlockError(Exception):
-    """Bytes that are no block, or not the block that was written."""
+    """Raised for bytes that are not a block, or not the block that was written."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What a block has beside frames; arrays of one value for each row.
+    """The data of a block other than frames; each array has one entry for each row.
 
     Attributes:
         actions, rewards, versions: zeros in rows without a transition.
@@ -73,11 +76,14 @@ class Columns:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """Of the transitions."""
+        """Indices of the rows that have a transition."""
         return np.flatnonzero(self.flags & TRANSITION)
 
     def without(self, n_first: int, n_last: int = 0) -> "Columns":
-        """Frames alone where so many of the first and of the last transitions are."""
+        """Return the columns without the first and the last of these transitions.
+
+        Their rows stay, as frames without a transition.
+        """
         flags = self.flags.copy()
         flags[self.rows[:n_first]] &= ~np.uint8(TRANSITION)
         flags[self.rows[len(self.rows) - n_last :]] &= ~np.uint8(TRANSITION)
@@ -85,27 +91,27 @@ class Columns:
 
     @property
     def begins_episode(self) -> bool:
-        """The first transition is an episode's first."""
+        """Whether the first transition is an episode's first."""
         return bool(self.flags[self.rows[0]] & FIRST)
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """For each row, the oldest row that its stack may reach."""
+        """The oldest row that each row's stack may reach."""
         return np.maximum.accumulate(np.where(self.is_first, np.arange(len(self.flags)), 0))
 
     @cached_property
     def is_first(self) -> NDArray[np.bool_]:
-        """An episode begins with this row."""
+        """Whether an episode begins with this row."""
         return (self.flags & FIRST) > 0
 
     @cached_property
     def terminated(self) -> NDArray[np.bool_]:
-        """The game was over after this row's transition."""
+        """Whether the game was over after this row's transition."""
         return (self.flags & TERMINATED) > 0
 
     @cached_property
     def ended(self) -> NDArray[np.bool_]:
-        """The episode ended after this row's transition."""
+        """Whether the episode ended after this row's transition."""
         return (self.flags & (TERMINATED | TRUNCATED)) > 0
 
 
@@ -116,7 +122,7 @@ class Block:
     Attributes:
         first: number of its first transition in its sequence; the others follow without a gap.
         frames: packed, uint8 [rows, packing.nbytes].
-        row: number of its first row in its sequence; of a Lake of arrays alone.
+        row: number of its first row in its sequence; in a Lake of arrays only.
     """
 
     env: int
@@ -131,7 +137,10 @@ class Block:
         return self.frames.nbytes + columns.actions.nbytes + 9 * len(columns.flags)
 
     def without(self, n_first: int, n_last: int = 0) -> "Block":
-        """A block of which so many transitions are frames that stacks reach, and nothing more."""
+        """Return the block without the first and the last of these transitions.
+
+        Their frames stay, for stacks that reach back to them.
+        """
         if not n_first and not n_last:
             return self
         columns = self.columns.without(n_first, n_last)
@@ -140,7 +149,7 @@ class Block:
     def stack_rows(
         self, rows: NDArray[np.int64], frame_stack: int
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Which rows make the stacks that end at `rows`, and which of those are zeros instead.
+        """Return the rows of the stacks that end at `rows`, and which of these are zeros instead.
 
         Returns:
             int64 and bool [len(rows), frame_stack], the oldest frame first.
@@ -152,15 +161,15 @@ class Block:
 
 
 def row_bytes(schema: LakeSchema) -> int:
-    """Of a row of a block in memory."""
+    """Return the bytes of one row of a block in memory."""
     action = np.dtype((schema.action_dtype, schema.action_shape))
     return schema.packing.nbytes + action.itemsize + 9
 
 
 class BlockEncoder:
-    """Makes bytes of blocks; finds out whether XOR pays for what it sees."""
+    """Encodes blocks to bytes, and finds out whether XOR of frames saves space."""
 
-    _TRY_EVERY = 16  # blocks; in between, what was smaller last
+    _TRY_EVERY = 16  # blocks; those in between are encoded as was smaller the last time
 
     def __init__(self, schema: LakeSchema) -> None:
         self._compressor = zstandard.ZstdCompressor(level=schema.level)
@@ -168,7 +177,7 @@ class BlockEncoder:
         self._is_delta = False
 
     def encode(self, block: Block) -> bytes:
-        """Head, columns and frames."""
+        """Return the bytes of head, columns and frames."""
         return _encoded(block, self._compressor, *self._frames(block))
 
     def _frames(self, block: Block) -> tuple[bytes, bool]:
@@ -211,10 +220,10 @@ def _encoded(
 
 
 def read_head(data: bytes) -> np.void:
-    """The head that `data` begins with.
+    """Return the head at the beginning of `data`.
 
     Raises:
-        DamagedBlockError: there is none.
+        DamagedBlockError: there is none, or it is damaged.
     """
     if len(data) < HEAD.itemsize:
         raise DamagedBlockError("cut off")
@@ -225,12 +234,12 @@ def read_head(data: bytes) -> np.void:
 
 
 def total_bytes(head: np.void) -> int:
-    """Of the block on disk, head included."""
+    """Return the bytes of the block on disk, including its head."""
     return HEAD.itemsize + int(head["columns_bytes"]) + int(head["frames_bytes"])
 
 
 def check_payload(head: np.void, data: bytes) -> None:
-    """Compare the checksums of a whole block.
+    """Verify the checksums of a whole block.
 
     Raises:
         DamagedBlockError: they differ, or `data` is too short.
@@ -243,10 +252,10 @@ def check_payload(head: np.void, data: bytes) -> None:
 
 
 def decode(data: bytes, schema: LakeSchema) -> Block:
-    """The reverse of `BlockEncoder.encode`.
+    """Decode the bytes of `BlockEncoder.encode`, except for `Block.row`.
 
     Raises:
-        DamagedBlockError: a checksum is wrong.
+        DamagedBlockError: a checksum is wrong, or the data does not have the expected length.
     """
     head = read_head(data)
     check_payload(head, data)
@@ -263,22 +272,22 @@ def decode(data: bytes, schema: LakeSchema) -> Block:
 
 
 def without_delta(changes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The frames, as a new array, of which each was XORed with the one before it."""
+    """Undo the XOR of each frame with the one before it; returns a new array."""
     word = np.uint64 if changes.shape[1] % 8 == 0 else np.uint8  # XOR of 8 bytes at once
     frames: NDArray[np.uint8] = np.bitwise_xor.accumulate(changes.view(word), axis=0).view(np.uint8)
     return frames
 
 
 def frames_payload(head: np.void, data: bytes) -> memoryview:
-    """The compressed frames of a whole block."""
+    """Return the compressed frames of a whole block."""
     return _payload(head, data)[1]
 
 
 def decode_columns(head: np.void, data: bytes, schema: LakeSchema) -> Columns:
-    """The columns alone; `data` may end after them.
+    """Decode the columns alone; `data` may end after them.
 
     Raises:
-        DamagedBlockError: their checksum is wrong.
+        DamagedBlockError: their checksum or length is wrong.
     """
     compressed = _payload(head, data)[0]
     if zlib.crc32(compressed) != head["columns_crc"]:

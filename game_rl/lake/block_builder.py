@@ -1,4 +1,4 @@
-"""The rows of one env on their way into blocks."""
+"""A builder that collects the rows of one env into blocks."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +10,10 @@ Packed = NDArray[np.uint8]
 
 
 class BlockBuilder:
-    """Collects rows until a block is full; see `block` for what a row is.
+    """Collects rows until a block is full; the module `block` explains rows.
 
     Attributes:
-        is_underway: an episode has begun and not ended.
+        is_underway: whether an episode has begun and not ended.
     """
 
     def __init__(self, schema: LakeSchema, *, env: int, first: int) -> None:
@@ -29,7 +29,7 @@ class BlockBuilder:
         return self._first + int(np.count_nonzero(self._flags[: self._n] & TRANSITION))
 
     def begin(self, frame: Packed) -> Block | None:
-        """The first frame of an episode; returns the block that was full."""
+        """Add the first frame of an episode; returns the block before if it was full."""
         assert not self.is_underway
         full = self.cut() if self._n + 2 > self._schema.block_frames else None
         self._add(frame, FIRST)
@@ -37,9 +37,9 @@ class BlockBuilder:
         return full
 
     def go_on(self, stack: Packed) -> Block | None:
-        """The newest frames [frame_stack, nbytes] of an episode that goes on, oldest first.
+        """Continue an episode from its newest frames [frame_stack, nbytes], the oldest first.
 
-        Returns the block that was begun before.
+        Returns the block that had been started before, if it has a transition.
         """
         assert not self.is_underway
         cut = self.cut()
@@ -49,11 +49,11 @@ class BlockBuilder:
         return cut
 
     def break_off(self) -> Block | None:
-        """The episode will not go on, and did not end; returns the block that was begun."""
+        """Abandon an episode that did not end; returns the started block if it has a transition."""
         block = self.cut()
         self.is_underway = False
         self._restart()
-        self._first += 1  # a gap: what comes next does not follow from what was
+        self._first += 1  # a gap: the next transition does not follow from the last one
         return block
 
     def append(
@@ -66,7 +66,7 @@ class BlockBuilder:
         next_frame: Packed,
         version: int,
     ) -> Block | None:
-        """One timestep and the frame that it led to; returns the block that is full now."""
+        """Add a timestep and the frame that it led to; returns the block if it is full now."""
         row = self._n - 1
         self._flags[row] |= TRANSITION | TERMINATED * terminated | TRUNCATED * truncated
         self._actions[row] = action
@@ -77,11 +77,11 @@ class BlockBuilder:
         return self.cut() if self._n == self._schema.block_frames else None
 
     def cut(self) -> Block | None:
-        """The rows until now as a block, if they have a transition; what follows goes on."""
+        """Return the rows so far as a block if they have a transition; the episode goes on."""
         n_transitions = int(np.count_nonzero(self._flags[: self._n] & TRANSITION))
         if n_transitions == 0:
             return None
-        starts_here = bool(self._flags[self._n - 1] & FIRST)  # its first transition is to come
+        starts_here = bool(self._flags[self._n - 1] & FIRST)  # that row has no transition yet
         block = self._block(self._n - starts_here)
         kept = self._context(starts_here=starts_here)
         self._first += n_transitions
@@ -104,7 +104,7 @@ class BlockBuilder:
         )
 
     def _context(self, *, starts_here: bool) -> Packed:
-        """The newest frame and those that its stack needs."""
+        """Return the newest frame and those that its stack needs."""
         if not self.is_underway:
             return self._frames[:0]
         firsts = np.flatnonzero(self._flags[: self._n] & FIRST)
@@ -113,7 +113,7 @@ class BlockBuilder:
         return self._frames[self._n - 1 if starts_here else oldest : self._n]
 
     def _restart(self) -> None:
-        """New arrays: the old ones belong to the block that was cut."""
+        """Allocate new arrays, because the old ones belong to the block that was cut."""
         schema, n = self._schema, self._schema.block_frames
         self._n = 0
         self._frames = np.empty((n, schema.packing.nbytes), np.uint8)

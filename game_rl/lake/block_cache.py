@@ -1,4 +1,4 @@
-"""The blocks of a view as rows are drawn from them."""
+"""A cache of a view's blocks, for drawing rows from them."""
 
 import numpy as np
 import zstandard
@@ -13,22 +13,23 @@ Frames = NDArray[np.uint8]
 
 
 class BlockCache:
-    """Keeps the blocks that are asked for first, as long as there is room for them.
+    """Keeps the first blocks that are requested, as long as there is room, and evicts none.
 
-    Draws are even: a block that was asked for last is no more likely to be asked for again than one
-    that was asked for first, and to keep the first costs nothing when others are read. Those are
-    decompressed no further than rows need them, into memory that is used again and again: memory
-    that changes takes up to twice the time, as no cache of the CPU has it.
-
-    Every method raises
-        EvictedError: the block's segment is gone.
-        LakeError: it is damaged.
+    Draws are uniform, so a block that was requested last is no more likely to be requested again
+    than one that was requested first, and keeping the first costs nothing when others are read.
+    Blocks that are not kept are decompressed only as far as rows need them, into a buffer that is
+    reused. With a new buffer for each block this took up to twice the time, because new memory is
+    in no CPU cache.
 
     Args:
-        limit_bytes: of the blocks that are kept.
+        limit_bytes: the most memory that kept blocks may take.
 
     Attributes:
-        n_bytes: of those that are.
+        n_bytes: memory that kept blocks take.
+
+    Raises:
+        EvictedError: from any method, if the block's segment is gone.
+        LakeError: from any method, if the block is damaged.
     """
 
     def __init__(self, view: LakeView, limit_bytes: int) -> None:
@@ -38,17 +39,17 @@ class BlockCache:
         self.n_bytes = 0
         self._kept: dict[int, tuple[Columns, Frames]] = {}
         self._first_frames = FirstFrames(view.schema)
-        self._number = -1  # of the block that was asked for last and is not kept, its bytes,
-        self._data = b""
-        self._found: tuple[Columns, Frames] | None = None  # and what they hold, as far as is known
+        self._number = -1  # the last block that was requested and is not kept
+        self._data = b""  # its bytes
+        self._found: tuple[Columns, Frames] | None = None  # its columns, and frames decoded so far
 
     def columns(self, number: int) -> Columns:
         return self._block(number)[0]
 
     def frames(self, number: int, end: int) -> Frames:
-        """The first `end` frames of a block or more of them, uint8 [rows, packing.nbytes].
+        """Return at least the first `end` frames of a block, uint8 [rows, packing.nbytes].
 
-        Valid until another block is asked for.
+        They are valid until another block is requested.
         """
         columns, frames = self._block(number)
         if len(frames) < end:
@@ -80,22 +81,24 @@ class BlockCache:
         return self._kept[number]
 
     def _bytes_of(self, number: int) -> int:
-        """As `Block.nbytes`."""
+        """Return what `Block.nbytes` of this block will be."""
         return int(self._view.record(number)["head"]["n_rows"]) * self._row_bytes
 
 
 class FirstFrames:
-    """Decompresses the first frames of a block, into the memory where those before were."""
+    """Decompresses the first frames of a block into a buffer that it reuses."""
 
     def __init__(self, schema: LakeSchema) -> None:
         self._decompressor = zstandard.ZstdDecompressor()
         self._frames = np.empty((schema.block_frames, schema.packing.nbytes), np.uint8)
 
     def decode(self, head: np.void, data: bytes, n: int) -> Frames:
-        """The first `n` frames of a whole block; valid until the next call.
+        """Return the first `n` frames of a block, whose bytes are all in `data`.
+
+        They are valid until the next call.
 
         Raises:
-            DamagedBlockError: it has fewer.
+            DamagedBlockError: it has fewer frames.
         """
         if n > len(self._frames):
             self._frames = np.empty((n, self._frames.shape[1]), np.uint8)

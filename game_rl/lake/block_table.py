@@ -1,4 +1,4 @@
-"""What a view knows of each block: where it is, and which of its transitions are seen."""
+"""A view's table of blocks: where each block is, and which of its transitions are visible."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,28 +19,30 @@ RECORD = np.dtype(
         ("sequence", "<i8"),  # position of its stream among the sorted names x 2^32 + env
         ("segment", "<u4"),  # position of its file
         ("offset", "<i8"),  # in that file
-        ("hidden", "<u2"),  # how many of its first transitions are not seen
-        ("surplus", "<u2"),  # likewise of its last
-        ("edge", "<i8"),  # the rank that comes after its last transition's
-        ("is_continued", "?"),  # the next block begins with the transition after its last
+        ("hidden", "<u2"),  # how many of its first transitions are not visible
+        ("surplus", "<u2"),  # how many of its last transitions are not visible
+        ("edge", "<i8"),  # the rank after that of its last visible transition
+        ("is_continued", "?"),  # whether the next block begins with the transition after its last
     ]
 )
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Which transitions are seen.
+    """The limits of the visible transitions.
 
     Attributes:
-        firsts: number of the first of each sequence, by "stream/env"; 0 where there is none.
-        ends: number after the last of each, and no other sequence is seen; None: all are.
+        firsts: number of the first visible transition of each sequence, by "stream/env"; 0 for a
+            sequence without an entry.
+        ends: number after the last visible transition of each sequence. Sequences without an entry
+            are not visible. None: all transitions from `firsts` on are visible.
     """
 
     firsts: Mapping[str, int]
     ends: Mapping[str, int] | None
 
     def of(self, stream: str, envs: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First number and end of each of these envs' sequences."""
+        """Return the first number and the end of each of these envs' sequences."""
         known, which = np.unique(envs, return_inverse=True)
         names = [f"{stream}/{env}" for env in known.tolist()]
         firsts = np.array([self.firsts.get(name, 0) for name in names], np.int64)
@@ -50,15 +52,15 @@ class Limits:
 
 
 def seen_blocks(segment: SealedSegment, limits: Limits, *, position: int, stream: int) -> Records:
-    """Of those blocks of a segment that are seen, in the order of the file; no edges yet.
+    """Return records of a segment's visible blocks, in the order of the file, without edges.
 
     Args:
-        position: of the segment among the view's.
-        stream: position of its stream among the view's.
+        position: position of the segment among those of the view.
+        stream: position of its stream among those of the view.
 
     Raises:
         FileNotFoundError: the file is gone.
-        LakeError: its footer is changed.
+        LakeError: its footer is damaged.
     """
     index = segment.index()
     heads = index.heads
@@ -77,7 +79,7 @@ def seen_blocks(segment: SealedSegment, limits: Limits, *, position: int, stream
 
 
 def n_seen(records: Records) -> NDArray[np.int64]:
-    """Of each block, its transitions that are seen."""
+    """Return the number of visible transitions of each block."""
     n: NDArray[np.int64] = records["head"]["n_transitions"].astype(np.int64)
     n -= records["hidden"]
     n -= records["surplus"]
@@ -85,12 +87,12 @@ def n_seen(records: Records) -> NDArray[np.int64]:
 
 
 def by_time(records: Records) -> Records:
-    """By sequence and number; those without a transition stay in their order."""
+    """Sort by sequence and number; blocks without a transition keep their order."""
     return records[np.lexsort((records["head"]["first"], records["sequence"]))]
 
 
 def number(records: Records, *, first_rank: int) -> None:
-    """Give ordered blocks their edges, and say which the next one continues; not of the last."""
+    """Fill in `edge` of ordered blocks, and `is_continued` of all but the last."""
     records["edge"] = first_rank + np.cumsum(n_seen(records))
     heads, sequences = records["head"], records["sequence"]
     ends = heads["first"] + heads["n_transitions"]

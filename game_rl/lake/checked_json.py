@@ -8,12 +8,12 @@ from game_rl.errors import LakeError
 
 
 def to_document(kind: str, values: dict[str, Any]) -> str:
-    """One JSON object: the values, what they describe and their crc32."""
+    """Return a JSON object with the values, their kind and a crc32."""
     return json.dumps({"kind": kind, "crc32": _crc(kind, values), **values})
 
 
 def kind_of(text: str) -> str | None:
-    """What the document says that it describes; not checked."""
+    """Return the kind that the document names, without checking it; None if it names none."""
     try:
         values = json.loads(text)
     except ValueError:
@@ -23,10 +23,10 @@ def kind_of(text: str) -> str | None:
 
 
 def from_document(text: str, kind: str, *, source: object) -> dict[str, Any]:
-    """The values that `to_document` was given.
+    """Return the values that `to_document` was given.
 
     Raises:
-        LakeError: `source`, which the text is from, is something else or was changed.
+        LakeError: the text, which is from `source`, is not a document of this kind or is damaged.
     """
     try:
         values = json.loads(text)
@@ -34,9 +34,9 @@ def from_document(text: str, kind: str, *, source: object) -> dict[str, Any]:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise LakeError(f"{source}: not a {kind} ({error})") from None
     if found[0] != kind:
-        raise LakeError(f"{source}: a {found[0]}, but this version reads a {kind}")
+        raise LakeError(f"{source} is a {found[0]}, but this version of game_rl reads a {kind}")
     if found[1] != _crc(kind, values):
-        raise LakeError(f"{source}: its checksum is wrong; copy it from where it was saved")
+        raise LakeError(f"{source}: its checksum is wrong; restore it from a copy")
     return dict(values)
 
 

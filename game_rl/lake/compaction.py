@@ -1,4 +1,4 @@
-"""Small segments into few large ones."""
+"""Compaction: merges small segments into a few large ones."""
 
 from collections.abc import Iterator
 
@@ -10,19 +10,20 @@ from game_rl.lake.view import LakeView
 
 
 def compact(lake: Lake, *, segment_bytes: int = 32 << 20) -> tuple[int, int]:
-    """Merge neighbouring segments of each stream, as far as `segment_bytes`.
+    """Merge neighbouring segments of each stream into segments of up to `segment_bytes`.
 
-    Blocks are checked and copied as they are. What a checkpoint keeps is left alone, since its mark
-    names the files. A crash at any moment leaves each transition in the Lake exactly once: until
-    the merged segment has its name it is not there, and from then on those in it are not.
+    Blocks are checked and copied as they are. Segments that a checkpoint keeps are not merged,
+    because its mark names the files. A crash at any moment leaves each transition in the Lake
+    exactly once: readers ignore the merged segment until it gets its name, and ignore the segments
+    in it from then on.
 
     Returns:
-        The segments before and after.
+        The number of segments before and after.
 
     Raises:
-        LakeError: a segment is damaged, or somebody writes, whose next checkpoint would name files
-            that are gone.
-        OSError: the disk is full, say; the Lake has what it had.
+        LakeError: a segment is damaged, or another process writes the Lake. The next checkpoint of
+            that process would name files that are gone.
+        OSError: for example, the disk is full. No row of the Lake is lost.
     """
     with alone(lake.path):
         before = len(lake.files(SEALED))
@@ -34,7 +35,7 @@ def compact(lake: Lake, *, segment_bytes: int = 32 << 20) -> tuple[int, int]:
 
 
 def _groups(lake: Lake, segment_bytes: int) -> Iterator[list[SealedSegment]]:
-    """Two or more neighbours that are small enough together."""
+    """Yield groups of two or more neighbours that are small enough together."""
     pinned = lake.pinned()
     group: list[SealedSegment] = []
     for segment in sorted(lake.view().segments, key=_order):
@@ -56,7 +57,7 @@ def _order(segment: SealedSegment) -> tuple[str, int]:
 
 
 def _follows(before: SealedSegment, after: SealedSegment) -> bool:
-    """No number is between them: what is shelved may come back."""
+    """Whether no segment number is between the two; a shelved segment there could come back."""
     first, second = SegmentName.of(before.path), SegmentName.of(after.path)
     return first.stream == second.stream and first.last + 1 == second.first
 

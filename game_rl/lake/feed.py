@@ -1,4 +1,4 @@
-"""A training's timesteps on their way into a Lake."""
+"""The feed that appends a training's timesteps to a Lake."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -14,22 +14,24 @@ from game_rl.lake.writer import LakeWriter
 
 
 class LakeFeed:
-    """The Feed of one run, and its stream in a Lake that may have others.
+    """A Feed that writes one run's stream into a Lake, which may have other streams.
 
     A disk that fails does not end the training: the Lake stops growing, with one warning, and
-    each checkpoint tries again. What is lost then is a gap in the stream.
+    each checkpoint tries again. Timesteps that are lost meanwhile are a gap in the stream.
 
     Args:
-        stream: that nobody else writes; it goes on where it ends.
-        segment_transitions: after which a file is sealed, if 32 MB are not reached before.
-        seal_every_timesteps: after which readers see all that was appended, beside checkpoints.
-        tell: is called with a sentence when growth stops and when it goes on, from any thread.
-        before: of the streams that this one goes on from, in a fork.
+        stream: name of the stream, which no other process may write. It is continued at its end.
+        segment_transitions: seal a file after this many transitions, if it does not reach 32 MB
+            before.
+        seal_every_timesteps: make everything visible to readers after this many timesteps, in
+            addition to checkpoints.
+        tell: is called with a sentence when growth stops and when it resumes, from any thread.
+        before: mark of the streams that this one continues, in a fork.
 
     Attributes:
-        version: of the policy that acts, counted in updates.
-        is_held: `hold` was called.
-        before: see above; `NOTHING` once nobody needs it any more.
+        version: version of the policy that acts, counted in updates.
+        is_held: whether `hold` was called.
+        before: see above; `NOTHING` as soon as its rows are no longer needed.
 
     Raises:
         LakeError: the Lake cannot be written to now.
@@ -58,7 +60,7 @@ class LakeFeed:
         self._tell = tell
         self._is_underway = np.zeros(n_envs, np.bool_)
         self.is_held = False
-        self._is_failing = False  # which was told
+        self._is_failing = False  # and the failure has been reported
         try:
             self._writer: LakeWriter | None = self._new_writer()
         except OSError as error:
@@ -78,7 +80,7 @@ class LakeFeed:
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
     ) -> None:
-        """As `Feed.append`.
+        """Append one vec step; see `Feed.append` for the arguments.
 
         Raises:
             ValueError: a frame has a pixel that the Lake's packing cannot hold.
@@ -106,11 +108,11 @@ class LakeFeed:
 
     @property
     def next_transitions(self) -> list[int]:
-        """Of each env, the number that comes next; empty if the newest were lost."""
+        """Number of each env's next transition; empty while the Lake does not grow."""
         return [] if self._writer is None or self.is_held else self._writer.next_transitions
 
     def pin(self, name: str) -> Mark | None:
-        """Seal, mark the stream and keep what the mark names; None if the Lake cannot be read.
+        """Seal, mark the stream and pin what the mark names; None if the Lake cannot be read.
 
         Raises:
             OSError: the mark could not be written.
@@ -119,27 +121,27 @@ class LakeFeed:
         try:
             return self.lake.pin(self._pin(name), self.stream, before=self.before)
         except LakeError as error:
-            self._tell(f"{error}; the checkpoint is made without the Lake")
+            self._tell(f"{error}; the checkpoint is saved without the Lake")
             return None
 
     def forget_before(self, n_numbers: int) -> None:
-        """Let go of the streams before this one where each env has so many numbers of its own."""
+        """Drop the streams before this one if each env has added at least this many numbers."""
         begun = self.before.ends()
         own = [end - begun.get(env, 0) for env, end in enumerate(self.next_transitions)]
         if own and min(own) >= n_numbers:
             self.before = NOTHING
 
     def unpin(self, name: str) -> None:
-        """If it fails, `keep_pins` does so at the next start."""
+        """Remove a pin. If that fails, `keep_pins` removes it at the next start."""
         with suppress(OSError, LakeError):
             self.lake.unpin(self._pin(name))
 
     def keep_pins(self, names: Iterable[str]) -> None:
-        """Of this stream's, only these."""
+        """Remove all pins of this stream but these."""
         self.lake.keep_pins(map(self._pin, names), among=f"{self.stream}.")
 
     def leave_gap(self) -> None:
-        """The envs do not go on where the stream ends."""
+        """Record that the envs do not continue from the end of the stream."""
         if self._writer is not None:
             self._writer.leave_gap()
         self._is_underway[:] = False
@@ -148,15 +150,15 @@ class LakeFeed:
 
     @property
     def is_paused(self) -> bool:
-        """Timesteps are lost to the Lake."""
+        """Whether timesteps are being lost to the Lake."""
         return self.is_held or self._writer is None or self._writer.is_paused
 
     def hold(self) -> None:
-        """Stop growing, before the disk is full."""
+        """Stop adding to the Lake, before the disk is full."""
         self.is_held = True
 
     def go_on(self) -> None:
-        """Grow again after `hold`."""
+        """Add to the Lake again after `hold`."""
         if self.is_held:
             self.is_held = False
             try:
@@ -165,7 +167,7 @@ class LakeFeed:
                 self._fail(error)
 
     def close(self) -> None:
-        """Seal and end the thread; a disk that fails makes a warning."""
+        """Seal and end the writer's thread; if the disk fails, only warn."""
         writer, self._writer = self._writer, None
         if writer is not None:
             try:
@@ -194,7 +196,7 @@ class LakeFeed:
         observations: NDArray[np.uint8],
         newest: NDArray[np.uint8],
     ) -> None:
-        """Most often at an episode's beginning, which has no frames before it."""
+        """Start to write episodes of `envs`, with the frames before if they are under way."""
         channels = self.lake.schema.packing.shape[0]
         has_history = observations[envs, :-channels].any(axis=(1, 2, 3))
         if len(late := envs[has_history]):
@@ -207,7 +209,7 @@ class LakeFeed:
             if self._writer is None:
                 self._writer = self._new_writer()
                 self.leave_gap()
-                return  # what comes from now on shows whether it can be written
+                return  # the next timesteps show whether the disk can be written again
             if self._writer.seal() and self._is_failing:
                 self._is_failing = False
                 self._tell(f"the Lake at {self.lake.path} grows again")
@@ -218,13 +220,13 @@ class LakeFeed:
         if not self._is_failing:
             self._is_failing = True
             self._tell(
-                f"{error}; the training goes on while the Lake at {self.lake.path} does not grow, "
-                "and each checkpoint tries again"
+                f"{error}; training continues, but the Lake at {self.lake.path} stops growing; "
+                "each checkpoint tries to write to it again"
             )
         writer, self._writer = self._writer, None
         self._is_underway[:] = False
         if writer is not None:
-            with suppress(LakeError):  # it is the one that was told
+            with suppress(LakeError):  # the error that was just reported
                 writer.close()
 
     def _pin(self, name: str) -> str:

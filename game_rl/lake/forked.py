@@ -1,4 +1,4 @@
-"""The part of a Lake that a fork takes along: files of another run's stream, which never change."""
+"""Gives a fork its parent's part of a Lake, as links to sealed files, which never change."""
 
 from pathlib import Path
 
@@ -9,11 +9,13 @@ from game_rl.run_dir import link_file, sync_directory
 
 
 def link_marked(source: Lake, mark: Mark, target: Path, *, pin: str) -> None:
-    """Give the Lake at `target` the segments of `mark`, kept under the name `pin`.
+    """Link the segments of `mark` into the Lake at `target`, and pin them there under `pin`.
+
+    The Lake is created if necessary.
 
     Raises:
-        LakeError: a segment is missing or another, or `target` has other rows.
-        OSError: the disk is full, say.
+        LakeError: a segment is missing or was replaced, or the rows of `target` have another form.
+        OSError: for example, the disk is full.
     """
     source.view(mark)
     lake = Lake.create(target, source.schema)

@@ -1,13 +1,13 @@
-"""How far back a Lake is seen: of each sequence, the rows from a number on.
+"""The Lake's horizon: the first row of each sequence that is still visible.
 
-Which rows those are follows from the rows alone, never from how they were cut into files: every
-sequence, that is every env of every stream, keeps its newest L numbers, and L is the largest for
-which all together have at most the capacity. A sequence that is shorter keeps all, so a stream that
-has ended is not pushed out by one that grows, and envs that write as much keep as much. L is at
-least 1.
+The horizon depends on the rows alone, never on how they were cut into files. Every sequence, that
+is every env of every stream, keeps its newest L numbers. L is the largest number for which all
+sequences together have at most the capacity, and is at least 1. A shorter sequence keeps all its
+rows, so a stream that has ended is not pushed out by one that grows, and envs that write equally
+much keep equally much.
 
-Files whose rows are all hidden are deleted. So that nobody who comes later sees more of a file that
-stayed because of some of its rows, `horizon.json` has the numbers.
+Files whose rows are all hidden are deleted. A file stays if any of its rows is visible, so
+`horizon.json` records the numbers from which later readers may see it.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,11 +20,11 @@ from game_rl.run_dir import write_atomic
 _KIND = "horizon of a lake, format 1"
 
 Firsts = dict[str, int]
-"""Number of the first row that is seen, by "stream/env"; 0 where there is none."""
+"""Number of the first visible row, by "stream/env"; 0 for a sequence without an entry."""
 
 
 def kept_numbers(ends: Mapping[str, int], most_transitions: int) -> int:
-    """L: how many of its newest numbers a sequence keeps.
+    """Return L: how many of its newest numbers a sequence keeps.
 
     Args:
         ends: number of the next row of each sequence, by "stream/env".
@@ -39,20 +39,20 @@ def kept_numbers(ends: Mapping[str, int], most_transitions: int) -> int:
 
 
 def raised(firsts: Mapping[str, int], ends: Mapping[str, int], most_transitions: int) -> Firsts:
-    """What is seen at this capacity, and nothing that was hidden before."""
+    """Return the horizon for this capacity; rows that were hidden before stay hidden."""
     kept = kept_numbers(ends, most_transitions)
     return _highest(firsts, {name: end - kept for name, end in ends.items() if end > kept})
 
 
 class Horizon:
-    """What all who look into a Lake know to be hidden; many processes may raise it at once."""
+    """The horizon that all readers of a Lake share; many processes may raise it at once."""
 
     def __init__(self, lake: Path) -> None:
         self._file = lake / "horizon.json"
         self._lock = lake / "horizon.lock"
 
     def firsts(self) -> Firsts:
-        """Raise LakeError if the file was changed."""
+        """Read the horizon; raises LakeError if the file is damaged."""
         try:
             text = self._file.read_text(errors="replace")
         except FileNotFoundError:
@@ -60,11 +60,11 @@ class Horizon:
         return dict(from_document(text, _KIND, source=self._file)["firsts"])
 
     def raise_to(self, firsts: Mapping[str, int]) -> None:
-        """Hide what is before these numbers, for good."""
+        """Hide the rows before these numbers for good."""
         self._change(lambda known: _highest(known, firsts))
 
     def set_back(self, stream: str | None, firsts: Mapping[str, int]) -> None:
-        """Forget what was hidden of this stream, or of all, but for this."""
+        """Replace the horizon of this stream, or of all streams, by `firsts`."""
         self._change(
             lambda known: {k: n for k, n in known.items() if not is_of(stream, k)} | dict(firsts)
         )
@@ -79,7 +79,7 @@ class Horizon:
 
 
 def is_of(stream: str | None, sequence: str) -> bool:
-    """Whether "stream/env" is of the stream; of None, everything is."""
+    """Whether the sequence "stream/env" belongs to the stream; always True if that is None."""
     return stream is None or sequence.rpartition("/")[0] == stream
 
 

@@ -1,4 +1,4 @@
-"""Every byte of a Lake compared with its checksum."""
+"""Verification of a Lake: every byte is compared with its checksum."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,11 +24,12 @@ from game_rl.lake.view import LakeView
 
 @dataclass
 class Report:
-    """What was found.
+    """The findings of `verify`.
 
     Attributes:
-        damaged: what is wrong with a file, by its name.
-        open_files: those that are being written, or that a crash left; the bytes of their torn end.
+        damaged: what is wrong with each damaged file, by its name.
+        open_files: bytes of the torn end of each file that is being written or that a crash left,
+            by its name.
     """
 
     n_segments: int = 0
@@ -39,13 +40,13 @@ class Report:
 
 
 def verify(path: Path, progress: Callable[[int, int], None] = lambda *_: None) -> Report:
-    """Read all of a Lake.
+    """Read a whole Lake and report what is damaged.
 
     Args:
-        progress: is called with the files done and their number.
+        progress: is called with the number of files that are done and the number of all.
 
     Raises:
-        LakeError: it has no lake.json, or that is damaged.
+        LakeError: the Lake has no lake.json, or it is damaged.
     """
     lake = Lake.open(path)
     report = Report()
@@ -87,7 +88,7 @@ def _verify_segment(lake: Lake, file: Path, report: Report) -> None:
     segment = read_index(file)
     check_sha256(segment)
     if read_schema(file) != lake.schema:
-        raise LakeError(f"{file}: its rows are not those of lake.json; one of the two was changed")
+        raise LakeError(f"{file}: its schema is not that of lake.json; one of the two was changed")
     view = LakeView(lake.schema, [segment])
     for number in range(len(view.heads)):
         view.block(number)

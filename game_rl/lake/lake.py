@@ -1,16 +1,16 @@
 """The Lake: replay on disk, larger than memory.
 
-A Lake is a folder: `lake.json`, segments of many writers, `pins/`. Sealed segments never change, so
-readers need no locks: a writer owns the files of its stream, a reader opens what is sealed. A
-checkpoint keeps a `Mark` of the Lake, a few kilobytes, and pins it.
+A Lake is a folder with `lake.json`, the segments of many writers and `pins/`. A writer owns the
+files of its stream, and a reader opens sealed segments. These never change, so readers need no
+locks. A checkpoint keeps a `Mark` of the Lake, which takes a few kilobytes, and pins it.
 """
 
-import errno
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from game_rl.errors import LakeError
+from game_rl.lake.capacity import NO_LIMIT, Capacity
 from game_rl.lake.horizon import Firsts, Horizon, is_of, raised
 from game_rl.lake.lock import as_writer, in_turns
 from game_rl.lake.mark import NOTHING, Mark, MarkedSegment
@@ -32,35 +32,26 @@ from game_rl.run_dir import sync_directory, write_atomic
 _MOST_LISTINGS = 20
 
 
-@dataclass(frozen=True)
-class Capacity:
-    """When the oldest go.
-
-    Attributes:
-        transitions: that samples are drawn from; see `horizon`.
-        n_bytes: on disk, with what only checkpoints keep.
-    """
-
-    transitions: int | None = None
-    n_bytes: int | None = None
-
-
 @dataclass
 class Lake:
-    """A Lake's folder, its segments' indices kept or read when needed; `create` or `open` one."""
+    """A Lake's folder; make one with `create` or `open`.
+
+    Attributes:
+        keeps_indices: whether the indices of segments stay in memory, or are read when needed.
+    """
 
     path: Path
     schema: LakeSchema
-    capacity: Capacity = Capacity()
+    capacity: Capacity = NO_LIMIT
     keeps_indices: bool = True
     _known: dict[str, SealedSegment] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def create(cls, path: Path, schema: LakeSchema, *, capacity: Capacity = Capacity()) -> "Lake":
-        """A new Lake, or the one that is there if it has this schema.
+    def create(cls, path: Path, schema: LakeSchema, *, capacity: Capacity = NO_LIMIT) -> "Lake":
+        """Create a Lake, or open the one at `path` if it has this schema.
 
         Raises:
-            LakeError: there is one with another schema.
+            LakeError: the Lake at `path` has another schema.
         """
         description = path / "lake.json"
         path.mkdir(parents=True, exist_ok=True)
@@ -68,7 +59,7 @@ class Lake:
             with in_turns(path / ".lake-lock"):
                 if not description.exists():
                     write_atomic(description, schema.to_json())
-        for left in path.glob(".*lake-*"):  # whoever waits for that lock finds a Lake
+        for left in path.glob(".*lake-*"):  # a process that waits for this lock finds lake.json
             left.unlink(missing_ok=True)
         lake = cls.open(path, capacity=capacity)
         if lake.schema != schema:
@@ -85,41 +76,42 @@ class Lake:
 
     @classmethod
     def open(
-        cls, path: Path, *, capacity: Capacity = Capacity(), keeps_indices: bool = True
+        cls, path: Path, *, capacity: Capacity = NO_LIMIT, keeps_indices: bool = True
     ) -> "Lake":
-        """One that is there.
+        """Open an existing Lake.
 
         Raises:
-            LakeError: there is none.
+            LakeError: `path` is not a Lake, or its lake.json is damaged.
         """
         try:
             text = (path / "lake.json").read_text(errors="replace")
         except OSError:
-            raise LakeError(f"{path} is no Lake: it has no lake.json") from None
+            raise LakeError(f"{path} is not a Lake: it has no lake.json") from None
         schema = LakeSchema.from_json(text, source=path / "lake.json")
         return cls(path, schema, capacity, keeps_indices)
 
     def files(self, suffix: str) -> list[Path]:
-        """In the order of their names: by stream, then in the order of writing."""
+        """Return the files with this suffix by name: by stream, then in the order of writing."""
         return sorted(self.path.glob(f"*{suffix}"))
 
     def view(self, mark: Mark | None = None) -> LakeView:
-        """What is sealed now, or exactly what was there at `mark`.
+        """Return a view of what is sealed now, or of exactly what was visible at `mark`.
 
         Raises:
-            LakeError: a segment is damaged, or one of the mark's is missing or another.
+            LakeError: a segment is damaged, or one of the mark's segments is missing or was
+                replaced.
         """
         if mark is not None:
             segments = [self._marked(marked) for marked in mark.segments]
             return LakeView(self.schema, segments, mark.sequences, mark.horizon)
         segments = self._sealed()
         ends, horizon = ends_of(segments), self._seen_from(segments)
-        # where all files of a sequence are gone, it goes on after what was hidden
+        # a sequence whose files are all gone continues after its hidden rows
         sequences = horizon | {name: max(end, horizon.get(name, 0)) for name, end in ends.items()}
         return LakeView(self.schema, _seen(segments, horizon), sequences, horizon)
 
     def rows_of(self, mark: Mark) -> LakeView:
-        """What is still there of the rows that `mark` has, whatever files they are in now.
+        """Return a view of the rows of `mark` that still exist, whatever files they are in now.
 
         Raises:
             LakeError: a segment is damaged.
@@ -130,12 +122,15 @@ class Lake:
         return LakeView(self.schema, _seen(segments, horizon), limits, horizon, limits)
 
     def _seen_from(self, segments: Sequence[SealedSegment]) -> Firsts:
-        """The horizon as it is on disk, or as the capacity has it now."""
+        """Return the horizon on disk, raised as far as the capacity now requires."""
         firsts, most = self._horizon.firsts(), self.capacity.transitions
         return firsts if most is None else raised(firsts, ends_of(segments), most)
 
     def _sealed(self) -> list[SealedSegment]:
-        """As listed; again if another process evicted some before they were read."""
+        """Return the sealed segments.
+
+        They are listed again if another process evicted some before they were read.
+        """
         for _ in range(_MOST_LISTINGS):
             known, is_whole = self._listed()
             if is_whole:
@@ -144,7 +139,7 @@ class Lake:
         return list(known.values())
 
     def _listed(self) -> tuple[dict[str, SealedSegment], bool]:
-        """The sealed segments, and whether all that were listed were still there."""
+        """Return the sealed segments, and whether all listed files were still there."""
         known = {}
         files = self.files(SEALED)
         merged = superseded(files)
@@ -166,15 +161,18 @@ class Lake:
             segment = self._read(path)
         except FileNotFoundError:
             raise LakeError(
-                f"{self.path / marked.name} is missing, which the checkpoint needs; use a newer "
+                f"the checkpoint needs {self.path / marked.name}, which is missing; use a newer "
                 "checkpoint, or start with an empty Lake"
             ) from None
         if segment.sha256 != marked.sha256:
-            raise damaged(path, "it is not the one that the checkpoint names")
+            raise damaged(path, "it is not the segment that the checkpoint names")
         return segment
 
     def mark(self, stream: str | None = None) -> Mark:
-        """Of all that is sealed, or of one stream; seal the writers first. Writes nothing."""
+        """Return a mark of all sealed data, or of one stream's. Seal the writers first.
+
+        Nothing is written.
+        """
         view = self.view()
         return Mark(
             tuple(_marked(s) for s in view.segments if _is_of(stream, s.path)),
@@ -192,7 +190,8 @@ class Lake:
         """Mark the Lake or one stream, and keep what the mark names until `unpin(name)`.
 
         Args:
-            before: of streams that have ended and that this one goes on from; already kept.
+            before: mark of ended streams that this one continues; it is joined to the new mark. A
+                pin must keep its segments already.
 
         Raises:
             LakeError: the Lake is being compacted, or damaged.
@@ -203,12 +202,12 @@ class Lake:
                 mark = self.mark(stream)
                 whole = before.joined(mark)
                 write_atomic(self._pins / f"{name}.json", whole.to_json())
-                # A process that has not seen the pin may still delete what went meanwhile.
+                # A process that evicted a segment before it saw this pin may delete it: mark again.
                 if all((self.path / segment.name).exists() for segment in mark.segments):
                     return whole
 
     def keep(self, name: str, mark: Mark) -> None:
-        """Keep what this mark names until `unpin(name)`; it must be there."""
+        """Keep what this mark names until `unpin(name)`; its segments must exist."""
         self._pins.mkdir(exist_ok=True)
         write_atomic(self._pins / f"{name}.json", mark.to_json())
 
@@ -217,9 +216,10 @@ class Lake:
         self._forget_shelved()
 
     def keep_pins(self, names: Iterable[str], *, among: str = "") -> None:
-        """Unpin all but these: a run's start, after a crash between deleting and unpinning.
+        """Unpin all but these, when a run starts.
 
-        Pins whose names do not begin with `among` are left: they are other runs'.
+        It repairs a crash between the deletion of a checkpoint and its unpinning. Pins whose names
+        do not begin with `among` belong to other runs and are left.
         """
         kept = set(names)
         for pin in self._pins.glob(f"{among}*.json"):
@@ -228,7 +228,7 @@ class Lake:
         self._forget_shelved()
 
     def pinned(self) -> set[str]:
-        """Names of the segments that a kept mark has."""
+        """Return the names of the segments in pinned marks."""
         names: set[str] = set()
         for pin in self._pins.glob("*.json"):
             try:
@@ -239,14 +239,14 @@ class Lake:
         return names
 
     def resume(self, mark: Mark, stream: str | None = None) -> None:
-        """Make the Lake, or one stream, what it was at `mark`; nobody may be writing that.
+        """Take the Lake, or one stream, back to `mark`; no process may be writing it.
 
-        What was written later is deleted, or shelved if another kept mark has it. What the mark has
-        of other streams must be there, and is left alone.
+        Later data is deleted, or shelved if another pinned mark has it. What the mark has of other
+        streams must exist, and is not changed.
 
         Raises:
-            LakeError: a segment of the mark is missing or another, or the Lake is being compacted;
-                nothing is changed then.
+            LakeError: a segment of the mark is missing or was replaced, or the Lake is being
+                compacted. Nothing is changed then.
         """
         with as_writer(self.path):
             self.view(mark)
@@ -269,9 +269,9 @@ class Lake:
         self._horizon.set_back(stream, firsts)
 
     def delete_stream(self, stream: str) -> None:
-        """Let all rows of this stream go, with its pins; nobody may be writing it.
+        """Delete all rows and pins of this stream; no process may be writing it.
 
-        What a mark of others has is shelved.
+        Segments that a pinned mark of another stream has are shelved.
 
         Raises:
             LakeError: the Lake is being compacted.
@@ -283,10 +283,10 @@ class Lake:
             self._forget_shelved()
 
     def recover(self, stream: str) -> list[SealedSegment]:
-        """Seal what a crash left of this stream; nobody may be writing it.
+        """Seal what a crash left of this stream; no process may be writing it.
 
         Raises:
-            OSError: the disk is full, say; the files are as they were.
+            OSError: for example, the disk is full. The files that are not sealed yet stay.
         """
         for copy in self.path.glob(f"{check_stream(stream)}.*{COPY}"):
             copy.unlink()
@@ -296,11 +296,11 @@ class Lake:
     # ------------------------------------------------------------------ capacity
 
     def evict(self) -> None:
-        """Let the oldest go until the capacity holds.
+        """Evict the oldest data until the Lake is within its capacity.
 
-        By transitions, rows before the horizon are hidden, and files with nothing else are deleted,
-        or shelved if a kept mark has them. By bytes, whole files go, but those that a kept mark has
-        are passed over.
+        For a limit of transitions, rows before the horizon are hidden. Files with no other rows are
+        deleted, or shelved if a pinned mark has them. For a limit of bytes, whole files are
+        deleted, except those that a pinned mark has.
         """
         if self.capacity.transitions is not None:
             segments = self._sealed()
@@ -315,11 +315,14 @@ class Lake:
                 break
 
     def hide_before(self, horizon: Mapping[str, int]) -> None:
-        """Hide the rows before these numbers of sequences."""
+        """Hide the rows before these numbers, by "stream/env"."""
         self._horizon.raise_to(horizon)
 
     def evict_oldest(self) -> bool:
-        """Delete the oldest segment that no kept mark has; False if there is none."""
+        """Delete the oldest segment that no pinned mark has; False if there is none.
+
+        Shelved segments that no pinned mark has go first, all of them. The newest segment stays.
+        """
         if self._forget_shelved():
             return True
         pinned = self.pinned()
@@ -330,11 +333,11 @@ class Lake:
         return False
 
     def n_bytes(self) -> int:
-        """Of all segments on disk."""
+        """Return the bytes of all segments on disk."""
         return sum(_size(p) for suffix in (SEALED, SHELVED, OPEN) for p in self.files(suffix))
 
     def _oldest_first(self) -> list[SealedSegment]:
-        """By how many numbers their newest row is behind the newest of its sequence."""
+        """Return the segments by how many numbers their newest row is behind its sequence's end."""
         segments = self._sealed()
         ends = ends_of(segments)
 
@@ -348,7 +351,7 @@ class Lake:
         return Horizon(self.path)
 
     def _forget_shelved(self) -> bool:
-        """Delete what was kept for checkpoints that are gone; False if there is nothing."""
+        """Delete what was shelved for checkpoints that are gone; False if there is nothing."""
         pinned = self.pinned()
         shelved = [p for p in self.files(SHELVED) if p.with_suffix(SEALED).name not in pinned]
         for path in shelved:
@@ -356,9 +359,10 @@ class Lake:
         return bool(shelved)
 
     def _shelve(self, path: Path) -> None:
-        """Out of sight; deleted unless a mark has it.
+        """Hide a segment from readers, and delete it unless a pinned mark has it.
 
-        The pins are read after the rename: see `pin`.
+        The pins must be read after the rename, because `pin` checks for the segments after it has
+        written its pin.
         """
         shelved = path.with_suffix(SHELVED)
         try:
@@ -369,17 +373,15 @@ class Lake:
             shelved.unlink(missing_ok=True)
 
 
-def is_disk_full(error: OSError) -> bool:
-    """Waiting or deleting may help: no space, a quota, a limit on files, a disk that fails."""
-    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-
-
 def _is_of(stream: str | None, path: Path) -> bool:
     return stream is None or SegmentName.of(path).stream == stream
 
 
 def _seen(segments: Sequence[SealedSegment], horizon: Mapping[str, int]) -> list[SealedSegment]:
-    """Those with a row that is not hidden; of a Lake of arrays, some have no transition."""
+    """Return the segments with a visible row.
+
+    A segment of a Lake of arrays may have rows but no transition, so its end can be 0.
+    """
     return [
         segment
         for segment in segments

@@ -1,4 +1,4 @@
-"""Several Lakes as one to draw from."""
+"""A pool that draws from several Lakes as if they were one."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,8 +25,8 @@ class Drawn:
     """Rows of a pool, in the order in which they were drawn.
 
     Attributes:
-        batch: its `streams` are positions in the pool's `streams`.
-        ages: of each, how many timesteps of its run were played after it, those of all envs.
+        batch: the rows. Its `streams` are positions in the pool's `streams`.
+        ages: how many timesteps of all envs the row's run played after it.
     """
 
     batch: Batch
@@ -38,9 +38,11 @@ class _Part:
     """The rows of one stream in one Lake.
 
     Attributes:
-        stream: its position in the pool's streams.
-        first: rank of the first in the Lake's view.
-        ends: of each env, the number after its newest, [n_envs].
+        reader: position of the Lake among the pool's readers.
+        stream: position of the stream among the pool's streams.
+        first: rank of the first row in the Lake's view.
+        length: number of rows.
+        ends: number after the newest row of each env, [n_envs].
     """
 
     reader: int
@@ -52,10 +54,11 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Columns:
-    """What the parts have, int64 [n_parts], so that no draw goes through all of them.
+    """The fields of all parts as arrays, int64 [n_parts], so that draws need no loop over parts.
 
     Attributes:
-        ends: of all parts, one after another; `first_ends` says where a part's begin.
+        ends: the `ends` of all parts, one after another.
+        first_ends: position in `ends` at which each part's begin.
     """
 
     readers: Indices
@@ -84,15 +87,16 @@ class LakePool:
     """Draws rows of some Lakes by their identity (stream, env, number), with replacement.
 
     Args:
-        agents: part of the draws that each stream gets, however many rows it has, in proportion to
-            the sum; a stream is named by its id or the beginning of it, and streams that one name
-            stands for share its part, all their rows alike. Streams without a name get none.
-            None: every row is as likely as any other, so a stream that is twice as long is drawn
-            twice as often.
-        following: for Lakes that grow, and that may be empty or lack a stream until it comes.
+        agents: relative share of the draws that each stream gets, whatever its length, by the id of
+            the stream or its beginning. Streams whose ids begin alike share one, in proportion to
+            their rows; streams that are not named get none. If None, all rows are equally likely,
+            so a stream that is twice as long is drawn twice as often.
+        following: given if the Lakes are followed as they grow. They may then be empty, or lack a
+            stream until it appears.
 
-    Raises (everywhere):
-        LakeError: a Lake is damaged or empty, or lacks a stream that `agents` names.
+    Raises:
+        LakeError: from any method, if a Lake is damaged or empty, or the Lakes lack a stream that
+            `agents` names.
     """
 
     def __init__(
@@ -111,11 +115,11 @@ class LakePool:
 
     @property
     def has_rows(self) -> bool:
-        """Something can be drawn; otherwise than so only where Lakes are followed."""
+        """Whether anything can be drawn; once open, always True unless the Lakes are followed."""
         return bool(self._parts) and (self._agents is None or bool(self._chances.any()))
 
     def follow(self) -> None:
-        """See all that is sealed now, if it is time."""
+        """Renew the views with all that is sealed now, if a look is due."""
         if self.following is not None and self.following.is_due:
             with self.following.timed():
                 for reader in self.readers:
@@ -123,7 +127,7 @@ class LakePool:
                 self._arrange()
 
     def draw(self, rng: np.random.Generator, n: int) -> Drawn:
-        """So many rows."""
+        """Draw `n` rows."""
         while True:
             if not self.has_rows:
                 raise _empty(self.readers[0])
@@ -137,7 +141,10 @@ class LakePool:
             return drawn
 
     def renew(self, name: str) -> None:
-        """See all that is sealed now, and keep it until `unpin(name)`: a checkpoint's beginning."""
+        """Renew the views with all that is sealed now, and pin them until `unpin(name)`.
+
+        A checkpoint begins with this.
+        """
         for reader in self.readers:
             reader.renew(name)
         self._arrange()
@@ -149,7 +156,11 @@ class LakePool:
             reader.unpin(name)
 
     def begin(self, checkpoints: Iterable[str]) -> None:
-        """Before the first draw, and after `load_state` if there is a state."""
+        """Prepare for the first draw; call it after `load_state` if there is a state.
+
+        Args:
+            checkpoints: names of the existing checkpoints, whose pins are kept.
+        """
         names = list(checkpoints)
         for reader in self.readers:
             reader.keep_pins(names)
@@ -157,18 +168,22 @@ class LakePool:
             self.renew(_BEFORE_THE_FIRST_CHECKPOINT)
 
     def close(self) -> None:
-        """Nothing is drawn any more; what checkpoints have stays."""
+        """End the draws; the pins of checkpoints stay."""
         if self.following is not None:
             for reader in self.readers:
                 reader.stop_following()
 
     def release(self) -> None:
-        """Let go of all pins; for a run that leaves nothing behind."""
+        """Remove all pins, for a run that leaves nothing behind."""
         for reader in self.readers:
             reader.keep_pins(())
 
     def sources(self, *, frame_skip: int) -> list[Source]:
-        """For a lineage: each stream that is drawn from now, of envs with this `frame_skip`."""
+        """Return each stream of the current views as a source of a lineage.
+
+        Args:
+            frame_skip: frame skip of the envs that played the streams.
+        """
         return [
             Source(
                 kind="lake",
@@ -183,13 +198,14 @@ class LakePool:
         ]
 
     def state(self) -> list[dict[str, Any]]:
-        """The views; JSON holds them."""
+        """Return the views as JSON-compatible data."""
         return [reader.state() for reader in self.readers]
 
     def load_state(self, states: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> None:
-        """See what was seen then.
+        """Restore the views of a checkpoint.
 
-        The Lakes may have been moved: as many as there were are taken in their order.
+        The Lakes may have been moved. If there are as many as before, they are matched by their
+        order, else by their path.
         """
         by_path = {state["path"]: state for state in states}
         is_same = len(states) == len(self.readers)
@@ -205,7 +221,7 @@ class LakePool:
     # ------------------------------------------------------------------ drawing
 
     def _chosen(self, rng: np.random.Generator, n: int) -> tuple[Indices, Indices]:
-        """Of each row, its part and its place there."""
+        """Draw `n` rows, and return the part of each and its place there."""
         lengths = self._columns.lengths
         if self._agents is None:
             ends = np.cumsum(lengths)
@@ -294,10 +310,12 @@ def _empty(reader: LakeReader) -> LakeError:
 def _chances(
     agents: Mapping[str, float], streams: Sequence[str], parts: Sequence[_Part], *, may_come: bool
 ) -> NDArray[np.float64]:
-    """Of each part; what one name stands for has its share in proportion to the rows.
+    """Return the chance of each part.
+
+    A share that several streams have, or one stream in two Lakes, is divided in proportion to rows.
 
     Args:
-        may_come: streams with a share may come yet; until one does, all chances are 0.
+        may_come: whether streams with a share may still appear. Until one does, all chances are 0.
     """
     names = [agent_of(agents, stream) for stream in streams]
     unknown = [name for name in agents if name not in names]
@@ -317,6 +335,9 @@ def _chances(
     if not sum(shares) > 0 and may_come:
         return np.zeros(len(shares))
     if not sum(shares) > 0:
-        raise LakeError("algorithm.learn_from.agents gives no stream a share; give one a share")
+        raise LakeError(
+            "algorithm.learn_from.agents gives no stream a share; give at least one a positive "
+            "share"
+        )
     chances: NDArray[np.float64] = np.array(shares) / sum(shares)
     return chances

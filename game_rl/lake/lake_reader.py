@@ -1,4 +1,4 @@
-"""A Lake that others wrote, as a run that learns from it sees it."""
+"""The view that a run has of a Lake that other runs write."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -15,29 +15,31 @@ from game_rl.lake.segment import SEALED, SHELVED
 from game_rl.lake.stored_view import StoredView
 from game_rl.lake.view import EvictedError, Indices, LakeView, stream_of
 
-_MOST_VIEWS = 5  # taken for one draw, where files go at the same moment
-_FOLLOWING = "following"  # the end of the name of the pin between checkpoints
+_MOST_VIEWS = 5  # attempts at one draw while files are being deleted
+_FOLLOWING = "following"  # suffix of the pin between checkpoints
 
 
 class RowsLostError(LakeError):
-    """The view has fewer rows than before; ranks have another meaning."""
+    """The view has fewer rows than before, so ranks have changed their meaning."""
 
 
 class LakeReader:
-    """One view of a Lake, which changes only when it is renewed; nothing but pins is written.
+    """One view of a Lake, which changes only when it is renewed. Only pins are written.
 
-    A pin keeps what the view has, also where its writers let it go. In a Lake that cannot be
-    written to, rows can be lost, and the run hears of it.
+    A pin keeps the rows of the view, even if the Lake's writers evict them. In a Lake that is not
+    writable, rows can be lost, and `tell` reports it.
 
     Args:
-        table_folder: on the disk where the view's table is kept.
-        pins: the beginning of the names of this run's pins.
-        cache_bytes: of blocks that are kept decompressed.
-        follows: the Lake may be empty now and then, as its runs begin, or begin again.
-        tell: gets a sentence where rows were lost, or pins cannot be written.
+        table_folder: folder on the disk that keeps the view's table.
+        pins: prefix of the names of this run's pins.
+        cache_bytes: memory for blocks that are kept decompressed.
+        follows: whether the run follows the Lake as it grows. The Lake may then be empty at times,
+            when its runs have just started or started again.
+        tell: is called with a sentence if rows were lost or pins cannot be written.
 
     Attributes:
-        sealed_at: when the view's newest rows were, by `time.time`; -inf where nobody follows.
+        sealed_at: when the view's newest rows were sealed, by `time.time`; -inf unless the run
+            follows the Lake.
     """
 
     def __init__(
@@ -70,11 +72,11 @@ class LakeReader:
         return self._view
 
     def take(self, ranks: Indices) -> Batch:
-        """The transitions of these ranks of the view.
+        """Return the transitions with these ranks in the view.
 
         Raises:
-            RowsLostError: some of the view are gone; it has fewer now.
-            LakeError: a block is damaged, or the Lake is empty.
+            RowsLostError: some rows are gone, and the view is smaller now.
+            LakeError: a block is damaged, or all rows are gone.
         """
         for _ in range(_MOST_VIEWS):
             try:
@@ -84,20 +86,20 @@ class LakeReader:
         raise self._files_go()
 
     def renew(self, name: str) -> None:
-        """See all that is sealed now, and pin it under `name`.
+        """Renew the view with all that is sealed now, and pin it under `name`.
 
         Raises:
             LakeError: the Lake is damaged.
         """
         mark = self._pinned_mark(name)
         if self._follows and self.mark.segments and not mark.segments:
-            self._keep(name)  # its runs begin again, and play the same
+            self._keep(name)  # the Lake's runs started again and will play the same timesteps
         elif mark != self.mark:
             self.mark = mark
             self._set_view(self._view_of(mark))
 
     def follow(self) -> None:
-        """See all that is sealed now, and keep it until the next call; cheap if nothing is new.
+        """Renew the view and pin it until the next call; cheap if nothing is new.
 
         Raises:
             LakeError: the Lake is damaged.
@@ -108,7 +110,7 @@ class LakeReader:
             self._listed = listed
 
     def stop_following(self) -> None:
-        """Keep nothing of what came after the last checkpoint."""
+        """Remove the pin of what came after the last checkpoint."""
         self.unpin(_FOLLOWING)
 
     def unpin(self, name: str) -> None:
@@ -116,20 +118,20 @@ class LakeReader:
             self._lake.unpin(f"{self._pins}.{name}")
 
     def keep_pins(self, names: Iterable[str]) -> None:
-        """Of this run's, only these."""
+        """Remove all pins of this run but these."""
         with suppress(OSError, LakeError):
             kept = (f"{self._pins}.{name}" for name in names)
             self._lake.keep_pins(kept, among=f"{self._pins}.")
 
     def state(self) -> dict[str, Any]:
-        """The view, as a checkpoint keeps it; JSON holds it."""
+        """Return the view as JSON-compatible data for a checkpoint."""
         return {"path": str(self.path), "mark": self.mark.to_json(), "n_rows": len(self._view)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """See what was seen then, as far as it is there, and tell what has changed.
+        """Restore the view of a checkpoint without rows that are gone, and report the changes.
 
         Raises:
-            LakeError: the Lake is damaged, or nothing of the view is left.
+            LakeError: the Lake is damaged, or no row of the view is left.
         """
         self.mark = Mark.from_json(state["mark"], source=f"the checkpoint's view of {self.path}")
         if self._follows and not self.mark.segments:
@@ -158,17 +160,17 @@ class LakeReader:
         try:
             return self._lake.pin(f"{self._pins}.{name}")
         except (OSError, LakeError) as error:
-            mark = self._lake.mark()  # raises what is wrong with the Lake itself
+            mark = self._lake.mark()  # raises if the Lake itself is damaged
             if not self._cannot_pin:
                 self._cannot_pin = True
                 self._tell(
-                    f"{self.path} is read without pins ({error}): what its writers let go of is "
-                    "lost to this run; allow writing to its folder pins, or learn from a copy"
+                    f"{self.path} is read without pins ({error}), so this run loses the rows that "
+                    "its writers evict; make its folder pins writable, or learn from a copy"
                 )
             return mark
 
     def _view_of(self, mark: Mark) -> LakeView:
-        """By its files or, where some are gone, by its rows."""
+        """Return the view at `mark`, from its files or, if some are gone, by its rows."""
         for _ in range(_MOST_VIEWS):
             with suppress(EvictedError):
                 return self._stored(self._found(mark))
@@ -187,15 +189,17 @@ class LakeReader:
                 self._cannot_store = True
                 self._tell(
                     f"the table of {self.path} cannot be written to {self._table_folder} "
-                    f"({error}), and is kept in memory instead; free space there"
+                    f"({error}), and is kept in memory instead; free some space there"
                 )
             return view
 
     def _files_go(self) -> LakeError:
-        return LakeError(f"the files of {self.path} go as they are opened; learn from a copy of it")
+        return LakeError(
+            f"the files of {self.path} are deleted while they are opened; learn from a copy of it"
+        )
 
     def _find_again(self, n_rows: int) -> None:
-        """After files were renamed, merged or deleted."""
+        """Make the view again after files were renamed, merged or deleted."""
         self._set_view(self._view_of(self.mark))
         if len(self._view) != n_rows:
             self._tell_of_lost(n_rows)
@@ -211,7 +215,8 @@ class LakeReader:
         if lost:
             self._tell(
                 f"{self.path} has lost {lost:,} of the {n_rows:,} rows that this run learned from; "
-                "it goes on with the others, and is not bit for bit the run without the loss"
+                "it continues with the others, and no longer equals the run without the loss bit "
+                "for bit"
             )
 
     def _set_view(self, view: LakeView) -> None:
@@ -225,8 +230,8 @@ class LakeReader:
 
 
 def _sealed_at(view: LakeView) -> float:
-    """When the newest file of the view was; -inf if it has none."""
-    newest = {stream_of(segment): segment.path for segment in view.segments}  # in their order
+    """Return when the newest file of the view was sealed; -inf if it has none."""
+    newest = {stream_of(segment): segment.path for segment in view.segments}  # the last wins
     found = [-np.inf]
     for path in newest.values():
         for place in (path, path.with_suffix(SHELVED)):

@@ -1,4 +1,4 @@
-"""What a checkpoint keeps of the Lake that a run writes: a mark of its stream, and no data."""
+"""The state that a checkpoint keeps of the Lake that a run writes: a mark, and no data."""
 
 import json
 from typing import Annotated
@@ -18,44 +18,45 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 class ReplayPosition(Saved):
-    """A Pond without its slots, which the Lake has."""
+    """The state of a Pond without its slots, which are in the Lake."""
 
     n_slots: _Count
     heads: tuple[_Count, ...]
     n_appended: _Count
     n_held: _Count
-    """Timesteps that could be drawn."""
+    """Number of timesteps that could be drawn."""
     rng: str
 
 
 class LakeState(Saved):
-    """The Lake at a checkpoint."""
+    """The state of a run's Lake at a checkpoint."""
 
     stream: str
-    """The one that the run writes."""
+    """The stream that the run writes."""
     mark: str
     """The mark as JSON, with a checksum of its own."""
     next_transitions: tuple[_Count, ...]
-    """Of each env, the number of the timestep that came next; empty if the Lake did not grow."""
+    """Number of each env's next timestep; empty if the Lake did not grow."""
     replay: ReplayPosition | None
-    """Of an algorithm that has a replay."""
+    """State of the replay; None if the algorithm has none."""
     ancestors: tuple[str, ...] = ()
-    """Of a fork: the streams of the runs that it comes from, whose rows its replay has. The mark
-    has them, and the numbers of the fork's own rows follow on theirs."""
+    """In a fork, the streams of the runs that it comes from, whose rows are in its replay. The mark
+    includes them, and the numbers of the fork's own rows continue theirs."""
 
     def parsed_mark(self, source: object) -> Mark:
-        """Raise LakeError if the mark was changed."""
+        """Return the mark; raises LakeError if it is damaged."""
         return Mark.from_json(self.mark, source=source)
 
     def saved_stream(self, source: object) -> SavedStream:
-        """Raise LakeError if the mark was changed."""
+        """Return the stream at the checkpoint; raises LakeError if the mark is damaged."""
         return SavedStream(self.stream, self.parsed_mark(source), self.ancestors)
 
     def forked(self, stream: str, *, replay_seed: int | None) -> "LakeState":
-        """Of a fork that writes this stream, and takes the replay along.
+        """Return the state for a fork that writes `stream` and keeps the replay.
 
         Args:
-            replay_seed: of a new generator that draws from it; None: it goes on as it was.
+            replay_seed: seed of a new generator that draws from the replay; None to keep the
+                generator's state.
         """
         replay = self.replay
         if replay is not None and replay_seed is not None:
@@ -71,14 +72,14 @@ class LakeState(Saved):
 
 
 def save_lake(model: BaseAlgorithm, feed: LakeFeed, name: str) -> LakeState | None:
-    """Seal the Lake and keep what it has for this checkpoint; None if it cannot be read.
+    """Seal the Lake and pin its data for the checkpoint `name`; None if it cannot be read.
 
     Raises:
         OSError: the mark could not be written.
     """
     replay = _replay(model)
     if replay is not None:
-        feed.forget_before(2 * replay.pond.n_slots)  # gaps in the numbers have no rows
+        feed.forget_before(2 * replay.pond.n_slots)  # twice, since gaps in the numbers have no rows
     mark = feed.pin(name)
     if mark is None:
         return None
@@ -94,7 +95,7 @@ def save_lake(model: BaseAlgorithm, feed: LakeFeed, name: str) -> LakeState | No
 
 
 def new_stream(stream: str) -> LakeState:
-    """Of a stream that has not begun."""
+    """Return the state of a stream that has not begun."""
     return LakeState(stream=stream, mark=NOTHING.to_json(), next_transitions=(), replay=None)
 
 
@@ -102,10 +103,11 @@ def refill_replay(model: BaseAlgorithm, feed: LakeFeed, state: LakeState) -> int
     """Fill the model's replay from the Lake as it was at that checkpoint.
 
     Returns:
-        How many timesteps the Lake lacks that the replay had: 0 unless it did not always grow.
+        The number of timesteps that the replay had and the Lake lacks. It is 0 unless the Lake had
+        stopped growing for a time.
 
     Raises:
-        CheckpointError: the replay was of another shape.
+        CheckpointError: the saved replay has another shape.
         LakeError: a file is missing or damaged.
     """
     replay = _replay(model)
@@ -117,7 +119,7 @@ def refill_replay(model: BaseAlgorithm, feed: LakeFeed, state: LakeState) -> int
     refill_pond(pond, view, next_transitions=state.next_transitions)
     missing = state.replay.n_held - len(pond)
     if missing:
-        pond.n_appended = len(pond)  # learning waits until there are enough again
+        pond.n_appended = len(pond)  # so that learning waits for enough timesteps again
     if not len(pond):
         pond.clear()
     return missing

@@ -1,7 +1,7 @@
-"""Who may change the files of a Lake: any number of writers, or one who rewrites what they wrote.
+"""Locks on the files of a Lake: many writers share it, or one process rewrites the files alone.
 
-The locks are the kernel's, on `lake.json`, which is never replaced: they go with the process that
-holds them. Readers need none.
+They are kernel locks on `lake.json`, which is never replaced, so they end with the process that
+holds them. Readers need no lock.
 """
 
 import fcntl
@@ -14,17 +14,17 @@ from game_rl.errors import LakeError
 
 
 class WriterLock:
-    """Held by a writer from here to `release`.
+    """A shared lock that a writer holds until `release`.
 
     Raises:
-        LakeError: somebody has the Lake alone.
+        LakeError: another process holds the Lake alone.
     """
 
     def __init__(self, lake: Path) -> None:
         self._file = _locked(
             lake / "lake.json",
             fcntl.LOCK_SH,
-            f"{lake} is being compacted; wait until that has ended, and start again",
+            f"{lake} is being compacted; wait until that has finished, then start again",
         )
 
     def release(self) -> None:
@@ -35,10 +35,10 @@ class WriterLock:
 
 @contextmanager
 def as_writer(lake: Path) -> Iterator[None]:
-    """Change what belongs to one stream, beside writers of others.
+    """Hold the shared lock in the block, to change one stream while others are being written.
 
     Raises:
-        LakeError: somebody has the Lake alone.
+        LakeError: another process holds the Lake alone.
     """
     lock = WriterLock(lake)
     try:
@@ -49,16 +49,16 @@ def as_writer(lake: Path) -> Iterator[None]:
 
 @contextmanager
 def alone(lake: Path) -> Iterator[None]:
-    """Nobody writes while the block runs.
+    """Hold the Lake alone in the block: no other process can write it.
 
     Raises:
-        LakeError: somebody does.
+        LakeError: another process holds a lock, shared or alone.
     """
     file = _locked(
         lake / "lake.json",
         fcntl.LOCK_EX,
-        f"{lake} is being written or compacted by another process; a training's files can be "
-        "merged when it has ended",
+        f"{lake} is being written or compacted by another process; wait until that has ended, "
+        "then start again",
     )
     try:
         yield
@@ -68,7 +68,7 @@ def alone(lake: Path) -> Iterator[None]:
 
 @contextmanager
 def in_turns(file: Path) -> Iterator[None]:
-    """One process after the other; `file` is made, and stays."""
+    """Let one process at a time into the block; `file` is created if necessary, and stays."""
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -78,7 +78,7 @@ def in_turns(file: Path) -> Iterator[None]:
 
 
 def _locked(path: Path, kind: int, otherwise: str) -> int:
-    """A descriptor that holds the lock; network file systems want it open for writing."""
+    """Return a descriptor that holds the lock; network file systems need it open for writing."""
     file = os.open(path, os.O_RDWR)
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""From a config to the Lake that a run writes."""
+"""Opens the Lake that a run writes, as its config says."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,23 +8,24 @@ from game_rl.config.lake import LakeConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
+from game_rl.lake.capacity import Capacity
 from game_rl.lake.feed import LakeFeed
-from game_rl.lake.lake import Capacity, Lake
+from game_rl.lake.lake import Lake
 from game_rl.lake.mark import NOTHING, Mark
 from game_rl.lake.schema import LakeSchema
 from game_rl.run_dir import RunDir
 
-_FILES_IN_CAPACITY = 8  # whole files go
+_FILES_IN_CAPACITY = 8  # files that the capacity is divided into: only whole files are deleted
 _GB = 10**9
-_SET_ASIDE = "set-aside-"  # begins the names of their pins
+_SET_ASIDE = "set-aside-"  # prefix of the pins of checkpoints that were set aside
 
 
 @dataclass(frozen=True)
 class SavedStream:
-    """A run's stream at a checkpoint.
+    """The stream of a run at a checkpoint.
 
     Attributes:
-        ancestors: streams that this one goes on from; the mark has them too.
+        ancestors: the streams that this one continues in a fork; the mark includes them.
     """
 
     stream: str
@@ -43,15 +44,16 @@ def make_lake_feed(
     set_aside: Mapping[str, Mark] | None = None,
     tell: Callable[[str], None],
 ) -> LakeFeed | None:
-    """The feed of a run that writes a Lake; None if it writes none.
+    """Make the feed of a run that writes a Lake; None if it writes none.
 
     Args:
-        goes_on: from a checkpoint; else what the run itself wrote before is deleted.
-        saved: what that checkpoint has, which the stream goes back to.
-        set_aside: of checkpoints that the run was taken back from, which stay, by name.
+        goes_on: from a checkpoint; if False, the stream that the run wrote before is deleted.
+        saved: the stream at that checkpoint, to which it is taken back, if it has one.
+        set_aside: marks of later checkpoints that were set aside, by checkpoint name; the Lake
+            keeps what they name.
 
     Raises:
-        LakeError: there is a Lake with other rows, or it lacks what the checkpoint needs.
+        LakeError: the Lake has other rows, or lacks data that the checkpoint needs.
     """
     settings = config.lake
     if settings is None:
@@ -68,13 +70,13 @@ def make_lake_feed(
         lake.delete_stream(stream)
     feed = _feed(lake, stream, settings, n_envs=config.env.n_envs, tell=tell, before=before)
     if saved is None and any(feed.next_transitions):
-        feed.leave_gap()  # the checkpoint does not say where in the stream it was
+        feed.leave_gap()  # the checkpoint does not record how far the stream had come
     feed.keep_pins([*aside, *(path.name for path in run_dir.checkpoints_newest_first())])
     return feed
 
 
 def _kept_aside(lake: Lake, stream: str, marks: Mapping[str, Mark]) -> list[str]:
-    """Keep what checkpoints that were set aside need; the names of their pins."""
+    """Pin what checkpoints that were set aside need, and return the names of the pins."""
     for name, mark in marks.items():
         lake.keep(f"{stream}.{_SET_ASIDE}{name}", mark)
     return [f"{_SET_ASIDE}{name}" for name in marks]
@@ -85,7 +87,10 @@ def lake_path(settings: LakeConfig, run_dir: RunDir) -> Path:
 
 
 def most_on_disk(capacity_transitions: int) -> int:
-    """Rows of a Lake with this capacity: a file goes when none of its rows is seen any more."""
+    """Return the most rows that a Lake of this capacity has on disk.
+
+    It is above the capacity, because a file is deleted only when all of its rows are hidden.
+    """
     return capacity_transitions + 2 * _file_transitions(capacity_transitions)
 
 
@@ -94,12 +99,12 @@ def _file_transitions(capacity_transitions: int) -> int:
 
 
 def lake_schema(packing: FramePacking, *, frame_stack: int, n_actions: int) -> LakeSchema:
-    """Of a Lake that a run makes."""
+    """Return the schema of a Lake that a run creates."""
     return LakeSchema(
         packing,
         frame_stack=frame_stack,
         action_dtype="uint8" if n_actions <= 256 else "int64",
-        block_frames=max(64, 4 * frame_stack),  # frames that two blocks share are few
+        block_frames=max(64, 4 * frame_stack),  # so that blocks share few of their frames
     )
 
 
@@ -113,7 +118,7 @@ def _open(path: Path, schema: LakeSchema, settings: LakeConfig) -> Lake:
         return Lake.create(path, schema, capacity=capacity)
     except OSError as error:
         raise LakeError(
-            f"{path}: {error.strerror or error}; allow writing there, or name another folder"
+            f"{path}: {error.strerror or error}; make it writable, or name another folder"
         ) from error
 
 
@@ -121,7 +126,7 @@ def _go_back(lake: Lake, mark: Mark, stream: str) -> None:
     try:
         lake.resume(mark, stream)
     except LakeError as error:
-        raise LakeError(f"{error}; to go on without this Lake, add --set lake=null") from None
+        raise LakeError(f"{error}; to continue without this Lake, add --set lake=null") from None
 
 
 def _feed(

@@ -1,4 +1,4 @@
-"""A mark: which data a Lake had at a moment, in a few kilobytes for a checkpoint."""
+"""A mark: which data a Lake has at a moment, in a few kilobytes that a checkpoint keeps."""
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
@@ -18,11 +18,12 @@ class MarkedSegment:
 
 @dataclass(frozen=True)
 class Mark:
-    """The sealed segments of a Lake, and how far each sequence had come.
+    """The sealed segments of a Lake, and how far each sequence has come.
 
     Attributes:
         sequences: number of the next transition, by "stream/env".
-        horizon: number of the first transition that was seen; 0 where there is none.
+        horizon: number of the first visible transition, by "stream/env"; 0 for a sequence without
+            an entry.
     """
 
     segments: tuple[MarkedSegment, ...]
@@ -39,14 +40,14 @@ class Mark:
         """The reverse of `to_json`.
 
         Raises:
-            LakeError: `source`, which the text is from, is something else or was changed.
+            LakeError: the text, which is from `source`, is not a mark or is damaged.
         """
         values = from_document(text, _KIND, source=source)
         segments = tuple(MarkedSegment(**segment) for segment in values["segments"])
         return cls(segments, values["lanes"], values.get("horizon", {}))
 
     def of(self, streams: Collection[str]) -> "Mark":
-        """What it has of these streams alone."""
+        """Return the part of this mark that belongs to these streams."""
 
         def is_theirs(sequence: str) -> bool:
             return sequence.rpartition("/")[0] in streams
@@ -58,7 +59,7 @@ class Mark:
         )
 
     def joined(self, other: "Mark") -> "Mark":
-        """Of streams of both; they have none in common."""
+        """Return a mark of the streams of both, which must have none in common."""
         return Mark(
             (*self.segments, *other.segments),
             self.sequences | other.sequences,
@@ -70,7 +71,7 @@ class Mark:
         return tuple(sorted({name.rpartition("/")[0] for name in self.sequences}))
 
     def ends(self) -> dict[int, int]:
-        """Of each env the number of the next transition, in whichever stream it is highest."""
+        """Return the number of each env's next transition, the highest over all streams."""
         ends: dict[int, int] = {}
         for name, end in self.sequences.items():
             env = int(name.rpartition("/")[2])
@@ -83,4 +84,4 @@ class Mark:
 
 
 NOTHING = Mark((), {})
-"""Of a stream that has not begun."""
+"""The mark of a stream that has not begun."""

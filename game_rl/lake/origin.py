@@ -1,6 +1,7 @@
-"""How a stream's timesteps were played, so that nobody learns from another game by mistake.
+"""The origin of a stream: how its timesteps were played.
 
-A run that writes a Lake leaves `origins/STREAM.json` there.
+It keeps a run from learning from another game by mistake. A run that writes a Lake leaves
+`origins/STREAM.json` in it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,11 +21,11 @@ _KIND = "origin of a lake's stream, format 1"
 _OF_THE_GAME = ("hardware", "actions", "rewards", "reward", "endings", "observation")
 
 Origin = Mapping[str, JsonValue]
-"""What must agree, by what it is called in an error."""
+"""The values that must agree. The keys are their names in error messages."""
 
 
 def origin_of(config: RunConfig, game: Game) -> Origin:
-    """Of the timesteps that a run of `config` plays."""
+    """Return the origin of the timesteps that a run of `config` plays."""
     definition = game.definition.model_dump(mode="json", by_alias=True)
     actions = [[name, buttons] for name, buttons in definition.pop("actions").items()]
     seen = config.env.observation.model_dump(mode="json")
@@ -39,17 +40,20 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
 
 
 def write_origin(lake: Path, stream: str, origin: Origin) -> None:
-    """Raise OSError if the disk fails."""
+    """Write the stream's origin into the Lake; raises OSError if the disk fails."""
     folder = lake / "origins"
     folder.mkdir(exist_ok=True)
     write_atomic(folder / f"{stream}.json", to_document(_KIND, {"origin": dict(origin)}))
 
 
 def read_origin(lake: Path, stream: str) -> Origin | None:
-    """What its run wrote or, of an earlier version's, what the run around the Lake says.
+    """Return the origin that the stream's run wrote, or None if it is not known.
+
+    Earlier versions wrote none. If the Lake is in the run directory of the stream's run, the origin
+    follows from that run's config.
 
     Raises:
-        LakeError: the file was changed.
+        LakeError: the file is damaged.
     """
     file = lake / "origins" / f"{stream}.json"
     try:
@@ -61,10 +65,10 @@ def read_origin(lake: Path, stream: str) -> Origin | None:
 
 
 def take_origins(source: Path, target: Path, streams: Iterable[str]) -> None:
-    """Give the Lake at `target` what `source` knows of how these streams were played.
+    """Copy the origins of these streams from the Lake at `source` to the one at `target`.
 
     Raises:
-        LakeError: a file was changed.
+        LakeError: a file is damaged.
         OSError: the disk fails.
     """
     for stream in streams:
@@ -85,7 +89,7 @@ def _of_the_run_around(lake: Path, stream: str) -> Origin | None:
 
 
 def disagreement(ours: Origin, theirs: Origin) -> str | None:
-    """The first thing that is not the same, with both values; None if all is."""
+    """Return the first difference with both values, or None if the two agree."""
     for name, value in ours.items():
         if name in theirs and theirs[name] != value:
             return f"{name}: {_short(theirs[name])} there, {_short(value)} in this run"

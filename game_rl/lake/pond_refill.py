@@ -1,4 +1,4 @@
-"""A Pond filled from the Lake that got the same timesteps."""
+"""Fills a Pond from the Lake that was given the same timesteps."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,14 +12,15 @@ from game_rl.lake.view import LakeView
 
 
 def refill_pond(pond: Pond, view: LakeView, *, next_transitions: Sequence[int]) -> None:
-    """Put the newest timesteps of each env where they were; `load_position` comes before.
+    """Put the newest timesteps of each env into the slots where they were.
 
-    What the Lake has not, because it had stopped growing, cannot be drawn.
+    Call `Pond.load_position` before. Timesteps that the Lake lacks, because it had stopped growing,
+    cannot be drawn.
 
     Args:
-        view: of one stream, and those that it goes on from, at the moment of that position.
-        next_transitions: of each env, the number of the timestep that came next then; empty if the
-            Lake was not growing.
+        view: view of one stream, and of those that it continues, at the moment of that position.
+        next_transitions: number of each env's next timestep at that moment; empty if the Lake was
+            not growing.
 
     Raises:
         LakeError: a block is damaged.
@@ -39,7 +40,7 @@ def refill_pond(pond: Pond, view: LakeView, *, next_transitions: Sequence[int]) 
 
 
 class _Stretch:
-    """The slots that a Pond makes of one env's blocks: see `Pond` and `lake.block`."""
+    """The slots of a Pond, made from the blocks of one env: see `Pond` and `lake.block`."""
 
     def __init__(self, blocks: Iterable[Block], frame_stack: int) -> None:
         self._most_age = frame_stack - 1
@@ -50,12 +51,12 @@ class _Stretch:
             self._add(block)
 
     def slots(self) -> Slots:
-        """The frame after the last timestep included, if the episode goes on."""
+        """Return all slots, with the frame after the last timestep if the episode goes on."""
         columns = zip(*self._parts, strict=True)
         return Slots._make(np.concatenate(arrays) for arrays in columns)
 
     def cut(self) -> None:
-        """The episode went on, but what came next is not in the Lake."""
+        """Truncate an episode that went on, because its next timesteps are not in the Lake."""
         if not self.is_open:
             return
         is_timestep = np.flatnonzero(self._parts[-1].endings != LAST_FRAME)
@@ -67,7 +68,7 @@ class _Stretch:
         if block.first != self.next_transition:
             self.cut()
         if self.is_open:
-            age = int(self._parts[-1].ages[-1])  # the last slot and the first row are one frame
+            age = int(self._parts[-1].ages[-1])  # the last slot and the first row are the same
             self._parts[-1] = Slots._make(array[:-1] for array in self._parts[-1])
         else:
             seen = block.frames[int(columns.starts[first]) : first]
@@ -87,7 +88,7 @@ class _Stretch:
         self.next_transition = block.first + len(columns.rows)
 
     def _ages(self, is_first: NDArray[np.bool_], age: int) -> NDArray[np.uint8]:
-        """Of rows of which the first one has this age."""
+        """Return the ages of rows of which the first one has this age."""
         numbers = np.arange(len(is_first))
         begins = np.where(is_first & (numbers > 0), numbers, 0)
         starts = np.maximum.accumulate(begins)
@@ -95,7 +96,10 @@ class _Stretch:
         return np.minimum(ages, self._most_age).astype(np.uint8)
 
     def _add_history(self, frames: NDArray[np.uint8]) -> int:
-        """Frames that only stacks reach; blank ones are those before an episode began."""
+        """Add frames that only stacks need, and return their number.
+
+        Blank frames at the beginning are left out: they are from before the episode began.
+        """
         is_seen = frames.any(axis=1)
         frames = frames[int(np.argmax(is_seen)) if is_seen.any() else len(frames) :]
         frames = frames[max(0, len(frames) - self._most_age) :]
@@ -106,7 +110,7 @@ class _Stretch:
 
 
 def _endings(columns: Columns) -> NDArray[np.uint8]:
-    """Of every row; one without a timestep is an episode's last frame, or context."""
+    """Return the ending of each row; one without a timestep is a last frame or context."""
     ended = np.where(columns.terminated, TERMINATED, np.where(columns.ended, TRUNCATED, GOES_ON))
     endings = np.full(len(columns.flags), LAST_FRAME, np.uint8)
     endings[columns.rows] = ended[columns.rows]

@@ -1,4 +1,4 @@
-"""The windows of a Lake of arrays, in the order in which they were written."""
+"""Reads the windows of a Lake of arrays, in the order in which they were written."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,11 +13,12 @@ from game_rl.lake.view import LakeView
 
 @dataclass(frozen=True)
 class Window:
-    """An observation, or the one after it.
+    """An observation, or the next observation of a transition.
 
     Attributes:
-        place: of its transition in its sequence.
-        rows: uint8 [rows, row bytes]; valid until the next window is asked for.
+        place: position of the transition in its sequence.
+        is_next: whether this is the transition's next observation.
+        rows: uint8 [rows, row bytes]; valid until the next window is requested.
     """
 
     place: int
@@ -26,10 +27,10 @@ class Window:
 
 
 def sequences_of(view: LakeView) -> list[list[int]]:
-    """Of each sequence, the numbers of its blocks.
+    """Return the block numbers of each sequence.
 
     Raises:
-        LakeError: rows are missing that others need.
+        LakeError: rows are missing that later ones need.
     """
     for text in missing_rows(view).values():
         raise LakeError(text)
@@ -37,7 +38,7 @@ def sequences_of(view: LakeView) -> list[list[int]]:
 
 
 def missing_rows(view: LakeView) -> dict[str, str]:
-    """By the name of a file, what is missing before it."""
+    """Return a message for each sequence with a gap, by the name of the first file after it."""
     found = {}
     for numbers in _sequences(view):
         row = first = 0
@@ -52,9 +53,9 @@ def missing_rows(view: LakeView) -> dict[str, str]:
 
 
 def windows(view: LakeView, numbers: list[int]) -> Iterator[Window]:
-    """Every observation of a sequence and every next one, each as soon as its rows are there.
+    """Yield every observation and next observation of a sequence, as soon as its rows are read.
 
-    Memory holds two windows and a block at most, whatever the Lake has.
+    Memory holds at most two windows and a block, whatever the size of the Lake.
 
     Raises:
         LakeError: a block is damaged, or the last rows are missing.
@@ -86,8 +87,8 @@ def _sequences(view: LakeView) -> list[list[int]]:
 
 def _missing(what: str) -> str:
     return (
-        f"{what} in its stream are missing, and a Lake of arrays needs them all; copy its files "
-        "from where they were saved, or import the replay buffer again"
+        f"{what} in its stream are missing, and a Lake of arrays needs all of them; restore the "
+        "missing files from a copy, or import the replay buffer again"
     )
 
 
@@ -97,10 +98,10 @@ class _Tail:
     def __init__(self, window: int, row_bytes: int, block_rows: int) -> None:
         self._window = window
         self._rows = np.empty((2 * window + block_rows, row_bytes), np.uint8)
-        self._n = self._end = 0  # rows that are held, and that there were
+        self._n = self._end = 0  # rows in the array, and rows added in total
 
     def add(self, rows: NDArray[np.uint8]) -> None:
-        if self._n + len(rows) > len(self._rows):  # so that what is moved does not overlap
+        if self._n + len(rows) > len(self._rows):  # then the rows moved below do not overlap
             self._rows[: self._window] = self._rows[self._n - self._window : self._n]
             self._n = self._window
         self._rows[self._n : self._n + len(rows)] = rows
@@ -108,6 +109,6 @@ class _Tail:
         self._end += len(rows)
 
     def ending(self, row: int) -> NDArray[np.uint8]:
-        """The window whose last row has this number."""
+        """Return the window whose last row has this number."""
         end = self._n - (self._end - row - 1)
         return self._rows[end - self._window : end]

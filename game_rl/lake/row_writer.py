@@ -1,7 +1,7 @@
-"""The rows of one sequence on their way into a Lake of arrays.
+"""Writes the rows of one sequence into a Lake of arrays.
 
-An observation is the newest T rows of its sequence, T of the schema's `frame_stack`, and so is the
-one after it. Nothing is repeated between blocks, so most windows reach into blocks before theirs:
+An observation is the newest T rows of its sequence, where T is the schema's `frame_stack`, and so
+is the next observation. Blocks repeat nothing, so most windows begin in an earlier block:
 
     row       a0 ... a(T-2)  a(T-1)   a(T)    a(T+1)   b0 ... b(T-1)  b(T)
     timestep                 x        x                       x
@@ -9,9 +9,13 @@ one after it. Nothing is repeated between blocks, so most windows reach into blo
                              |        next observation: up to a(T+1)
                              next observation: up to a(T)
 
-Flags of a row with a timestep: FIRST, an episode begins with it; TERMINATED, done; TRUNCATED, done
-by a timeout; LATE_TIMEOUT, a timeout without done, which SB3 keeps too; JUMP, the next observation
-does not go on by one row: it is the T rows that come then, from the first to the last.
+Flags of a row with a timestep:
+
+* FIRST: an episode begins with it.
+* TERMINATED: done.
+* TRUNCATED: done by a timeout.
+* LATE_TIMEOUT: a timeout without done, which SB3 keeps too.
+* JUMP: the next observation does not continue by one row, but is the T rows that follow.
 """
 
 import errno
@@ -31,17 +35,17 @@ Rows = NDArray[np.void]
 
 
 class RowWriter:
-    """The writer of a new stream of one env, in the caller's thread.
+    """The writer of a new stream of one env, which works in the caller's thread.
 
-    Rows are bytes, V[row bytes]. What was written is in the Lake when the `with` block has ended.
+    Rows are bytes, V[row bytes]. All rows are in the Lake when the `with` block has ended.
 
     Raises:
-        OSError: the disk is full.
+        OSError: from any method, if the disk is full.
     """
 
     def __init__(self, lake: Lake, stream: str, *, segment_bytes: int = 32 << 20) -> None:
         if lake.schema.arrays is None:
-            raise LakeError(f"{lake.path} is a Lake of pictures, which has no rows of arrays")
+            raise LakeError(f"{lake.path} is a Lake of pictures; arrays need a Lake of their own")
         self._lake = lake
         self._lock = WriterLock(lake.path)
         try:
@@ -75,7 +79,7 @@ class RowWriter:
     def add_transition(
         self, action: NDArray[np.generic], reward: NDArray[np.float32], flags: int
     ) -> None:
-        """A timestep whose observation ends with the newest row."""
+        """Append a timestep whose observation ends with the newest row."""
         row = self._n - 1
         self._flags[row] = flags | TRANSITION
         self._actions[row] = action

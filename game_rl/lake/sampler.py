@@ -1,4 +1,4 @@
-"""Batches drawn from a view of a Lake, bit for bit as a store of whole stacks would give them."""
+"""Draws batches from a view of a Lake, bit for bit equal to those from a store of whole stacks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,21 +18,22 @@ _ENDED = TERMINATED | TRUNCATED
 
 @dataclass(frozen=True)
 class Batch:
-    """Transitions of n steps, in the order in which they were drawn.
+    """n-step transitions, in the order in which they were drawn.
 
-    With k the smallest of n, the timesteps until the episode's end and those that the view has:
+    A transition at timestep t has k steps. k is n, or fewer if the episode or the view's rows end
+    before.
 
     Attributes:
         stacks, next_stacks: uint8 [batch, frame_stack * C, H, W] at t and t + k; zeros before an
             episode's first frame; the true last observation where the episode ended.
         actions: [batch, *action_shape] at t.
         rewards: float32 [batch], sum of gamma^i r_{t+i} for i < k, as a Pond computes it.
-        steps: k.
-        terminated: the game was over then.
-        discounts: float32 [batch], gamma^k, or 0 where the episode terminated: what the value of
-            `next_stacks` counts.
-        versions: of the policy that acted at t.
-        streams: whose transition it is, a position in the view's `streams`.
+        steps: k of each transition.
+        terminated: whether the game was over after the k steps.
+        discounts: float32 [batch], the factor of the value of `next_stacks`: gamma^k, or 0 where
+            the episode terminated.
+        versions: version of the policy that acted at t.
+        streams: position of the transition's stream in the view's `streams`.
         envs, numbers: with the stream, the transition's identity in every view of its Lake.
     """
 
@@ -50,15 +51,16 @@ class Batch:
 
 
 class Sampler:
-    """Draws batches from one view; make a new one for a new view.
+    """Draws batches from one view; make a new Sampler for a new view.
 
-    What is drawn is a rank among the view's transitions, ordered by stream, env and number: the
+    It draws ranks among the view's transitions, which are ordered by stream, env and number. So the
     same generator draws the same transitions, however the Lake was cut into blocks and files. All
     draws are with replacement.
 
     Args:
-        shares: part of the draws that each stream gets, whatever it has stored; streams that are
-            not named get none. None: every transition is as likely as any other.
+        shares: share of the draws that each stream gets, whatever its length; streams that are not
+            named get none. If None, all transitions are equally likely.
+        cache_bytes: memory for blocks that are kept decompressed.
 
     Raises:
         LakeError: nothing can be drawn.
@@ -76,7 +78,7 @@ class Sampler:
         if view.schema.arrays is not None:
             raise LakeError(
                 f"the Lake has {view.schema.description}, and samples are drawn from Lakes of "
-                "pictures alone; `game-rl replay export` makes a replay buffer of it"
+                "pictures only; `game-rl replay export` turns the Lake into a replay buffer"
             )
         if not len(view):
             raise LakeError("the Lake has no sealed transitions yet; let the writers seal first")
@@ -96,7 +98,7 @@ class Sampler:
         return self.take(self._drawn(rng, batch_size))
 
     def take(self, ranks: Indices) -> Batch:
-        """The transitions of these ranks.
+        """Return the transitions with these ranks.
 
         Raises:
             EvictedError: a segment is gone; make a new view.
@@ -114,7 +116,7 @@ class Sampler:
         rewards = np.zeros((n, self._n_step), np.float32)
         for i in np.argsort(-ranks, kind="stable").tolist():  # each block once, its last row first
             self._fill(batch, stacks, rewards, i, int(numbers[i]), int(places[i]))
-        stacks.unpack()  # all at once, which is what takes the least time
+        stacks.unpack()  # all at once, because that is fastest
         batch.rewards[:] = discounted_sums(rewards, batch.steps, self._gamma)
         batch.discounts[:] = _discounts(batch, self._gamma)
         return batch
@@ -136,10 +138,10 @@ class Sampler:
         number: int,
         place: int,
     ) -> None:
-        """Row i of the batch.
+        """Fill row i of the batch.
 
-        Single values, not arrays: of a Lake that is larger than the cache, most blocks are read for
-        one row, and a call of NumPy takes as long for one value as for a hundred.
+        This handles single values, not arrays: in a Lake that is larger than the cache, most blocks
+        are read for one row, and a NumPy call takes as long for one value as for a hundred.
         """
         columns = self._cache.columns(number)
         row = int(columns.rows[place])
@@ -156,7 +158,7 @@ class Sampler:
         stacks.put(len(rewards) + i, walk.columns, frames, walk.next_row)
 
     def _walk(self, number: int, place: int) -> "_Walk":
-        """Up to n steps from a transition on, as far as its episode and the view go."""
+        """Walk up to n steps from a transition, until its episode or the view's rows end."""
         columns, flags, row = self._cache.columns(number), 0, 0
         rewards: list[np.float32] = []
         while len(rewards) < self._n_step and not flags & _ENDED:
@@ -165,7 +167,7 @@ class Sampler:
                     break
                 following = self._cache.columns(number + 1)
                 if following.begins_episode:
-                    break  # a crash ended the episode before
+                    break  # the episode was cut off by a crash
                 columns, number, place = following, number + 1, 0
             row = int(columns.rows[place])
             rewards.append(columns.rewards[row])
@@ -179,8 +181,8 @@ class _Walk:
     """Consecutive transitions.
 
     Attributes:
-        rewards: of each.
-        terminated: the game was over after the last.
+        rewards: reward of each transition.
+        terminated: whether the game was over after the last one.
         number, columns, next_row: block and row of the frame that they led to.
     """
 
@@ -194,9 +196,9 @@ class _Walk:
 def discounted_sums(
     rewards: NDArray[np.float32], lengths: Indices, gamma: float
 ) -> NDArray[np.float32]:
-    """Float32 [batch] of rewards [batch, n_step], of which the first `lengths` count.
+    """Sum the first `lengths` of rewards [batch, n_step], discounted, to float32 [batch].
 
-    In float32, in the order of `Pond.batch`.
+    It computes in float32, in the same order as `Pond.batch`.
     """
     n_step = rewards.shape[1]
     discounts = gamma ** np.arange(n_step, dtype=np.float32)
@@ -206,7 +208,7 @@ def discounted_sums(
 
 
 def _shares_in_order(view: LakeView, shares: Mapping[str, float]) -> NDArray[np.float64]:
-    """Of the view's streams, float64 [streams] that sum to 1."""
+    """Return the shares of the view's streams, float64 [streams] with a sum of 1."""
     unknown = [name for name, share in shares.items() if share > 0 and name not in view.streams]
     if unknown:
         raise LakeError(
@@ -219,11 +221,11 @@ def _shares_in_order(view: LakeView, shares: Mapping[str, float]) -> NDArray[np.
 
 
 class _Stacks:
-    """Stacks of many blocks, packed until all are there.
+    """Stacks from many blocks, which stay packed until all are there.
 
     Attributes:
-        pixels: uint8 [size, frame_stack * C, H, W], once they are unpacked; zeros before an
-            episode's first frame.
+        pixels: uint8 [size, frame_stack * C, H, W], filled by `unpack`; zeros before an episode's
+            first frame.
     """
 
     def __init__(self, schema: LakeSchema, size: int) -> None:
@@ -233,7 +235,7 @@ class _Stacks:
         self.pixels = np.empty((size, *schema.observation_shape), np.uint8)
 
     def put(self, place: int, columns: Columns, frames: Frames, row: int) -> None:
-        """The one that ends at this row of a block."""
+        """Store the stack that ends at this row of a block."""
         n = self._schema.frame_stack
         flags = columns.flags[max(0, row + 1 - n) : row + 1].tolist()
         age = next(
@@ -254,7 +256,7 @@ def _discounts(batch: Batch, gamma: float) -> NDArray[np.float32]:
 
 
 def _empty(schema: LakeSchema, pixels: NDArray[np.uint8]) -> Batch:
-    """Its stacks are the first half of the pixels, its next stacks the second."""
+    """Allocate a batch. Its stacks are the first half of `pixels`, its next stacks the second."""
     size = len(pixels) // 2
     return Batch(
         pixels[:size],

@@ -1,8 +1,8 @@
-"""What every row of a Lake looks like; fixed when the Lake is created.
+"""The schema of a Lake's rows, which is fixed when the Lake is created.
 
-A Lake of pictures has frames in its rows. A Lake of arrays has rows of any numbers, as bytes, and
-an observation is the newest `frame_stack` of them: a window that moves on by one row, or, with a
-stack of one, a whole array.
+A row of a Lake of pictures has a frame. A row of a Lake of arrays has any numbers, as bytes. An
+observation is the newest `frame_stack` rows: a window that moves by one row, or, with a stack of
+one, a whole array.
 """
 
 from dataclasses import asdict, dataclass
@@ -21,11 +21,11 @@ _MOST_BLOCK_ROWS = 4096
 
 @dataclass(frozen=True)
 class ArrayKind:
-    """What an observation of a Lake of arrays is.
+    """Dtype and shape of an observation in a Lake of arrays.
 
     Attributes:
-        dtype: as NumPy writes it, such as "<f4".
-        shape: of a whole observation.
+        dtype: in NumPy's notation, such as "<f4".
+        shape: shape of a whole observation.
     """
 
     dtype: str
@@ -34,19 +34,20 @@ class ArrayKind:
 
 @dataclass(frozen=True)
 class LakeSchema:
-    """The rows of a Lake.
+    """The form of a Lake's rows.
 
     Attributes:
-        packing: of one frame; of a Lake of arrays, one row's bytes.
-        frame_stack: frames in an observation; a block repeats as many of its neighbours' frames,
-            but not in a Lake of arrays.
-        action_dtype: uint8 for up to 256 discrete actions, or int64, or float32; in a Lake of
-            arrays the one that the actions had.
-        action_shape: of one timestep's action.
+        packing: how one frame is packed; in a Lake of arrays, the bytes of one row.
+        frame_stack: frames in an observation. A block repeats up to this many frames of its
+            neighbours, but not in a Lake of arrays.
+        action_dtype: uint8 for up to 256 discrete actions, else int64 or float32; in a Lake of
+            arrays, the dtype of the original actions.
+        action_shape: shape of one timestep's action.
         block_frames: the most frames that are compressed together.
-        level: zstd's. On frames of `duel`, 9 takes 5 % less than 1 and still compresses 40,000 of
-            them a second on one core; above 9 it takes ten times as long.
-        arrays: None in a Lake of pictures.
+        level: compression level of zstd. On frames of `duel`, level 9 takes 5 % less space than 1
+            and still compresses 40,000 frames a second on one core; higher levels take ten times
+            as long.
+        arrays: form of an observation in a Lake of arrays; None in a Lake of pictures.
     """
 
     packing: FramePacking
@@ -61,7 +62,15 @@ class LakeSchema:
     def of_arrays(
         cls, kind: ArrayKind, *, rows: int, action_dtype: str, action_shape: tuple[int, ...]
     ) -> "LakeSchema":
-        """Observations are windows of `rows` rows along the first axis; of 1, they are whole."""
+        """Make the schema of a Lake of arrays.
+
+        Args:
+            kind: dtype and shape of an observation.
+            rows: rows along the first axis of an observation, which is then a window of that many
+                rows; 1 to store whole observations.
+            action_dtype: dtype of the actions.
+            action_shape: shape of one timestep's action.
+        """
         row_bytes = prod(kind.shape) * np.dtype(kind.dtype).itemsize // rows
         return cls(
             FramePacking((1, 1, row_bytes)),
@@ -87,7 +96,7 @@ class LakeSchema:
 
     @property
     def description(self) -> str:
-        """What an observation is, for people."""
+        """Description of an observation for people."""
         if self.arrays is None:
             return f"stacks of {self.frame_stack} frames, {self.packing.bits} bits a pixel"
         what = f"{np.dtype(self.arrays.dtype).name} {self.arrays.shape}"
@@ -106,7 +115,7 @@ class LakeSchema:
         """The reverse of `to_json`.
 
         Raises:
-            LakeError: `source`, which the text is from, is of another format or damaged.
+            LakeError: the text, which is from `source`, has another format or is damaged.
         """
         is_of_arrays = kind_of(text) == _KIND_OF_ARRAYS
         kind = _KIND_OF_ARRAYS if is_of_arrays else _KIND

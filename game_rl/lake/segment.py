@@ -4,10 +4,14 @@
     blocks
     footer   the head of every block, again | n_blocks, crc32 | sha256 of all before | magic
 
-The end of its name says what it is: `.open` while it is written (no footer yet), `.segment` when it
-is sealed (footer, fsync, rename, fsync of the directory), `.copy` while it is copied, `.shelved` if
-it is kept for a checkpoint alone. What a crash leaves of an `.open` file is whole up to the first
-block whose checksum is wrong.
+The suffix of its name is its state:
+
+* `.open`: it is being written and has no footer yet.
+* `.segment`: it is sealed. Sealing is footer, fsync, rename, fsync of the directory.
+* `.copy`: it is being copied.
+* `.shelved`: it is kept for checkpoints alone.
+
+After a crash, an `.open` file is whole up to the first block whose checksum is wrong.
 """
 
 import hashlib
@@ -37,11 +41,11 @@ _TRAILER = _COUNT.size + 32 + len(_END)
 
 @dataclass(frozen=True)
 class SegmentIndex:
-    """Where a segment's blocks are.
+    """The heads and positions of a segment's blocks.
 
     Attributes:
         heads: HEAD [n_blocks].
-        offsets: of the blocks in the file, int64.
+        offsets: offset of each block in the file, int64.
     """
 
     heads: NDArray[np.void]
@@ -50,12 +54,12 @@ class SegmentIndex:
 
 @dataclass(frozen=True)
 class SealedSegment:
-    """What a reader knows of a sealed segment.
+    """A reader's description of a sealed segment.
 
     Attributes:
-        ends: number after the last of its transitions, by "stream/env".
-        sha256: of the file but for the last 40 bytes, which are this digest and a magic word.
-        kept: its index, unless that is read when it is needed.
+        ends: number after its last transition of each sequence, by "stream/env".
+        sha256: digest of the file without its last 40 bytes, which are the digest and a magic word.
+        kept: its index, or None if that is read when needed.
     """
 
     path: Path
@@ -66,30 +70,31 @@ class SealedSegment:
     kept: SegmentIndex | None = field(repr=False, compare=False)
 
     def index(self) -> SegmentIndex:
-        """Of its blocks.
+        """Return the index of its blocks, which is read if it is not kept.
 
         Raises:
-            FileNotFoundError: it is not kept, and the file is gone.
-            LakeError: likewise, and the footer is changed.
+            FileNotFoundError: the index is not kept, and the file is gone.
+            LakeError: the index is not kept, and the file is damaged or was replaced.
         """
         if self.kept is not None:
             return self.kept
         found = read_index(self.path)
         if found.sha256 != self.sha256:
-            raise damaged(self.path, "it is another file than a moment ago")
+            raise damaged(self.path, "it was replaced by another file")
         assert found.kept is not None
         return found.kept
 
     def without_index(self) -> "SealedSegment":
-        """The same in some hundred bytes."""
+        """Return the same segment without its index, which takes some hundred bytes."""
         return replace(self, kept=None)
 
 
 class SegmentWriter:
-    """Appends blocks to a new file beside `path`, which it becomes when it is sealed.
+    """Appends blocks to a new file next to `path`, which is renamed to `path` when it is sealed.
 
-    Every method may raise OSError; the blocks before stay, and what is torn is cut off, at the
-    latest before the next one.
+    Raises:
+        OSError: from any method. Earlier blocks stay, and a torn end is cut off before the next
+            block at the latest.
     """
 
     def __init__(self, path: Path, schema: LakeSchema, *, suffix: str = OPEN) -> None:
@@ -112,7 +117,7 @@ class SegmentWriter:
         return len(self._heads)
 
     def append(self, encoded: bytes) -> None:
-        """One encoded block."""
+        """Append one encoded block."""
         self._write(encoded)
         self._heads.append(encoded[: HEAD.itemsize])
 
@@ -128,7 +133,7 @@ class SegmentWriter:
         self.n_bytes += len(data)
 
     def _cut(self) -> None:
-        """Let the file end with the last whole block."""
+        """Cut off a torn end after the last whole block."""
         if self._is_torn:
             os.ftruncate(self._file, self.n_bytes)
             os.lseek(self._file, self.n_bytes, os.SEEK_SET)
@@ -137,8 +142,8 @@ class SegmentWriter:
     def seal(self) -> SealedSegment:
         """Write the footer and give the file its name; it is closed whether or not this raises.
 
-        After an OSError the file stays with its blocks: `recovered` saves them. An fsync
-        that failed is not tried again, since the kernel forgets what it could not write.
+        After an OSError the file stays, and `recovered` saves its blocks. An fsync that failed is
+        not tried again, because the kernel forgets what it could not write.
         """
         footer = _footer(b"".join(self._heads), self._hash)
         try:
@@ -176,10 +181,10 @@ def _footer(heads: bytes, so_far: "hashlib._Hash") -> bytes:
 
 
 def read_schema(path: Path) -> LakeSchema:
-    """Of a segment, sealed or open.
+    """Read the schema of a segment, sealed or open.
 
     Raises:
-        LakeError: it is not one.
+        LakeError: the file is not a segment, or its header is damaged.
     """
     with path.open("rb") as file:
         return _read_header(file.read(_PREAMBLE.size + 4096), path)[0]
@@ -196,10 +201,10 @@ def _read_header(data: bytes, path: Path) -> tuple[LakeSchema, int]:
 
 
 def read_index(path: Path) -> SealedSegment:
-    """Read the footer.
+    """Read a segment's footer.
 
     Raises:
-        LakeError: it is cut off or changed.
+        LakeError: the footer is cut off or damaged.
     """
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -239,7 +244,7 @@ def _lengths(heads: NDArray[np.void]) -> NDArray[np.int64]:
 
 
 def check_sha256(segment: SealedSegment) -> None:
-    """Read the whole file and compare.
+    """Read the whole file and compare its digest.
 
     Raises:
         LakeError: a byte is not what was written.
@@ -255,7 +260,7 @@ def check_sha256(segment: SealedSegment) -> None:
 
 
 def scan(path: Path) -> Iterator[bytes]:
-    """The whole blocks of an `.open` file, up to the first that is torn."""
+    """Yield the whole blocks of an `.open` file, up to the first that is torn."""
     with path.open("rb") as file:
         try:
             start = _read_header(file.read(_PREAMBLE.size + 4096), path)[1]
@@ -274,13 +279,17 @@ def scan(path: Path) -> Iterator[bytes]:
 
 
 def recovered(torn: Path) -> SealedSegment | None:
-    """Seal the whole blocks of an `.open` file that nobody writes, and delete it.
+    """Seal the whole blocks of an `.open` file that no process writes, and delete the file.
 
-    They are copied, since after an fsync that failed the kernel takes pages for written that are
-    not. None if there is no whole block, or if a crash came between the copy and the deletion.
+    The blocks are copied, because after a failed fsync the kernel takes pages for written that are
+    not.
+
+    Returns:
+        The sealed segment, or None if there is no whole block. None, too, if the segment existed
+        already, because a crash came between the copy and the deletion.
 
     Raises:
-        OSError: the disk is full, say; `torn` is as it was.
+        OSError: for example, the disk is full. `torn` is as it was.
     """
     path = torn.with_suffix(SEALED)
     torn.with_suffix(COPY).unlink(missing_ok=True)
@@ -296,10 +305,10 @@ def recovered(torn: Path) -> SealedSegment | None:
 def write_segment(
     path: Path, encoded_blocks: Iterable[bytes], schema: Callable[[], LakeSchema]
 ) -> SealedSegment | None:
-    """A sealed segment of these blocks, whole or absent; None if there are none.
+    """Write a sealed segment of these blocks atomically; None if there are no blocks.
 
     Raises:
-        OSError: the disk is full, say; nothing is left at `path`.
+        OSError: for example, the disk is full. Nothing is left at `path`.
     """
     writer = None
     try:
@@ -315,6 +324,6 @@ def write_segment(
 
 def damaged(path: Path, what: str) -> LakeError:
     return LakeError(
-        f"{path}: {what}; `game-rl replay verify {path.parent}` names every damaged file, and the "
-        "Lake works again without them: delete them, or copy them from where they were saved"
+        f"{path}: {what}; `game-rl replay verify {path.parent}` names every damaged file: delete "
+        "these files, or restore them from a copy, and the Lake works again"
     )

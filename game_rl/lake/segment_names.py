@@ -1,7 +1,7 @@
 """Names of segments: STREAM.FIRST-LAST-TOKEN.
 
 A writer numbers its segments. A segment that merges others has the numbers of the first and the
-last of them, so that those are known to be in it, whenever they are deleted.
+last of them. So it is known to contain them, even before they are deleted.
 """
 
 import re
@@ -23,18 +23,22 @@ class SegmentName:
 
     @classmethod
     def of(cls, path: Path) -> "SegmentName":
-        """What the file at `path` is.
+        """Parse the name of the file at `path`.
 
         Raises:
-            LakeError: no Lake names a file so.
+            LakeError: it is not the name of a segment.
         """
         match = _NAME.fullmatch(path.name)
         if match is None:
-            raise LakeError(f"{path} is not named as a segment is; move it out of the Lake")
+            raise LakeError(f"{path} does not have a segment's name; move it out of the Lake")
         return cls(match[1], int(match[2]), int(match[3]))
 
     def new(self, suffix: str) -> str:
-        """A name that no other file has, even one of the same numbers before a resume."""
+        """Return a name that no other file has, not even one of the same numbers before a resume.
+
+        Args:
+            suffix: the kind of the file, such as `.segment`.
+        """
         token = secrets.token_hex(3)
         return f"{self.stream}.{self.first:08d}-{self.last:08d}-{token}{suffix}"
 
@@ -49,12 +53,15 @@ class SegmentName:
 
 def check_stream(stream: str) -> str:
     if not _STREAM.fullmatch(stream):
-        raise LakeError(f"a stream is named with letters, digits, _ and -, not {stream!r}")
+        raise LakeError(f"{stream!r} cannot name a stream; use only letters, digits, _ and -")
     return stream
 
 
 def superseded(paths: list[Path]) -> set[Path]:
-    """Those that another of them contains: compaction was stopped before it deleted them."""
+    """Return the segments that another of them contains.
+
+    There are some if a compaction was stopped before it deleted them.
+    """
     names = {path: SegmentName.of(path) for path in paths}
     merged = [name for name in names.values() if name.first < name.last]
     return {path for path, name in names.items() if any(m.contains(name) for m in merged)}

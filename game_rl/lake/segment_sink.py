@@ -1,5 +1,6 @@
-"""Blocks of one stream into segments, and what happens when the disk is full."""
+"""The sink that writes blocks of one stream into segments, and copes with a full disk."""
 
+import errno
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Literal
 
 from game_rl.errors import LakeError
 from game_rl.lake.block import Block, BlockEncoder
-from game_rl.lake.lake import Lake, is_disk_full
+from game_rl.lake.lake import Lake
 from game_rl.lake.segment import SEALED, SegmentWriter, recovered
 from game_rl.lake.segment_names import SegmentName, check_stream
 
@@ -16,18 +17,18 @@ OnFull = Literal["pause", "evict"]
 
 
 class SegmentSink:
-    """Writes blocks, seals segments, keeps the capacity; one thread's.
+    """Writes blocks, seals segments and applies the Lake's capacity. It belongs to one thread.
 
-    A full disk is no error. `pause` drops blocks until there is space again, and `evict` first
-    deletes the oldest segments that no checkpoint needs; what was sealed stays, and each block that
-    comes tries again. Other OSErrors are raised.
+    A full disk is not an error. `pause` drops blocks until there is space again. `evict` first
+    deletes the oldest segments that no checkpoint needs. What was sealed stays, and each new block
+    tries again. Other OSErrors are raised.
 
     Args:
-        tell: is called with a sentence when growth pauses and when it goes on.
+        tell: is called with a sentence when growth pauses and when it resumes.
 
     Attributes:
-        is_paused: the last block found no space.
-        n_dropped: transitions that found no space.
+        is_paused: whether the last block was dropped for lack of space.
+        n_dropped: number of transitions that were dropped for lack of space.
     """
 
     def __init__(
@@ -48,18 +49,18 @@ class SegmentSink:
         self._tell = tell
         self._encoder = BlockEncoder(lake.schema)
         self._segment: SegmentWriter | None = None
-        self._n_transitions = 0  # in it
+        self._n_transitions = 0  # in that segment
         self._unsealed: list[Path] = []
         error = self._until_space(lambda: lake.recover(stream))
         if error is not None:
             raise LakeError(
-                f"{lake.path}: a crash left data of the stream {stream} that cannot be saved: "
-                f"{error.strerror}; free some space and start again"
+                f"{lake.path}: a crash left data of the stream {stream} that cannot be recovered: "
+                f"{error.strerror}; free some space, then start again"
             )
         self._index = 1 + max(
             (SegmentName.of(path).last for path in lake.path.glob(f"{stream}.*")), default=-1
         )
-        self._until_space(lake.evict)  # it may be a smaller capacity now; each seal tries again
+        self._until_space(lake.evict)  # the capacity may be smaller now; each seal tries again
         self.is_paused = False
         self.n_dropped = 0
 
@@ -82,9 +83,9 @@ class SegmentSink:
         )
 
     def seal(self) -> bool:
-        """Make what was put durable and visible; False if something found no space.
+        """Make all blocks durable and visible; returns False if there is no space for some.
 
-        It is tried again with the next call, and by `Lake.recover` after a crash.
+        The next call tries again, and so does `Lake.recover` after a crash.
         """
         error = None
         if self._segment is not None and self._segment.n_blocks:
@@ -99,12 +100,12 @@ class SegmentSink:
         return error is None
 
     def close(self) -> bool:
-        """Seal, and let go of the file; False as `seal`."""
+        """Seal and close the file; returns False if there is no space for some blocks."""
         try:
             return self.seal()
         finally:
             if self._segment is not None:
-                with suppress(OSError):  # it is empty; the next start deletes it
+                with suppress(OSError):  # the file is empty, and the next start deletes it
                     self._segment.discard()
 
     def _append(self, data: bytes) -> None:
@@ -115,7 +116,7 @@ class SegmentSink:
         self._segment.append(data)
 
     def _seal_segment(self) -> None:
-        """The first attempt; those after it find no segment and leave it to `_recover`."""
+        """Seal the current segment, once: after a failure, `_recover` seals what it has."""
         segment, self._segment = self._segment, None
         self._n_transitions = 0
         if segment is not None:
@@ -127,13 +128,13 @@ class SegmentSink:
         self._unsealed.remove(path)
 
     def _until_space(self, write: Callable[[], object]) -> OSError | None:
-        """Call `write` until it succeeds or nothing more can be evicted; the error that stays."""
+        """Call `write` until it succeeds or nothing more can be evicted; return the last error."""
         while True:
             try:
                 write()
                 return None
             except OSError as error:
-                if not is_disk_full(error):
+                if not _is_disk_full(error):
                     raise
                 if self._on_full == "pause" or not self._has_evicted():
                     return error
@@ -142,7 +143,7 @@ class SegmentSink:
         try:
             return self._lake.evict_oldest()
         except OSError as error:
-            if not is_disk_full(error):
+            if not _is_disk_full(error):
                 raise
             return False
 
@@ -150,8 +151,13 @@ class SegmentSink:
         if error is not None and not self.is_paused:
             self._tell(
                 f"the Lake at {self._lake.path} stops growing: {error.strerror}; free some space, "
-                "lower its capacity, or let it evict"
+                "lower the Lake's capacity, or set on_full to evict"
             )
         if error is None and self.is_paused:
             self._tell(f"the Lake at {self._lake.path} grows again")
         self.is_paused = error is not None
+
+
+def _is_disk_full(error: OSError) -> bool:
+    """Whether waiting or deleting may help: no space, a quota, a file size limit, an I/O error."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -1,4 +1,4 @@
-"""What a Lake holds, in numbers."""
+"""Statistics of a Lake's contents."""
 
 from dataclasses import dataclass
 from math import prod
@@ -14,7 +14,13 @@ from game_rl.lake.view import LakeView
 
 @dataclass(frozen=True)
 class StreamStatistics:
-    """Of one writer; episodes are those that the Lake has from their first frame to their end."""
+    """Statistics of one stream.
+
+    Attributes:
+        versions: lowest and highest version of the policies that acted.
+        n_episodes: episodes that the Lake has from their first frame to their end. The means are
+            over these, and None if there are none.
+    """
 
     stream: str
     n_envs: int
@@ -27,14 +33,14 @@ class StreamStatistics:
 
 @dataclass(frozen=True)
 class LakeStatistics:
-    """Of a Lake.
+    """Statistics of a whole Lake.
 
     Attributes:
-        observation: what one is, for people.
-        n_bytes: of everything on disk.
+        observation: description of an observation for people.
+        n_bytes: size of all segments on disk.
         bytes_per_transition: of the sealed segments; None if they are empty.
-        ratio: raw_bytes_per_transition to bytes_per_transition.
-        raw_bytes_per_transition: in SB3's ReplayBuffer, with stacks and next stacks.
+        raw_bytes_per_transition: size in SB3's ReplayBuffer, with stacks and next stacks.
+        ratio: raw_bytes_per_transition divided by bytes_per_transition.
     """
 
     observation: str
@@ -51,7 +57,10 @@ class LakeStatistics:
 
 
 def raw_bytes(schema: LakeSchema) -> int:
-    """Of a transition in SB3's ReplayBuffer: two stacks, an action, reward, done and timeout."""
+    """Return the bytes that SB3's ReplayBuffer takes for a transition.
+
+    It stores two stacks, an action, a reward, a done and a timeout.
+    """
     action = max(1, prod(schema.action_shape))
     is_kept_as_is = schema.arrays is not None or schema.action_dtype == "float32"
     kind = np.dtype(schema.action_dtype if is_kept_as_is else np.int64)
@@ -59,7 +68,7 @@ def raw_bytes(schema: LakeSchema) -> int:
 
 
 def statistics(lake: Lake) -> LakeStatistics:
-    """Read the columns of every sealed block, not the frames.
+    """Return the statistics of a Lake, for which the columns of every sealed block are read.
 
     Raises:
         LakeError: a segment is damaged.
@@ -106,7 +115,7 @@ def _stream(view: LakeView, name: str, numbers: Any) -> StreamStatistics:  # noq
 
 
 def _episodes(view: LakeView, numbers: list[int]) -> tuple[list[float], list[int]]:
-    """Returns and lengths of the whole episodes of consecutive blocks."""
+    """Returns and lengths of the episodes that are whole in these blocks of a stream."""
     returns: list[float] = []
     lengths: list[int] = []
     total, length, is_whole = 0.0, 0, False

@@ -1,6 +1,6 @@
-"""A view whose table is in a file: what it takes of memory does not grow with the Lake's rows.
+"""A view whose table is in a file, so that its memory does not grow with the Lake's rows.
 
-The file has no name, so nothing of it is left when the process ends, however it does.
+The file has no name, so it is gone when the process ends, however that happens.
 """
 
 import os
@@ -19,9 +19,9 @@ from game_rl.lake.block_table import RECORD, Records, by_time, n_seen, number
 from game_rl.lake.view import Indices, LakeView
 
 TABLE_BYTES = RECORD.itemsize
-"""On disk, of each block."""
+"""Bytes of each block's record on disk."""
 
-_TOGETHER = 32  # blocks that are read at once to find a row
+_TOGETHER = 32  # records that are read at once to find a row
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,10 @@ class _Run:
     """Blocks of one sequence in one segment, in the order of their numbers.
 
     Attributes:
-        place: of the first in the unordered file.
+        first: number of the first transition of the first block.
+        last: number of the first transition of the last block.
+        place: position of the first block's record in the unordered file.
+        length: number of blocks.
     """
 
     sequence: int
@@ -44,8 +47,8 @@ class _Stored:
     """An ordered table in a file.
 
     Attributes:
-        edges: of every `_TOGETHER`th block.
-        by_stream: transitions of each stream.
+        edges: the `edge` of every `_TOGETHER`th block.
+        by_stream: number of transitions of each stream.
     """
 
     file: int
@@ -55,15 +58,15 @@ class _Stored:
 
 
 class StoredView(LakeView):
-    """What a LakeView is, for whoever draws from it; `table` reads the whole file.
+    """A LakeView to draw from that keeps its table in a file; `table` reads the whole file.
 
     Args:
-        view: of segments without an index, or they take as much memory as before.
-        folder: on the disk where the table goes.
+        view: the view to store. Its segments should keep no index, because indices stay in memory.
+        folder: a folder on the disk that will have the table.
 
     Raises:
         EvictedError: a segment is gone.
-        LakeError: a segment's footer is changed.
+        LakeError: a segment's footer is damaged.
         OSError: the table cannot be written.
     """
 
@@ -107,12 +110,15 @@ class StoredView(LakeView):
 
 
 def _read(file: int, start: int, n: int) -> Records:
-    """Fewer where the table ends."""
+    """Return up to `n` records from `start`, fewer at the end of the table."""
     return np.frombuffer(os.pread(file, n * TABLE_BYTES, start * TABLE_BYTES), RECORD)
 
 
 def _stored(view: LakeView, folder: Path) -> _Stored:
-    """Write what the segments have, then the same in order; memory has one segment's at a time."""
+    """Write the records of all segments to one file, then in order to another.
+
+    Memory holds the records of one segment at a time.
+    """
     with (
         tempfile.TemporaryFile(dir=folder) as unordered,
         tempfile.TemporaryFile(dir=folder) as file,
@@ -146,7 +152,10 @@ def _written_runs(view: LakeView, file: BinaryIO) -> list[_Run]:
 
 
 def _in_order(runs: list[_Run], file: int) -> Iterator[Records]:
-    """Runs that overlap are sorted together; those of a Lake that was only written do not."""
+    """Yield the records in order, one run at a time.
+
+    Runs that overlap are sorted together. In a Lake that was only appended to, none overlap.
+    """
     together: list[_Run] = []
     for run in sorted(runs, key=lambda run: (run.sequence, run.first)):
         follows = together and (
@@ -161,13 +170,16 @@ def _in_order(runs: list[_Run], file: int) -> Iterator[Records]:
 
 
 def _sorted_runs(runs: list[_Run], file: int) -> Records:
-    in_file = sorted(runs, key=lambda run: run.place)  # which is the order of equal numbers
+    in_file = sorted(runs, key=lambda run: run.place)  # blocks of equal numbers keep this order
     records = np.concatenate([_read(file, run.place, run.length) for run in in_file])
     return records if len(runs) == 1 else by_time(records)
 
 
 def _numbered(groups: Iterator[Records]) -> Iterator[Records]:
-    """With edges, and what each block is followed by; the last of a group waits for the next."""
+    """Fill in `edge` and `is_continued`.
+
+    The last record of a group waits for the next group, which decides its `is_continued`.
+    """
     waiting, edge = np.empty(0, RECORD), 0
     for records in groups:
         together = np.concatenate([waiting, records])

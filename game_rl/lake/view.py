@@ -1,4 +1,4 @@
-"""A view of a Lake: which transitions it has and where, fixed at one moment."""
+"""A view of a Lake: the transitions that it has at one moment, and where they are."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ Indices = NDArray[np.int64]
 
 
 class EvictedError(LakeError):
-    """A segment of the view is gone; a new view does not have it."""
+    """A segment of the view is gone. A new view does not have it."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,12 @@ class LakeView:
     into blocks and files. Blocks are numbered in the same order.
 
     Attributes:
-        sequences: number of the next transition of each, by "stream/env"; found if not given.
-        horizon: number of the first transition of each that is seen; 0 where there is none.
-        limits: number after the last transition of each that is seen, and no other sequence is;
-            None: all are, to their ends.
+        sequences: number of the next transition of each sequence, by "stream/env"; read from the
+            segments if not given.
+        horizon: number of the first visible transition of each sequence; 0 for a sequence without
+            an entry.
+        limits: number after the last visible transition of each sequence. Sequences without an
+            entry are not visible. None: all sequences are visible to their ends.
     """
 
     schema: LakeSchema
@@ -61,15 +63,15 @@ class LakeView:
 
     @cached_property
     def streams(self) -> list[str]:
-        """Names, sorted."""
+        """The names of the streams, sorted."""
         return sorted({stream_of(segment) for segment in self.segments})
 
     def parts(self) -> Iterator[Records]:
-        """Of each segment, its blocks that are seen; not in the view's order.
+        """Yield the records of each segment's visible blocks, not in the view's order.
 
         Raises:
             EvictedError: a segment is gone.
-            LakeError: a segment's footer is changed.
+            LakeError: a segment's footer is damaged.
         """
         rank = {stream: number for number, stream in enumerate(self.streams)}
         limits = Limits(self.horizon, self.limits)
@@ -82,66 +84,66 @@ class LakeView:
 
     @cached_property
     def table(self) -> Records:
-        """Of every block."""
+        """The records of all blocks."""
         records = by_time(np.concatenate([np.empty(0, RECORD), *self.parts()]))
         number(records, first_rank=0)
         return records
 
     @property
     def heads(self) -> NDArray[np.void]:
-        """Of every block."""
+        """The heads of all blocks."""
         heads: NDArray[np.void] = self.table["head"]
         return heads
 
     @property
     def block_sequences(self) -> Indices:
-        """Of every block: position of its stream among the sorted names x 2^32 + env."""
+        """Each block's sequence: position of its stream among the sorted names x 2^32 + env."""
         sequences: Indices = self.table["sequence"]
         return sequences
 
     @property
     def n_transitions(self) -> Indices:
-        """Of every block, those that are seen."""
+        """Number of visible transitions of each block."""
         return n_seen(self.table)
 
     @property
     def continued(self) -> NDArray[np.bool_]:
-        """The next block begins with the transition after this block's last."""
+        """Whether the next block begins with the transition after the last one of each block."""
         continued: NDArray[np.bool_] = self.table["is_continued"]
         return continued
 
     @cached_property
     def edges(self) -> Indices:
-        """Of every block, the rank that comes after its last transition's."""
+        """The rank after that of the last transition, for each block."""
         return np.ascontiguousarray(self.table["edge"])
 
     @cached_property
     def stream_edges(self) -> Indices:
-        """Of every stream, the rank that comes after its last transition's."""
+        """The rank after that of the last transition, for each stream."""
         last = np.searchsorted(self.block_sequences >> 32, np.arange(len(self.streams)), "right")
         edges: Indices = np.append(0, self.edges)[last]
         return edges
 
     def record(self, number: int) -> np.void:
-        """Of one block."""
+        """Return the record of one block."""
         record: np.void = self.table[number]
         return record
 
     def find(self, ranks: Indices) -> tuple[Indices, Records]:
-        """Of transitions, the numbers of their blocks and what is known of those."""
+        """Return the block numbers and the blocks' records of the transitions with these ranks."""
         numbers = np.searchsorted(self.edges, ranks, side="right")
         return numbers, self.table[numbers]
 
     def path_of(self, number: int) -> Path:
-        """The file that a block is in."""
+        """Return the file that has a block."""
         return self.segments[int(self.record(number)["segment"])].path
 
     def __len__(self) -> int:
-        """Transitions."""
+        """Return the number of visible transitions."""
         return int(self.edges[-1]) if len(self.edges) else 0
 
     def encoded(self, number: int, n_bytes: int | None = None) -> bytes:
-        """A block as it is on disk, not checked; all of it or the first `n_bytes`.
+        """Read a block's bytes without checking them, all or the first `n_bytes`.
 
         Raises:
             EvictedError: its segment is gone.
@@ -159,7 +161,7 @@ class LakeView:
             os.close(file)
 
     def block(self, number: int) -> Block:
-        """Read and decompress one.
+        """Read and decompress a block.
 
         Raises:
             EvictedError: its segment is gone.
@@ -174,7 +176,7 @@ class LakeView:
             raise self.damaged_block(number, error) from None
 
     def columns(self, number: int) -> Columns:
-        """Of one block, without reading its frames.
+        """Read the columns of a block, but not its frames.
 
         Raises:
             EvictedError: its segment is gone.
@@ -189,10 +191,10 @@ class LakeView:
         return self.columns_of(number, data)
 
     def columns_of(self, number: int, data: bytes) -> Columns:
-        """Of one block, whose bytes up to the end of its columns have been read.
+        """Decode the columns of a block from its bytes, which may end after the columns.
 
         Raises:
-            LakeError: they are damaged.
+            LakeError: the columns are damaged.
         """
         try:
             columns = blocks.decode_columns(self.record(number)["head"], data, self.schema)
@@ -202,7 +204,7 @@ class LakeView:
         return columns.without(*unseen) if any(unseen) else columns
 
     def whole(self, number: int) -> bytes:
-        """A block as it is on disk, its checksums compared.
+        """Read a block's bytes and verify their checksums.
 
         Raises:
             EvictedError: its segment is gone.
@@ -217,23 +219,23 @@ class LakeView:
         return data
 
     def _check_head(self, number: int, data: bytes) -> None:
-        """Compare with the footer's copy."""
+        """Compare a block's head with its copy in the footer."""
         if data[: blocks.HEAD.itemsize] != self.record(number)["head"].tobytes():
-            raise DamagedBlockError("its head is changed")
+            raise DamagedBlockError("its head differs from the copy in the footer")
 
     def _unseen(self, number: int) -> tuple[int, int]:
-        """How many of a block's first and of its last transitions are not seen."""
+        """Return how many of a block's first and of its last transitions are not visible."""
         record = self.record(number)
         return int(record["hidden"]), int(record["surplus"])
 
     def damaged_block(self, number: int, error: DamagedBlockError) -> LakeError:
-        """The error that names it."""
+        """Return the error that names a damaged block."""
         offset = int(self.record(number)["offset"])
         return damaged(self.path_of(number), f"the block at byte {offset:,}: {error}")
 
 
 def ends_of(segments: Iterable[SealedSegment]) -> dict[str, int]:
-    """Number of the next transition of each sequence, by "stream/env"."""
+    """Return the number of the next transition of each sequence, by "stream/env"."""
     ends: dict[str, int] = {}
     for segment in segments:
         for name, end in segment.ends.items():

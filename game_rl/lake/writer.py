@@ -1,4 +1,4 @@
-"""What a training appends to a Lake with."""
+"""The writer with which a training appends to a Lake."""
 
 import queue
 import threading
@@ -23,20 +23,23 @@ Frames = NDArray[np.uint8]
 class LakeWriter:
     """The writer of one stream: packs frames, and compresses and writes them in a thread.
 
-    An episode is `begin`, then `append` until it ends, for all envs at once. Readers see what is
-    sealed: whole blocks every `segment_bytes` or `segment_transitions`, and everything at `seal`.
-    Nobody else may write this stream.
+    An episode is a `begin` and then `append`s until it ends. Each `append` has a timestep of every
+    env. Readers see sealed data: whole blocks every `segment_bytes` or `segment_transitions`, and
+    everything after `seal`. No other writer may write this stream.
 
     Args:
-        seal_every_transitions: of all envs, after which the thread seals; `append` does not wait.
-        waiting_blocks: that may wait for the thread, two an env if None; `append` waits for more.
+        seal_every_transitions: transitions of all envs after which the thread seals, while `append`
+            does not wait.
+        waiting_blocks: the most blocks that may wait for the thread, two an env if None; `append`
+            blocks while there are more.
         tell: is called from the thread with a sentence when the disk is full and when it no longer
             is.
-        close_timeout_s: after which `close` gives the thread up.
-        firsts: numbers with which the envs of a new stream begin; 0 for those that are not there.
+        close_timeout_s: seconds after which `close` gives up on the thread.
+        firsts: number of the first transition of each env in a new stream; 0 for envs without an
+            entry.
 
     Raises:
-        LakeError: from any method, what went wrong in the thread; what was sealed is safe.
+        LakeError: from any method, for an error in the thread. Data that was sealed is safe.
     """
 
     def __init__(
@@ -87,12 +90,16 @@ class LakeWriter:
     # ------------------------------------------------------------------ appending
 
     def begin(self, frames: Frames, envs: Sequence[int] | None = None) -> None:
-        """The first frames of episodes, uint8 [len(envs), C, H, W]; of all envs if None.
+        """Begin episodes with their first frames.
 
-        They may be packed already, uint8 [len(envs), packing.nbytes].
+        Args:
+            frames: uint8 [len(envs), C, H, W], or packed already, uint8 [len(envs),
+                packing.nbytes].
+            envs: the envs whose episodes begin; all if None.
 
         Raises:
-            ValueError: a frame has a pixel that the Lake's packing cannot hold.
+            ValueError: a frame has a pixel that the Lake's packing cannot hold, or the episode of
+                an env has not ended.
         """
         self._check()
         packed = self._packed(frames)
@@ -102,10 +109,15 @@ class LakeWriter:
             self._put(self._builders[env].begin(frame))
 
     def go_on(self, stacks: Frames, envs: Sequence[int] | None = None) -> None:
-        """The newest stacks, uint8 [len(envs), frame_stack * C, H, W], of episodes that go on.
+        """Continue episodes from their newest stacks.
+
+        Args:
+            stacks: uint8 [len(envs), frame_stack * C, H, W].
+            envs: the envs whose episodes continue; all if None.
 
         Raises:
-            ValueError: a frame has a pixel that the Lake's packing cannot hold.
+            ValueError: a frame has a pixel that the Lake's packing cannot hold, or the writer has
+                an episode of that env under way.
         """
         self._check()
         shape = (len(stacks), self._schema.frame_stack, *self._schema.packing.shape)
@@ -116,14 +128,14 @@ class LakeWriter:
             self._put(self._builders[env].go_on(stack))
 
     def break_off(self, envs: Sequence[int]) -> None:
-        """Episodes of these envs that will not go on and did not end: n steps stop there."""
+        """Abandon episodes of these envs that did not end; no n-step return crosses that point."""
         self._check()
         for env in envs:
             if self._builders[env].is_underway:
                 self._put(self._builders[env].break_off())
 
     def leave_gap(self) -> None:
-        """What comes next in any env does not follow from what the stream has, whoever wrote it."""
+        """Record that the next rows of every env do not follow from what the stream has."""
         self._check()
         for builder in self._builders:
             self._put(builder.break_off())
@@ -138,15 +150,13 @@ class LakeWriter:
         next_frames: Frames,
         version: int = 0,
     ) -> None:
-        """One timestep of every env.
-
-        Where an episode ended, `begin` is due before the next call.
+        """Append one timestep of every env; where an episode ended, call `begin` first.
 
         Args:
             actions: [n_envs, *action_shape].
-            next_frames: uint8 [n_envs, C, H, W], the true last observation where it ended; or
-                packed already, uint8 [n_envs, packing.nbytes].
-            version: of the policy that acted, counted in updates.
+            next_frames: uint8 [n_envs, C, H, W], or packed already, uint8 [n_envs, packing.nbytes];
+                the true last frame where an episode ended.
+            version: version of the policy that acted, counted in updates.
 
         Raises:
             ValueError: a frame has a pixel that the Lake's packing cannot hold, or an env has no
@@ -155,7 +165,7 @@ class LakeWriter:
         self._check()
         idle = [env for env, builder in enumerate(self._builders) if not builder.is_underway]
         if idle:
-            raise ValueError(f"envs {idle} have no first frame; call begin when an episode ended")
+            raise ValueError(f"envs {idle} have no first frame; call begin after an episode ended")
         packed = self._packed(next_frames)
         steps = zip(self._builders, actions, rewards, terminated, truncated, packed, strict=True)
         for builder, action, reward, is_terminated, is_truncated, frame in steps:
@@ -175,17 +185,17 @@ class LakeWriter:
 
     @property
     def next_transitions(self) -> list[int]:
-        """Of each env, the number of the transition that comes next."""
+        """Number of each env's next transition."""
         return [builder.next_transition for builder in self._builders]
 
     @property
     def is_paused(self) -> bool:
-        """The disk is full: transitions are dropped."""
+        """Whether transitions are being dropped because the disk is full."""
         return self._sink.is_paused
 
     @property
     def n_dropped(self) -> int:
-        """Transitions that found no space."""
+        """Number of transitions that were dropped because the disk was full."""
         return self._sink.n_dropped
 
     def seal(self) -> bool:
@@ -197,7 +207,7 @@ class LakeWriter:
         return order.result
 
     def close(self) -> None:
-        """Seal and end the thread; returns in any case, at the latest after `close_timeout_s`."""
+        """Seal and end the thread; returns or raises after `close_timeout_s` at the latest."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -228,7 +238,7 @@ class LakeWriter:
     # ------------------------------------------------------------------ the thread
 
     def _work(self) -> None:
-        """Empties the queue to the end, so that nobody waits for a thread that failed."""
+        """Take everything from the queue, even after an error, so that no caller waits forever."""
         is_last = False
         while not is_last:
             item = self._waiting.get()
@@ -245,7 +255,7 @@ class LakeWriter:
         self._lock.release()
 
     def _seal_in_time(self) -> None:
-        """After a vec step."""
+        """After a vec step, order a seal if it is due."""
         self._n_unsealed += len(self._builders)
         if self._n_unsealed >= self._seal_every_transitions:
             self._order_seal()
@@ -265,7 +275,7 @@ class LakeWriter:
     def _hangs(self) -> LakeError:
         return LakeError(
             f"the Lake's writer {self._stream} did not finish in {self._close_timeout_s:g} s: the "
-            "disk hangs; what was not sealed is recovered at the next start"
+            "disk does not respond; data that was not sealed is recovered at the next start"
         )
 
     def _packed(self, frames: Frames) -> Frames:
@@ -291,7 +301,7 @@ class LakeWriter:
 def _new_builders(
     lake: Lake, stream: str, n_envs: int, firsts: Mapping[int, int]
 ) -> list[BlockBuilder]:
-    """They go on after what the stream has."""
+    """Make a builder for each env that continues the numbers of the stream."""
     ends = lake.view().sequences
     return [
         BlockBuilder(lake.schema, env=env, first=ends.get(f"{stream}/{env}", firsts.get(env, 0)))
@@ -300,7 +310,7 @@ def _new_builders(
 
 
 class _Order:
-    """Something for the thread to do between blocks."""
+    """A task for the thread to do between blocks."""
 
     def __init__(self, run: Callable[[], bool], *, is_last: bool = False) -> None:
         self._run = run

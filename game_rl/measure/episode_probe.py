@@ -1,4 +1,4 @@
-"""How long an episode really is: play some with random buttons."""
+"""Measure how long episodes are by playing some with random buttons."""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from game_rl.games.definition import Game
 from game_rl.preflight.measurements import EpisodeLengths
 from game_rl.seeds import seed_for
 
-_MOST_FRAMES = 20_000  # seconds, also with a ROM that never halts; 5 1/2 minutes of the game
+_MOST_FRAMES = 20_000  # takes seconds, even with a ROM that never halts; 5 1/2 minutes of the game
 
 
 def probe_episodes(
@@ -20,8 +20,8 @@ def probe_episodes(
 ) -> EpisodeLengths:
     """Play up to `episodes` episodes in this process; the run's seed makes them repeatable.
 
-    An episode that is not over after `most_frames` emulator frames in all counts only if it is the
-    first one, as truncated.
+    All episodes together take at most `most_frames` emulator frames. An episode that this limit
+    cuts short counts only if it is the first one, as truncated.
     """
     seed = seed_for(config.seed, "probe")
     rng = np.random.default_rng(seed)
@@ -54,7 +54,7 @@ class _Episode:
 def _play(
     env: GameBoyEnv, game: Game, rng: np.random.Generator, *, most_timesteps: int
 ) -> _Episode:
-    """Press random buttons in an env that was reset."""
+    """Play an episode with random buttons in an env that was reset."""
     for timesteps in range(1, most_timesteps + 1):
         action = int(rng.integers(len(game.action_names)))
         _, _, terminated, truncated, info = env.step(action)

@@ -1,4 +1,4 @@
-"""How fast members of an experiment train side by side, and its learner."""
+"""Measure how fast the members of an experiment train side by side, and its learner."""
 
 import tempfile
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ from game_rl.system.share import take_share
 def measure_experiment_speed(
     experiment: Experiment, game: Game, *, members_at_once: int
 ) -> ExperimentSpeed:
-    """Train in small: so many members at once, then the learner, if there is one.
+    """Time short trainings of `members_at_once` members at once, then of the learner if any.
 
-    The learner of a live mixture trains beside the members, as in the experiment. What a learner
-    draws from the experiment's Lake it draws here from one of random play. It has no teacher.
+    The learner of a live mixture trains at the same time as the members, as in the experiment. A
+    learner draws from a Lake of random play instead of the experiment's, and it has no teacher.
     """
     members, cpus = [experiment.run] * members_at_once, experiment.config.cpus_per_member
     if experiment.learner is None:
@@ -45,13 +45,13 @@ def measure_experiment_speed(
 
 
 def measure_at_once(configs: Sequence[RunConfig], game: Game, *, cpus: int) -> list[MeasuredSpeed]:
-    """`measure_speed` of each, in as many processes at once.
+    """Run `measure_speed` for each config, in as many processes at once.
 
-    Alone, a run's workers play on a core while its network is at work on another one; where others
-    train on all cores, they wait for each other, and for the caches that they share.
+    A single run's workers play on one core while its network computes on another. Where other runs
+    train on all cores, they wait for each other and share the caches.
 
     Args:
-        cpus: that each counts as its own.
+        cpus: number of CPUs that each process may use.
     """
     spawn = get_context("spawn")
     with ProcessPoolExecutor(len(configs), spawn, take_share, (cpus,)) as pool:

@@ -1,4 +1,4 @@
-"""How many bytes of disk a timestep of this game takes in a Lake: write some and look."""
+"""Measure how many bytes of disk a timestep takes in a Lake, by writing one of random play."""
 
 import tempfile
 from contextlib import closing
@@ -16,13 +16,13 @@ from game_rl.lake.writer import LakeWriter
 from game_rl.preflight.measurements import MeasuredLake
 from game_rl.seeds import seed_for
 
-_MOST_FRAMES = 24_000  # of the emulator, as many seconds as `probe_episodes` takes
+_MOST_FRAMES = 24_000  # of the emulator; takes as many seconds as `probe_episodes`
 _LEAST_TIMESTEPS, _MOST_TIMESTEPS = 200, 4_000
 _STREAM = "probe"
 
 
 def probe_lake(config: RunConfig, game: Game, *, most_frames: int = _MOST_FRAMES) -> MeasuredLake:
-    """Play in this process and write into a temporary folder."""
+    """Play in this process and write a Lake into a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         view = write_random_play(config, game, Path(folder), most_frames=most_frames).view()
     timesteps = sum(segment.n_transitions for segment in view.segments)
@@ -32,7 +32,7 @@ def probe_lake(config: RunConfig, game: Game, *, most_frames: int = _MOST_FRAMES
 def write_random_play(
     config: RunConfig, game: Game, folder: Path, *, most_frames: int = _MOST_FRAMES
 ) -> Lake:
-    """A Lake in this folder, with what one emulator plays; the run's seed makes it repeatable."""
+    """Write a Lake of one emulator's random play, which follows from the run's seed."""
     timesteps = max(_LEAST_TIMESTEPS, min(_MOST_TIMESTEPS, most_frames // config.env.frame_skip))
     n_actions = len(game.action_names)
     packing = make_frame_format(config.env.observation, game).packing

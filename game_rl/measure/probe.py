@@ -1,4 +1,4 @@
-"""How fast this machine trains: the run's own parts at work for some seconds."""
+"""Measure how fast this machine trains, with the run's own parts, in some seconds."""
 
 import time
 from typing import Any
@@ -11,7 +11,7 @@ from game_rl.system.threads import torch_threads
 from game_rl.training.session import TrainingSession
 
 TRAINING_S = 6.0
-_CORES_S = 2.0  # to find the workers' cores; a run takes longer, to be surer
+_CORES_S = 2.0  # to find the workers' cores; a run spends more time on it and is more certain
 _FEWEST_UPDATES = 2
 _EVALUATION_S = 1.0
 _EVALUATION_WARM_UP = 5  # vec steps
@@ -20,19 +20,19 @@ _EVALUATION_WARM_UP = 5  # vec steps
 def measure_speed(
     config: RunConfig, game: Game, *, training_s: float = TRAINING_S
 ) -> MeasuredSpeed:
-    """Train in small; with start-up some twenty seconds, more where a single update takes long.
+    """Time a short training. It takes some twenty seconds, or more if a single update takes long.
 
-    Each figure is a median over rollouts or updates: another program's busy moment is left out.
+    Each figure of rollouts and updates is a median, so other programs' busy moments are left out.
 
     Args:
-        config: of the run.
-        game: that it plays.
-        training_s: seconds for rollouts and updates, which come in turns as in the run.
+        config: config of the run.
+        game: game that it plays.
+        training_s: seconds for rollouts and updates, which alternate as in the run.
     """
     with TimedTraining(config, game, trials_s=_CORES_S) as training:
         training.warm_up()
         training.collect()
-        training.update()  # the first one, which is slower
+        training.update()  # the first update is slower and does not count
         rollouts: list[VecStepTime] = []
         updates: list[float] = []
         deadline = time.perf_counter() + training_s
@@ -51,7 +51,7 @@ def measure_speed(
 
 
 def _evaluation_vec_step_s(session: TrainingSession, config: RunConfig) -> float:
-    """Mean over a second of playing as evaluations do."""
+    """Return the mean time of a vec step over a second of play as in an evaluation."""
     vec_env, model = session.evaluation_env, session.model
     with torch_threads(1):
         observations: Any = vec_env.reset()
@@ -59,7 +59,7 @@ def _evaluation_vec_step_s(session: TrainingSession, config: RunConfig) -> float
         while vec_steps < 1 or time.perf_counter() < started + _EVALUATION_S:
             if vec_steps == 0:
                 started = time.perf_counter()
-            # drawing, which comes last, takes a little longer
+            # the last way draws actions, if any does, which takes a little longer
             actions, _ = model.predict(observations, deterministic=config.evaluation_ways[-1])
             observations, _, _, _ = vec_env.step(actions)
             vec_steps += 1

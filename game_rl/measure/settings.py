@@ -1,4 +1,4 @@
-"""Other ways to share the same training out to emulators and processes."""
+"""Other ways to divide the same training among emulators and processes."""
 
 import math
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ from game_rl.errors import UsageError
 from game_rl.vec_env.worker_count import training_workers
 
 _ENVS_PER_CPU = 32  # more make n_steps shorter and are no faster
-_HORIZONS = 2  # of GAE, that a rollout should have at least
+_HORIZONS = 2  # of GAE; a rollout should have at least so many
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What tuning changes; `n_workers` None leaves it to `training_workers`."""
+    """The config values that tuning changes; with `n_workers` None, `training_workers` decides."""
 
     n_envs: int
     n_workers: int | None
@@ -27,7 +27,7 @@ class Setting:
 
     @property
     def values(self) -> Mapping[Key, int | None]:
-        """The config's keys."""
+        """The values by their keys in the config."""
         return {
             ("env", "n_envs"): self.n_envs,
             ("env", "n_workers"): self.n_workers,
@@ -35,11 +35,11 @@ class Setting:
         }
 
     def changes_of(self, other: "Setting") -> Mapping[Key, int | None]:
-        """The values that are not as in the other setting."""
+        """Return the values that differ from those of the other setting."""
         return {key: value for key, value in self.values.items() if value != other.values[key]}
 
     def workers(self, cpus: int) -> int:
-        """Processes that it starts."""
+        """Return the number of processes that the setting starts."""
         return training_workers(self.n_workers, n_envs=self.n_envs, cpus=cpus)
 
     def does_as(self, other: "Setting", cpus: int) -> bool:
@@ -48,15 +48,15 @@ class Setting:
 
 
 def rollouts_of(config: RunConfig) -> PPOConfig | PQNConfig:
-    """The algorithm of a config in which envs can be traded for the length of a rollout.
+    """Return the algorithm of a config where more envs can be traded for shorter rollouts of each.
 
     Raises:
-        UsageError: it is DQN.
+        UsageError: the algorithm is DQN.
     """
     if isinstance(config.algorithm, DQNConfig):
         raise UsageError(
-            "algorithm.name is dqn, which learns after a few timesteps of each env: another number "
-            "of envs is another training. Compare some with game-rl preflight --probe "
+            "algorithm.name is dqn, which learns after a few timesteps of each env, so another "
+            "number of envs changes the training. Compare some with game-rl preflight --probe "
             "--set env.n_envs=N"
         )
     return config.algorithm
@@ -67,20 +67,20 @@ def setting_of(config: RunConfig) -> Setting:
 
 
 def with_setting(config: RunConfig, setting: Setting) -> RunConfig:
-    """The config with this setting.
+    """Return the config with this setting.
 
     Raises:
-        ValidationError: it is no valid config.
+        ValidationError: the changed config is not valid.
     """
     return with_changed(config, setting.values)
 
 
 def env_settings(config: RunConfig, cpus: int) -> list[Setting]:
-    """Other numbers of envs, about doubling from one for each CPU, with the same rollout.
+    """Return other numbers of envs, about doubling from one for each CPU, with the same rollout.
 
-    n_steps x n_envs stays, and with it batches and updates. n_steps becomes no shorter than twice
-    the horizon of the advantages, 1 / (1 - gamma lambda), so that where a rollout ends changes
-    little of them; if it is shorter already, no shorter than now.
+    n_steps x n_envs stays the same, and with it batches and updates. n_steps is at least twice the
+    horizon of the advantages, 1 / (1 - gamma lambda), so the end of a rollout has little effect on
+    them. If the present n_steps is less than that, it is the lower limit.
     """
     rollout, present = config.rollout_timesteps, setting_of(config)
     shortest = min(_horizons(config), present.n_steps)
@@ -100,7 +100,7 @@ def env_settings(config: RunConfig, cpus: int) -> list[Setting]:
 
 
 def worker_settings(setting: Setting, cpus: int) -> list[Setting]:
-    """The same envs on other numbers of processes than without `n_workers`."""
+    """Return the same envs on other numbers of processes than `setting` starts."""
     numbers = {cpus // 2, cpus - 1, cpus, 2 * cpus}
     found = (replace(setting, n_workers=n) for n in sorted(numbers) if 1 <= n <= setting.n_envs)
     return [other for other in found if not other.does_as(setting, cpus)]

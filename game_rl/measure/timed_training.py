@@ -1,4 +1,4 @@
-"""A training in small, whose pieces can be timed."""
+"""A short training whose pieces can be timed."""
 
 import tempfile
 import time
@@ -30,17 +30,17 @@ from game_rl.training.session import TrainingSession
 from game_rl.training.training_process import training_process
 from game_rl.vec_env.worker_cores import TRIALS_S
 
-# A rollout and an update of PPO and PQN are not much shorter than this (or as short as the run's
-# own), so that what happens once in them does not weigh too much.
+# A rollout and an update of PPO and PQN are not much shorter than this (unless the run's own are),
+# so that work that is done once in each of them does not weigh too much.
 _ROLLOUT_TIMESTEPS = 1_024
 _GRADIENT_STEPS = 8
-_AVERAGED_TIMESTEPS = 256  # some episodes begin in them, which takes as long as many timesteps
-_LEARNED_BATCHES = 4  # of the largest size; what an update goes through if it has so many epochs
+_AVERAGED_TIMESTEPS = 256  # in which some episodes begin; a reset takes as long as many timesteps
+_LEARNED_BATCHES = 4  # of the largest size, for an update to learn from, over all its epochs
 _MOST_REPLAYED = 20_000
 _NEVER_TIMESTEPS = 10**12
-_LEARNING_RATE = 1e-9  # takes as long as another, and cannot diverge
-# Observations of a gradient step in bytes. A CPU takes about a second for so many, and for more of
-# them longer in proportion; a GPU is faster by the timestep the more it gets.
+_LEARNING_RATE = 1e-9  # takes as long as any other, and the training cannot diverge
+# Observations of a gradient step in bytes. A CPU takes about a second for so many, and its time
+# grows in proportion. On a GPU the time for each timestep falls with the size of the batch.
 _LARGEST_BATCH_BYTES = {"cpu": 2**25, "cuda": 2**30}
 
 
@@ -49,8 +49,8 @@ class VecStepTime:
     """Seconds of one vec step.
 
     Attributes:
-        inference_s: the network chooses actions.
-        emulation_s: it does not: it waits for emulators, and what they gave is stored.
+        inference_s: time in which the network chooses actions.
+        emulation_s: the rest of the time: waiting for emulators and storing what they returned.
     """
 
     inference_s: float
@@ -62,7 +62,7 @@ class VecStepTime:
 
 
 def median_of(rollouts: Sequence[VecStepTime], *, n_averaged: int = 1) -> VecStepTime:
-    """Of each time the `median_of_means`."""
+    """Return the `median_of_means` of both times."""
     return VecStepTime(
         inference_s=median_of_means([rollout.inference_s for rollout in rollouts], n_averaged),
         emulation_s=median_of_means([rollout.emulation_s for rollout in rollouts], n_averaged),
@@ -70,32 +70,38 @@ def median_of(rollouts: Sequence[VecStepTime], *, n_averaged: int = 1) -> VecSte
 
 
 def median_of_means(seconds: Sequence[float], n_averaged: int) -> float:
-    """The means of so many in a row, and their median; the mean if there are not so many.
+    """Return the median of the means of `n_averaged` times in a row.
 
-    So another program's busy moment is left out, and what happens now and then is not.
+    If there are fewer times, it is their mean. The median leaves out other programs' busy moments,
+    and the means keep costs that occur only now and then.
     """
     starts = range(0, len(seconds) - n_averaged + 1, n_averaged) or (0,)
     return median(fmean(seconds[start : start + n_averaged]) for start in starts)
 
 
 class TimedTraining:
-    """A session of a config with its own emulators, workers and network, but short rollouts.
+    """A training session of a config, with its emulators, workers and network but short rollouts.
 
-    Nothing of it is large: a rollout is of some minibatches, and of a minibatch that would take
-    seconds it is a part. A context manager, which closes the session; warm it up first, in which
-    the workers' cores are found in `trials_s` seconds.
+    A rollout has only some minibatches, and a minibatch that would take seconds is reduced to a
+    part of it. The class is a context manager, which closes the session. Call `warm_up` before
+    timing anything.
+
+    Args:
+        config: config of the run.
+        game: game that it plays.
+        trials_s: seconds in which `warm_up` finds the workers' cores.
 
     Attributes:
-        session: of the run in small; untrained.
-        n_averaged: rollouts or updates that are one measurement, see `median_of_means`.
-        start_s: seconds that it took to build.
+        session: session of the shortened run; untrained.
+        n_averaged: number of rollouts or updates in one measurement, see `median_of_means`.
+        start_s: seconds that building the session took.
     """
 
     def __init__(self, config: RunConfig, game: Game, *, trials_s: float = TRIALS_S) -> None:
         started = time.perf_counter()
         with ExitStack() as stack:
             stack.enter_context(training_process())
-            memory = stack.enter_context(PssSampler())  # it takes its part of a run's time
+            memory = stack.enter_context(PssSampler())  # as in a run, it takes some of the time
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="game_rl_"))
             short = shortened(
                 config,
@@ -129,9 +135,9 @@ class TimedTraining:
         self._closing.__exit__(kind, error, traceback)
 
     def warm_up(self) -> None:
-        """Until vec steps are as fast as a run's.
+        """Train until vec steps are as fast as in a run.
 
-        The first ones are slow, and an update's first one; then a run finds its workers' cores.
+        The first vec steps are slow, and so is the first update. Then the workers' cores are found.
         """
         self.session.learn_until(1)
         while not self.session.callbacks.cores.is_settled:
@@ -146,7 +152,7 @@ class TimedTraining:
         return VecStepTime(inference_s, total_s - inference_s)
 
     def _rollout(self) -> int:
-        """Its vec steps."""
+        """Collect a rollout and return its number of vec steps."""
         model = self.session.model
         assert model.env is not None
         if isinstance(model, OnPolicyAlgorithm):
@@ -163,9 +169,9 @@ class TimedTraining:
         return model.train_freq.frequency
 
     def update(self) -> float:
-        """Seconds of a gradient step at the config's batch_size; `collect` comes first.
+        """Update the network and return the seconds of a gradient step at the config's batch_size.
 
-        0 where the run takes none.
+        `collect` must have been called before. The result is 0 if the run takes no gradient steps.
         """
         if not self._gradient_steps:
             return 0.0
@@ -180,11 +186,11 @@ class TimedTraining:
 
 
 def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunConfig:
-    """The same training with short rollouts, few epochs and batches that take no more than seconds.
+    """Return the config with short rollouts, few epochs and batches that take seconds at most.
 
-    A batch is the config's or a divisor of it, and so a rollout has whole batches here too. DQN
-    learns from the first rollout on, from a small replay. Nothing writes a Lake, and it has no end,
-    no evaluations and no checkpoints.
+    The batch size is the config's or a divisor of it, so a rollout still has whole batches. DQN
+    learns from the first rollout on, from a small replay. The run writes no Lake, never ends, and
+    has no evaluations and no checkpoints.
     """
     config = _endless(config)
     algorithm = config.algorithm
@@ -228,12 +234,12 @@ def _endless(config: RunConfig) -> RunConfig:
 
 
 def _observation_bytes(config: RunConfig, game: Game) -> int:
-    """Of one stack of frames."""
+    """Return the bytes of one stack of frames."""
     return prod(make_frame_format(config.env.observation, game).shape) * config.env.frame_stack
 
 
 class _NetworkClock:
-    """Counts the seconds in which the network is called; look at it before and after a rollout."""
+    """Counts the seconds that calls of the network take, in `seconds`, which only grows."""
 
     def __init__(self, network: nn.Module) -> None:
         self.seconds = 0.0

@@ -1,4 +1,4 @@
-"""The fastest way to share a training out to emulators and processes, found by trying."""
+"""Find the fastest way to divide a training among emulators and processes, by trial."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -23,23 +23,24 @@ from game_rl.preflight.speed import MeasuredSpeed, SpeedForecast, forecast_speed
 from game_rl.preflight.verdict import Verdict
 from game_rl.system.machine import Machine
 
-_CORES_S = 1.0  # to find the workers' cores, in one measurement; a run takes longer, to be surer
+_CORES_S = 1.0  # to find the workers' cores in a measurement; a run spends more time on it
 _COARSE_S, _FINE_S = 1.0, 2.0  # of collecting, in one measurement
-_SHORT_S = 60  # with less time than this, measurements are shorter too
+_SHORT_S = 60  # with less time than this, measurements are shorter, too
 _COARSE_SHARE = 0.6  # of the time, at most, until the finals begin
-_FINALISTS = 3  # beside the present setting
+_FINALISTS = 3  # besides the present setting
 _MOST_ROUNDS = 5
-_GAIN = 1.03  # less is not worth a change, and hard to tell from noise
+_GAIN = 1.03  # a smaller gain is not worth a change, and hard to distinguish from noise
 
 
 @dataclass
 class Trial:
-    """A setting and what is known of it.
+    """A setting and its measurements.
 
     Attributes:
-        ram_bytes: what the preflight predicts for the peak.
-        coarse: of the first, short measurement; None before it, or where it does not fit.
-        rounds: of the finals, for those that got so far.
+        ram_bytes: peak of RAM that the preflight predicts.
+        coarse: result of the first, short measurement; None before it, or if the setting does not
+            fit.
+        rounds: results in the rounds of the finals; empty for settings that are not finalists.
     """
 
     setting: Setting
@@ -51,42 +52,45 @@ class Trial:
 
     @property
     def vec_step(self) -> VecStepTime | None:
-        """The best that is known."""
+        """The most reliable result: of the finals, or else of the coarse measurement."""
         if not self.rounds:
             return self.coarse
         return median_of(self.rounds)
 
     @property
     def collecting_per_s(self) -> float:
-        """Timesteps of all envs together, without updates; 0 where nobody measured."""
+        """Timesteps per second of all envs together, without updates; 0 before a measurement."""
         return self._timesteps_per_s(self.vec_step) if self.vec_step else 0.0
 
     def _timesteps_per_s(self, vec_step: VecStepTime) -> float:
         return self.setting.n_envs / vec_step.total_s
 
     def won_every_round(self, other: "Trial") -> bool:
-        """Rounds are compared one by one: a slow minute of the machine hits both."""
+        """Whether this trial was faster in each round.
+
+        Rounds are compared one by one, because a slow minute of the machine affects both trials.
+        """
         pairs = zip(self.rounds, other.rounds, strict=False)
         return all(self._timesteps_per_s(a) > other._timesteps_per_s(b) for a, b in pairs)
 
 
 class Tuning:
-    """Tries settings of one config and keeps what it found, so that it can be interrupted.
+    """Tries settings of one config and keeps the results, so it can be interrupted at any time.
 
-    First everything that fits is measured for a second, then the fastest few and the present
+    First every setting that fits is measured for a second, then the fastest few and the present
     setting in turns. Rollouts, batches and updates are the same in all of them, so an update is
     measured once.
 
     Attributes:
-        present: the config's own setting.
-        trials: all settings, that one first.
-        measured: speed of the first one that fits.
+        present: trial of the config's own setting.
+        trials: trials of all settings, the present one first.
+        measured: speed of the first setting that fits.
 
     Args:
-        config: whose envs and workers are tried; the rest stays.
-        game: that it plays.
-        machine: this one.
-        seconds: about how long it may take.
+        config: config whose numbers of envs and workers are varied.
+        game: game that the run plays.
+        machine: this machine.
+        seconds: about how long the tuning may take.
     """
 
     def __init__(
@@ -101,21 +105,21 @@ class Tuning:
         self._seconds = seconds
         self._tell: Callable[[str], None] = lambda _: None
         self._scale = min(1.0, seconds / _SHORT_S)  # of what each measurement takes
-        self._episode_timesteps = 0.0  # until a probe has told
+        self._episode_timesteps = 0.0  # until a probe has measured it
         self.measured: MeasuredSpeed | None = None
         self.present = self._trial(setting_of(config))
         self.trials = [self.present]
 
     @property
     def cpus(self) -> int:
-        """Workers of a setting that does not say how many."""
+        """CPUs of the machine; settings without a number of workers derive it from them."""
         return self._machine.cpus
 
     def run(self, tell: Callable[[str], None]) -> None:
-        """Measure until it is clear or the time is over.
+        """Measure until all rounds are played or the time is over.
 
         Args:
-            tell: gets a line about what is measured next.
+            tell: receives a line about each next measurement.
 
         Raises:
             DoesNotFitError: no setting fits this machine.
@@ -126,9 +130,10 @@ class Tuning:
         fitting = [trial for trial in self.trials if self.fits(trial)]
         if not fitting:
             raise DoesNotFitError(
-                "no number of envs makes the run fit this machine; see what does: game-rl preflight"
+                "no number of envs makes the run fit this machine; game-rl preflight shows what "
+                "takes the most and what to change"
             )
-        self._tell("training in small, to measure an update")
+        self._tell("a short training, to measure an update")
         self._episode_timesteps = probe_episodes(self._config, self._game).mean
         self.measured = measure_speed(
             fitting[0].config, self._game, training_s=self._scale * TRAINING_S
@@ -141,28 +146,28 @@ class Tuning:
         self._run_finals(end)
 
     def fits(self, trial: Trial) -> bool:
-        """No worse than the present setting, if that one fits at all."""
+        """Whether the trial fits the machine comfortably, or as tightly as the present setting."""
         return trial.verdict in {"fits", self.present.verdict} - {"does_not_fit"}
 
     @property
     def is_decided(self) -> bool:
-        """Whether the fastest were compared in turns, not only measured once for a second."""
+        """Whether the fastest settings were compared in turns, not only measured for a second."""
         return any(trial.rounds for trial in self.trials)
 
     @property
     def best(self) -> Trial | None:
-        """The fastest one that fits; the present one unless another is clearly faster.
+        """The fastest trial that fits; the present one unless another is clearly faster.
 
-        None as long as nothing is measured.
+        None before the first measurement.
         """
-        # one that lost before the finals was measured for a second only
+        # finalists first: the others were measured for a second only
         fastest = max(self.trials, key=lambda trial: (bool(trial.rounds), trial.collecting_per_s))
         if not fastest.collecting_per_s:
             return None
         return fastest if self._is_clearly_faster(fastest) else self.present
 
     def forecast(self, trial: Trial) -> SpeedForecast | None:
-        """The whole run with this setting; None if it was not measured."""
+        """Forecast the whole run with this setting; None if it was not measured."""
         if self.measured is None or trial.vec_step is None:
             return None
         changed = replace(
@@ -197,14 +202,17 @@ class Tuning:
                 self.trials.append(self._trial(setting))
 
     def _measure_coarsely(self, end: float) -> None:
-        """The present setting always, others while there is time."""
+        """Measure the present setting in any case, and others while there is time."""
         for trial in self.trials:
             is_due = trial is self.present or time.monotonic() < end
             if is_due and trial.coarse is None and self.fits(trial):
                 trial.coarse = self._measure(trial, _COARSE_S)
 
     def _run_finals(self, end: float) -> None:
-        """Rounds, each of which begins with another finalist; a broken-off one does not count."""
+        """Measure the finalists in rounds, each of which begins with another finalist.
+
+        A round that is interrupted does not count.
+        """
         finalists = self._fastest(_FINALISTS)
         if self.fits(self.present) and self.present not in finalists:
             finalists.append(self.present)

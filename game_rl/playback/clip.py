@@ -1,4 +1,4 @@
-"""Pictures of a screen as a GIF or MP4, in memory that hardly grows with their number."""
+"""Writing pictures of a screen as a GIF or MP4 with little memory per picture."""
 
 import struct
 import zlib
@@ -15,7 +15,7 @@ from PIL import GifImagePlugin, Image
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
 
 Picture = NDArray[np.uint8]  # [height, width, 3] RGB
-Indices = NDArray[np.uint8]  # [height, width], of colours in a palette
+Indices = NDArray[np.uint8]  # [height, width], indices into a palette
 
 _SCALE = 2  # 320 x 288: the HUD is readable, and every pixel stays a square
 _GIF_COLOURS = 256
@@ -23,14 +23,15 @@ _GIF_UNIT_S = 0.01  # a GIF counts time in hundredths of a second
 _SHORTEST_UNITS = 2  # browsers slow anything faster than 1/50 s down
 _LONGEST_UNITS = 65_535
 _FOREVER = b"!\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00"
-_SAMPLES = 8  # pictures that a palette is made of, where it cannot be exact
+_SAMPLES = 8  # pictures from which an inexact palette is made
 
 
 def write_gif(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
-    """Each picture for so many seconds, over and over again.
+    """Write a looping GIF that shows each picture for `seconds`.
 
-    All colours must be known before the first picture is written, so they wait compressed. One that
-    is as the one before is not written again, and only what has changed of the others.
+    All colours must be known before the first picture is written, so the pictures are kept
+    compressed until then. A picture that equals the previous one is not written again. Of the
+    others only the changed part is written.
     """
     waiting = _Waiting()
     for picture in pictures:
@@ -42,7 +43,7 @@ def write_gif(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
 
 
 def write_mp4(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
-    """Each picture for so many seconds."""
+    """Write an MP4 that shows each picture for `seconds`."""
     with av.open(str(path), "w", format="mp4") as container:
         rate = Fraction(1 / seconds).limit_denominator(1000)
         stream = container.add_stream("libx264", rate=rate, options={"crf": "18"})
@@ -56,12 +57,12 @@ def write_mp4(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
 
 
 class _Waiting:
-    """Pictures of one size; what a screen shows compresses to a thirtieth and less."""
+    """Pictures of one size, kept compressed; a screen compresses to a thirtieth or less."""
 
     def __init__(self) -> None:
         self._compressed: list[bytes] = []
         self._last: Picture | None = None
-        self.colours = np.empty(0, np.uint32)  # of all of them, as 0xRRGGBB, in order
+        self.colours = np.empty(0, np.uint32)  # of all pictures, as 0xRRGGBB, ascending
 
     def add(self, picture: Picture) -> None:
         if self._last is not None and np.array_equal(picture, self._last):
@@ -86,7 +87,10 @@ class _Waiting:
 
 
 def _palette(waiting: _Waiting) -> tuple[bytes, Callable[[Picture], Indices]]:
-    """RGB of up to 256 colours, and what makes them of a picture: exact if there are no more."""
+    """Return an RGB palette of up to 256 colours, and a function from a picture to its indices.
+
+    They are exact if the pictures have no more colours than that.
+    """
     colours = waiting.colours
     if len(colours) <= _GIF_COLOURS:
         channels = np.stack([colours >> shift & 255 for shift in (16, 8, 0)], axis=1)
@@ -103,7 +107,7 @@ def _exact(picture: Picture, colours: NDArray[np.uint32]) -> Indices:
 
 
 def _codes(picture: Picture) -> NDArray[np.uint32]:
-    """One number a pixel, 0xRRGGBB."""
+    """Return one number for each pixel, 0xRRGGBB."""
     wide = picture.astype(np.uint32)
     return (wide[:, :, 0] << 16 | wide[:, :, 1] << 8 | wide[:, :, 2]).astype(np.uint32)
 
@@ -124,7 +128,7 @@ def _write_frames(file: BinaryIO, frames: Iterator[Indices], palette: bytes, uni
 
 
 def _gif_header(frame: Indices, palette: bytes) -> bytes:
-    """Of a GIF with one palette, which is filled up to a power of two."""
+    """Return the header of a GIF with one palette, padded to a power of two."""
     bits = max(1, (len(palette) // 3 - 1).bit_length())
     height, width = frame.shape
     screen = struct.pack("<HHBBB", width * _SCALE, height * _SCALE, 0x80 | bits - 1, 0, 0)
@@ -132,7 +136,7 @@ def _gif_header(frame: Indices, palette: bytes) -> bytes:
 
 
 def _changed(before: Indices, after: Indices) -> tuple[int, int, int, int] | None:
-    """Left, top, right and bottom of what differs; None: nothing does."""
+    """Return left, top, right and bottom of the changed part, or None if nothing changed."""
     rows, columns = np.nonzero(before != after)
     if not len(rows):
         return None

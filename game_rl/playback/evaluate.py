@@ -1,4 +1,4 @@
-"""Playing a trained run's episodes: how good is it?"""
+"""Evaluating a trained run."""
 
 from contextlib import closing
 from typing import Any
@@ -31,13 +31,14 @@ def evaluate_run(
     """Play episodes with a run's checkpoint.
 
     Args:
-        seed: chooses the episodes; None: those of the run's final evaluation, which selected
+        seed: chooses the episodes. None plays those of the run's final evaluation, which selected
             nothing.
-        start_state: where all of them begin, trained on or not; None: where the config says.
-        stop: breaks the evaluation off when it is asked for.
+        start_state: start state of all episodes, trained on or not, or None for those of the
+            config.
+        stop: request that interrupts the evaluation.
 
     Raises:
-        EvaluationInterrupted: it was.
+        EvaluationInterrupted: a stop was requested.
         UsageError: the game has no such start state.
     """
     config = run.config
@@ -61,7 +62,7 @@ def evaluate_run(
 
 
 def _values(policy: BasePolicy, config: RunConfig) -> Values | None:
-    """What a Q-network expects; None: the policy has none."""
+    """Return the returns that a Q-network expects, or None if the policy has no Q-network."""
     if isinstance(config.algorithm, PPOConfig):
         return None
     assert isinstance(policy, DQNPolicy | PQNPolicy)

@@ -1,4 +1,4 @@
-"""A trained policy out of a run directory, ready to play."""
+"""Opening a trained policy from a run directory, ready to play."""
 
 import json
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ from game_rl.system.units import with_frames
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """One checkpoint of a run with all that is needed to let it play.
+    """A checkpoint of a run, with everything that is needed to let it play.
 
     Attributes:
-        deterministic: whether it takes its likeliest actions, or draws them.
-        is_teacher: the policy is that of the run's teacher.
+        deterministic: whether it takes its likeliest actions or draws them.
+        is_teacher: whether the policy is that of the run's teacher.
     """
 
     run_dir: RunDir
@@ -41,7 +41,7 @@ class TrainedRun:
 
     @property
     def name(self) -> str:
-        """Which policy it is, for people."""
+        """Name of the policy, for people."""
         learned = with_frames(self.state.num_timesteps, self.config.env.frame_skip)
         timestep = f"timestep {learned}"
         return f"its teacher, {timestep}" if self.is_teacher else timestep
@@ -53,20 +53,20 @@ class TrainedRun:
     def policy(
         self, observation_space: spaces.Space[object], action_space: spaces.Space[object]
     ) -> BasePolicy:
-        """The checkpoint's network, on the CPU."""
+        """Build the checkpoint's network, on the CPU."""
         policy = make_policy(self.config.algorithm, observation_space, action_space)
         load_module_tensors(policy, self.checkpoint.policy(), str(self.checkpoint.path))
         return policy
 
 
 def open_run(root: Path) -> tuple[RunDir, RunConfig]:
-    """The run at `root` and its config as resolved when it began."""
+    """Return the run at `root`, and its config as it was resolved at the beginning."""
     run_dir = find_run(root)
     return run_dir, load_config(run_dir.config, is_saved=True)
 
 
 def find_run(root: Path) -> RunDir:
-    """Raise UsageError if `root` is no run directory."""
+    """Return the run at `root`, or raise UsageError if it is not a run directory."""
     run_dir = RunDir(root)
     if not run_dir.exists():
         raise UsageError(
@@ -77,11 +77,11 @@ def find_run(root: Path) -> RunDir:
 
 
 def open_trained_run(root: Path, checkpoint: str) -> TrainedRun:
-    """The checkpoint `best`, `latest` or a number of timesteps of the run at `root`.
+    """Open the checkpoint `best`, `latest` or a number of timesteps of the run at `root`.
 
-    The best acts as in the evaluation that chose it, another one as the config says; `auto` says
-    as the best, and the likeliest actions where there is none yet. The best is the run's teacher
-    where a validation has found that to be better.
+    The best acts as in the evaluation that chose it, and other checkpoints as the config says.
+    `auto` there means to act as the best, or with the likeliest actions if there is no best yet.
+    The best is the run's teacher if a validation found it to be at least as good.
     """
     run_dir = find_run(root)
     if checkpoint == "best" and run_dir.validation.exists():
@@ -92,7 +92,7 @@ def open_trained_run(root: Path, checkpoint: str) -> TrainedRun:
 
 
 def open_own_run(root: Path, checkpoint: str) -> TrainedRun:
-    """As `open_trained_run`, with what the run has learned itself as its best."""
+    """As `open_trained_run`, but the best is always a policy that the run has learned itself."""
     run_dir, config = open_run(root)
     game = load_game(config.game)
     found, best = _find_checkpoint(run_dir, checkpoint)
@@ -102,7 +102,7 @@ def open_own_run(root: Path, checkpoint: str) -> TrainedRun:
 
 
 def open_teacher(root: Path) -> TrainedRun:
-    """The teacher of the run at `root`, to play the games of that run."""
+    """Open the teacher of the run at `root`, to play the games of that run."""
     run_dir, config = open_run(root)
     _, checkpoint = read_teacher(run_dir)
     game = load_game(config.game)
@@ -112,7 +112,7 @@ def open_teacher(root: Path) -> TrainedRun:
 
 
 def config_of(checkpoint: Checkpoint) -> RunConfig:
-    """The config of its run, as it was then."""
+    """Return the config that the checkpoint's run had when it was saved."""
     saved = saved_config(checkpoint.state.config, source=checkpoint.path)
     return RunConfig.model_validate_json(json.dumps(saved))
 
@@ -125,7 +125,7 @@ def _acts_deterministically(config: RunConfig, best: Best | None, timesteps: int
 
 
 def _find_checkpoint(run_dir: RunDir, name: str) -> tuple[Checkpoint, Best | None]:
-    """The checkpoint, and the run's best."""
+    """Return the checkpoint, and the run's best evaluation, if any."""
     newest, _ = newest_valid_checkpoint(run_dir)
     best = best_of(run_dir, newest)
     if name == "latest":
@@ -133,13 +133,13 @@ def _find_checkpoint(run_dir: RunDir, name: str) -> tuple[Checkpoint, Best | Non
     if name == "best":
         if best is None:
             raise CheckpointError(
-                f"{run_dir.root} has no best checkpoint yet: no evaluation has ended; "
+                f"{run_dir.root} has no best checkpoint yet, because no evaluation has finished; "
                 "use --checkpoint latest"
             )
         return _best(run_dir, best), best
     digits = name.replace("_", "").replace(",", "")
     if not (digits.isascii() and digits.isdecimal()):
-        raise UsageError(f"--checkpoint is best, latest or a timestep, not {name!r}")
+        raise UsageError(f"--checkpoint must be best, latest or a timestep, not {name!r}")
     return _verified(run_dir, int(digits)), best
 
 

@@ -1,4 +1,4 @@
-"""Clips of real episodes, as GIF or MP4."""
+"""Recording clips of episodes as GIF or MP4."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,13 +20,14 @@ from game_rl.playback.policy import TrainedRun
 from game_rl.seeds import seed_for
 from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
 
-_LAST_PICTURE_S = 1.0  # the end of an episode stands for a moment
+_LAST_PICTURE_S = 1.0  # for which the end of an episode stays visible
 
 
 def record_run(run: TrainedRun, *, episodes: int, output: Path, max_s: float | None = None) -> Path:
-    """Write a clip of `episodes` episodes, or of `max_s` seconds of them.
+    """Write a clip of `episodes` episodes, but of at most `max_s` seconds, and return its path.
 
-    The suffix of `output` is .gif or .mp4.
+    Raises:
+        UsageError: the suffix of `output` is neither .gif nor .mp4.
     """
     write = {".gif": write_gif, ".mp4": write_mp4}.get(output.suffix.lower())
     if write is None:
@@ -53,7 +54,7 @@ def _most_pictures(max_s: float | None, picture_frames: int) -> int | None:
 def _play(
     run: TrainedRun, env: GameBoyEnv, watched: WatchedEmulator, episodes: int
 ) -> Iterator[Picture]:
-    """Every picture of the episodes; the last of each is repeated so that the eye catches it."""
+    """Yield all pictures of the episodes; the last of each is repeated to make it visible."""
     frame_format = make_frame_format(run.config.env.observation, run.game)
     size = run.config.env.frame_stack
     ring = np.zeros((size + 1, 1, *frame_format.shape), np.uint8)
@@ -64,7 +65,7 @@ def _play(
     for _ in range(episodes):
         ring[stacks.newest, 0], _ = env.reset(seed=seed)
         stacks.begin_episode(0)
-        watched.take_pictures()  # those of the idle frames
+        watched.take_pictures()  # discards those of the idle frames
         over, seed = False, None
         while not over:
             action = _act(policy, stacks.all(), deterministic=run.deterministic)

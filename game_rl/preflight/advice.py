@@ -1,4 +1,4 @@
-"""Whether a run that fits is what was meant, and could be better."""
+"""Findings about a run that fits: settings that look unintended or could be better."""
 
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
@@ -43,7 +43,10 @@ def machine_under_used(situation: Situation) -> Finding | None:
 
 
 def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
-    """n_steps is when PPO updates; episodes run across rollouts."""
+    """Warn if a rollout of each env is much longer than an episode.
+
+    n_steps says how often the network is updated. Episodes continue across rollouts.
+    """
     config, probe = situation.config, situation.probe
     if isinstance(config.algorithm, DQNConfig):
         return None
@@ -64,9 +67,9 @@ def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
         "warning",
         "n_steps_is_no_episode_length",
         "algorithm.n_steps",
-        f"n_steps is {n_steps:,}, and {what}; n_steps is how long each env plays between two "
-        "updates, through as many episodes as that takes: a smaller one learns more often in less "
-        "memory",
+        f"n_steps is {n_steps:,}, and {what}; n_steps is the number of timesteps that each env "
+        "plays between two updates, across episodes: with a smaller one the network learns more "
+        "often and needs less memory",
         fix,
     )
 
@@ -78,14 +81,14 @@ def colour_of_four_shades(situation: Situation) -> Finding | None:
         return None
     step, grey_step = (gradient_step_bytes(changed, facts) for changed in (config, grey))
     memory = f"{format_bytes(step)} where grey takes {format_bytes(grey_step)}, and "
-    if grey_step > step:  # in larger parts
+    if grey_step > step:  # grey pictures go through the network in larger parts
         memory = ""
     return Finding(
         "warning",
         "colour_of_four_shades",
         "env.observation.colour",
         "the game has four shades of grey, so red, green and blue are one picture that the network "
-        f"reads three times: a gradient step takes {memory}longer",
+        f"reads three times: a gradient step takes {memory}more time",
         GREY,
     )
 
@@ -106,25 +109,25 @@ def replay_is_never_full(situation: Situation) -> Finding | None:
     note = ""
     if smaller is not None and replay_gpu(config) is not None:
         saved = storage(config, facts).bytes - storage(smaller, facts).bytes
-        note = f", and leave {format_bytes(saved)} of GPU memory free"
+        note = f", and leave {format_bytes(saved)} more of GPU memory free"
     return Finding(
         "info",
         "replay_is_never_full",
         "algorithm.replay.capacity",
-        f"the replay has room for {capacity:,} timesteps and the run plays {timesteps:,}; "
+        f"the replay has room for {capacity:,} timesteps, and the run plays {timesteps:,}; "
         f"{enough:,} hold them all, with the last frames of their episodes{note}",
         fix if smaller is not None else None,
     )
 
 
 def _rounded_up(number: int) -> int:
-    """To two digits and zeros."""
+    """Round up to two significant digits."""
     unit: int = 10 ** max(0, len(str(number)) - 2)
     return -(-number // unit) * unit
 
 
 def _shorter_rollout(config: RunConfig, episode_timesteps: int) -> Fix | None:
-    """About one episode of each env, in whole batches."""
+    """Return a smaller n_steps, about one episode of each env, with whole batches in a rollout."""
     assert not isinstance(config.algorithm, DQNConfig)
     unit = changes.n_steps_unit(config)
     target = max(_SHORTEST_ROLLOUT, 2 ** (max(1, episode_timesteps).bit_length() - 1))
@@ -136,7 +139,7 @@ def _shorter_rollout(config: RunConfig, episode_timesteps: int) -> Fix | None:
 
 
 def _rollout_note(config: RunConfig, fix: Fix) -> str:
-    """More envs at the same n_steps make longer rollouts; what would keep them as they are."""
+    """Name the n_steps that keeps the rollout's length: more envs at the same n_steps raise it."""
     changed = changes.apply_fix(config, fix) if fix.key == "env.n_envs" else None
     if changed is None or isinstance(config.algorithm, DQNConfig):
         return ""

@@ -1,4 +1,4 @@
-"""What a training will do, counted as SB3 counts."""
+"""The number of updates, gradient steps, checkpoints and evaluations, counted as SB3 counts."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,26 +11,29 @@ from game_rl.preflight.learning import offline_of
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingArithmetic:
-    """Numbers of a run that is not cut short; it starts at timestep 0, or is a fork.
+    """Counts of a run, new or a fork, that is not cut short.
 
     SB3 collects whole rollouts until `total_timesteps` is reached, so the last one may overshoot.
     Between an update and the next rollout, at timestep n, something that is due every k timesteps
     happens if n // k has grown since the last such moment.
 
     Attributes:
-        timesteps_per_update: of all envs together, one rollout; for DQN what train_freq says.
-        updates: rollouts, each followed by an update of the network.
-        final_timesteps: where the run ends, at least the config's total_timesteps.
-        began_at: where it starts.
-        frames: of the emulators, that it plays.
+        timesteps_per_update: timesteps of one rollout, of all envs together; for DQN those that
+            train_freq asks for.
+        updates: number of rollouts, each followed by an update of the network.
+        final_timesteps: timestep at which the run ends, at least the config's total_timesteps.
+        began_at: timestep at which the run starts.
+        frames: emulator frames that the run plays.
         minibatches_per_epoch: None for DQN, which draws its batches.
-        gradient_steps_per_update: at most; `target_kl` may end an update sooner.
-        gradient_steps: of the whole run; DQN has none before learning_starts.
-        checkpoints: the periodic ones, and the final state if it is not one of them.
-        evaluations: likewise; the final evaluation of the best policy is not counted.
-        samples_per_timestep: replay ratio of DQN: how often a timestep is learned from, own ones
-            and others' together; None for what learns each rollout.
-        offline_gradient_steps, offline_evaluations, offline_checkpoints: before the first timestep.
+        gradient_steps_per_update: upper bound; `target_kl` may end an update sooner.
+        gradient_steps: upper bound for the whole run; DQN has none before learning_starts.
+        checkpoints: periodic checkpoints, and the final one if it is not periodic.
+        evaluations: counted likewise, without the final evaluation of the best policy.
+        samples_per_timestep: DQN's replay ratio: samples learned from, drawn from the run's own
+            play and from Lakes, for each timestep played. None for PPO and PQN.
+        offline_gradient_steps: gradient steps before the first timestep.
+        offline_evaluations: evaluations before the first timestep.
+        offline_checkpoints: checkpoints before the first timestep.
     """
 
     timesteps_per_update: int
@@ -50,12 +53,12 @@ class TrainingArithmetic:
 
     @property
     def played_timesteps(self) -> int:
-        """Without what a fork's parent has played."""
+        """Timesteps that this run plays, without those of a fork's parent."""
         return self.final_timesteps - self.began_at
 
 
 def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArithmetic:
-    """Of a fork, from the timestep at which it begins."""
+    """Count what a run will do from timestep `began_at` on, which is not 0 for a fork."""
     rollout = config.rollout_timesteps
     updates = max(1, _divide_up(config.total_timesteps - began_at, rollout))
     final = began_at + updates * rollout
@@ -94,7 +97,7 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
 
 
 def _times(offline: OfflineConfig, what: Literal["evaluate", "save"]) -> int:
-    """Every so many gradient steps, and at the end."""
+    """How often the offline phase evaluates or saves: periodically, and at its end."""
     every = (
         offline.evaluate_every_gradient_steps
         if what == "evaluate"

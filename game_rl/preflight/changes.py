@@ -1,4 +1,4 @@
-"""Changing one key of a config, and the smallest such change after which something holds."""
+"""Change one key of a config, and find the smallest change after which a condition holds."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ Holds = Callable[[RunConfig], bool]
 
 
 def apply_fix(config: RunConfig, fix: Fix) -> RunConfig | None:
-    """The changed config, or None if that is not a valid one."""
+    """Return the changed config, or None if it is not valid."""
     try:
         return with_changed(config, {tuple(fix.key.split(".")): fix.value})
     except ValidationError:
@@ -35,7 +35,7 @@ def apply_fix(config: RunConfig, fix: Fix) -> RunConfig | None:
 
 
 def first_fix(config: RunConfig, fixes: Iterable[Fix], holds: Holds) -> Fix | None:
-    """The first of `fixes` that is valid and after which `holds` is true."""
+    """Return the first of `fixes` that gives a valid config for which `holds` is true."""
     for fix in fixes:
         changed = apply_fix(config, fix)
         if changed is not None and holds(changed):
@@ -46,9 +46,9 @@ def first_fix(config: RunConfig, fixes: Iterable[Fix], holds: Holds) -> Fix | No
 def smallest_fix(
     config: RunConfig, key: str, values: Sequence[int | str], holds: Holds
 ) -> Fix | None:
-    """The first of `values` that is valid and after which `holds` is true.
+    """Return the first of `values` that gives a valid config for which `holds` is true.
 
-    From some value on, all must hold: they are searched by halving.
+    `holds` must be false up to some value and true from there on, because this is a binary search.
     """
 
     def is_good(value: int | str) -> bool:
@@ -61,7 +61,7 @@ def smallest_fix(
 
 
 def smaller_batch_sizes(config: RunConfig) -> Sequence[int]:
-    """Below the present batch size, largest first: divisors of a rollout, or powers of two."""
+    """Smaller batch sizes, largest first: divisors of the rollout, or powers of two for DQN."""
     rollout, batch = config.rollout_timesteps, config.algorithm.batch_size
     if isinstance(config.algorithm, DQNConfig):
         return _powers_of_two(below=batch, least=2)
@@ -70,14 +70,14 @@ def smaller_batch_sizes(config: RunConfig) -> Sequence[int]:
 
 
 def smaller_micro_batch_sizes(config: RunConfig, together: int) -> Sequence[int]:
-    """Powers of two below the timesteps that now go through the network together; largest first."""
+    """Powers of two below `together`, the present size; largest first. None unless it is PPO."""
     if not isinstance(config.algorithm, PPOConfig):
         return ()
     return _powers_of_two(below=together, least=_SMALLEST_MICRO_BATCH)
 
 
 def smaller_capacities(config: RunConfig) -> Sequence[int]:
-    """Of a replay, round numbers below the present one; largest first."""
+    """Round numbers below the present capacity of the replay; largest first."""
     if not isinstance(config.algorithm, DQNConfig):
         return ()
     capacity = config.algorithm.replay.capacity
@@ -91,7 +91,7 @@ def _powers_of_two(*, below: int, least: int) -> Sequence[int]:
 
 
 def smaller_n_steps(config: RunConfig) -> Sequence[int]:
-    """Below the present n_steps, such that batches still divide the rollout; largest first."""
+    """Smaller values of n_steps for which batches still divide the rollout; largest first."""
     if isinstance(config.algorithm, DQNConfig):
         return ()
     step = n_steps_unit(config)
@@ -100,13 +100,13 @@ def smaller_n_steps(config: RunConfig) -> Sequence[int]:
 
 
 def n_steps_unit(config: RunConfig) -> int:
-    """n_steps must be a multiple of this for batches to divide the rollout."""
+    """Return the number that n_steps must be a multiple of for batches to divide the rollout."""
     batch = config.algorithm.batch_size
     return batch // gcd(batch, config.env.n_envs)
 
 
 def n_envs_unit(config: RunConfig) -> int:
-    """n_envs must be a multiple of this for batches to divide the rollout."""
+    """Return the number that n_envs must be a multiple of for batches to divide the rollout."""
     if isinstance(config.algorithm, DQNConfig):
         return 1
     batch = config.algorithm.batch_size
@@ -119,6 +119,6 @@ def smaller_n_envs(config: RunConfig) -> Sequence[int]:
 
 
 def larger_n_envs(config: RunConfig, most: int) -> Sequence[int]:
-    """Above the present n_envs and up to `most`; largest first."""
+    """Values of n_envs above the present one and up to `most`; largest first."""
     unit = n_envs_unit(config)
     return range(most // unit * unit, config.env.n_envs, -unit)

@@ -41,7 +41,7 @@ CHECKS: tuple[Callable[[Situation], Finding | None], ...] = (
 
 
 def check(situation: Situation) -> tuple[Finding, ...]:
-    """Every finding, the worst first."""
+    """Return every finding, the most severe first."""
     order: tuple[Severity, ...] = ("error", "warning", "info")
     found = [finding for find in CHECKS if (finding := find(situation)) is not None]
     return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))

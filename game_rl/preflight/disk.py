@@ -1,4 +1,4 @@
-"""The run directory over the whole run."""
+"""The size of the run directory over the whole run."""
 
 from bisect import bisect_left
 
@@ -15,8 +15,8 @@ from game_rl.preflight.kept_checkpoints import KeptCheckpoints
 from game_rl.preflight.learning import offline_of, takes_gradient_steps
 from game_rl.preflight.memory import n_pictures, network_of, saved_replay_bytes
 
-_COUNTED_CHECKPOINTS = 64  # one by one
-_EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves so often
+_COUNTED_CHECKPOINTS = 64  # checkpoints whose sizes are computed one by one
+_EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves every 4 episodes
 
 
 def disk_footprint(
@@ -47,14 +47,17 @@ def disk_footprint(
 
 
 def _held_bytes(config: RunConfig, checkpoint: int) -> int:
-    """Of a checkpoint that is being uploaded and its best one, which stay until that has ended."""
+    """Bytes of checkpoints that would be deleted but for an upload that still reads them.
+
+    Two at most: the one that is being sent and the best one. `upload.backlog_gb` limits them.
+    """
     if config.upload is None:
         return 0
     return min(2 * checkpoint, round(config.upload.backlog_gb * 1e9))
 
 
 def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:
-    """What a fork has of its parent from its first moment."""
+    """Files of a fork's parent that the fork has from its start."""
     if facts.fork is None:
         return ()
     kind = "linked" if facts.fork.is_linked else "copied"
@@ -65,14 +68,18 @@ def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:
 
 
 def _lake_tables(facts: RunFacts) -> int:
-    """Of files without a name, which go with the process: one, and a new one sorted beside it."""
+    """Bytes of the unnamed table files of the Lakes that are learned from.
+
+    They vanish with the process. There are three copies at most: the present table and, while
+    a new one is sorted, its unordered and its ordered file.
+    """
     return 3 * facts.learned_lakes.blocks * TABLE_BYTES
 
 
 def _offline_checkpoints(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic
 ) -> tuple[Part, ...]:
-    """What learning before the first timestep leaves: its best, and the one that it ends with."""
+    """Checkpoints that stay from learning before the first timestep: the best and the last one."""
     if not training.offline_gradient_steps:
         return ()
     each = checkpoint_bytes(config, facts) - saved_replay_bytes(config, facts)
@@ -80,9 +87,11 @@ def _offline_checkpoints(
 
 
 def checkpoint_bytes(config: RunConfig, facts: RunFacts, timesteps: int | None = None) -> int:
-    """Weights, the optimiser's two moments, every env and, if wanted, the replay.
+    """Size of a checkpoint: weights, the optimiser's two moments, every env and perhaps the replay.
 
-    After so many timesteps, or at the end of the run; it never shrinks.
+    Args:
+        timesteps: when the checkpoint is written; None: at the end of the run. A later one is never
+            smaller.
     """
     network, algorithm = network_of(config, facts), config.algorithm
     has_learned = takes_gradient_steps(config)
@@ -100,7 +109,7 @@ def checkpoint_bytes(config: RunConfig, facts: RunFacts, timesteps: int | None =
 def kept_checkpoints_bytes(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic, updates: int
 ) -> int:
-    """The most that there are after so many updates."""
+    """Upper bound for the bytes of all checkpoints that are kept after so many updates."""
     kept = _retention(config, training).after(updates)
     return _newest_bytes(config, facts, training, kept, at=updates)
 
@@ -108,10 +117,10 @@ def kept_checkpoints_bytes(
 def _newest_bytes(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic, count: int, *, at: int
 ) -> int:
-    """Of the newest `count` that may be there after `at` updates.
+    """Bytes of the newest `count` checkpoints that may exist after `at` updates.
 
-    Whichever are kept, they take no more. Of many, the oldest are counted as the last of the
-    others.
+    Checkpoints never shrink, so any `count` that are kept take no more. The sizes of the newest
+    `_COUNTED_CHECKPOINTS` are computed, and older ones count as large as the oldest of those.
     """
     saves = _retention(config, training).newest(at, min(count, _COUNTED_CHECKPOINTS))
     sizes = [
@@ -122,7 +131,7 @@ def _newest_bytes(
 
 
 def _teacher(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
-    """Its weights, counted as if its run were on another disk; on the same one they are links."""
+    """The teacher's weights, counted as a copy; on the same disk as its run they are links."""
     algorithm = config.algorithm
     if not isinstance(algorithm, DQNConfig) or algorithm.teacher is None:
         return ()
@@ -152,7 +161,7 @@ def _tensorboard_bytes(config: RunConfig, facts: RunFacts, training: TrainingAri
 
 
 def _evaluation_bytes(config: RunConfig, training: TrainingArithmetic, *, copies: int) -> int:
-    """Of eval.csv and evaluations.npz, with the copies that so many checkpoints hold."""
+    """Bytes of eval.csv and evaluations.npz, and of their copies in `copies` checkpoints."""
     table = training.evaluations * len(config.evaluation_ways) * calibration.EVALUATION_ROW_BYTES
     episodes = config.evaluation.episodes * calibration.EVALUATION_EPISODE_BYTES
     one = episodes + calibration.EVALUATION_TIMESTEPS_BYTES
@@ -161,7 +170,7 @@ def _evaluation_bytes(config: RunConfig, training: TrainingArithmetic, *, copies
 
 
 def _event_bytes(config: RunConfig, training: TrainingArithmetic) -> int:
-    """Of events.jsonl; each evaluation may be the best so far, and so be saved."""
+    """Bytes of events.jsonl, where every evaluation counts as the best so far and is saved."""
     rollouts = training.updates
     if isinstance(config.algorithm, DQNConfig):
         rollouts = min(rollouts, training.played_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
@@ -180,7 +189,7 @@ def _clip_bytes(config: RunConfig, facts: RunFacts) -> int:
 def timestep_of_full_disk(
     config: RunConfig, facts: RunFacts, footprint: Footprint, free_bytes: int
 ) -> int | None:
-    """When a write fails for want of space; None if all of them fit."""
+    """Return the timestep at which a write fails because the disk is full; None if all fit."""
     disk, training = footprint.disk, footprint.training
     rollout, retention = training.timesteps_per_update, _retention(config, training)
 

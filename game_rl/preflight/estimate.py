@@ -1,4 +1,4 @@
-"""From a config to a footprint: no torch, no emulator, no time."""
+"""Estimate the footprint of a config by arithmetic, without torch and without an emulator."""
 
 from game_rl.config.schema import RunConfig
 from game_rl.preflight.arithmetic import training_arithmetic
@@ -10,7 +10,7 @@ from game_rl.preflight.vram import replay_vram_footprint, vram_footprint
 
 
 def estimate(config: RunConfig, facts: RunFacts) -> Footprint:
-    """Memory by phase, disk at the end, and the arithmetic of the training."""
+    """Return memory by phase, disk at the end, and the counts of the training."""
     training = training_arithmetic(config, began_at=facts.began_at)
     return Footprint(
         ram=ram_footprint(config, facts),

@@ -1,4 +1,4 @@
-"""Restarts of exploration that do not do what was meant."""
+"""The finding about restarts of exploration that have no effect, or not the intended one."""
 
 from game_rl.algorithms.exploration import exploration_schedule
 from game_rl.config.algorithms import DQNConfig, PPOConfig
@@ -9,7 +9,7 @@ from game_rl.preflight.situation import Situation
 
 
 def restart_without_effect(situation: Situation) -> Finding | None:
-    """The first one, as a fix of it may change what is wrong with the next."""
+    """Report the first restart with a fault; fixing it may change the faults of later ones."""
     config = situation.config
     if isinstance(config.algorithm, PPOConfig):
         return None
@@ -29,12 +29,12 @@ def _fault(config: RunConfig, restart: RestartConfig) -> str | None:
     ).at(at)
     if restart.start <= usual:
         return (
-            f"it begins at {restart.start:g}, and the main line is at {usual:.3g} at timestep "
-            f"{at:,}, below which the share never falls: use a larger start, or a later at"
+            f"it begins at {restart.start:g}, but the main line is at {usual:.3g} at timestep "
+            f"{at:,}, and the share never falls below it: use a larger start, or a later at"
         )
     if isinstance(algorithm, DQNConfig) and at < algorithm.learning_starts:
         return (
-            f"it begins at timestep {at:,}, and every action is random before learning_starts, "
+            f"it begins at timestep {at:,}, but every action is random before learning_starts, "
             f"{algorithm.learning_starts:,}: use a later at"
         )
     if restart.over < config.rollout_timesteps and not isinstance(algorithm, DQNConfig):
@@ -44,7 +44,7 @@ def _fault(config: RunConfig, restart: RestartConfig) -> str | None:
         )
     if back > total:
         return (
-            f"it lasts until timestep {back:,}, and the run ends at {total:,}, while actions "
-            "are still random: use an earlier at, or a smaller over"
+            f"it lasts until timestep {back:,}, but the run ends at {total:,}, with its share of "
+            "random actions still raised: use an earlier at, or a smaller over"
         )
     return None

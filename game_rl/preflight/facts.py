@@ -1,4 +1,4 @@
-"""What an estimate needs beside the config, as plain numbers."""
+"""Numbers about the game, the machine and the Lakes that an estimate needs besides the config."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ from game_rl.system.caches import USUAL_CACHE_BYTES
 from game_rl.system.machine import Machine
 from game_rl.system.placement import find_placement
 
-# A recorded episode whose length nobody measured: fights and levels of arcade games take 7 to 33
+# Assumed length of an episode without a measurement: fights and levels of arcade games take 7 to 33
 # seconds, and a trained agent's are the shorter ones.
 _USUAL_EPISODE_FRAMES = 1_000
 
@@ -27,15 +27,17 @@ class RunFacts:
 
     Attributes:
         crop: the part of the screen that the agent sees.
-        cpus: workers that a run starts unless its config says how many.
-        n_game_curves: variables and reward terms, which TensorBoard gets after every update.
-        uses_gpu: the network is on the GPU.
-        uses_bf16: its convolutions are computed in bfloat16.
-        cache_bytes: a CPU's share of the cache of which it has most.
+        n_game_curves: number of the game's variables and reward terms, each of which is a curve in
+            TensorBoard.
+        cpus: number of CPUs that the run may use.
+        uses_gpu: whether the network is on a GPU.
+        uses_bf16: whether its convolutions are computed in bfloat16.
         episode_timesteps: usual length of an episode, measured or assumed.
-        learned_lakes: rows of others' Lakes that the run learns from.
-        lake_bytes_per_timestep: that a Lake takes on disk; None: nobody measured.
-        fork: what a fork has of its parent; None: the run begins by itself.
+        lake_bytes_per_timestep: bytes that a timestep takes in a Lake on disk, or None if they were
+            not measured.
+        learned_lakes: size of the Lakes that the run learns from.
+        cache_bytes: a CPU's share of the cache level in which that share is largest.
+        fork: the fork's files and timestep; None if the run is not a fork.
     """
 
     crop: Crop
@@ -54,7 +56,7 @@ class RunFacts:
 
     @property
     def began_at(self) -> int:
-        """The timestep at which the run begins."""
+        """Timestep at which the run begins."""
         return 0 if self.fork is None else self.fork.began_at
 
 
@@ -65,12 +67,17 @@ def run_facts(
     probe: EpisodeLengths | None = None,
     lake: MeasuredLake | None = None,
 ) -> RunFacts:
-    """Numbers of this game and machine for `estimate`.
+    """Collect the numbers of this game and machine for `estimate`.
+
+    Args:
+        probe: measured lengths of episodes; None: a usual length is assumed.
+        lake: measured size of a timestep in a Lake, if it was measured.
 
     Raises:
-        ConfigError: the network cannot take pictures of this size, or the game's crop no halves.
+        ConfigError: the network cannot take pictures of this size, or the game's crop cannot be
+            halved.
         UsageError: the game has no such start state, or the fork's parent no such checkpoint.
-        LakeError: a Lake to learn from is missing, empty or of other rows.
+        LakeError: a Lake to learn from is missing or empty, or its rows do not fit the run.
     """
     check_env_config(config.env, game)
     crop = Crop(**game.definition.observation.crop.model_dump())

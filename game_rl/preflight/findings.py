@@ -1,4 +1,4 @@
-"""What is wrong with a run: a finding, and what does not fit, each with the smallest remedy."""
+"""Findings about resources that a run lacks, each with the smallest change that helps."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -18,11 +18,13 @@ Severity = Literal["error", "warning", "info"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence for the user; `key` is the config key that it is about.
+    """One sentence for the user about a run.
 
     Attributes:
-        severity: error: the run does not fit; warning: look at it; info: could be better.
-        fix: after this change alone the finding is gone; None where no single change does it.
+        severity: "error": the run does not fit; "warning": the user should look at it; "info": the
+            run could be better.
+        key: the config key that the finding is about.
+        fix: a single change after which the finding is gone; None if there is none.
     """
 
     severity: Severity
@@ -77,7 +79,7 @@ def ram_short(situation: Situation) -> Finding | None:
 
 
 def vram_short(situation: Situation) -> Finding | None:
-    """Of the network's GPU."""
+    """Report a lack of memory on the network's GPU."""
     vram = situation.footprint.vram
     result = verdict.vram_verdict(situation.footprint, situation.machine)
     if vram is None or vram.gpu >= len(situation.machine.gpus) or result == "fits":
@@ -93,7 +95,7 @@ def vram_short(situation: Situation) -> Finding | None:
 
 
 def replay_vram_short(situation: Situation) -> Finding | None:
-    """Of the replay's GPU, if that is another."""
+    """Report a lack of memory on the replay's GPU, if that is not the network's."""
     vram = situation.footprint.replay_vram
     result = verdict.replay_vram_verdict(situation.footprint, situation.machine)
     if vram is None or vram.gpu >= len(situation.machine.gpus) or result == "fits":
@@ -128,7 +130,10 @@ def disk_short(situation: Situation) -> Finding | None:
 
 
 def lake_outgrows_disk(situation: Situation) -> Finding | None:
-    """The training goes on without space for more; so the verdict does not count the Lake."""
+    """Warn if the Lake will fill the disk.
+
+    A training continues when there is no space for more of its Lake, so the verdict ignores it.
+    """
     config, disk = situation.config, situation.footprint.disk
     lake = config.lake
     if lake is None:
@@ -141,15 +146,15 @@ def lake_outgrows_disk(situation: Situation) -> Finding | None:
         return None
     per_timestep = situation.facts.lake_bytes_per_timestep
     assert per_timestep is not None
-    then = "it stops growing" if lake.on_full == "pause" else "its oldest files go"
+    then = "it stops growing" if lake.on_full == "pause" else "its oldest files are deleted"
     key = "lake.capacity_gb"
     room_gb = max(0, left) // 10**9
     return Finding(
         "warning",
         "lake_outgrows_disk",
         key,
-        f"the Lake takes {format_bytes(size)} over the run, but beside checkpoints and logs "
-        f"{format_bytes(max(0, left))} are free; from timestep "
+        f"the Lake takes {format_bytes(size)} over the run, but checkpoints and logs leave only "
+        f"{format_bytes(max(0, left))} of the disk for it; from timestep "
         f"{situation.facts.began_at + round(max(0, left) / per_timestep):,} on {then}",
         Fix(key, room_gb) if room_gb else None,
     )
@@ -169,8 +174,8 @@ def _gpu_needs(vram: GpuFootprint, machine: Machine) -> str:
 
 def _gpus_there(machine: Machine) -> str:
     if not machine.gpus:
-        return "the machine has no GPU that torch could use"
-    return f"the last GPU of the machine that torch could use is cuda:{len(machine.gpus) - 1}"
+        return "the machine has no GPU that torch can use"
+    return f"the last GPU of the machine that torch can use is cuda:{len(machine.gpus) - 1}"
 
 
 def _margin_note(result: verdict.Verdict) -> str:
@@ -181,4 +186,7 @@ def _same_learning_note(fix: Fix | None) -> str:
     if fix is None or fix.key != "algorithm.micro_batch_size":
         return ""
     parts = "" if fix.value == "auto" else f" of {fix.value}"
-    return f"; batches in parts{parts} learn the same: the gradient is that of the whole batch"
+    return (
+        f"; batches computed in parts{parts} learn the same: the gradient is that of the whole "
+        "batch"
+    )

@@ -1,4 +1,4 @@
-"""What a run will take, part by part."""
+"""Memory and disk that a run will take, part by part."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,15 @@ from game_rl.preflight.arithmetic import TrainingArithmetic
 
 @dataclass(frozen=True)
 class Part:
+    """A named share of memory or disk."""
+
     name: str
     bytes: int
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of the run and everything that is in memory at its worst moment."""
+    """A phase of the run, with everything that is in memory at its worst moment."""
 
     name: str
     parts: tuple[Part, ...]
@@ -25,7 +27,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class MemoryFootprint:
-    """Memory of one kind over the phases of a run."""
+    """Memory of one kind (RAM, or that of one GPU) over the phases of a run."""
 
     phases: tuple[Phase, ...]
 
@@ -36,20 +38,21 @@ class MemoryFootprint:
 
 @dataclass(frozen=True)
 class GpuFootprint(MemoryFootprint):
-    """Memory of the GPU that torch calls by this number."""
+    """Memory of one GPU; `gpu` is torch's number of it."""
 
     gpu: int
 
 
 @dataclass(frozen=True)
 class DiskFootprint:
-    """The run directory.
+    """Size of the run directory.
 
     Attributes:
-        parts: what is in it when the run has ended.
-        checkpoint_bytes: one checkpoint.
-        momentary_bytes: more than that while a checkpoint is written beside those it replaces.
-        log_bytes_per_update: what grows without end.
+        parts: what the directory holds when the run has ended.
+        checkpoint_bytes: size of the run's last checkpoint.
+        momentary_bytes: bytes in addition to `parts` while files exist that are deleted soon: a
+            checkpoint that a new one replaces or that is being uploaded, and tables of Lakes.
+        log_bytes_per_update: bytes that curves, events and tables grow by in an update.
     """
 
     parts: tuple[Part, ...]
@@ -64,11 +67,11 @@ class DiskFootprint:
 
 @dataclass(frozen=True)
 class Footprint:
-    """A run.
+    """Memory, disk and work of a run.
 
     Attributes:
-        vram: of the GPU that the network is on; None where it is on the CPU.
-        replay_vram: of another GPU that the replay is on.
+        vram: memory of the network's GPU; None if the network is on the CPU.
+        replay_vram: memory of the replay's GPU if that is another one; None otherwise.
     """
 
     ram: MemoryFootprint

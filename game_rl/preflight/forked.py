@@ -1,4 +1,4 @@
-"""What a fork has of its parent when it begins, on disk."""
+"""Disk space of the files that a fork takes over from its parent."""
 
 import json
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import UsageError
 from game_rl.lake.mark import Mark
 from game_rl.run_dir import RunDir
-from game_rl.system.machine import is_same_disk
+from game_rl.system.machine import is_same_disk, nearest_folder
 
 _COPIES = ("events.jsonl", "eval.csv", "evaluations.npz")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForkFacts:
-    """A checkpoint that a run begins from.
+    """The checkpoint that a fork begins from, and the files that it takes over.
 
     Attributes:
-        began_at: the fork's first timestep; what comes before its parent has played.
-        copied_bytes: of curves, tables and events.
-        shared_bytes: of files that are its parent's too: a checkpoint, and segments of a Lake.
-        is_linked: they take no space again.
+        began_at: the timestep at which the fork begins.
+        copied_bytes: bytes of copied files: curves, tables and events.
+        shared_bytes: bytes of the parent's checkpoint and of the Lake's segments that it needs.
+        is_linked: whether those are hard links, which take no space again.
     """
 
     began_at: int
@@ -32,17 +32,17 @@ class ForkFacts:
 
     @property
     def new_shared_bytes(self) -> int:
-        """What files that are the parent's too take again: a linked one is counted once."""
+        """Additional bytes of the shared files: 0 if they are links."""
         return 0 if self.is_linked else self.shared_bytes
 
 
 def fork_facts(config: RunConfig) -> ForkFacts | None:
-    """Of the fork of `config`; None if it is none.
+    """Return the facts of the fork that `config` describes; None if it describes no fork.
 
-    A fork that was made goes on without its parent, which may delete its checkpoint, or be gone.
+    A fork that exists does not need its parent, which may have deleted the checkpoint or be gone.
 
     Raises:
-        UsageError: it is still to be made, and its parent has no such checkpoint.
+        UsageError: the fork does not exist yet, and its parent has no such checkpoint.
     """
     if config.fork is None:
         return None
@@ -64,7 +64,7 @@ def fork_facts(config: RunConfig) -> ForkFacts | None:
         began_at=0 if counts_anew else int(found[0].name),
         copied_bytes=0 if counts_anew else sum(map(_size, copies)),
         shared_bytes=sum(map(_size, found[0].iterdir())) + _lake_bytes(config, found[0]),
-        is_linked=is_same_disk(root, _nearest_folder(config.run_dir.absolute())),
+        is_linked=is_same_disk(root, nearest_folder(config.run_dir.absolute())),
     )
 
 
@@ -72,20 +72,20 @@ def _still_offline(parent: RunDir) -> str:
     if parent.checkpoints_newest_first() or not parent.offline.checkpoints_newest_first():
         return ""
     return (
-        f"; it is still learning before its first timestep: game-rl train --resume {parent.root} "
-        "--until 0 ends that, and timestep 0 can be forked"
+        "; it is still learning before its first timestep: bring it to timestep 0 with game-rl "
+        f"train --resume {parent.root} --until 0, then fork that"
     )
 
 
 def _independent(began_at: int, *, counts_anew: bool) -> ForkFacts:
-    """Of a fork whose files are all its own by now."""
+    """Facts of an existing fork whose files are all its own."""
     return ForkFacts(
         began_at=0 if counts_anew else began_at, copied_bytes=0, shared_bytes=0, is_linked=True
     )
 
 
 def _lake_bytes(config: RunConfig, checkpoint: Path) -> int:
-    """Of the segments that the fork's replay has."""
+    """Bytes of the segments that the rows of the fork's replay are in."""
     file = checkpoint / "lake.json"
     if config.lake is None or not file.is_file():
         return 0
@@ -97,8 +97,3 @@ def _lake_bytes(config: RunConfig, checkpoint: Path) -> int:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
-
-
-def _nearest_folder(path: Path) -> Path:
-    """That exists already."""
-    return next((p for p in (path, *path.parents) if p.exists()), path)

@@ -1,4 +1,4 @@
-"""Which GPU a run puts its network and its replay on, by torch's numbers."""
+"""The GPUs, by torch's numbers, on which a run has its network and its replay."""
 
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
@@ -6,14 +6,14 @@ from game_rl.preflight.facts import RunFacts
 
 
 def network_gpu(config: RunConfig, facts: RunFacts) -> int | None:
-    """The number of the GPU that the network is on; None: it is on the CPU."""
+    """Return the number of the network's GPU; None if the network is on the CPU."""
     return _gpu_number(config.device) if facts.uses_gpu else None
 
 
 def replay_gpu(config: RunConfig) -> int | None:
-    """The number of the GPU that the replay is on; None: it is in RAM, or there is none.
+    """Return the number of the replay's GPU; None if the replay is in RAM or there is none.
 
-    Frames are by far the most of it, and all of it counts as where they are.
+    Frames are by far the largest part of a replay, so all of it counts as being where they are.
     """
     algorithm = config.algorithm
     if not isinstance(algorithm, DQNConfig) or algorithm.replay.device == "cpu":
@@ -22,5 +22,5 @@ def replay_gpu(config: RunConfig) -> int | None:
 
 
 def _gpu_number(device: str) -> int:
-    """As torch reads it: the first one if it has no number."""
+    """Return the number in `device`, or 0 if it has none, as torch reads it."""
     return int(device.partition(":")[2] or 0)

@@ -1,4 +1,4 @@
-"""What a run keeps on disk as it goes: a Lake, saved replays, checkpoints."""
+"""How a run's Lake, saved replays and checkpoints grow on disk."""
 
 from dataclasses import dataclass
 
@@ -18,14 +18,16 @@ _GB = 10**9
 
 @dataclass(frozen=True)
 class GrowthRow:
-    """At one moment of the run; bytes of the timesteps that are kept then.
+    """The timesteps that are kept at one moment of the run, and their bytes in several forms.
 
     Attributes:
-        kept: timesteps.
-        raw: with stacks and next stacks, as SB3's ReplayBuffer holds them.
-        packed: each frame once, in as few bits as it has information.
-        on_disk: in the Lake, 0 without one; None if nobody measured how the game compresses.
-        checkpoints: all that are kept, with what they hold of a replay.
+        timesteps: the moment.
+        kept: number of timesteps that the Lake or the replay holds.
+        raw: their bytes with stacks and next stacks, as SB3's ReplayBuffer holds them.
+        packed: their bytes with each frame once, in as few bits as it has information.
+        on_disk: their bytes in the Lake, 0 without one; None if it was not measured how well the
+            game compresses.
+        checkpoints: bytes of all checkpoints that are kept, with the replay where it is saved.
     """
 
     timesteps: int
@@ -39,7 +41,7 @@ class GrowthRow:
 def growth_rows(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic
 ) -> tuple[GrowthRow, ...]:
-    """Over the run; none for a run that keeps no timesteps on disk."""
+    """Return rows over the run; none for a run that keeps no timesteps on disk."""
     if config.lake is None and not config.checkpoints.save_replay_buffer:
         return ()
     updates = sorted({max(1, round(training.updates * p / 100)) for p in _PERCENT})
@@ -47,7 +49,7 @@ def growth_rows(
 
 
 def lake_bytes(config: RunConfig, facts: RunFacts, timesteps: int) -> int | None:
-    """Of the run's Lake after so many timesteps, 0 without one; None if nobody measured."""
+    """Size of the run's Lake after so many timesteps; 0 without a Lake, None if not measured."""
     each, lake = facts.lake_bytes_per_timestep, config.lake
     if lake is None:
         return 0

@@ -1,4 +1,4 @@
-"""How many checkpoints a run may keep, whichever of its evaluations are the best so far."""
+"""Upper bounds for the number of checkpoints that a run keeps."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -9,24 +9,24 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, kw_only=True)
 class KeptCheckpoints:
-    """Bounds for what a `CheckpointStore` keeps in a run that nobody stops on its way.
+    """Upper bounds for what a `CheckpointStore` keeps in a run that is not stopped on its way.
 
     A run saves after each multiple of `every_timesteps`, at its end, and where an evaluation is the
-    best so far. The store keeps the best, the newest `keep_last` beside it, and for good the first
-    after each multiple of `keep_every_timesteps`. Which evaluations are the best nobody knows, so
-    these are bounds over all possibilities: never too low. Without `keep_every_timesteps` some
-    course of the run reaches them, with it they may be one checkpoint too high. They count every
-    evaluation as a save: a course that saves less has no more that are kept for good, and its
-    newest reach back further, so that more of them are the same ones.
+    best so far. The store keeps the best checkpoint, the newest `keep_last` others, and for good
+    the first after each multiple of `keep_every_timesteps`. It is unknown which evaluations will be
+    the best so far, so these bounds hold for all possibilities. Without `keep_every_timesteps` some
+    course of the run reaches them; with it they may be one checkpoint too high. They count every
+    evaluation as a save. A course that saves less often has no more checkpoints that are kept for
+    good, and its newest ones reach back further, so more of them are those kept for good.
 
-    A signal saves besides, and so do updates that are further apart than `checkpoints.deadline_s`;
-    those saves are not counted.
+    A signal also saves, and so do updates that are further apart than `checkpoints.deadline_s`.
+    Those saves are not counted.
 
     Attributes:
         rollout: timesteps between two updates; whatever is due is done after the next update.
-        updates: of the whole run.
-        most_counted: saves that are counted one by one; where there are more, a coarser bound
-            serves, which need not be reached.
+        updates: number of updates of the whole run.
+        most_counted: number of saves that are counted one by one. Where there are more, a coarser
+            bound is used, which no course of the run may reach.
     """
 
     every_timesteps: int
@@ -38,25 +38,26 @@ class KeptCheckpoints:
     most_counted: int = 1_000_000
 
     def after(self, update: int) -> int:
-        """The most that are kept after so many updates; it never falls."""
+        """Most checkpoints that are kept after `update` updates; it never falls."""
         most = self.keep_last + (update >= self._first_evaluation)
         if update > self._counted_updates:
             timesteps = update * self.rollout
             saves = timesteps // self.every_timesteps + timesteps // self.evaluate_every_timesteps
             return min(saves + 1, most + timesteps // (self.keep_every_timesteps or timesteps + 1))
         saves = int(np.searchsorted(self._saves, update, side="right"))
-        older = saves - self.keep_last  # than the newest; the best may be any of them
+        older = saves - self.keep_last  # the best may be any of these
         return min(saves, most + int(self._for_good[older - 1])) if older > 0 else saves
 
     def at_once(self, update: int) -> int:
-        """As `after`, with the one that is written before another is deleted."""
+        """As `after`, plus the checkpoint that is written before an old one is deleted."""
         newest = self._newest_save(update)
         return self.after(newest - 1) + 1 if newest else 0
 
     def newest(self, update: int, count: int) -> list[int]:
-        """After which updates the newest `count` were saved, if every evaluation was, newest first.
+        """Return the updates after which the newest `count` checkpoints were saved, newest first.
 
-        Where saves are not counted one by one, all of them as if they were of `update`.
+        Every evaluation counts as a save. Where saves are not counted one by one, all of them count
+        as saved after `update`.
         """
         if update > self._counted_updates:
             return [update] * count
@@ -65,7 +66,7 @@ class KeptCheckpoints:
         return newest
 
     def _newest_save(self, update: int) -> int:
-        """After which update; 0: there is none yet."""
+        """Return the update after which the newest save is due; 0 if there is none yet."""
         if update >= self.updates:
             return self.updates
         timesteps = update * self.rollout
@@ -77,7 +78,7 @@ class KeptCheckpoints:
 
     @property
     def _first_evaluation(self) -> int:
-        """After which update; it is the best so far."""
+        """The update after which the first evaluation comes, which is always the best so far."""
         return min(-(-self.evaluate_every_timesteps // self.rollout), self.updates)
 
     @property
@@ -87,13 +88,16 @@ class KeptCheckpoints:
 
     @property
     def _counted_updates(self) -> int:
-        """Up to which the saves are counted one by one."""
+        """The last update up to which the saves are counted one by one."""
         every = min(self.every_timesteps, self.evaluate_every_timesteps)
         return min(self.updates, self.most_counted * every // self.rollout)
 
     @cached_property
     def _for_good(self) -> NDArray[np.int64]:
-        """How many of the saves up to each one are the first after a multiple."""
+        """For each save, how many of those up to it are the first after a multiple.
+
+        That is a multiple of `keep_every_timesteps`, so these are kept for good.
+        """
         if self.keep_every_timesteps is None:
             return np.zeros(len(self._saves), np.int64)
         multiples = self._saves * self.rollout // self.keep_every_timesteps
@@ -102,7 +106,7 @@ class KeptCheckpoints:
 
 @lru_cache(maxsize=8)
 def _saves(every: tuple[int, ...], rollout: int, updates: int, most: int) -> NDArray[np.int64]:
-    """After which updates something is saved, ascending, if every evaluation is the best so far."""
+    """Return the updates after which a run saves, ascending; every evaluation counts as a save."""
     due = [
         -(-np.arange(1, min(updates * rollout // each, most) + 1) * each // rollout)
         for each in every

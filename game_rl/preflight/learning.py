@@ -1,11 +1,12 @@
-"""What learning from others' Lakes takes, and when it may harm."""
+"""Sizes and settings of learning from Lakes and from a teacher."""
 
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import LearnFromConfig, OfflineConfig
 from game_rl.config.schema import RunConfig
 
 VIEW_BYTES = 3 << 20
-"""Of a Lake in memory: names, digests and ends of 500 files took 2.2 MiB; rows add nothing."""
+"""Memory of a view of a Lake. Names, digests and ends of 500 files took 2.2 MiB; the number of rows
+does not matter."""
 
 
 def learn_from_of(config: RunConfig) -> LearnFromConfig | None:
@@ -14,13 +15,13 @@ def learn_from_of(config: RunConfig) -> LearnFromConfig | None:
 
 
 def offline_of(config: RunConfig) -> OfflineConfig | None:
-    """The phase before the first timestep, if there is one."""
+    """Return the settings of the offline phase, which is before the first timestep, if any."""
     settings = learn_from_of(config)
     return None if settings is None else settings.offline
 
 
 def most_lake_rows(config: RunConfig) -> int:
-    """In one batch."""
+    """Most rows of Lakes in one batch."""
     settings, batch = learn_from_of(config), config.algorithm.batch_size
     if settings is None:
         return 0
@@ -30,7 +31,7 @@ def most_lake_rows(config: RunConfig) -> int:
 
 
 def has_teacher(config: RunConfig) -> bool:
-    """Something else than its targets holds the network to what a good player does."""
+    """Whether a teacher, and not only the TD targets, trains the network."""
     algorithm = config.algorithm
     return isinstance(algorithm, DQNConfig) and algorithm.teacher is not None
 

@@ -1,4 +1,4 @@
-"""Whether a run that learns from others' Lakes learns enough from its own play."""
+"""The finding about a run that learns from others' Lakes and too little from its own play."""
 
 from game_rl.preflight.changes import Fix
 from game_rl.preflight.findings import Finding
@@ -9,7 +9,7 @@ _LEAST_OWN_SHARE = 0.1
 
 
 def few_own_rows(situation: Situation) -> Finding | None:
-    """Own data of 10 to 20 % reduce the tandem effect much, half of it ends it."""
+    """Warn of the tandem effect: 10 to 20 % of own play reduce it much, and 50 % end it."""
     settings = learn_from_of(situation.config)
     if settings is None or has_teacher(situation.config):
         return None
@@ -22,7 +22,7 @@ def few_own_rows(situation: Situation) -> Finding | None:
         "algorithm.learn_from.own_share",
         f"at most {share:.0%} of each batch is the run's own play, and there is no teacher: a "
         "network that learns from others' play alone fails where they succeed, since nothing "
-        "corrects what it expects of actions that they do not take (the tandem effect, Ostrovski "
-        "et al. 2021, arXiv 2110.14020; 10 to 20 % of own play help much, half of it ends it)",
+        "corrects its values of actions that they do not take (the tandem effect, Ostrovski "
+        "et al. 2021, arXiv 2110.14020; 10 to 20 % of own play reduce it much, and 50 % end it)",
         Fix("algorithm.learn_from.own_share", "0.5"),
     )

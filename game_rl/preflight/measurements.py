@@ -1,4 +1,4 @@
-"""What `measure` finds out about a game, as plain numbers that a forecast can use."""
+"""Results of the package `measure` about a game, as plain numbers for forecasts."""
 
 from dataclasses import dataclass
 from statistics import mean, median
@@ -6,11 +6,14 @@ from statistics import mean, median
 
 @dataclass(frozen=True)
 class EpisodeLengths:
-    """Of random play, in timesteps.
+    """Lengths of episodes in random play.
 
     Attributes:
-        successes: episodes that the game file calls a success; None if it does not say.
-        truncated: episodes that max_episode_timesteps, or the end of the probe, cut short.
+        timesteps: length of each episode.
+        successes: number of episodes that the game file counts as a success; None if it defines no
+            success.
+        truncated: number of episodes that max_episode_timesteps, or the end of the probe, cut
+            short.
     """
 
     timesteps: tuple[int, ...]
@@ -36,7 +39,10 @@ class EpisodeLengths:
 
 @dataclass(frozen=True)
 class MeasuredLake:
-    """Of random play; agents that see more of a game compress less."""
+    """Size of a timestep in a Lake of random play.
+
+    Agents that see more of a game leave frames that compress less.
+    """
 
     timesteps: int
     bytes_per_timestep: float

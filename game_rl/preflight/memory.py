@@ -1,4 +1,4 @@
-"""RAM of a run by phase, and what its gradient steps take where the network is."""
+"""RAM of a run by phase, and memory of its gradient steps, on the CPU or the GPU."""
 
 from collections.abc import Iterable
 from math import prod
@@ -57,9 +57,10 @@ def frame_format_of(config: RunConfig, facts: RunFacts) -> FrameFormat:
 
 
 def storage(config: RunConfig, facts: RunFacts) -> Part:
-    """What timesteps are kept in until they have been learned from, as far as it takes memory.
+    """Return the memory of the rollout buffer or the replay.
 
-    RAM is taken when it is written to; a GPU's is taken whole, filled or not.
+    A replay in RAM counts as far as it is filled, because pages are taken when they are written to.
+    On a GPU it takes its whole capacity at once.
     """
     algorithm = config.algorithm
     if isinstance(algorithm, DQNConfig):
@@ -77,9 +78,10 @@ def storage(config: RunConfig, facts: RunFacts) -> Part:
 
 
 def saved_replay_bytes(config: RunConfig, facts: RunFacts, timesteps: int | None = None) -> int:
-    """Of a checkpoint after so many timesteps, or of the last one.
+    """Return the bytes of the replay in a checkpoint, without slots that were never written.
 
-    Slots that were never written are left out.
+    Args:
+        timesteps: when the checkpoint is written; None: at the run's end.
     """
     if not config.checkpoints.save_replay_buffer:
         return 0
@@ -87,9 +89,10 @@ def saved_replay_bytes(config: RunConfig, facts: RunFacts, timesteps: int | None
 
 
 def filled_capacity(config: RunConfig, facts: RunFacts, timesteps: int | None = None) -> int:
-    """Of the replay's capacity, what so many timesteps and their episodes' last frames fill.
+    """Return how much of the replay's capacity timesteps and the episodes' last frames fill.
 
-    None: those of the whole run.
+    Args:
+        timesteps: number of timesteps; None: those of the whole run.
     """
     assert isinstance(config.algorithm, DQNConfig)
     n_envs = config.env.n_envs
@@ -112,15 +115,15 @@ def _pond_bytes(config: RunConfig, facts: RunFacts, capacity: int) -> int:
 
 
 def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
-    """Summed proportional set size of all processes of a run.
+    """Predict the summed proportional set size of all processes of a run, in three phases.
 
     collect: the rollout buffer or the replay fills, a page at a time.
-    update: a gradient step, on the CPU; the packed minibatch alone if the network is on a GPU.
-    recording: pictures of the clip when the training is closed, and the best policy, which plays
-        where the network was that was trained: its memory stays with the process.
+    update: a gradient step on the CPU; only the packed minibatch if the network is on a GPU.
+    recording: the training is closed; the best policy plays, and pictures of the clip are kept.
+        The policy reuses the memory of the trained network, which stays with the process.
 
-    Large blocks go back to the system when they are freed, small ones stay with the process, and
-    so do the holes between them (`calibration`). A run that only plays has no update.
+    Large blocks return to the system when they are freed. Small ones stay with the process, and so
+    do the holes between them (`calibration`). A run that only plays has no update.
     """
     always = _processes(config, facts)
     network = _network_on_cpu(config, facts)
@@ -145,7 +148,11 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
 
 
 def _gradient_step(config: RunConfig, facts: RunFacts) -> tuple[Part, Part, Part]:
-    """What it takes, what the allocator keeps beside it, and what it keeps afterwards."""
+    """Return the step's own memory, what the allocator holds in addition, and what it keeps later.
+
+    The allocator's part during the step is spare room in its heaps. The last part stays with the
+    process when the step's blocks are freed.
+    """
     moments = list(_step_moments(config, facts).values())
     step = Part("gradient step", max(map(sum, moments)))
     small = max(map(_small, moments))
@@ -156,7 +163,7 @@ def _gradient_step(config: RunConfig, facts: RunFacts) -> tuple[Part, Part, Part
 
 
 def together(config: RunConfig, facts: RunFacts) -> int:
-    """Timesteps that go through the network together."""
+    """Return the number of timesteps that go through the network together."""
     return timesteps_together(
         config.algorithm,
         network_of(config, facts),
@@ -168,7 +175,10 @@ def together(config: RunConfig, facts: RunFacts) -> int:
 
 
 def frames_in_a_step(config: RunConfig, facts: RunFacts) -> int:
-    """That are unpacked together: DQN's stacks after a timestep share theirs with those before."""
+    """Return the number of frames that are unpacked together.
+
+    In DQN with n_step = 1, the stacks before and after a timestep share all frames but one.
+    """
     algorithm, frames = config.algorithm, config.env.frame_stack
     if isinstance(algorithm, DQNConfig):
         frames = frames + 1 if algorithm.n_step == 1 else 2 * frames
@@ -210,9 +220,10 @@ def _network_on_cpu(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
 
 
 def teacher_network(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
-    """Its weights, and as they are multiplied, if there is one; as large as the student's.
+    """Return the memory of the teacher's network, if there is one; it is as large as the student's.
 
-    What its forward pass takes is free again before the student's begins, which takes more.
+    It has its weights and their copies for inference. Its forward pass is not counted: that memory
+    is free again before the student's pass begins, which needs more.
     """
     algorithm = config.algorithm
     if not isinstance(algorithm, DQNConfig) or algorithm.teacher is None:
@@ -223,9 +234,10 @@ def teacher_network(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
 
 
 def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:
-    """A vec step's stacks: the last, the next, and as the network's numbers.
+    """Return the memory of a vec step's observations.
 
-    Frames of the last and the next one are packed too, and the workers share theirs.
+    There are the last and the next stacks in uint8 and one set of stacks in float32. Packed frames
+    of the last and the next vec step and the arrays shared with the workers come in addition.
     """
     n_envs, frame_format = config.env.n_envs, frame_format_of(config, facts)
     packed_bytes = frame_format.packing.nbytes
@@ -240,7 +252,11 @@ def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:
 
 
 def _lake_writer(config: RunConfig, facts: RunFacts) -> Part:
-    """Blocks: of each env one that fills and up to two that wait, and those in the compressor."""
+    """Return the memory of the Lake's blocks that are not on disk yet.
+
+    Each env has one that is being filled and up to two that wait. Four more are counted for the
+    compressor.
+    """
     packing = frame_format_of(config, facts).packing
     schema = lake_schema(packing, frame_stack=config.env.frame_stack, n_actions=facts.n_actions)
     block = schema.block_frames * packing.nbytes
@@ -248,9 +264,9 @@ def _lake_writer(config: RunConfig, facts: RunFacts) -> Part:
 
 
 def _lake_reader(config: RunConfig, facts: RunFacts, settings: LearnFromConfig) -> Part:
-    """The views, blocks that are kept decompressed, and what is drawn.
+    """Return the memory of the Lakes' views, the cache of decompressed blocks, and drawn rows.
 
-    Drawn stacks are there packed, unpacked, as a batch, and joined with the own ones.
+    Drawn stacks exist packed, unpacked, as a batch, and joined with those of the run's own replay.
     """
     packing, frame_stack = frame_format_of(config, facts).packing, config.env.frame_stack
     schema = lake_schema(packing, frame_stack=frame_stack, n_actions=facts.n_actions)
@@ -264,17 +280,17 @@ def _lake_reader(config: RunConfig, facts: RunFacts, settings: LearnFromConfig) 
 
 
 def _step_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
-    """Blocks of RAM that are alive together, at each moment of an update."""
+    """Return the sizes of the blocks of RAM that are alive together, by moment of an update."""
     if facts.uses_gpu:
         return {"minibatch": [packed_minibatch_bytes(config, facts)]}
     return _network_moments(config, facts)
 
 
 def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
-    """Blocks of the memory that the network is in, likewise.
+    """As `_step_moments`, for the memory that the network is in, which may be a GPU's.
 
-    On the CPU each core has a part of the minibatch, and gradients of its own. The observations of
-    a part are there until its loss is; DQN draws the minibatch whole, and keeps it.
+    On the CPU each core has a part of the minibatch and gradients of its own. PPO and PQN free the
+    observations of a part when its loss is computed. DQN draws the whole minibatch and keeps it.
     """
     algorithm, network = config.algorithm, network_of(config, facts)
     n = _n_parts(config, facts)
@@ -295,12 +311,12 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
 
 
 def _n_parts(config: RunConfig, facts: RunFacts) -> int:
-    """Of a minibatch, that are in the network at the same time."""
+    """Return the number of parts of a minibatch that are in the network at the same time."""
     return 1 if facts.uses_gpu else n_parts(together(config, facts), facts.cpus)
 
 
 def gradient_step_bytes(config: RunConfig, facts: RunFacts) -> int:
-    """Of the memory that the network is in, beside its weights and what belongs to them."""
+    """Return the memory of a gradient step where the network is, without weights and optimiser."""
     return max(map(sum, _network_moments(config, facts).values()))
 
 
@@ -313,9 +329,11 @@ def _unpacked_minibatch(config: RunConfig, facts: RunFacts) -> int:
 
 
 def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
-    """As FramePacking.unpack_into of tensors: codes shifted and masked, or a quarter of each level.
+    """Return the blocks that are alive while FramePacking.unpack_into unpacks tensors on a GPU.
 
-    On the CPU it goes in small parts, and needs no memory to speak of beside the stacks.
+    Pixels of fewer than 8 bits need two temporaries: shifted and masked codes, or the quarters from
+    which levels are made. On the CPU frames are unpacked in small parts, with hardly any memory
+    besides the stacks.
     """
     packed = packed_minibatch_bytes(config, facts)
     temporary = [packed, packed] if frame_format_of(config, facts).packing.bits < 8 else []
@@ -323,7 +341,7 @@ def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
 
 
 def _holes(config: RunConfig, facts: RunFacts, small: int) -> int:
-    """Room in the heaps between blocks that come and go: those of a step, and gradients."""
+    """Return the size of the holes that the blocks of a step and gradients leave in the heaps."""
     algorithm, number = config.algorithm, "bf16" if facts.uses_bf16 else "float32"
     gradient = 0 if facts.uses_gpu else _small([network_of(config, facts).weights_bytes])
     gradients = calibration.HOLES_OF_GRADIENTS
@@ -337,7 +355,7 @@ def _kept(size: int) -> Part:
 
 
 def n_pictures(config: RunConfig, facts: RunFacts) -> int:
-    """Of the clip: several a timestep if the frame skip is long."""
+    """Return the number of pictures in the clip; a long frame skip has several in a timestep."""
     recording, frame_skip = config.recording, config.env.frame_skip
     each = picture_frames(frame_skip)
     whole = recording.episodes * facts.episode_timesteps * (frame_skip // each)
@@ -347,7 +365,10 @@ def n_pictures(config: RunConfig, facts: RunFacts) -> int:
 
 
 def _recording(config: RunConfig, facts: RunFacts, network: tuple[Part, ...]) -> tuple[Part, Part]:
-    """The policy has weights of its own, and those of the file, in the room that there is."""
+    """Return the memory of the policy that plays the clip, and of the clip's pictures.
+
+    The policy's weights and those read from the file use the memory of the trained network first.
+    """
     room = sum(part.bytes for part in network)
     policy = 2 * network_of(config, facts).policy_bytes
     pictures = n_pictures(config, facts) * calibration.RECORDED_PICTURE_BYTES

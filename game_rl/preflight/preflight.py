@@ -1,4 +1,4 @@
-"""The question that is asked before a run starts: does it fit, how long does it take?"""
+"""Check before a run starts whether it fits the machine, and forecast how long it takes."""
 
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
@@ -23,15 +23,15 @@ def preflight(
     lake: MeasuredLake | None = None,
     measured: MeasuredSpeed | None = None,
 ) -> Report:
-    """Estimate, compare with the machine, and look for what could be better.
+    """Estimate a run, compare it with the machine, and look for settings that could be better.
 
     Args:
-        config: of the run.
-        game: that it plays.
-        machine: on which it runs.
-        probe: how long episodes are.
-        lake: what a timestep takes in a Lake.
-        measured: how fast `machine` is at this run.
+        config: config of the run.
+        game: game that it plays.
+        machine: machine on which it will run.
+        probe: measured lengths of episodes; None: not measured.
+        lake: measured size of a timestep in a Lake; None: not measured.
+        measured: measured speed of `machine` at this run; None: not measured.
     """
     facts = run_facts(config, game, machine, probe, lake)
     return report_of(config, facts, machine, probe=probe, measured=measured)
@@ -45,7 +45,7 @@ def report_of(
     probe: EpisodeLengths | None = None,
     measured: MeasuredSpeed | None = None,
 ) -> Report:
-    """As `preflight`, from numbers."""
+    """As `preflight`, with the game given as numbers."""
     footprint = estimate(config, facts)
     situation = Situation(
         config=config, facts=facts, machine=machine, footprint=footprint, probe=probe

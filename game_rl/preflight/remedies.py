@@ -1,4 +1,4 @@
-"""Changes of a config that make it fit: which to try for what is short, and in which order."""
+"""Changes of a config that make it fit, in the order in which they are tried for each resource."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,13 +14,17 @@ from game_rl.system.machine import Machine
 
 Judge = Callable[[Footprint, Machine], verdict.Verdict]
 Change = tuple[str, Sequence[int | str]]
-"""A key, and values for it; the least change comes first."""
+"""A key and values to try for it; the smallest change comes first."""
 
 GREY = Fix("env.observation.colour", "grey")
 
 
 def cheapest_fix(situation: Situation, judge: Judge, candidates: list[Change]) -> Fix | None:
-    """The first key with a value that makes it fit; else one that at least lets it run."""
+    """Return the first change after which the verdict is "fits".
+
+    If there is none and the run does not fit at present, the first with the verdict "tight" is
+    returned, or None.
+    """
     present = judge(situation.footprint, situation.machine)
     wanted: list[set[verdict.Verdict]] = [{"fits"}]
     if present == "does_not_fit":
@@ -38,9 +42,9 @@ def cheapest_fix(situation: Situation, judge: Judge, candidates: list[Change]) -
 
 
 def _micro_batch_change(situation: Situation) -> Change:
-    """First of all: it changes nothing about what is learned.
+    """Return smaller micro-batches, which come first because they do not change the learning.
 
-    `auto` where that is less than the config says, then what is less than `auto`.
+    `auto` comes first if it is smaller than the present size, then sizes below `auto`.
     """
     key, config, facts = "algorithm.micro_batch_size", situation.config, situation.facts
     now = together(config, facts)
@@ -62,19 +66,19 @@ def _storage_change(config: RunConfig) -> Change:
 
 
 def has_needless_colour(situation: Situation) -> bool:
-    """Whether grey pictures would show all that the game has, and the network can take them."""
+    """Whether grey pictures would show all that the game shows, and are valid for the network."""
     config = situation.config
     is_coloured = config.env.observation.colour != "grey" and situation.facts.four_shades
     return is_coloured and changes.apply_fix(config, GREY) is not None
 
 
 def _colour_change(situation: Situation) -> list[Change]:
-    """Before anything that changes the learning: it loses nothing."""
+    """Return the change to grey; it loses nothing, so it comes before changes of the learning."""
     return [(GREY.key, [GREY.value])] if has_needless_colour(situation) else []
 
 
 def _size_change(situation: Situation) -> list[Change]:
-    """Last: small things on the screen may be lost."""
+    """Return the change to half size, which comes last: small things on the screen may be lost."""
     crop, size = situation.facts.crop, situation.config.env.observation.size
     halves = size == "full" and crop.height % 2 == crop.width % 2 == 0
     return [("env.observation.size", ["half"])] if halves else []
@@ -95,7 +99,7 @@ def ram_changes(situation: Situation) -> list[Change]:
 
 
 def vram_changes(situation: Situation) -> list[Change]:
-    """Of the network's GPU, which a gradient step fills, and a replay that is there."""
+    """Return changes that free memory of the network's GPU, where the replay may be, too."""
     config = situation.config
     batch: Change = ("algorithm.batch_size", changes.smaller_batch_sizes(config))
     is_shared = replay_gpu(config) == network_gpu(config, situation.facts)
@@ -109,7 +113,7 @@ def vram_changes(situation: Situation) -> list[Change]:
 
 
 def replay_vram_changes(situation: Situation) -> list[Change]:
-    """Of a GPU that the replay is on."""
+    """Return changes that free memory of the replay's GPU."""
     return [("algorithm.replay.device", ["cpu"]), _storage_change(situation.config)]
 
 

@@ -1,4 +1,4 @@
-"""The preflight's answer: as JSON for programs; preflight/table.py is for people."""
+"""The result of a preflight, as JSON for programs; preflight/table.py renders it for people."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -19,9 +19,11 @@ FootprintComparison = dict[str, dict[str, int | float]]
 
 @dataclass(frozen=True)
 class Report:
-    """Whether a run fits a machine, what it takes, and what to change.
+    """Whether a run fits a machine, the resources that it takes, and what to change.
 
-    `speed` is None where nobody measured the machine.
+    Attributes:
+        speed: None if the machine's speed was not measured.
+        growth: empty for a run that keeps no timesteps on disk.
     """
 
     verdict: Verdict
@@ -32,11 +34,12 @@ class Report:
     growth: tuple[GrowthRow, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; the parts of RAM and VRAM are those of the peak phase and sum to the peak.
+        """Return plain data.
 
-        `vram` is of the GPU that the network is on, `replay_vram` of another that the replay is on.
-        `disk.parts` sum to what the run directory holds when the run has ended, without a Lake;
-        that is in `growth`, which is empty for a run that keeps no timesteps on disk.
+        The parts of RAM and VRAM are those of the peak phase and sum to the peak. `vram` describes
+        the network's GPU, `replay_vram` the replay's if that is another one. `disk.parts` sum to
+        the size of the run directory at the run's end, without a Lake. The Lake is in `growth`,
+        which is empty for a run that keeps no timesteps on disk.
         """
         disk, training, machine = self.footprint.disk, self.footprint.training, self.machine
         return {
@@ -68,7 +71,7 @@ class Report:
 
 
 def render_report(report: Report) -> RenderableType:
-    """What a person reads: the verdict, the peak, the disk, the time, what to change."""
+    """Render the report for people: the verdict, memory, disk, time, and what to change."""
     return report_table(
         report.verdict,
         report.machine,
@@ -82,7 +85,10 @@ def render_report(report: Report) -> RenderableType:
 def compare_footprint(
     report: Report, *, ram_peak_bytes: int, disk_bytes: int
 ) -> FootprintComparison:
-    """Predicted against measured, as footprint.json has it; `error` is predicted / measured - 1."""
+    """Compare prediction and measurement, for footprint.json.
+
+    `error` is predicted / measured - 1.
+    """
     predicted = report.footprint
     return {
         "ram_peak_bytes": _compare(predicted.ram.peak.bytes, ram_peak_bytes),
@@ -91,7 +97,7 @@ def compare_footprint(
 
 
 def footprint_line(footprint: FootprintComparison) -> str:
-    """One line for the summary of a run."""
+    """Return one line for the summary of a run."""
     words = []
     for name, key in (("RAM", "ram_peak_bytes"), ("disk", "disk_total_bytes")):
         numbers = footprint[key]

@@ -1,4 +1,4 @@
-"""From what was measured in some seconds to how long a run takes."""
+"""Forecast how long a run takes from a measurement of some seconds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ Part = Literal["inference", "emulation", "update", "evaluation", "checkpoints", 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredSpeed:
-    """What one machine takes for each thing that a run does often, in seconds.
+    """Seconds that one machine takes for each step of a run.
 
     Attributes:
-        inference_s: of one vec step of the training, the network at work.
-        emulation_s: of one vec step, the rest: waiting for emulators, as far as they do not play
-            while the network works, and storing what they gave.
-        gradient_step_s: at the config's batch_size.
-        evaluation_vec_step_s: of one vec step of the evaluation's envs, the network included.
-        checkpoint_s: to write one.
-        start_s: to start workers and build the network, once for training and evaluation.
+        inference_s: time in the network, in one vec step of the training.
+        emulation_s: the rest of that vec step: waiting for emulators that do not play while the
+            network computes, and storing what they returned.
+        gradient_step_s: time of a gradient step at the config's batch_size.
+        evaluation_vec_step_s: time of one vec step of the evaluation's envs, the network included.
+        checkpoint_s: time to write a checkpoint.
+        start_s: time to build the network and start the workers of training and evaluation.
     """
 
     inference_s: float
@@ -34,11 +34,12 @@ class MeasuredSpeed:
 
 @dataclass(frozen=True)
 class ExperimentSpeed:
-    """What one machine takes for the runs of an experiment.
+    """Speed of one machine at the runs of an experiment.
 
     Attributes:
-        member: beside as many others as train at once.
-        learner: alone, or beside the members where it trains beside them; None: there is none.
+        member: speed of a member while as many others train as in the experiment.
+        learner: speed of the learner: alone, or with the members if it trains at the same time.
+            None if there is no learner.
     """
 
     member: MeasuredSpeed
@@ -50,8 +51,8 @@ class SpeedForecast:
     """How long a run takes from its start to its last evaluation.
 
     Attributes:
-        timesteps: that the run trains for.
-        seconds: of each part of the run; their sum is `wall_s`.
+        timesteps: timesteps that the run plays in training.
+        seconds: time of each part of the run; their sum is `wall_s`.
     """
 
     timesteps: int
@@ -63,11 +64,11 @@ class SpeedForecast:
 
     @property
     def timesteps_per_s(self) -> float:
-        """Of training, over the whole run: evaluations make it less."""
+        """Training timesteps per second of the whole run, evaluations included."""
         return self.timesteps / self.wall_s
 
     def share(self, *parts: Part) -> float:
-        """Of the run's time, 0..1."""
+        """Return the share of these parts in the run's time, 0..1."""
         return sum(self.seconds[part] for part in parts) / self.wall_s
 
 
@@ -78,11 +79,11 @@ def forecast_speed(
     *,
     episode_timesteps: float,
 ) -> SpeedForecast:
-    """A run at the measured speed.
+    """Forecast the duration of a run from a measured speed.
 
-    Each way in which evaluations are played takes as long as the other; the one that ends the run
-    is played in one. Every evaluation counts as one that is better than those before it, so that
-    it writes a checkpoint, and `target_kl` as if it never ended an update early.
+    An evaluation may be played in two ways (deterministic or drawn actions), which are assumed to
+    take the same time. The final evaluation is played in one way. Every evaluation counts as the
+    best so far, which writes a checkpoint. `target_kl` is assumed never to end an update early.
 
     Args:
         episode_timesteps: mean length of an evaluation's episode.
@@ -94,7 +95,7 @@ def forecast_speed(
     played += _longest_share(evaluation, evaluation.final_episodes)
     saved = training.checkpoints + training.offline_checkpoints
     saved += training.evaluations + training.offline_evaluations
-    if config.validation_episodes:  # by student and teacher
+    if config.validation_episodes:  # student and teacher play as many each
         played += 2 * _longest_share(evaluation, config.validation_episodes)
     return SpeedForecast(
         timesteps=training.played_timesteps,
@@ -117,11 +118,11 @@ def playing_s(
     *,
     episode_timesteps: float,
 ) -> float:
-    """Seconds that so many episodes take, played in one way as an evaluation plays them."""
+    """Return the seconds that an evaluation of `episodes` episodes takes, played in one way."""
     vec_steps = _longest_share(evaluation, episodes) * episode_timesteps
     return vec_steps * measured.evaluation_vec_step_s
 
 
 def _longest_share(evaluation: EvaluationConfig, episodes: int) -> int:
-    """Episodes of the busiest env, for which an evaluation waits."""
+    """Return the number of episodes of the busiest env, for which an evaluation waits."""
     return -(-episodes // evaluation.envs_for(episodes))

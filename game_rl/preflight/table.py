@@ -1,4 +1,4 @@
-"""A report for people: the verdict first, then what is large, then what to change."""
+"""Render a report for people: the verdict first, then the largest parts, then what to change."""
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -114,7 +114,7 @@ def _training(footprint: Footprint) -> Text:
 
 
 def _replay_ratio(t: TrainingArithmetic) -> str:
-    """How much is learned from what is played, and before."""
+    """Describe DQN's replay ratio, and any gradient steps before the first timestep."""
     if t.samples_per_timestep is None:
         return ""
     before = f"{t.offline_gradient_steps:,} gradient steps on Lakes before the first timestep"

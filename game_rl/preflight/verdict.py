@@ -12,7 +12,10 @@ _ORDER: tuple[Verdict, ...] = ("fits", "tight", "does_not_fit")
 
 
 def verdict(footprint: Footprint, machine: Machine) -> Verdict:
-    """The worst of RAM, GPUs and disk; `tight` eats into the margin that should stay free."""
+    """Return the worst verdict of RAM, GPUs and disk.
+
+    "tight" means that the run fits but uses part of the margin that should stay free.
+    """
     parts = (
         ram_verdict(footprint, machine),
         vram_verdict(footprint, machine),
@@ -29,12 +32,12 @@ def ram_verdict(footprint: Footprint, machine: Machine) -> Verdict:
 
 
 def vram_verdict(footprint: Footprint, machine: Machine) -> Verdict:
-    """Of the network's GPU."""
+    """Whether the memory of the network's GPU suffices; "fits" if no GPU is used."""
     return _gpu_verdict(footprint.vram, machine)
 
 
 def replay_vram_verdict(footprint: Footprint, machine: Machine) -> Verdict:
-    """Of the replay's GPU, if that is another."""
+    """Whether the memory of the replay's GPU suffices; "fits" if that is not another GPU."""
     return _gpu_verdict(footprint.replay_vram, machine)
 
 

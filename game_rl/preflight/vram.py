@@ -15,11 +15,11 @@ from game_rl.preflight.memory import (
 
 
 def vram_footprint(config: RunConfig, facts: RunFacts) -> GpuFootprint | None:
-    """Memory of the network's GPU, which peaks in a gradient step; None if it is on the CPU.
+    """Return the memory of the network's GPU; None if the network is on the CPU.
 
-    A replay is there too if the config says so. The minibatch travels packed and is unpacked on
-    the GPU. Not measured: tensors are counted as on the CPU, and what CUDA adds is a guess
-    (`calibration`).
+    It peaks in a gradient step. It includes the replay if the config puts it on the same GPU. The
+    minibatch is transferred packed and unpacked on the GPU. None of this was measured: tensors are
+    counted as on the CPU, and what CUDA adds is a guess (`calibration`).
     """
     gpu = network_gpu(config, facts)
     if gpu is None:
@@ -40,7 +40,10 @@ def vram_footprint(config: RunConfig, facts: RunFacts) -> GpuFootprint | None:
 
 
 def replay_vram_footprint(config: RunConfig, facts: RunFacts) -> GpuFootprint | None:
-    """Memory of the replay's GPU if the network is not on the same; None if it is, or in RAM."""
+    """Return the memory of the replay's GPU.
+
+    None if the replay is in RAM, on the network's GPU, or does not exist.
+    """
     gpu = replay_gpu(config)
     if gpu is None or gpu == network_gpu(config, facts):
         return None

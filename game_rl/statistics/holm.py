@@ -1,16 +1,17 @@
-"""Several comparisons at once."""
+"""Correction of p-values for several comparisons."""
 
 from collections.abc import Sequence
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values, each adjusted so that all of them together err as often as one would.
+    """Adjust p-values so that the probability of any false rejection is that of a single test.
 
-    In ascending order the i-th of m (from 0) is the largest of (m - j) p_j over all j <= i, at most
-    1. Source: Holm 1979, A Simple Sequentially Rejective Multiple Test Procedure.
+    In ascending order, counted from 0, the i-th of m adjusted values is the largest (m - j) p_j
+    over all j <= i, and at most 1. Source: Holm 1979, A Simple Sequentially Rejective Multiple Test
+    Procedure.
 
     Returns:
-        In the order of `p_values`.
+        The adjusted values in the order of `p_values`.
     """
     count, largest = len(p_values), 0.0
     adjusted = [0.0] * count

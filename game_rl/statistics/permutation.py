@@ -1,20 +1,20 @@
-"""Differences between two arms by permutation: exact p-values and intervals that agree with them.
+"""Permutation tests of two arms: exact p-values, and intervals that agree with them.
 
-The unit is the seed. Paired: which of the two arms a seed's better score belongs to is a coin's
-choice if the arms are equal, so each sign of a difference can be flipped. Unpaired: which scores
-belong to which arm is chance, so scores can change places. Shifted by some value, one arm equals
-the other; the shifts that a test accepts are the interval.
+The unit is the seed. In a paired test, chance alone decides which arm has a seed's better score if
+the arms are equal, so the sign of each difference can be flipped. In an unpaired test, chance alone
+decides which scores belong to which arm, so scores can be exchanged. A shift is the value by which
+one arm would differ from the other, and the interval contains the shifts that the test accepts.
 
-Each regrouping refuses the shifts on one side of a single value, its *typical value*. Sorted, these
-values give the p-value of any shift and the interval without another test:
+Each regrouping rejects the shifts on one side of a single value, its *typical value*. The sorted
+typical values give the p-value of any shift and the interval without another test:
 
     paired:   mean(S) for each set S of at least one difference, 2^n - 1 values
     unpaired: mean(S) - mean(T), S from one arm and T from the other, |S| = |T| >= 1,
               C(n + m, n) - 1 values
 
 Sources: Fisher 1935, The Design of Experiments, 17 and 21; Hartigan 1969, Using Subsample Values as
-Typical Values; Garthwaite 1996, Confidence Intervals from Randomization Tests; of those that are
-drawn, Phipson and Smyth 2010, Permutation P-values Should Never Be Zero.
+Typical Values; Garthwaite 1996, Confidence Intervals from Randomization Tests. For drawn
+regroupings: Phipson and Smyth 2010, Permutation P-values Should Never Be Zero.
 """
 
 from collections.abc import Sequence
@@ -25,22 +25,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_PATTERNS = 2**20
-"""Up to which all regroupings are enumerated: 20 paired seeds, 11 and 11 unpaired."""
+"""Largest number of regroupings that is enumerated: 20 paired seeds, 11 and 11 unpaired."""
 DRAWN_PATTERNS = 100_000
-"""Beyond: the regrouping that was observed, and the others drawn; the same ones each time."""
-_ROUNDING = 1e-9  # of the largest value: sums that differ by less are ties
-_COUNT_ROUNDING = 1e-6  # 0.05 / 2 x 2^n is a little more or less than it should be
+"""Number of regroupings beyond that: the observed one, and others drawn with a fixed seed."""
+_ROUNDING = 1e-9  # times the largest absolute score: smaller differences are ties
+_COUNT_ROUNDING = 1e-6  # absorbs the rounding of products such as 0.05 / 2 x 2^n
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class TypicalValues:
-    """The values at which a regrouping begins to refuse a shift.
+    """The typical values of all regroupings but the observed one.
 
     Attributes:
         values: float64 [patterns - 1], ascending.
-        is_exact: all regroupings are there; if not, they were drawn.
+        is_exact: whether all regroupings are included; if not, they were drawn.
     """
 
     values: Floats
@@ -48,23 +48,23 @@ class TypicalValues:
 
     @property
     def patterns(self) -> int:
-        """Regroupings, with the one that was observed."""
+        """Number of regroupings, including the observed one."""
         return len(self.values) + 1
 
     def p_value(self) -> float:
-        """Two-sided, of no difference: twice the smaller tail."""
+        """Return the two-sided p-value of no difference, twice the smaller tail."""
         at_most = 1 + np.count_nonzero(self.values <= 0)
         at_least = 1 + np.count_nonzero(self.values >= 0)
         return min(1.0, 2 * float(min(at_most, at_least)) / self.patterns)
 
     def smallest_p_value(self) -> float:
-        """That as many seeds can give at all."""
+        """Return the smallest p-value that is possible with this number of seeds."""
         return min(1.0, 2 / self.patterns)
 
     def interval(self, level: float = 0.95) -> tuple[float, float] | None:
-        """Two-sided: without 0 where, and only where, the p-value is at most 1 - level.
+        """Return the two-sided interval, or None if there are too few seeds for the level.
 
-        None where there are too few seeds for that level.
+        It excludes 0 if and only if the p-value is at most 1 - level.
         """
         rank = self._rank((1 - level) / 2)
         if rank < 1:
@@ -72,7 +72,7 @@ class TypicalValues:
         return float(self.values[rank - 1]), float(self.values[-rank])
 
     def lower_end(self, level: float = 0.95) -> float | None:
-        """Of the one-sided interval, which has no upper end."""
+        """Return the lower end of the one-sided interval, or None if there are too few seeds."""
         rank = self._rank(1 - level)
         return float(self.values[rank - 1]) if rank >= 1 else None
 
@@ -81,7 +81,10 @@ class TypicalValues:
 
 
 def paired_values(differences: Sequence[float]) -> TypicalValues:
-    """Of differences, one for each seed; of plain scores, too, whose centre is asked for."""
+    """Return the typical values of paired differences, one for each seed.
+
+    Given plain scores, the values describe the scores' centre.
+    """
     found = np.asarray(differences, dtype=np.float64)
     if 2 ** len(found) <= MOST_PATTERNS:
         sums, counts = _subset_sums(found)
@@ -94,7 +97,7 @@ def paired_values(differences: Sequence[float]) -> TypicalValues:
 
 
 def unpaired_values(scores: Sequence[float], others: Sequence[float]) -> TypicalValues:
-    """Of `scores` minus `others`, whose seeds have nothing to do with each other."""
+    """Return the typical values of `scores` minus `others`, whose seeds are independent."""
     one, two = (np.asarray(each, dtype=np.float64) for each in (scores, others))
     pool = np.concatenate((one, two))
     if comb(len(pool), len(one)) > MOST_PATTERNS:
@@ -108,7 +111,7 @@ def unpaired_values(scores: Sequence[float], others: Sequence[float]) -> Typical
 
 
 def _subset_sums(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """Of every subset its sum and its size, [2^n] each; the empty one comes first."""
+    """Return the sum and the size of each subset, [2^n] each; the empty subset comes first."""
     sums, counts = np.zeros(1), np.zeros(1, dtype=np.int64)
     for value in values:
         sums = np.concatenate((sums, sums + value))
@@ -120,7 +123,7 @@ def _drawn_exchanges(one: Floats, two: Floats) -> Floats:
     pool = np.concatenate((one, two))
     places = np.tile(np.arange(len(pool)), (DRAWN_PATTERNS - 1, 1))
     places = np.random.default_rng(0).permuted(places, axis=1)
-    leaves = np.sort(places[:, len(one) :], axis=1)  # places of the pool that the second arm gets
+    leaves = np.sort(places[:, len(one) :], axis=1)  # positions in the pool, for the second arm
     from_one = leaves < len(one)
     counts = from_one.sum(axis=1)
     kept = counts > 0
@@ -132,6 +135,6 @@ def _drawn_exchanges(one: Floats, two: Floats) -> Floats:
 
 
 def _sorted(values: Floats, scores: Floats, *, is_exact: bool) -> TypicalValues:
-    """Ascending; what is 0 but for rounding is 0."""
+    """Sort the values, after setting those to 0 that differ from it only by rounding."""
     tie = _ROUNDING * float(np.abs(scores).max(initial=0))
     return TypicalValues(np.sort(np.where(np.abs(values) <= tie, 0.0, values)), is_exact)

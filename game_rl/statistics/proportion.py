@@ -1,4 +1,4 @@
-"""Shares of episodes."""
+"""Confidence intervals of shares."""
 
 from math import sqrt
 
@@ -6,7 +6,7 @@ _Z95 = 1.959963984540054  # the normal distribution's 97.5 % point
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """The 95 % score interval of a share (Wilson 1927); holds for 0 and for all, too.
+    """Return the 95 % score interval of a share (Wilson 1927), which is also valid for 0 and 1.
 
     (p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n), with p = successes / n.
     """

@@ -1,7 +1,7 @@
-"""Uploading beside a training: the training's hold on the process that does it.
+"""The training's side of an upload: it starts and stops the process that uploads.
 
-This module is the training's side. It never imports obstore, it never waits for storage but in
-`finish`, and whatever the other process does, the training goes on.
+This module never imports obstore, and waits for storage only in `finish`. Whatever the other
+process does, the training continues.
 """
 
 import subprocess
@@ -28,8 +28,8 @@ class BackgroundUpload:
     """Sends a run's checkpoints while it trains; close it, or use it as a context manager.
 
     Args:
-        settings: what goes where.
-        events: gets what happens.
+        settings: the run and where it goes.
+        events: log that receives the uploader's events.
     """
 
     def __init__(self, settings: UploadSettings, events: EventLog) -> None:
@@ -41,7 +41,7 @@ class BackgroundUpload:
 
     @property
     def waiting_bytes(self) -> int:
-        """That have to be sent yet."""
+        """Bytes that still have to be sent."""
         return self._progress.waiting_bytes
 
     @property
@@ -49,16 +49,17 @@ class BackgroundUpload:
         return self._process.pid
 
     def on_event(self, event: Event) -> None:
-        """A Listener of the training's events."""
+        """Have the uploader look at each new checkpoint; a Listener of the training's events."""
         if isinstance(event, CheckpointSaved):
             self._revive()
             self._tell("look")
 
     def held(self) -> set[int]:
-        """Timesteps of checkpoints that are read just now and must not be deleted.
+        """Return the timesteps of checkpoints that are being sent and must not be deleted.
 
-        None where they take more than `upload.backlog_gb`: then their upload is given up.
-        It may have begun a moment later: the process drops what was deleted before it read it.
+        The set is empty if they take more than `upload.backlog_gb`, and their upload is given up.
+        A checkpoint whose upload begins just after this call may be deleted; the uploader drops
+        it.
         """
         sending = set(self._progress.sending) if self._process.poll() is None else set()
         limit = self._settings.upload.backlog_gb * _GB
@@ -68,16 +69,16 @@ class BackgroundUpload:
                 self._events.warn(
                     f"the upload to {self._settings.upload.to} does not keep up: old checkpoints "
                     "would take more than upload.backlog_gb here, so they are deleted unsent, and "
-                    "newer ones follow; save less often, or raise upload.backlog_gb"
+                    "newer ones are uploaded instead; save less often, or raise upload.backlog_gb"
                 )
             return set()
         return sending
 
     def finish(self, wait_s: float, *, is_given_up: Callable[[], bool] = lambda: False) -> None:
-        """Wait at most so long for what is left; ends the process.
+        """Wait at most `wait_s` for the remaining uploads, then end the process.
 
         Args:
-            is_given_up: whether somebody wants the run to end now; a KeyboardInterrupt does, too.
+            is_given_up: whether to stop waiting; a KeyboardInterrupt also stops it.
         """
         deadline_s = time.monotonic() + wait_s
         self._revive()
@@ -96,14 +97,14 @@ class BackgroundUpload:
             checkpoints = f"{count} checkpoint{'s' if count > 1 else ''}"
             text = f"{checkpoints} of this run could not be uploaded to {to} yet"
         elif self._process.returncode != 0:
-            text = f"the upload had no time to say whether all checkpoints of this run are at {to}"
+            text = f"the upload could not report whether all checkpoints of this run are at {to}"
         else:
             return
         push = f"game-rl remote push {self._settings.run_dir}"
         self._events.warn(f"{text}; `{push}` sends what is left")
 
     def close(self) -> None:
-        """End the process, which may have more to send; may be called twice."""
+        """End the process, even if it has more to send; may be called twice."""
         with suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
@@ -120,12 +121,12 @@ class BackgroundUpload:
         return process, reader
 
     def _revive(self) -> None:
-        """A process that was killed, for want of memory perhaps, is replaced."""
+        """Replace a process that was killed, for example by the kernel's out-of-memory killer."""
         if (self._process.poll() or 0) < 0:
-            self._events.warn("the upload's process was killed; another one goes on")
+            self._events.warn("the upload's process was killed; a new one continues")
             self.close()
             newest = RunDir(self._settings.run_dir).checkpoints_newest_first()
-            if newest:  # what is stored up to here is of this training
+            if newest:  # checkpoints that are stored up to here are from this training
                 begins_at = int(newest[0].name)
                 self._settings = self._settings.model_copy(update={"begins_at": begins_at})
             self._process, self._reader = self._started()
@@ -149,7 +150,7 @@ class BackgroundUpload:
                     self._events.emit(event.model_copy(update=now))
 
     def _held_bytes(self, sending: set[int]) -> int:
-        """What would be freed here without them, at most."""
+        """Return an upper bound of the bytes that deleting them would free here."""
         run_dir, lake = RunDir(self._settings.run_dir), self._settings.lake
         folders = sum(checkpoint_bytes(run_dir.checkpoint(t)) for t in sending)
         shelved = [] if lake is None else list(lake.glob("*.shelved"))
@@ -157,7 +158,7 @@ class BackgroundUpload:
 
 
 def _write(process: subprocess.Popen[str], line: str) -> None:
-    with suppress(OSError, ValueError):  # it has ended, and said why
+    with suppress(OSError, ValueError):  # it has ended, and has given the reason
         assert process.stdin is not None
         process.stdin.write(line + "\n")
         process.stdin.flush()

@@ -1,4 +1,4 @@
-"""One writer a run: a claim in storage that says who it is."""
+"""The claim in storage that admits one writer for each run."""
 
 import json
 import os
@@ -13,13 +13,14 @@ from game_rl.storage.object_store import ObjectStore
 
 
 class Claim:
-    """That this copy of a run's directory writes to the run in storage.
+    """The right of this copy of a run's directory to write to the run in storage.
 
     Args:
-        writer: drawn once for this copy.
+        writer: random id of this copy.
+        take_over: whether `take` may replace the claim of another copy that is active.
 
     Raises (everywhere):
-        SecondWriterError: another one does.
+        SecondWriterError: another copy has the claim.
     """
 
     def __init__(self, run: str, writer: str, *, take_over: bool) -> None:
@@ -30,14 +31,15 @@ class Claim:
         self.epoch = 0
 
     def take(self, store: ObjectStore) -> None:
-        """Write the claim, unless another one has it and nobody said to take over."""
+        """Write the claim, unless an active writer has it and `take_over` is False."""
         found = store.get_versioned(self._name)
-        if found is None:
+        while found is None:
             try:
                 store.put(self._name, self._content(epoch=0, is_active=True), is_new=True)
             except FileExistsError:
                 found = store.get_versioned(self._name)
-            if found is None:
+            else:
+                self._take_over = False
                 return
         claim = _parsed(found[0])
         if claim is not None and not self._may_write(claim):
@@ -46,22 +48,22 @@ class Claim:
         content = self._content(epoch=self.epoch, is_active=True)
         if not store.replace(self._name, content, known=found[1]):
             self.check(store)
-        self._take_over = False  # once: who takes over later means it
+        self._take_over = False  # once: a later claim of another writer is deliberate
 
     def check(self, store: ObjectStore) -> None:
-        """Raise SecondWriterError if somebody took over meanwhile."""
+        """Raise SecondWriterError if another writer has taken over meanwhile."""
         content = store.get(self._name)
         claim = None if content is None else _parsed(content)
         if claim is not None and not (self._is_mine(claim) and claim.epoch == self.epoch):
             raise SecondWriterError(_refusal(self._run, claim))
 
     def written(self, store: ObjectStore) -> datetime:
-        """When it was, by the storage's clock."""
+        """Return when the claim was written, by the storage's clock."""
         found = store.find(self._name)
         return datetime.now(UTC) if found is None else found.modified
 
     def release(self, store: ObjectStore) -> None:
-        """Everything is stored: whoever goes on need not take over."""
+        """Mark the claim as inactive, so that the next writer need not take over."""
         self.check(store)
         store.put(self._name, self._content(epoch=self.epoch, is_active=False))
 
@@ -87,13 +89,13 @@ def claim_name(run: str) -> str:
 
 
 def read_claim(store: ObjectStore, run: str) -> WriterClaim | None:
-    """None if nobody has written to the run, or what stands there is no claim."""
+    """Return the claim to a run, or None if there is none or it cannot be parsed."""
     content = store.get(claim_name(run))
     return None if content is None else _parsed(content)
 
 
 def refuse_active(store: ObjectStore, run: str) -> None:
-    """Raise SecondWriterError if somebody writes to the run, or vanished while doing so."""
+    """Raise SecondWriterError if another machine writes to the run, or vanished while doing so."""
     claim = read_claim(store, run)
     if claim is not None and claim.is_active:
         raise SecondWriterError(_refusal(run, claim))
@@ -109,5 +111,5 @@ def _parsed(content: bytes) -> WriterClaim | None:
 def _refusal(run: str, claim: WriterClaim) -> str:
     return (
         f"the run {run} is uploaded from {claim.host} (process {claim.pid}); if that machine is "
-        "gone, or its training has ended, add --take-over: what it uploads from then on is refused"
+        "gone, or its training has ended, add --take-over, and its later uploads are refused"
     )

@@ -1,4 +1,4 @@
-"""A run at a checkpoint as files to send, each with the sha256 that it must have."""
+"""The files of a run at one checkpoint, each with the sha256 that it must have."""
 
 import hashlib
 import json
@@ -17,19 +17,20 @@ from game_rl.storage.manifest import Piece, RunManifest, StoredFile
 from game_rl.storage.settings import UploadSettings
 
 PIECE_BYTES = 1 << 20
-"""Of files that grow: whole pieces never change, so only the last one is sent again."""
+"""Size of a growing file's pieces. Full pieces never change, so only the last one is resent."""
 _CHUNK_BYTES = 1 << 20
 _SHELVED = ".shelved"
-_TRAILER_BYTES = 40  # of a segment: its own sha256, of all before, and a magic word
+_TRAILER_BYTES = 40  # end of a segment: the sha256 of everything before it, and a magic word
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a piece is here.
+    """Where a piece lies on this machine.
 
     Attributes:
-        segment: the file of the Lake that it is.
-        was_read: it was compared with its sha256 a moment ago, and is not again.
+        segment: name of the Lake's file, if the piece is a whole segment.
+        was_read: whether the piece was checked against its sha256 a moment ago, so that `chunks`
+            does not check it again.
     """
 
     path: Path
@@ -39,10 +40,10 @@ class Source:
     was_read: bool = False
 
     def chunks(self) -> Iterator[bytes]:
-        """Its bytes; the last of them only if all are as they should be.
+        """Yield the piece's bytes, the last chunk only if the sha256 of all of them is right.
 
         Raises:
-            LostFileError: they are not, or the file is gone.
+            LostFileError: the sha256 is wrong, or the file is gone.
         """
         digest, left, is_wrong = hashlib.sha256(), self.piece.n_bytes, False
         try:
@@ -63,10 +64,10 @@ class Source:
 
 @dataclass
 class Contents:
-    """What makes a run at a checkpoint.
+    """The files that make up a run at a checkpoint.
 
     Attributes:
-        sources: by sha256.
+        sources: where each piece lies, by sha256.
     """
 
     files: list[StoredFile] = field(default_factory=list)
@@ -81,24 +82,24 @@ class Contents:
         self.add(path, Source(file, 0, Piece(sha256=sha256, n_bytes=n_bytes)))
 
     def add_growing(self, path: str, file: Path, n_bytes: int | None = None) -> None:
-        """The first so many bytes; None: all that are there now."""
+        """Add the first `n_bytes` of a file that grows, or all of its current bytes if None."""
         self.add(path, *growing_pieces(file, file.stat().st_size if n_bytes is None else n_bytes))
 
 
 SegmentHashes = dict[str, tuple[str, int]]
-"""sha256 and bytes of whole segments, by name."""
+"""sha256 and size in bytes of whole segments, by name."""
 
 
 def checkpoint_contents(
     settings: UploadSettings, timesteps: int, hashes: SegmentHashes
 ) -> tuple[RunManifest, Contents]:
-    """What a run at this checkpoint is.
+    """Return the manifest and the files of a run at this checkpoint.
 
     Args:
-        hashes: of segments that were read before; gets those that are read now.
+        hashes: hashes of segments that were read before. Those that are read now are added.
 
     Raises:
-        LostFileError: something of it is not there any more, or damaged.
+        LostFileError: a file of the run is gone or damaged.
     """
     run_dir = RunDir(settings.run_dir)
     try:
@@ -141,7 +142,7 @@ def _checkpoint_contents(
 
 
 def video_contents(run_dir: RunDir) -> Contents:
-    """Clips, and the comparison of the forecast with what was measured."""
+    """Return the clips, and the comparison of forecast and measured memory and disk."""
     contents = Contents()
     for file in sorted(run_dir.videos.glob("*.*")):
         if not file.name.startswith("."):
@@ -152,7 +153,7 @@ def video_contents(run_dir: RunDir) -> Contents:
 
 
 def checkpoint_bytes(path: Path) -> int:
-    """Of all files of a checkpoint; 0 if it is gone."""
+    """Return the size of all files of a checkpoint; 0 if it is gone."""
     try:
         return sum(file.stat().st_size for file in path.iterdir())
     except OSError:
@@ -160,7 +161,7 @@ def checkpoint_bytes(path: Path) -> int:
 
 
 def _best_path(run_dir: RunDir, best: dict[str, Any]) -> Path:
-    """It may be of the phase before the first timestep."""
+    """Return the path of the best checkpoint, which may be from before the first timestep."""
     offline = int(best.get("offline_gradient_steps", 0))
     return run_dir.offline.checkpoint(offline) if offline else run_dir.checkpoint(best["timesteps"])
 
@@ -189,7 +190,7 @@ def _add_lake(contents: Contents, lake: Path, mark: Mark, hashes: SegmentHashes)
 
 
 def _hashed_segment(path: Path, marked: MarkedSegment) -> tuple[str, int]:
-    """Read the whole file; its own sha256 is of all but its end."""
+    """Return sha256 and size of a whole segment; the mark has the sha256 of all but its trailer."""
     digest, left = hashlib.sha256(), marked.n_bytes - _TRAILER_BYTES
     with path.open("rb") as file:
         while left > 0 and (chunk := file.read(min(left, _CHUNK_BYTES))):
@@ -206,7 +207,10 @@ def _hashed_segment(path: Path, marked: MarkedSegment) -> tuple[str, int]:
 def _add_reports(
     contents: Contents, settings: UploadSettings, run_dir: RunDir, events_bytes: int
 ) -> None:
-    """Tables are in the checkpoint; curves are cut to their length then when they are fetched."""
+    """Add what is outside of the checkpoint; a fetch cuts curves to their length at the checkpoint.
+
+    Tables are not added, since the checkpoint holds them.
+    """
     contents.add_growing("run.json", run_dir.identity_file)
     if run_dir.preflight.exists():
         contents.add_growing("preflight.json", run_dir.preflight)
@@ -219,7 +223,7 @@ def _add_reports(
 
 
 def growing_pieces(file: Path, n_bytes: int) -> Iterator[Source]:
-    """The first so many bytes of a file that only grows."""
+    """Yield the pieces of the first `n_bytes` of a file that only grows."""
     with file.open("rb") as opened:
         for offset in range(0, n_bytes, PIECE_BYTES):
             content = opened.read(min(PIECE_BYTES, n_bytes - offset))
@@ -228,5 +232,5 @@ def growing_pieces(file: Path, n_bytes: int) -> Iterator[Source]:
 
 
 def as_json(manifest: Any) -> bytes:  # noqa: ANN401 - any of our models
-    """The same bytes each time."""
+    """Serialise a model; equal models give equal bytes."""
     return str(manifest.model_dump_json(indent=1)).encode()

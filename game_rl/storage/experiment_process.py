@@ -1,9 +1,9 @@
-"""The process that sends one generation of an experiment: `python -m` this, settings on its input.
+"""The process that sends one generation of an experiment; it reads its settings from its input.
 
-It tries again while storage fails, prints one line for people if it has something to say, and ends
-when all is there. When its input ends, the experiment's process has died; it sends for so long as
-an experiment waits at its end. It has the lowest priority, and ignores signals, which are meant for
-the experiment.
+It retries while storage fails, prints one line for each message to the user, and ends when all is
+stored. When its input ends, the experiment's process has died; it then continues for at most
+`wait_s`, which is how long an experiment waits at its end. It has the lowest priority, and ignores
+signals, which are meant for the experiment.
 """
 
 import os
@@ -26,7 +26,7 @@ _IGNORED = (signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> int:
-    """0: all is there."""
+    """Return 0 if the whole generation is stored."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     with suppress(OSError):
@@ -39,17 +39,17 @@ def main() -> int:
                 patiently(lambda: push_experiment(settings), _PATIENCE_S, tell=_say_that_it_waits)
             return 0 if is_alone else 1
     except GameRLError as error:
-        _say(f"{error}. The experiment goes on, and is not uploaded")
+        _say(f"{error}. The experiment continues, but this generation is not uploaded")
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - its text might repeat a secret, so only its place
         place = traceback.extract_tb(error.__traceback__)[-1]
         name, where = type(error).__name__, os.path.basename(place.filename)  # noqa: PTH119 - text
-        _say(f"the upload ends with {name} in {where}:{place.lineno}; the experiment goes on")
+        _say(f"the upload failed with {name} in {where}:{place.lineno}; the experiment continues")
         return 1
 
 
 def _end_in_time(wait_s: float) -> None:
-    """When nobody trains any more."""
+    """Wait until the input ends, because nothing trains any more, and exit `wait_s` later."""
     with suppress(OSError):
         while os.read(0, 1 << 10):  # sys.stdin has a lock, which a thread must not hold at exit
             pass
@@ -57,11 +57,11 @@ def _end_in_time(wait_s: float) -> None:
 
 
 def _say_that_it_waits(fault: StoreFault) -> None:
-    _say(f"{fault}. The experiment goes on, and the upload is tried again")
+    _say(f"{fault}. The experiment continues, and the upload is retried")
 
 
 def _say(text: str) -> None:
-    with suppress(OSError, ValueError):  # nobody listens any more
+    with suppress(OSError, ValueError):  # the reader has ended
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""An experiment to storage and back: all of its folder, as it was after a generation."""
+"""Uploading and fetching an experiment: all of its folder, as it was after a generation."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,17 +26,19 @@ from game_rl.storage.settings import PushSettings
 from game_rl.storage.verify import blob_fault
 
 LAST_FILE = "experiment.yaml"
-"""Its presence makes a folder an experiment, so it arrives last."""
+"""The file whose presence makes a folder an experiment, so it is fetched last."""
 _READ_AT_ONCE = 4
 
 
 def push_experiment(settings: PushSettings) -> int:
-    """Send what is not there; bytes that were sent. May be called again, whatever ended it.
+    """Send the blobs that storage lacks, then the manifest; return the number of bytes sent.
+
+    The call may be repeated, however an earlier one ended.
 
     Raises:
         SecondWriterError: another copy of the experiment writes there.
         LostFileError: the folder is gone or has changed.
-        StoreFault: storage fails; the same may be tried again.
+        StoreFault: storage fails. The call may be repeated.
     """
     store = ObjectStore.below(settings.to, settings.place)
     claim = Claim(settings.experiment, settings.writer, take_over=settings.take_over)
@@ -64,17 +66,22 @@ def _parts_of(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.iterdir() if not p.name.startswith("."))
 
 
-# ---------------------------------------------------------------------- back
+# ---------------------------------------------------------------------- fetching
 
 
 def fetch_experiment(
     address: ExperimentAddress, root: Path, *, take_over: bool = True
 ) -> StoredExperiment:
-    """Bring an experiment to the folder `root`, which is new, or has a part of it.
+    """Fetch an experiment to the folder `root`, which must be new or hold a part of it.
+
+    Args:
+        take_over: whether to fetch it even if another machine writes to it.
 
     Raises:
-        UsageError: `root` has another one or something else, or there is none at the address.
-        StorageError: a blob is missing or damaged, somebody writes there, or storage fails.
+        UsageError: `root` holds a whole experiment or other files, or there is no experiment at
+            the address.
+        StorageError: a blob is missing or damaged, another machine writes there and `take_over` is
+            False, or storage fails.
     """
     found = find_stored(address)
     _check_place(root, address.experiment)
@@ -96,11 +103,11 @@ def _check_place(root: Path, experiment: str) -> None:
         return
     if run_dir.identity_file.exists() and run_dir.identity().id == experiment:
         return
-    raise UsageError(f"{root} is not empty, and has no part of this one; name one that is new")
+    raise UsageError(f"{root} is not empty, and holds no part of it; name a directory that is new")
 
 
 def needed_blobs(store: ObjectStore, stored: StoredExperiment, *only: int) -> dict[str, int]:
-    """Bytes by sha256 of what generations need: of these, or of all that are there."""
+    """Return the size in bytes, by sha256, of the blobs that these generations need, or all."""
     below = ObjectStore(f"{store.address}/{place_of(stored.experiment)}")
     needed: dict[str, int] = {}
     for number in only or stored.generations:
@@ -114,10 +121,11 @@ def damaged_blobs(
     blobs: dict[str, int],
     tell: Callable[[], None] = lambda: None,
 ) -> list[str]:
-    """What is wrong with blobs of an experiment, read byte by byte.
+    """Read blobs of an experiment, and return a description of each missing or damaged one.
 
     Args:
-        tell: is called after each.
+        blobs: size in bytes of the blobs to read, by sha256.
+        tell: called after each blob.
     """
     below = ObjectStore(f"{store.address}/{place_of(stored.experiment)}")
     found = []

@@ -1,4 +1,4 @@
-"""What can go wrong with object storage, in words that repeat nothing of what it said."""
+"""Faults of object storage, in messages that repeat nothing of what a server said."""
 
 from datetime import UTC, datetime
 from typing import Literal
@@ -10,7 +10,7 @@ FaultKind = Literal["denied", "missing", "full", "busy", "slow", "unreachable", 
 _WORDS: dict[FaultKind, tuple[str, str]] = {
     "denied": (
         "refuses access",
-        "check the credentials in the provider's environment variables or files, what they may do "
+        "check the credentials in the provider's environment variables or files, their permissions "
         "there, and this machine's clock, which says {now}",
     ),
     "missing": (
@@ -18,23 +18,19 @@ _WORDS: dict[FaultKind, tuple[str, str]] = {
         "create the bucket or the folder, or mount the disk, or correct the address",
     ),
     "full": ("is full", "free some space there, or raise its quota"),
-    "busy": ("fails or is overloaded", "nothing to do if it passes; else ask the provider"),
+    "busy": ("fails or is overloaded", "wait until it works again, or ask the provider"),
     "slow": ("does not answer in time", "check the network; a lower upload.limit_mb_s may help"),
     "unreachable": (
         "cannot be reached",
         "check the network, the address and, for a store of your own, AWS_ENDPOINT_URL",
     ),
     "refused": ("refuses the request", "check the address and the region"),
-    "unable": ("cannot do what is needed", "use another kind of storage"),
+    "unable": ("does not support a needed operation", "use another kind of storage"),
 }
 
 
 class StoreFault(StorageError):  # noqa: N818 - it may pass
-    """The storage refuses, fails or is out of reach; later it may work.
-
-    Attributes:
-        kind: of fault.
-    """
+    """The storage refuses, fails or is out of reach; a later attempt may succeed."""
 
     def __init__(self, kind: FaultKind, address: str, status: int | None = None) -> None:
         self.kind: FaultKind = kind
@@ -45,14 +41,14 @@ class StoreFault(StorageError):  # noqa: N818 - it may pass
 
 
 class SecondWriterError(StorageError):
-    """Somebody else writes to the run there."""
+    """Another machine or copy writes to the run in storage."""
 
 
 class LostFileError(StorageError):
-    """What was to be sent is gone here, or damaged.
+    """A file that should be sent is gone on this machine, or damaged.
 
     Attributes:
-        is_damaged: it is here, and not what was written.
+        is_damaged: whether the file exists, but with other content than was written.
     """
 
     def __init__(self, message: str, *, is_damaged: bool = False) -> None:

@@ -1,7 +1,7 @@
-"""A run from storage into a directory, where it can go on.
+"""Fetches a run from storage into a directory, where it can be resumed.
 
-Files appear under their names when they are whole and have the sha256 of the manifest; what a kill
-leaves is not fetched again. The config comes last: before, the directory is no run.
+A file appears under its name when it is whole and has the sha256 of the manifest. After a kill, the
+next fetch keeps these files. The config is written last, and makes the directory a run.
 """
 
 import base64
@@ -38,7 +38,7 @@ _PART = ".part"
 _CHUNK_BYTES = 1 << 20
 
 Tell = Callable[[int], None]
-"""Gets the bytes that came since the last call."""
+"""Called with the number of bytes that arrived since the last call."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Fetched:
     """A run that was fetched.
 
     Attributes:
-        fetched_bytes: without what was here already.
+        fetched_bytes: bytes that were fetched, without files that were here already.
     """
 
     run_dir: RunDir
@@ -63,16 +63,17 @@ def fetch(
     begin: Callable[[RunManifest], None] = lambda _: None,
     tell: Tell = lambda _: None,
 ) -> Fetched:
-    """Bring the run at `address` to the directory `root`, where no other run is.
+    """Fetch the run at `address` to the directory `root`, which must be new or hold a part of it.
 
     Args:
-        take_over: fetch it even if a machine writes to it.
-        begin: gets what will be fetched.
-        tell: gets how it goes, from several threads.
+        take_over: whether to fetch it even if another machine writes to it.
+        begin: called with the manifest before anything is fetched.
+        tell: called with the progress, from several threads.
 
     Raises:
-        UsageError: `root` has a run, or something else.
-        StorageError: a blob is missing or damaged, or storage fails.
+        UsageError: `root` holds a run or other files, or the address matches no checkpoint.
+        StorageError: a blob is missing or damaged, another machine writes there and `take_over` is
+            False, or storage fails.
     """
     run_dir = RunDir(root)
     if run_dir.exists():
@@ -86,7 +87,7 @@ def fetch(
     _remove_other_checkpoints(run_dir, manifest)
     files = [*manifest.files, *_videos(store, manifest, address)]
     files.sort(key=lambda file: file.path != run_dir.identity_file.name)
-    fetched = fetch_file(store, files[0], root, tell)  # first, who it is: a kill may follow
+    fetched = fetch_file(store, files[0], root, tell)  # identity first: a kill may follow
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         fetched += sum(pool.map(lambda file: fetch_file(store, file, root, tell), files[1:]))
     _restore_reports(run_dir, manifest)
@@ -96,20 +97,20 @@ def fetch(
 
 
 def _check_place(run_dir: RunDir, manifest: RunManifest) -> None:
-    """Raise UsageError unless it is new, or has a part of this very run."""
-    root, identity = run_dir.root, run_dir.identity_file
+    """Raise UsageError unless the directory is new or holds a part of this run."""
+    root = run_dir.root
     if root.exists() and not root.is_dir():
         raise UsageError(f"{root} is a file; name a directory that is new")
     found = [path for path in root.iterdir() if path.suffix != _PART] if root.is_dir() else []
     if not found:
         return
-    if identity.exists() and json.loads(identity.read_bytes())["id"] == manifest.run.id:
+    if run_dir.identity_file.exists() and run_dir.identity().id == manifest.run.id:
         return
-    raise UsageError(f"{root} is not empty, and has no part of this run; name one that is new")
+    raise UsageError(f"{root} is not empty, and holds no part of it; name a directory that is new")
 
 
 def _remove_other_checkpoints(run_dir: RunDir, manifest: RunManifest) -> None:
-    """What an earlier attempt fetched of an older checkpoint is not whole."""
+    """Delete other checkpoints, which an earlier attempt may have fetched only in part."""
     paths = [Path(file.path).parts for file in manifest.files]
     wanted = {parts[1] for parts in paths if parts[0] == "checkpoints"}
     for path in run_dir.checkpoints_newest_first():
@@ -120,7 +121,7 @@ def _remove_other_checkpoints(run_dir: RunDir, manifest: RunManifest) -> None:
 def _videos(
     store: ObjectStore, manifest: RunManifest, address: RemoteAddress
 ) -> tuple[StoredFile, ...]:
-    """Of the run's end, for who fetches the newest checkpoint."""
+    """Return the clips of the run's end, unless the address names a checkpoint."""
     name = f"{run_folder(manifest.run.id)}/videos.json"
     content = None if address.timesteps is not None else store.get(name)
     return () if content is None else parse_videos(content, name).files
@@ -138,7 +139,7 @@ class BlobFile(Protocol):
 
 
 def fetch_file(store: ObjectStore, file: BlobFile, root: Path, tell: Tell) -> int:
-    """Bytes that were fetched; 0 if the file is here already, with the right content."""
+    """Fetch a file unless it is here with the right content; return the number of fetched bytes."""
     path = root / file.path
     if path.is_file() and path.stat().st_size == file.n_bytes and is_whole(path, file):
         tell(file.n_bytes)
@@ -157,10 +158,11 @@ def fetch_file(store: ObjectStore, file: BlobFile, root: Path, tell: Tell) -> in
 
 
 def verified_chunks(store: ObjectStore, file: BlobFile) -> Iterator[bytes]:
-    """The content of a stored file.
+    """Yield the content of a stored file.
 
     Raises:
-        StorageError: a blob is missing, or not what its name says; what came before is void.
+        StorageError: a blob is missing, or its sha256 is wrong. The caller must discard the chunks
+            before it.
     """
     for piece in file.pieces:
         digest, name = hashlib.sha256(), blob_name(piece.sha256)
@@ -175,13 +177,13 @@ def verified_chunks(store: ObjectStore, file: BlobFile) -> Iterator[bytes]:
             ) from None
         if digest.hexdigest() != piece.sha256:
             raise StorageError(
-                f"{store.address}/{name}, a part of {file.path}, is damaged: its sha256 is not "
-                "its name; fetch another checkpoint, as in …/runs/ID@TIMESTEPS"
+                f"{store.address}/{name}, a part of {file.path}, is damaged: its sha256 is "
+                "not its name; fetch another checkpoint, as in …/runs/ID@TIMESTEPS"
             )
 
 
 def is_whole(path: Path, file: BlobFile) -> bool:
-    """Whether a file that is there has the right content."""
+    """Whether an existing file has the right content."""
     with path.open("rb") as opened:
         for piece in file.pieces:
             digest, left = hashlib.sha256(), piece.n_bytes
@@ -194,7 +196,7 @@ def is_whole(path: Path, file: BlobFile) -> bool:
 
 
 def _restore_reports(run_dir: RunDir, manifest: RunManifest) -> None:
-    """The table of evaluations, and curves as long as they were: the checkpoint knows."""
+    """Restore the tables of evaluations, and cut curves to their length at the checkpoint."""
     play = _json(run_dir.checkpoint(manifest.timesteps) / "play.json")
     if play["evaluations"]:
         write_atomic(run_dir.evaluations, str(play["evaluations"]))
@@ -210,7 +212,7 @@ def _restore_reports(run_dir: RunDir, manifest: RunManifest) -> None:
 
 
 def _pin(run_dir: RunDir, manifest: RunManifest) -> None:
-    """Keep what the checkpoint needs of the Lake, as the run did."""
+    """Pin the part of the Lake that the checkpoint needs, as the run did."""
     if not manifest.has_lake:
         return
     path = run_dir.checkpoint(manifest.timesteps)
@@ -221,7 +223,7 @@ def _pin(run_dir: RunDir, manifest: RunManifest) -> None:
 
 
 def _config(manifest: RunManifest, root: Path) -> RunConfig:
-    """The run's, in its new place."""
+    """Return the run's config, with the paths of its new place."""
     document: dict[str, Any] = saved_config(manifest.config, source="the manifest")
     document["run_dir"] = str(root)
     if manifest.game_file is not None:
@@ -236,6 +238,6 @@ def _config(manifest: RunManifest, root: Path) -> RunConfig:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    """Of a file that was compared with its sha256."""
+    """Read a JSON file that was compared with its sha256."""
     content: dict[str, Any] = json.loads(path.read_bytes())
     return content

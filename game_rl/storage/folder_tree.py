@@ -1,9 +1,9 @@
-"""Folders as they are at a moment: a list of their files, whose bytes are blobs named by sha256.
+"""Snapshots of folders: a list of files, whose bytes are blobs named by sha256.
 
-    blobs/ab/abcd…      as for runs; equal content of several folders is there once
+    blobs/ab/abcd…      as for runs; equal content of several folders is stored once
 
-Whoever has the list, and the blobs, can bring the folders to another machine. What belongs to one
-machine alone (locks, claims, temporary files) is left out.
+The list and the blobs suffice to restore the folders on another machine. Files that concern one
+machine alone (locks, claims, temporary files) are left out.
 """
 
 import hashlib
@@ -33,15 +33,15 @@ _SENT_AT_ONCE, _FETCHED_AT_ONCE = 2, 4
 
 
 def _inside(text: str) -> str:
-    """A path below the folder; what is fetched never lands elsewhere."""
+    """Check that the path stays below the folder, so that no fetched file lands elsewhere."""
     parts = text.split("/")
     if not all(p and not p.startswith(".") and p.isprintable() for p in parts) or "\\" in text:
-        raise ValueError("is no path below the folder")
+        raise ValueError("is not a path below the folder")
     return text
 
 
 class TreeFile(Saved):
-    """A file: these blobs, one after the other."""
+    """A file: the concatenation of its blobs."""
 
     path: Annotated[str, AfterValidator(_inside)]
     pieces: tuple[Piece, ...]
@@ -52,7 +52,7 @@ class TreeFile(Saved):
 
     @property
     def unit(self) -> str | None:
-        """The checkpoint that it is of, which appears in one rename; None: it stands alone."""
+        """Folder of the file's checkpoint, which appears in one rename; None for other files."""
         folder, _, _ = self.path.rpartition("/")
         parts = folder.split("/")
         is_checkpoint = len(parts) > 1 and parts[-2] in _OF_CHECKPOINTS and parts[-1].isdecimal()
@@ -60,17 +60,17 @@ class TreeFile(Saved):
 
 
 class FolderTree(Saved):
-    """Files by their paths below one folder."""
+    """Files, with their paths below one folder."""
 
     format: Literal[1] = 1
     files: tuple[TreeFile, ...]
 
     def blobs(self) -> dict[str, int]:
-        """Bytes by sha256."""
+        """Return the size in bytes of each blob, by sha256."""
         return {piece.sha256: piece.n_bytes for file in self.files for piece in file.pieces}
 
     def part(self, name: str) -> "FolderTree":
-        """What is at this path, or below it."""
+        """Return the tree of the files at this path or below it."""
         found = (f for f in self.files if f.path == name or f.path.startswith(f"{name}/"))
         return FolderTree(files=tuple(found))
 
@@ -79,12 +79,15 @@ class FolderTree(Saved):
 
 
 def read_tree(base: Path, parts: Iterable[str]) -> tuple[FolderTree, dict[str, Source]]:
-    """Files and folders at these paths below `base`, those that are there; and where each blob is.
+    """Return the tree of those of these files and folders that exist, and where each blob lies.
 
-    Of checkpoints only the manifests are read: the other files' hashes stand in them.
+    Of a checkpoint, only the manifest is read, since it has the hashes of the other files.
+
+    Args:
+        parts: paths below `base`.
 
     Raises:
-        LostFileError: something vanished or changed meanwhile.
+        LostFileError: a file vanished or changed meanwhile.
     """
     files, sources = [], dict[str, Source]()
     try:
@@ -124,7 +127,7 @@ def _pieces_of(path: Path) -> Iterator[Source]:
 
 
 def _whole(path: Path) -> Source:
-    """Of a file that never changes, one blob however large it is."""
+    """Return a file that never changes as one blob, however large it is."""
     digest, n_bytes = hashlib.sha256(), 0
     with path.open("rb") as file:
         while chunk := file.read(PIECE_BYTES):
@@ -140,15 +143,15 @@ def send_blobs(
     *,
     limit: RateLimit | None = None,
 ) -> int:
-    """Send what is not in storage yet; bytes that were sent.
+    """Send the blobs that are not in storage yet, and return the number of bytes sent.
 
     Args:
-        stored: blobs that are known to be there; gets the others.
-        limit: of bytes a second.
+        stored: blobs that are known to be in storage. The others are added as they arrive.
+        limit: limit of bytes per second.
 
     Raises:
         LostFileError: a file vanished or changed meanwhile.
-        StoreFault: storage fails; the same may be tried again.
+        StoreFault: storage fails. The call may be repeated.
     """
     limit = limit or RateLimit(None)
 
@@ -172,10 +175,10 @@ def send_blobs(
 
 
 def bring_tree(store: ObjectStore, tree: FolderTree, base: Path, parts: Iterable[str]) -> None:
-    """Make what is at these paths below `base` what the tree says; the rest of `base` stays.
+    """Make these paths below `base` match the tree; the rest of `base` stays as it is.
 
-    A part that is a new folder appears in one rename, as does each checkpoint; other files are
-    replaced one by one. A kill leaves something that the same call mends.
+    A part that is a new folder appears in one rename, as does each checkpoint. Other files are
+    replaced one by one. After a kill, the same call completes the work.
 
     Raises:
         StorageError: a blob is missing or damaged, or storage fails.
@@ -195,7 +198,7 @@ def bring_tree(store: ObjectStore, tree: FolderTree, base: Path, parts: Iterable
 
 
 def _moved(file: TreeFile, part: str) -> TreeFile:
-    """As its path is below the part."""
+    """Return the file with its path relative to the part."""
     return file.model_copy(update={"path": file.path.removeprefix(f"{part}/")})
 
 
@@ -213,7 +216,7 @@ def _update(store: ObjectStore, tree: FolderTree, base: Path) -> None:
 
 
 def _is_same_checkpoint(path: Path, files: list[TreeFile]) -> bool:
-    """Its manifest has the hashes of all others."""
+    """Whether the checkpoint here has the tree's manifest, which hashes all other files."""
     names = {file.path.rpartition("/")[2] for file in files}
     manifest = next((file for file in files if file.path.endswith(f"/{MANIFEST}")), None)
     if manifest is None or not path.is_dir() or {p.name for p in path.iterdir()} != names:
@@ -222,13 +225,13 @@ def _is_same_checkpoint(path: Path, files: list[TreeFile]) -> bool:
 
 
 def _fetch(store: ObjectStore, wanted: list[tuple[TreeFile, TreeFile, Path]]) -> None:
-    """Each file to its path, the second one's, below its folder."""
+    """Fetch files; of each triple, the second file has the path below the folder."""
     with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
         list(pool.map(lambda item: fetch_file(store, item[1], item[2], lambda _: None), wanted))
 
 
 def _remove_others(target: Path, tree: FolderTree, base: Path) -> None:
-    """What the tree does not have, but for what no tree has."""
+    """Delete what the tree lacks, except for files that trees leave out, such as locks."""
     units = {file.unit for file in tree.files}
     for path in [p for name in _OF_CHECKPOINTS for p in target.rglob(f"{name}/*") if p.is_dir()]:
         if path.name.isdecimal() and path.relative_to(base).as_posix() not in units:

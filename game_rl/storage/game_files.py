@@ -1,4 +1,4 @@
-"""What the uploader has to know of a run, from its config and its game."""
+"""The settings of a run's uploader, from the run's config and its game."""
 
 from pathlib import Path
 
@@ -15,7 +15,10 @@ _FOLDER = "game"
 def upload_settings(
     config: RunConfig, run_dir: RunDir, *, begins_at: int, take_over: bool
 ) -> UploadSettings | None:
-    """None if the run is not uploaded; only under the run's lock, as its identity may be drawn."""
+    """Return the settings of the run's uploader, or None if the config has no `upload`.
+
+    The caller holds the run's lock, since this may draw the run's identity.
+    """
     if config.upload is None:
         return None
     lake = config.lake
@@ -31,7 +34,7 @@ def upload_settings(
 
 
 def game_files(game: str) -> GameFiles:
-    """The files that a game.yaml names, but for its ROM, which is never uploaded."""
+    """Return a game.yaml and the files that it names, but never the ROM, which is not uploaded."""
     path = game_path(game, relative_to=Path())
     if path is None:
         return GameFiles()
@@ -56,5 +59,5 @@ def game_files(game: str) -> GameFiles:
 
 
 def _is_inside(file: Path) -> bool:
-    """A file elsewhere would be elsewhere on the other machine, too."""
+    """Whether the path stays within the game's folder, as it must to work on another machine."""
     return not file.is_absolute() and ".." not in file.parts

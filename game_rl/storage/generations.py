@@ -1,9 +1,9 @@
-"""Experiments in storage, generation by generation: names, manifests, and what there is.
+"""Experiments in storage, generation by generation: names, manifests and listings.
 
-experiments/ID/blobs/ab/abcd…           bytes, named by their sha256; equal content goes once
-experiments/ID/generations/000007.json  every file of the folder; written after its blobs
-experiments/ID/superseded/…             manifests of generations that are trained again
-experiments/ID/runs/ID/writer.json      who writes
+experiments/ID/blobs/ab/abcd…           bytes, named by their sha256; equal content is sent once
+experiments/ID/generations/000007.json  a manifest of all files; written after its blobs
+experiments/ID/superseded/…             manifests of generations that were trained again
+experiments/ID/runs/ID/writer.json      the machine that writes to the experiment
 """
 
 import re
@@ -26,8 +26,9 @@ class GenerationManifest(FolderTree):
     """All of an experiment's folder, as it was after a generation.
 
     Attributes:
-        kind: of the experiment, such as population.
-        saved: by the clock of who wrote it.
+        kind: kind of the experiment, such as population.
+        game: the game, as the members' config names it.
+        saved: when the generation was sent, by the clock of the machine that sent it.
     """
 
     kind: str = "population"
@@ -37,11 +38,12 @@ class GenerationManifest(FolderTree):
 
 @dataclass(frozen=True)
 class ExperimentAddress:
-    """`s3://bucket/folder/experiments/ID@7`, or without the generation.
+    """An address such as `s3://bucket/folder/experiments/ID@7`, or without the generation.
 
     Attributes:
-        to: as `upload.to` of a config.
-        generation: None: the newest.
+        to: the part before `/experiments`, as in `upload.to` of a config.
+        experiment: id of the experiment.
+        generation: number of the generation, or None for the newest.
     """
 
     to: str
@@ -50,7 +52,7 @@ class ExperimentAddress:
 
     @classmethod
     def parse(cls, url: str) -> "ExperimentAddress | None":
-        """None: it is the address of something else."""
+        """Parse an address; return None if it is not an experiment's."""
         found = _ADDRESS.fullmatch(url)
         if found is None:
             return None
@@ -63,10 +65,12 @@ class StoredExperiment:
     """An experiment in storage.
 
     Attributes:
-        generations: that are there, ascending.
-        generation: that the manifest is of: the newest, unless another was asked for.
-        writer_host: who wrote last.
-        is_active: whether that one has not ended, as far as is known there.
+        experiment: id of the experiment.
+        generations: stored generations, ascending.
+        generation: generation of the manifest: the newest, unless another was asked for.
+        tree: the manifest.
+        writer_host: machine that wrote last, or None if there is no claim.
+        is_active: whether the claim says that this writer has not ended.
     """
 
     experiment: str
@@ -82,7 +86,7 @@ class StoredExperiment:
 
     @property
     def saved(self) -> str:
-        """When the generation was sent, in UTC; empty: nobody wrote that down."""
+        """When the generation was sent, in UTC; empty if the manifest does not say."""
         return "" if self.tree.saved is None else f"{self.tree.saved:%Y-%m-%d %H:%M:%S}"
 
     def to_json(self) -> dict[str, object]:
@@ -99,23 +103,30 @@ class StoredExperiment:
 
 
 def place_of(experiment: str) -> str:
-    """The folder of an experiment, below the address."""
+    """Return the folder of an experiment, below the address."""
     return f"experiments/{experiment}"
 
 
 def generation_name(generation: int) -> str:
-    """Of its manifest, below the experiment's folder."""
+    """Return the name of a generation's manifest, below the experiment's folder."""
     return f"{GENERATIONS}/{generation:06d}.json"
 
 
 def generations_in(store: ObjectStore) -> list[int]:
-    """Those in the folder of one experiment, ascending."""
+    """Return the generations in the folder of one experiment, ascending."""
     names = (_NAME.fullmatch(stored.name) for stored in store.list(GENERATIONS))
     return sorted(int(name[1]) for name in names if name is not None)
 
 
 def read_generation(store: ObjectStore, generation: int) -> GenerationManifest:
-    """Of the experiment whose folder the store is; raise StorageError if it is gone or damaged."""
+    """Return the manifest of a generation.
+
+    Args:
+        store: the experiment's folder.
+
+    Raises:
+        StorageError: the manifest is gone or damaged.
+    """
     name = generation_name(generation)
     content = store.get(name)
     if content is None:
@@ -124,7 +135,7 @@ def read_generation(store: ObjectStore, generation: int) -> GenerationManifest:
 
 
 def stored_experiments(store: ObjectStore) -> list[StoredExperiment]:
-    """All at an address, ordered by id."""
+    """Return all experiments at an address, ordered by id."""
     return list(_all_at(store.address, store.folders("experiments")))
 
 
@@ -137,10 +148,10 @@ def _all_at(to: str, names: Sequence[str]) -> Iterator[StoredExperiment]:
 
 
 def find_stored(address: ExperimentAddress) -> StoredExperiment:
-    """The one that the address means.
+    """Return the experiment at the address, with the manifest of the generation it names.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such experiment or generation.
     """
     is_there = address.experiment in ObjectStore(address.to).folders("experiments")
     below = ObjectStore(f"{address.to}/{place_of(address.experiment)}") if is_there else None

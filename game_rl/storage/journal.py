@@ -1,7 +1,7 @@
-"""What of a run is on its way to storage: a file of lines that outlives every process.
+"""The journal of a run's uploads: a file of JSON lines that outlives every process.
 
-Each line is on the disk before the next step begins. A torn last line is ignored; what it would
-have said is done again, which is harmless.
+Each line is on the disk before the next step begins. A torn last line is ignored, and the step that
+it would have recorded is repeated, which is harmless.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from game_rl.json_lines import JsonLines, located_lines, parsed
 
 
 class Opened(Saved):
-    """Uploads begin or go on; another address begins anew."""
+    """An uploader has started. A new address resets the state."""
 
     step: Literal["opened"] = "opened"
     to: str
@@ -24,13 +24,13 @@ class Opened(Saved):
 
 
 class Seen(Saved):
-    """A checkpoint is to be uploaded."""
+    """A checkpoint waits to be uploaded."""
 
     step: Literal["seen"] = "seen"
     timesteps: int
     n_bytes: int
     written_ns: int
-    """When its folder was made: one that is trained again is another."""
+    """Modification time of its folder: a checkpoint that is trained again has another one."""
 
 
 class BlobUploaded(Saved):
@@ -39,25 +39,25 @@ class BlobUploaded(Saved):
     n_bytes: int
     was_there: bool = False
     segment: str | None = None
-    """The file of the Lake that it is, which is not hashed again."""
+    """Name of the Lake's file that the blob is, so that the file is not hashed again."""
 
 
 class BlobVerified(Saved):
-    """Storage says that it has all of its bytes."""
+    """Storage has confirmed the length of the blob."""
 
     step: Literal["verified"] = "verified"
     sha256: str
 
 
 class Committed(Saved):
-    """The manifest is there: the checkpoint can be fetched."""
+    """The manifest is stored, so the checkpoint can be fetched."""
 
     step: Literal["committed"] = "committed"
     timesteps: int
 
 
 class Dropped(Saved):
-    """It is not uploaded."""
+    """A checkpoint will not be uploaded."""
 
     step: Literal["dropped"] = "dropped"
     timesteps: int
@@ -67,7 +67,7 @@ class Dropped(Saved):
 class VideosStored(Saved):
     step: Literal["videos"] = "videos"
     sha256: str
-    """Of the list of them."""
+    """sha256 of the list of videos."""
 
 
 Line = Annotated[
@@ -79,12 +79,15 @@ _LINE: TypeAdapter[Line] = TypeAdapter(Line)
 
 @dataclass
 class UploadState:
-    """What the lines say together.
+    """The state that all lines add up to.
 
     Attributes:
-        waiting: bytes of the checkpoints that are neither committed nor dropped.
-        seen: `written_ns` of all checkpoints that were seen.
-        segments: sha256 of whole files of the Lake, by name.
+        seen: `written_ns` of all checkpoints that were seen, by timesteps.
+        waiting: bytes of the checkpoints that are neither committed nor dropped, by timesteps.
+        dropped: the reason, by timesteps.
+        uploaded: bytes of the blobs, by sha256.
+        segments: sha256 and bytes of whole files of the Lake, by name.
+        videos: sha256 of the list of videos that was stored last.
     """
 
     to: str | None = None
@@ -102,7 +105,7 @@ class UploadState:
         match line:
             case Opened(to=to, writer=writer):
                 if to != self.to:
-                    self.__init__()  # type: ignore[misc]  # nothing of it is at the new address
+                    self.__init__()  # type: ignore[misc]  # the new address has none of it
                 self.to, self.writer = to, writer
             case Seen(timesteps=timesteps, n_bytes=n_bytes, written_ns=written_ns):
                 self.seen[timesteps] = written_ns
@@ -126,14 +129,14 @@ class UploadState:
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """Every whole line that this version knows; none if there is no journal."""
+    """Yield every whole line that this version knows; none if there is no journal."""
     for _, text in located_lines(path):
         if (line := parsed(_LINE, text)) is not None:
             yield line
 
 
 def read_state(path: Path) -> UploadState:
-    """Empty if there is no journal."""
+    """Return the state that the journal records; an empty state if there is no journal."""
     state = UploadState()
     for line in read_lines(path):
         state.apply(line)
@@ -141,10 +144,10 @@ def read_state(path: Path) -> UploadState:
 
 
 class Journal(JsonLines):
-    """The file, open for appending by one process, and what it says.
+    """The journal, open for appending by one process, and the state that it records.
 
     Raises:
-        OSError: everywhere, where the disk fails.
+        OSError: from every method, if the disk fails.
     """
 
     def __init__(self, path: Path) -> None:
@@ -152,7 +155,7 @@ class Journal(JsonLines):
         super().__init__(path)
 
     def write(self, line: Line) -> None:
-        """Append it; it is on the disk when this returns, and only then part of the state."""
+        """Append a line, sync it to the disk, and then apply it to the state."""
         self.append(line.model_dump_json(exclude_defaults=False))
         self.sync()
         self.state.apply(line)

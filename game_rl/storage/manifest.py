@@ -1,13 +1,13 @@
-"""What is stored of a run, and under which names.
+"""The objects that storage holds of a run, and their names.
 
     blobs/ab/abcd…                        bytes named by their sha256; written once, never changed
     runs/ID/checkpoints/000000250000.json a manifest: each file of the run at that checkpoint
-    runs/ID/videos.json                   clips, and what else came after the last checkpoint
-    runs/ID/writer.json                   who writes to the run
-    runs/ID/superseded/…                  manifests of a future that was trained again
+    runs/ID/videos.json                   clips and other files from after the last checkpoint
+    runs/ID/writer.json                   the machine that writes to the run
+    runs/ID/superseded/…                  manifests of checkpoints that were trained again
 
-A manifest is written when all its blobs are there, and names the files by their paths in the run
-directory. `sha256sum` of a blob is its name.
+A manifest is written once all its blobs are there, and names the files by their paths in the run
+directory. The name of a blob is its `sha256sum`.
 """
 
 import re
@@ -29,7 +29,7 @@ RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def _path(text: str) -> str:
-    """A path that a run directory has; what is fetched never lands elsewhere."""
+    """Check that a run directory can have this path, so that no fetched file lands elsewhere."""
     parts = text.split("/")
     is_plain = all(part and not part.startswith(".") and part.isprintable() for part in parts)
     is_known = text in _FILES or (len(parts) > 1 and parts[0] in _FOLDERS)
@@ -39,14 +39,14 @@ def _path(text: str) -> str:
 
 
 class Piece(Saved):
-    """A blob."""
+    """A blob, which is a file or a part of one."""
 
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     n_bytes: _Count
 
 
 class StoredFile(Saved):
-    """A file of the run: these blobs, one after the other."""
+    """A file of the run: the concatenation of its blobs."""
 
     path: Annotated[str, AfterValidator(_path)]
     pieces: tuple[Piece, ...]
@@ -57,21 +57,21 @@ class StoredFile(Saved):
 
 
 class RunManifest(Saved):
-    """A run at one checkpoint, with its best one."""
+    """A run at one checkpoint, together with its best checkpoint."""
 
     format: Literal[1] = 1
     run: RunIdentity
     timesteps: _Count
     saved: datetime
-    """When the checkpoint was written, by the clock of who wrote it."""
+    """When the checkpoint was written, by the clock of the machine that trained."""
     best_timesteps: int | None
     rom_sha256: str
     config: dict[str, JsonValue]
-    """The run's at that checkpoint."""
+    """The run's config at that checkpoint."""
     game_file: str | None
-    """Of a game of the user's own, the path of its game.yaml among the files."""
+    """Path of game.yaml among the files, or None for a bundled game."""
     has_lake: bool
-    """What the checkpoint needs of the Lake is among the files."""
+    """Whether the files include the part of the Lake that the checkpoint needs."""
     files: tuple[StoredFile, ...]
 
     @property
@@ -79,11 +79,11 @@ class RunManifest(Saved):
         return sum(file.n_bytes for file in self.files)
 
     def blobs(self) -> dict[str, int]:
-        """Bytes by sha256."""
+        """Return the size in bytes of each blob, by sha256."""
         return {piece.sha256: piece.n_bytes for file in self.files for piece in file.pieces}
 
     def is_same_checkpoint(self, other: "RunManifest") -> bool:
-        """Whether both have the same bytes of it; files that grow may differ."""
+        """Whether the checkpoint's files are the same in both; files that grow may differ."""
         return (self.run.id, self._checkpoint_files()) == (other.run.id, other._checkpoint_files())
 
     def _checkpoint_files(self) -> set[StoredFile]:
@@ -91,23 +91,23 @@ class RunManifest(Saved):
 
 
 class StoredVideos(Saved):
-    """What came after the last checkpoint."""
+    """Files from after the last checkpoint."""
 
     format: Literal[1] = 1
     files: tuple[StoredFile, ...]
 
 
 class WriterClaim(Saved):
-    """Who writes to a run, or was the last to do so."""
+    """The process that writes to a run, or that wrote last."""
 
     writer: str
-    """Drawn by each copy of the run directory."""
+    """Random id of the copy of the run directory."""
     host: str
     pid: int
     epoch: _Count
-    """How often the writer has changed."""
+    """Number of times that the writer has changed."""
     is_active: bool
-    """False: it has ended, with everything stored."""
+    """False once the writer has ended and everything is stored."""
 
 
 def blob_name(sha256: str) -> str:
@@ -127,23 +127,30 @@ def superseded_name(run: str, timesteps: int, epoch: int) -> str:
 
 
 def timesteps_of(name: str) -> int | None:
-    """Of a checkpoint's manifest; None: the name is of something else."""
+    """Return the timesteps in the name of a checkpoint's manifest; None for any other name."""
     match = _CHECKPOINT.fullmatch(name)
     return None if match is None else int(match[1])
 
 
 def parse_manifest(content: bytes, source: str) -> RunManifest:
-    """Raise StorageError if `source`, where it is from, is damaged or of a newer version."""
+    """Parse a manifest; see `parse_stored`."""
     return parse_stored(RunManifest, content, source)
 
 
 def parse_videos(content: bytes, source: str) -> StoredVideos:
-    """As `parse_manifest`."""
+    """Parse the list of videos; see `parse_stored`."""
     return parse_stored(StoredVideos, content, source)
 
 
 def parse_stored(model: type[_Stored], content: bytes, source: str) -> _Stored:
-    """Raise StorageError if `source`, where it is from, is damaged or of a newer version."""
+    """Parse a stored model.
+
+    Args:
+        source: address of the object, for messages.
+
+    Raises:
+        StorageError: the content is damaged, or from another version of game_rl.
+    """
     try:
         return model.model_validate_json(content)
     except ValidationError as error:

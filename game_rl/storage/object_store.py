@@ -1,9 +1,9 @@
-"""A folder in object storage, or on a mounted disk: the one place that knows obstore.
+"""A folder in object storage, or on a mounted disk; the only module that uses obstore.
 
 Only the uploader's own process, the `remote` commands, and controllers and tasks that meet in
-storage may import this: a process that is forked after obstore was used, and becomes no
-other program, hangs for ever. Texts of obstore never leave this file, as they may repeat what a
-server or an address said; a fault is worded from its kind and its HTTP status alone.
+storage may import this: a process that is forked after obstore was used, and executes no other
+program, hangs for ever. Messages of obstore never leave this file, since they may repeat what a
+server or an address said. A fault is worded from its kind and its HTTP status alone.
 """
 
 import configparser
@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -36,8 +36,8 @@ from game_rl.run_dir import sync_directory
 from game_rl.storage.faults import FaultKind, StoreFault
 
 CHUNK_BYTES = 1 << 20
-PART_BYTES = 5 << 20  # the least that S3 takes
-_MOST_PARTS_AT_ONCE = 2  # with one that is filled they are 16 MB of the uploader's 56; four: 66
+PART_BYTES = 5 << 20  # the smallest part that S3 accepts
+_MOST_PARTS_AT_ONCE = 2  # with one being filled, 16 of the uploader's 56 MB; four: 66 MB
 _CONNECT_S = 5.0
 _STATUS = re.compile(r"status(?: code)?: (\d{3})")
 _SYSTEM_ERRORS: dict[FaultKind, tuple[int, ...]] = {
@@ -53,11 +53,11 @@ _STATUS_KINDS: dict[int, FaultKind] = {
 
 @dataclass(frozen=True)
 class Stored:
-    """One object.
+    """One stored object.
 
     Attributes:
-        name: from the store's folder on.
-        modified: by the storage's clock.
+        name: path below the store's folder.
+        modified: time of the last change, by the storage's clock.
     """
 
     name: str
@@ -69,9 +69,9 @@ class ObjectStore:
     """Reads and writes objects under one address.
 
     Args:
-        address: a folder's, without credentials; those are in the environment.
-        patience_s: how long one request may take, with up to 5 MiB in it.
-        retries: within obstore, of reads and of answers such as 503.
+        address: address of a folder, without credentials, which come from the environment.
+        patience_s: timeout of one request, which carries up to 5 MiB.
+        retries: number of retries within obstore, of reads and of answers such as 503.
 
     Raises (everywhere):
         StoreFault: the storage refuses, fails or is out of reach.
@@ -89,7 +89,7 @@ class ObjectStore:
 
     @classmethod
     def below(cls, address: str, folder: str, *, patience_s: float = 60.0) -> "ObjectStore":
-        """A store at a folder below an address; on a disk the folder is made, the address is not.
+        """Open a folder below an address; on a disk, the folder is created, but not the address.
 
         Raises:
             StoreFault: there is nothing at the address.
@@ -130,10 +130,10 @@ class ObjectStore:
         """Write an object in one piece.
 
         Args:
-            is_new: it must not be there yet.
+            is_new: whether to refuse to overwrite an object.
 
         Raises:
-            FileExistsError: it is, and is_new.
+            FileExistsError: the object exists, and `is_new` is True.
         """
         mode: Literal["create", "overwrite"] = "create" if is_new else "overwrite"
         with self._told():
@@ -144,9 +144,9 @@ class ObjectStore:
         self._sync(name)
 
     def put_pieces(self, name: str, pieces: Iterator[bytes]) -> None:
-        """Write an object of many pieces, which nobody sees before it is whole.
+        """Write an object from an iterator; it is not visible before it is whole.
 
-        What the iterator raises goes through, and nothing is written then.
+        An exception of the iterator propagates, and nothing is written.
         """
         with self._told():
             obstore.put(
@@ -159,14 +159,15 @@ class ObjectStore:
         self._sync(name)
 
     def one_part_at_a_time(self) -> None:
-        """For a link on which several are too slow together."""
+        """Send one part at a time from now on, for a link that is too slow for several at once."""
         self._parts_at_once = 1
 
     def replace(self, name: str, content: bytes, *, known: str | None) -> bool:
-        """Write an object unless somebody changed it meanwhile; False if somebody did.
+        """Write an object unless it has changed meanwhile; return whether it was written.
 
         Args:
-            known: what `version` gave. A disk cannot compare: there it is just written.
+            known: the version from `get_versioned`. On a disk, which cannot compare, the object is
+                always written.
         """
         if known is None or self._folder is not None:
             self.put(name, content)
@@ -181,7 +182,7 @@ class ObjectStore:
         return True
 
     def find(self, name: str) -> Stored | None:
-        """None if there is no such object."""
+        """Return name, size and time of an object, or None if there is none."""
         with self._told():
             try:
                 meta = obstore.head(self._store, name)
@@ -190,11 +191,12 @@ class ObjectStore:
         return _stored(meta)
 
     def get(self, name: str) -> bytes | None:
-        """A small object; None if there is none."""
+        """Return a small object, or None if there is none."""
         found = self.get_versioned(name)
         return None if found is None else found[0]
 
     def get_versioned(self, name: str) -> tuple[bytes, str | None] | None:
+        """Return a small object and its ETag, or None if there is none."""
         with self._told():
             try:
                 result = obstore.get(self._store, name)
@@ -203,10 +205,10 @@ class ObjectStore:
             return bytes(result.bytes()), result.meta["e_tag"]
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """A large object, a piece at a time.
+        """Yield a large object, a piece at a time.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: there is no such object.
         """
         with self._told():
             try:
@@ -222,13 +224,13 @@ class ObjectStore:
                 yield from map(_stored, batch)
 
     def folders(self, folder: str) -> Sequence[str]:
-        """Names of those right below a folder, ascending."""
+        """Return the names of the folders directly below a folder, ascending."""
         with self._told():
             found = obstore.list_with_delimiter(self._store, folder)
         return sorted(name.rpartition("/")[2] for name in found["common_prefixes"])
 
     def delete(self, name: str) -> None:
-        """Whether it is there or not."""
+        """Delete an object, if it exists."""
         with self._told():
             try:
                 obstore.delete(self._store, name)
@@ -236,7 +238,7 @@ class ObjectStore:
                 return
 
     def clear(self) -> None:
-        """Delete all that is below the address, and on a disk the folder itself."""
+        """Delete everything below the address, and on a disk the folder itself."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             return
@@ -245,13 +247,13 @@ class ObjectStore:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Raise obstore's errors as faults of ours."""
+        """Convert obstore's errors to StoreFault."""
         try:
             yield
         except (FileExistsError, StoreFault):
             raise
         except FileNotFoundError as error:
-            if error.errno is not None:  # of ours, a local file or an object that is not there
+            if error.errno is not None:  # raised by us: a local file or an object does not exist
                 raise
             raise StoreFault("missing", self.address) from None
         except (BaseError, NotImplementedError) as error:
@@ -259,12 +261,12 @@ class ObjectStore:
         except OSError as error:
             raise StoreFault(_system_kind(error), self.address) from None
         except BaseException as error:
-            if type(error).__name__ == "PanicException":  # of obstore; it is no Exception
+            if type(error).__name__ == "PanicException":  # of obstore; not an Exception
                 raise StoreFault("unable", self.address) from None
             raise
 
     def _sync(self, name: str) -> None:
-        """What was written to a disk is there after a power failure: obstore syncs nothing."""
+        """Sync an object on a disk, so that it survives a power failure; obstore syncs nothing."""
         if self._folder is None:
             return
         path = self._folder / name
@@ -293,7 +295,7 @@ def _endpoint() -> str:
 
 
 def _aws_settings() -> dict[str, str]:
-    """What obstore does not find by itself: the files of AWS's own tools, and the endpoint."""
+    """Return settings that obstore does not look up: files of AWS's own tools, and the endpoint."""
     settings = {"endpoint": _endpoint()} if _endpoint() else {}
     profile = os.environ.get("AWS_PROFILE", "default")
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
@@ -350,7 +352,3 @@ def _system_kind(error: OSError) -> FaultKind:
 def _status(text: str) -> int | None:
     found = _STATUS.search(text)
     return None if found is None else int(found[1])
-
-
-OpenStore = Callable[[float], ObjectStore]
-"""A new store with so many seconds of patience."""

@@ -1,5 +1,6 @@
-"""How a process that sends something is started: a fresh interpreter, since forked children of
-obstore hang, with the lowest priority for the disk.
+"""Starts the processes that upload: fresh interpreters with the lowest priority for the disk.
+
+They are not forked, since obstore hangs in forked children.
 """
 
 import shutil
@@ -7,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-# `import game_rl` makes the games known to Gymnasium, which takes 17 MB that an uploader does not
-# need: a bare package of the same name finds the same modules.
+# `import game_rl` registers the games with Gymnasium, which takes 17 MB that an uploader does not
+# need. A bare package of the same name finds the same modules.
 _START = """\
 import importlib, sys, types
 package = types.ModuleType("game_rl")
@@ -19,13 +20,13 @@ sys.exit(importlib.import_module(sys.argv[2]).main())
 
 
 def started(module: str) -> subprocess.Popen[str]:
-    """A process that runs `main` of a module of ours; text goes to it and comes from it."""
+    """Start a process that runs `main` of one of our modules, with pipes for input and output."""
     package = Path(__file__).parents[1]
     idle = ["ionice", "-c", "3"] if shutil.which("ionice") else []
     return subprocess.Popen(
         [*idle, sys.executable, "-c", _START, str(package), module],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # what a library prints there may have secrets in it
+        stderr=subprocess.DEVNULL,  # libraries may print secrets there
         text=True,
     )

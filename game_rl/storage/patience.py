@@ -1,4 +1,4 @@
-"""Trying again while storage fails, for somebody who has to wait for it."""
+"""Retrying while storage fails, for callers that have to wait for it."""
 
 import time
 from collections.abc import Callable
@@ -17,11 +17,11 @@ def patiently(
     *,
     tell: Callable[[StoreFault], None] = lambda _: None,
 ) -> Answer:
-    """What `ask` returns, which is called again, after growing pauses, while storage fails.
+    """Return the result of `ask`, which is retried after growing pauses while storage fails.
 
     Args:
-        patience_s: after which the last fault is raised.
-        tell: gets the first one.
+        patience_s: time after which the last fault is raised.
+        tell: called with the first fault.
     """
     deadline_s, pause_s = time.monotonic() + patience_s, _FIRST_PAUSE_S
     while True:

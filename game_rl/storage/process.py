@@ -1,8 +1,9 @@
-"""The uploader's own process: `BackgroundUpload` starts it, one JSON object a line goes each way.
+"""The uploader's own process, which `BackgroundUpload` starts and talks to line by line.
 
-To it: its settings, then `look` for each new file and `finish SECONDS`. From it: events. When its
-input ends, the training has died; it sends what there is, for so long as a run waits at its end.
-It ignores signals that are meant for the training, and takes the lowest priority.
+Its input has the settings as JSON, then `look` for each new checkpoint, and `finish SECONDS`. Its
+output has one event a line, as JSON. When the input ends, the training has died; it then sends what
+is left for at most `upload.wait_s`, which is how long a run waits at its end. It ignores signals
+that are meant for the training, and takes the lowest priority.
 """
 
 import os
@@ -26,7 +27,7 @@ _TIME_RAN_OUT = 3
 
 
 def main() -> int:
-    """Returns 0, whatever storage does; where time ran out, it leaves with 3 by itself."""
+    """Return 0, whatever storage does; a timer of `_listen` exits with 3 when the time is over."""
     for name in _IGNORED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     with suppress(OSError):
@@ -46,23 +47,23 @@ def _upload(settings: UploadSettings, bell: Bell) -> None:
         with Journal(RunDir(settings.run_dir).upload_journal) as journal:
             uploader = Uploader(settings, journal, _emit)
             advice = (
-                "The training goes on, and the upload is tried again; what is left at the end, "
-                f"`game-rl remote push {settings.run_dir}` sends"
+                "The training continues, and the upload is retried; "
+                f"`game-rl remote push {settings.run_dir}` sends what is left at the end"
             )
             Uploading(uploader, settings, _emit, advice=advice).run(bell)
     except GameRLError as error:
-        _emit(Warned(text=f"{error}. Nothing is uploaded any more; the training goes on"))
+        _emit(Warned(text=f"{error}. The upload stops, and the training continues"))
     except OSError as error:
-        _emit(Warned(text=f"the upload ends: {error.filename or 'a disk'}: {error.strerror}"))
+        _emit(Warned(text=f"the upload stops: {error.filename or 'a disk'}: {error.strerror}"))
     except Exception as error:  # noqa: BLE001 - its text might repeat a secret, so only its place
         place = traceback.extract_tb(error.__traceback__)[-1]
         name = type(error).__name__
-        text = f"the upload ends with {name} in {os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - text
+        text = f"the upload failed with {name} in {os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - text
         _emit(Warned(text=f"{text}; `game-rl remote push {settings.run_dir}` sends what is left"))
 
 
 def _listen(bell: Bell, settings: UploadSettings) -> None:
-    """Until the training says how long there is, or dies."""
+    """Ring the bell for each line, until the training sets a deadline or dies; exit after it."""
     seconds = settings.upload.wait_s
     for line in sys.stdin:
         word, _, rest = line.strip().partition(" ")
@@ -75,7 +76,7 @@ def _listen(bell: Bell, settings: UploadSettings) -> None:
 
 
 def _emit(event: Event) -> None:
-    with suppress(OSError, ValueError):  # nobody listens any more
+    with suppress(OSError, ValueError):  # the reader has ended
         sys.stdout.write(event.model_dump_json(exclude_none=True) + "\n")
         sys.stdout.flush()
 

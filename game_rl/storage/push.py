@@ -1,4 +1,4 @@
-"""Sending what a run has not stored yet, while somebody waits for it."""
+"""Uploading what is missing of a run, in the foreground."""
 
 from collections.abc import Callable
 
@@ -16,11 +16,12 @@ _LOCK_WAIT_S = 5.0
 def push(
     settings: UploadSettings, emit: Callable[[Event], None], *, most_failures: int | None = None
 ) -> None:
-    """Return when everything that the run has is stored.
+    """Upload everything that the run has, and return when it is stored.
 
     Raises:
-        UsageError: the run's training uploads it just now.
-        StorageError: storage fails again and again, or somebody else writes to the run there.
+        UsageError: the run's training is uploading it.
+        StorageError: storage fails `most_failures` times in a row, or another machine or copy
+            writes to the run there.
     """
     with alone(settings.run_dir, wait_s=_LOCK_WAIT_S) as is_alone:
         if not is_alone:

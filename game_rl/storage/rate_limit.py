@@ -1,4 +1,4 @@
-"""No more than so many bytes a second."""
+"""Limiting the number of bytes per second."""
 
 import threading
 import time
@@ -8,10 +8,10 @@ _BURST_S = 0.25
 
 
 class RateLimit:
-    """A bucket that fills with time; whoever sends waits while it is empty.
+    """A token bucket, shared by all threads that send.
 
     Args:
-        mb_s: 10^6 bytes a second; None: no limit.
+        mb_s: limit in 10^6 bytes per second, or None for no limit.
     """
 
     def __init__(self, mb_s: float | None) -> None:
@@ -20,6 +20,7 @@ class RateLimit:
         self._lock = threading.Lock()
 
     def slowed(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the chunks no faster than the limit allows."""
         for chunk in chunks:
             self._wait(len(chunk))
             yield chunk

@@ -1,4 +1,4 @@
-"""Runs in storage, as they are named on a command line."""
+"""Runs in storage, and the addresses that name them on a command line."""
 
 import re
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ _TIMESTEPS = re.compile(r"@([\d_,]+)$")
 
 @dataclass(frozen=True)
 class RemoteAddress:
-    """Where runs are, and which of them is meant.
+    """The address of a folder with runs, of a run, or of one of its checkpoints.
 
     Attributes:
-        to: as `upload.to` of a config.
-        run: its id; None: the only one there.
-        timesteps: of the checkpoint; None: the newest.
+        to: address of the folder, as in `upload.to` of a config.
+        run: id of the run; None means the only one there.
+        timesteps: timesteps of the checkpoint; None means the newest.
     """
 
     to: str
@@ -34,12 +34,16 @@ class RemoteAddress:
 
     @classmethod
     def parse(cls, text: str) -> "RemoteAddress":
-        """Of `s3://bucket/folder/runs/ID@250000`, or less of it."""
+        """Parse `s3://bucket/folder/runs/ID@301056`, where the parts after the folder are optional.
+
+        Raises:
+            UsageError: there is no number after the `@`.
+        """
         timesteps = None
         if found := _TIMESTEPS.search(text):
             digits = re.sub("[_,]", "", found[1])
             if not digits:
-                raise UsageError("after @ comes a number of timesteps, as in …/runs/ID@250000")
+                raise UsageError("@ needs a number of timesteps after it, as in …/runs/ID@301056")
             timesteps, text = int(digits), text[: found.start()]
         text = text.rstrip("/")
         match = _RUN.fullmatch(text)
@@ -49,7 +53,7 @@ class RemoteAddress:
 
 
 def stored_runs(store: ObjectStore) -> dict[str, list[int]]:
-    """Timesteps of the checkpoints of each run, ascending."""
+    """Return the timesteps of the checkpoints of each run, ascending."""
     runs: dict[str, list[int]] = {}
     for stored in store.list("runs"):
         timesteps = timesteps_of(stored.name)
@@ -59,10 +63,10 @@ def stored_runs(store: ObjectStore) -> dict[str, list[int]]:
 
 
 def find_manifest(store: ObjectStore, address: RemoteAddress) -> RunManifest:
-    """The one that the address means.
+    """Return the manifest of the checkpoint that the address names.
 
     Raises:
-        UsageError: it means none, or several runs.
+        UsageError: the address matches no checkpoint, or several runs.
     """
     runs = stored_runs(store)
     if address.run is None and len(runs) > 1:
@@ -85,7 +89,7 @@ def find_manifest(store: ObjectStore, address: RemoteAddress) -> RunManifest:
 
 
 def read_manifest_of(store: ObjectStore, run: str, timesteps: int) -> RunManifest:
-    """Raise StorageError if it is gone or damaged."""
+    """Return the manifest of a checkpoint; raise StorageError if it is gone or damaged."""
     name = manifest_name(run, timesteps)
     content = store.get(name)
     if content is None:

@@ -1,8 +1,8 @@
-"""What leaves storage after a generation has arrived there: manifests first, then blobs.
+"""Deletes old generations of an experiment from storage: manifests first, then blobs.
 
-Killed at any step, it leaves every manifest that is there with all of its blobs, and the next call
-deletes the rest. Only who holds the claim deletes, and asks for it again and again: blobs that this
-writer found unused may be what another one, who took over, sends just now.
+A kill at any step leaves every remaining manifest with all of its blobs, and the next call deletes
+the rest. Only the holder of the claim deletes, and it checks its claim repeatedly: blobs that this
+writer found unused may be ones that another writer, which took over, is sending.
 """
 
 from game_rl.storage.claim import Claim
@@ -21,10 +21,10 @@ _BLOBS_A_CHECK = 20
 
 
 def doomed(found: list[int], keep: RemoteKeeping) -> list[int]:
-    """Generations to delete, ascending.
+    """Return the generations to delete, ascending.
 
     Args:
-        found: those that are there, ascending.
+        found: all stored generations, ascending.
     """
     if keep.last is None:
         return []
@@ -33,7 +33,7 @@ def doomed(found: list[int], keep: RemoteKeeping) -> list[int]:
 
 
 def set_later_aside(store: ObjectStore, claim: Claim, *, newest: int) -> None:
-    """Manifests of later generations, which are trained again, are no generations any more."""
+    """Move the manifests of later generations, which will be trained again, to `superseded/`."""
     for number in generations_in(store):
         content = store.get(generation_name(number)) if number > newest else None
         if content is not None:
@@ -42,14 +42,16 @@ def set_later_aside(store: ObjectStore, claim: Claim, *, newest: int) -> None:
 
 
 def delete_old(store: ObjectStore, claim: Claim, keep: RemoteKeeping) -> int:
-    """Delete the generations that are not kept, what was set aside, and blobs that nobody needs.
+    """Delete old generations, superseded manifests, and blobs that no manifest names.
+
+    Does nothing if `keep.last` is None.
 
     Returns:
-        The number of blobs that went.
+        The number of blobs that were deleted.
 
     Raises:
-        SecondWriterError: another one took over; nothing more is deleted.
-        StorageError: a manifest cannot be read; no blob is deleted then.
+        SecondWriterError: another writer took over; nothing more is deleted.
+        StorageError: a manifest cannot be read; no blob is deleted.
     """
     if keep.last is None:
         return 0
@@ -67,7 +69,7 @@ def delete_old(store: ObjectStore, claim: Claim, keep: RemoteKeeping) -> int:
 
 
 def _used(store: ObjectStore) -> set[str]:
-    """sha256 of all blobs that a manifest names."""
+    """Return the sha256 of all blobs that a manifest names."""
     used: set[str] = set()
     for stored in store.list(GENERATIONS):
         content = store.get(stored.name)

@@ -1,4 +1,4 @@
-"""Where a run is, and what of it is safe where, from the files that it leaves."""
+"""The state of a run and of its uploads, from the files that it leaves."""
 
 import os
 from dataclasses import asdict, dataclass
@@ -14,14 +14,15 @@ from game_rl.system.proc_files import read_text
 
 @dataclass(frozen=True)
 class StoredPart:
-    """What of the run is in storage.
+    """The part of a run that is in storage.
 
     Attributes:
-        address: of the run there.
-        newest: timesteps of the newest checkpoint that can be fetched from there.
-        is_newest_safe: it is the newest that there is here, too.
-        waiting: timesteps of checkpoints that are not there yet, newest first.
-        waiting_bytes: of those, at most.
+        address: address of the run in storage.
+        checkpoints: timesteps of the stored checkpoints, ascending.
+        newest: timesteps of the newest stored checkpoint, or None.
+        is_newest_safe: whether that one is at least as new as the newest checkpoint here.
+        waiting: timesteps of the checkpoints that wait to be uploaded, newest first.
+        waiting_bytes: upper bound of the bytes that those need.
     """
 
     address: str
@@ -34,14 +35,16 @@ class StoredPart:
 
 @dataclass(frozen=True)
 class RunStatus:
-    """A run as it is now.
+    """The current state of a run.
 
     Attributes:
-        is_training: a process trains it on this machine.
-        timesteps: of the last event.
-        last_checkpoint: timesteps of the newest one here; None: there is none.
-        evaluation: the newest: timesteps, mean reward, success rate.
-        ended: how the last process left it, in a word; None: it trains, or was killed.
+        run: id of the run.
+        is_training: whether a process on this machine is training it.
+        timesteps: highest timestep of any event.
+        last_checkpoint: timesteps of the newest checkpoint here, or None.
+        evaluation: timesteps, mean reward and success rate of the newest evaluation, and whether
+            it is the final one.
+        ended: how the last process ended, in a word; None while it trains, or if it was killed.
         uploads: None if the run was never uploaded.
     """
 
@@ -60,7 +63,7 @@ class RunStatus:
 
 
 def run_status(run_dir: RunDir) -> RunStatus:
-    """Raise UsageError if the run's identity cannot be read."""
+    """Return the state of a run; raise UsageError if its identity cannot be read."""
     events = read_events(run_dir)
     here = [int(path.name) for path in run_dir.checkpoints_newest_first()]
     totals = [e.total_timesteps for e in events if isinstance(e, Begun | Resumed)]
@@ -106,7 +109,7 @@ def _stored_part(state: UploadState, run: str, here: list[int]) -> StoredPart:
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether a process here holds the lock; asking for it could turn a training away."""
+    """Whether a process holds the lock; trying to take it could make a training fail to start."""
     try:
         inode = os.stat(path).st_ino  # noqa: PTH116 - the number alone
     except OSError:

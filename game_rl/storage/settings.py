@@ -1,4 +1,4 @@
-"""What the uploader's process gets when it starts; there is no secret in it."""
+"""Settings that the uploading processes get when they start; none of them is secret."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,42 +11,42 @@ from game_rl.storage.manifest import run_folder
 
 
 class GameFiles(Saved):
-    """The files of a game of the user's own, but for its ROM; a bundled game has none."""
+    """The files of a user's own game, except for its ROM; none for a bundled game."""
 
     game_file: str | None = None
-    """Its game.yaml in a fetched run."""
+    """Path of its game.yaml in a fetched run."""
     paths: dict[str, Path] = Field(default={})
-    """Where each file is here, by its path in a fetched run."""
+    """Path of each file on this machine, by its path in a fetched run."""
 
 
 class UploadSettings(Saved):
-    """A run and where it goes."""
+    """Settings for uploading a run."""
 
     run_dir: Path
     run: str
-    """Its id."""
+    """Id of the run."""
     upload: UploadConfig
     lake: Path | None
-    """The Lake that the run writes."""
+    """Folder of the Lake that the run writes, or None if it writes none."""
     game: GameFiles
     begins_at: Annotated[int, Field(ge=0)]
-    """Timesteps of the checkpoint that the training goes on from; what is stored of later ones is
-    trained again."""
+    """Timesteps of the checkpoint that the training continues from. Later checkpoints in storage
+    will be trained again."""
     take_over: bool = False
-    """From another machine that writes to the run there."""
+    """Whether to take the claim from another machine that writes to the run in storage."""
 
     @property
     def address(self) -> str:
-        """Of the run."""
+        """Address of the run."""
         return f"{self.upload.to}/{run_folder(self.run)}"
 
 
 class RemoteKeeping(Saved):
-    """Generations of an experiment that stay in storage.
+    """Which generations of an experiment stay in storage.
 
     Attributes:
-        last: the newest of those that are there; None: all.
-        every: besides, each whose number is a multiple of this; None: none.
+        last: number of newest generations to keep, or None to keep all.
+        every: also keep each generation whose number is a multiple of this, unless None.
     """
 
     last: int | None = None
@@ -54,14 +54,20 @@ class RemoteKeeping(Saved):
 
 
 class PushSettings(Saved):
-    """A folder to send; there is no secret in it.
+    """Settings for uploading one generation of an experiment.
 
     Attributes:
-        folder: as it was after the generation, and does not change.
-        kind, game: of the experiment, for who looks at the storage.
-        writer: drawn once for this copy of the experiment.
-        is_last: whoever goes on with it need not take over.
-        wait_s: that it may take when nobody trains any more.
+        to: address as in `upload.to` of a config.
+        experiment: id of the experiment.
+        folder: a snapshot of the experiment's folder after the generation, which does not change.
+        writer: random id of this copy of the experiment.
+        kind: kind of the experiment, for listings.
+        game: game of the experiment, for listings.
+        take_over: whether to take the claim from another copy that writes there.
+        is_last: whether to release the claim afterwards, so that the next writer need not take
+            over.
+        limit_mb_s: limit in 10^6 bytes per second, or None for no limit.
+        wait_s: time that the upload may take once the experiment's process has ended.
     """
 
     to: str
@@ -79,5 +85,5 @@ class PushSettings(Saved):
 
     @property
     def place(self) -> str:
-        """Below `to`."""
+        """Folder of the experiment, below `to`."""
         return f"experiments/{self.experiment}"

@@ -1,4 +1,4 @@
-"""The runs at an address."""
+"""Listing of the runs at an address."""
 
 from dataclasses import asdict, dataclass
 
@@ -12,12 +12,12 @@ class StoredRun:
     """A run in storage.
 
     Attributes:
-        run: its id.
-        checkpoints: timesteps, ascending.
-        newest_saved: when its newest checkpoint was written, in UTC.
-        newest_bytes: what fetching that takes.
-        writer_host: who wrote it last.
-        is_active: whether that one has not ended, as far as is known here.
+        run: id of the run.
+        checkpoints: timesteps of the stored checkpoints, ascending.
+        newest_saved: when the newest checkpoint was written, in UTC.
+        newest_bytes: bytes of all files that a fetch of that checkpoint brings.
+        writer_host: machine that wrote last, or None if there is no claim.
+        is_active: whether the claim says that this writer has not ended.
     """
 
     run: str
@@ -33,7 +33,7 @@ class StoredRun:
 
 
 def list_runs(store: ObjectStore) -> list[StoredRun]:
-    """Ordered by id."""
+    """Return all runs at an address, ordered by id."""
     return [_stored_run(store, run, found) for run, found in stored_runs(store).items()]
 
 

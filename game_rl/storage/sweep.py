@@ -1,8 +1,8 @@
-"""Old checkpoints of a run leave storage, and blobs that no manifest of any run names.
+"""Deletes old checkpoints of a run from storage, and blobs that no manifest of any run names.
 
-Two runs share blobs of equal content, so a blob that one finds there may be swept by the other
-before the first has committed. Two rules prevent that: only blobs older than a day are swept, and
-who finds a blob older than half a day sends it again, which makes it new. Ages are compared by the
+Two runs share blobs of equal content, so one run could sweep a blob that another one found there
+and has not committed yet. Two rules prevent that: only blobs older than a day are swept, and a run
+that finds a blob older than half a day sends it again, which renews it. Ages are measured by the
 storage's own clock.
 """
 
@@ -23,7 +23,7 @@ _RENEWED_AFTER = timedelta(hours=12)
 
 
 def keep_newest(store: ObjectStore, run: str, count: int) -> int:
-    """Delete this run's older manifests, and sweep; the number of blobs that went."""
+    """Keep this run's newest `count` manifests, then sweep; return the number of deleted blobs."""
     stored = list(store.list(f"{run_folder(run)}/checkpoints"))
     found = sorted(t for s in stored if (t := timesteps_of(s.name)) is not None)
     old = found[:-count]
@@ -33,13 +33,13 @@ def keep_newest(store: ObjectStore, run: str, count: int) -> int:
 
 
 def sweep(store: ObjectStore, *, now: datetime) -> int:
-    """Delete blobs that no manifest names and that are old; how many.
+    """Delete old blobs that no manifest names, and return their number.
 
     Args:
-        now: by the storage's clock; earlier is safe.
+        now: the time by the storage's clock. An earlier time is safe.
 
     Raises:
-        StorageError: a manifest cannot be read; nothing is deleted then.
+        StorageError: a manifest cannot be read, and nothing has been deleted.
     """
     used = _used(store)
     unused = [
@@ -53,12 +53,12 @@ def sweep(store: ObjectStore, *, now: datetime) -> int:
 
 
 def needs_renewal(blob: Stored, *, now: datetime) -> bool:
-    """Whether a blob that is there already is so old that a sweep may take it."""
+    """Whether a stored blob is so old that a sweep might soon delete it."""
     return now - blob.modified > _RENEWED_AFTER
 
 
 def _used(store: ObjectStore) -> set[str]:
-    """sha256 of all blobs that any manifest names."""
+    """Return the sha256 of all blobs that any manifest names."""
     used: set[str] = set()
     for stored in store.list("runs"):
         folder, _, name = stored.name.rpartition("/")
@@ -73,7 +73,8 @@ def _used(store: ObjectStore) -> set[str]:
             files = parse_manifest(content, stored.name).files
         else:
             raise StorageError(
-                f"{store.address}/{stored.name} is not of game_rl; nothing is deleted beside it"
+                f"{store.address}/{stored.name} is not a file of game_rl, so nothing is deleted; "
+                "move it elsewhere"
             )
         used |= {piece.sha256 for file in files for piece in file.pieces}
     return used

@@ -1,9 +1,9 @@
-"""Sends a run's checkpoints to storage, the newest first, each step written down before the next.
+"""Sends a run's checkpoints to storage, the newest first, and journals each step before the next.
 
-    seen → begun → each blob uploaded → verified → manifest committed
+    seen → each blob uploaded → verified → manifest committed
 
-It only reads the run directory, but for its journal. Whatever kills it, at whatever step, it goes
-on from the journal; a step that is done twice does nothing.
+Apart from its journal, it only reads the run directory. After a kill at any step it continues from
+the journal; every step is idempotent.
 """
 
 import hashlib
@@ -57,25 +57,25 @@ _MOST_TRIES = 3
 
 @dataclass
 class _Sending:
-    """What is underway."""
+    """The checkpoint that is being sent, and the blobs that are known to be stored."""
 
     checkpoints: tuple[int, ...] = ()
     sent_bytes: int = 0
     left_bytes: int = 0
     n_blobs: int = 0
     confirmed: set[str] = field(default_factory=set)
-    """Blobs that this process knows to be there."""
+    """sha256 of blobs that this process knows to be in storage."""
 
 
 class Uploader:
     """Brings storage up to date, one checkpoint at a time.
 
     Args:
-        emit: gets what happens.
+        emit: receives the events.
 
     Raises (everywhere):
-        StoreFault: storage fails; the same may be tried again later.
-        SecondWriterError: somebody else writes to the run there.
+        StoreFault: storage fails. The call may be repeated later.
+        SecondWriterError: another machine or copy writes to the run in storage.
         OSError: the journal cannot be written.
     """
 
@@ -89,7 +89,7 @@ class Uploader:
         self._limit = RateLimit(settings.upload.limit_mb_s)
         self._sending = _Sending()
         self._lost: Counter[int] = Counter()
-        """How often a file of each checkpoint was not as it should be, in this process."""
+        """Number of attempts that ended with a lost file, by timesteps, in this process."""
         self._is_open = False
         self._clock = datetime.now(UTC), time.monotonic()
         writer = journal.state.writer or secrets.token_hex(8)
@@ -98,7 +98,7 @@ class Uploader:
 
     @property
     def n_steps(self) -> int:
-        """Blobs that storage has taken so far."""
+        """Number of blobs that storage has confirmed so far."""
         return self._sending.n_blobs
 
     @property
@@ -106,9 +106,9 @@ class Uploader:
         return self._journal.state
 
     def scan(self) -> list[int]:
-        """The checkpoints that wait, newest first; new ones are announced, lost ones dropped.
+        """Return the waiting checkpoints, newest first; announce new ones and drop deleted ones.
 
-        One that an earlier process gave up counts as new if it is here.
+        A checkpoint that an earlier process dropped counts as new if it still exists.
         """
         if "checkpoints" not in self._settings.upload.what:
             return []
@@ -137,18 +137,18 @@ class Uploader:
         return sorted(state.waiting, reverse=True)
 
     def send_checkpoint(self, store: ObjectStore, timesteps: int) -> None:
-        """Every blob of it, then its manifest; dropped if it is gone meanwhile, or damaged.
+        """Send every blob of a checkpoint, then its manifest; drop it if it is gone or damaged.
 
-        What goes with it may change while it is read: a better one takes the place of the best, a
-        training that goes on cuts its curves. It waits on then, and is read anew.
+        Files that belong to it may change while they are read: a better checkpoint replaces the
+        best, or a resumed training cuts its curves. The checkpoint then stays in the queue and is
+        read again; after three such attempts it is dropped.
         """
         started_s = time.monotonic()
         self._begin(timesteps)
         try:
             self._open(store)
             manifest, contents = checkpoint_contents(self._settings, timesteps, self.state.segments)
-            # the best is promised with it
-            self._sending.checkpoints = tuple(
+            self._sending.checkpoints = tuple(  # the manifest names the best, too
                 t for t in (timesteps, manifest.best_timesteps) if t is not None
             )
             self._send_blobs(store, contents.sources)
@@ -178,7 +178,7 @@ class Uploader:
             keep_newest(store, self._settings.run, self._settings.upload.keep_remote_last)
 
     def send_videos(self, store: ObjectStore) -> None:
-        """Clips as they are now, if they are wanted and others than before."""
+        """Send the current clips, if they are wanted and have changed since they were sent last."""
         if "videos" not in self._settings.upload.what:
             return
         try:
@@ -189,12 +189,12 @@ class Uploader:
             self._open(store)
             self._send_blobs(store, contents.sources)
         except (LostFileError, FileNotFoundError):
-            return  # it is being written again
+            return  # a file is being rewritten
         store.put(f"{run_folder(self._settings.run)}/videos.json", listed)
         self._journal.write(VideosStored(sha256=_sha256(listed)))
 
     def release(self, store: ObjectStore) -> None:
-        """Nothing is left to send, and nobody trains."""
+        """Release the claim, since nothing is left to send and the training is over."""
         if self._is_open:
             self._claim.release(store)
 
@@ -221,7 +221,7 @@ class Uploader:
         self.tell_progress()
 
     def _open(self, store: ObjectStore) -> None:
-        """Claim the run, and set a future aside that is trained again; once."""
+        """Take the claim and set superseded checkpoints aside; later calls only check the claim."""
         if self._is_open:
             self._claim.check(store)
             return
@@ -242,13 +242,13 @@ class Uploader:
         self._is_open = True
 
     def _is_ours(self, timesteps: int) -> bool:
-        """The checkpoint of this number that is here is the one that was stored."""
+        """Whether the checkpoint at these timesteps on this machine is the one that was stored."""
         path, seen = self._run_dir.checkpoint(timesteps), self.state.seen.get(timesteps)
         is_here = path.exists() and path.stat().st_mtime_ns == seen
         return is_here and timesteps in self.state.committed
 
     def _supersede(self, store: ObjectStore, timesteps: int) -> None:
-        """Out of the way of the checkpoint that will be written again."""
+        """Move a manifest out of the way of the checkpoint that will be trained again."""
         run = self._settings.run
         content = store.get(manifest_name(run, timesteps))
         if content is not None:
@@ -256,7 +256,7 @@ class Uploader:
             store.delete(manifest_name(run, timesteps))
 
     def _now(self) -> datetime:
-        """By the storage's clock, as this machine's may be wrong."""
+        """Return the time by the storage's clock, since this machine's may be wrong."""
         read, at_s = self._clock
         return read + timedelta(seconds=time.monotonic() - at_s)
 
@@ -273,7 +273,7 @@ class Uploader:
                 self.tell_progress()
 
     def _send_blob(self, store: ObjectStore, source: Source) -> None:
-        """Put it there unless it is, and ask storage how long it is."""
+        """Send a blob unless it is stored, and check the length that storage reports."""
         piece = source.piece
         name = blob_name(piece.sha256)
         found = store.find(name)
@@ -306,7 +306,7 @@ class Uploader:
             store.put_pieces(name, chunks)
 
     def _commit(self, store: ObjectStore, manifest: RunManifest) -> None:
-        """Last: whoever sees the manifest can fetch all that it names."""
+        """Write the manifest, last, so that all that a visible manifest names can be fetched."""
         self._claim.check(store)
         name = manifest_name(self._settings.run, manifest.timesteps)
         try:
@@ -319,11 +319,11 @@ class Uploader:
             if not manifest.is_same_checkpoint(stored):
                 raise SecondWriterError(
                     f"{self._settings.address} has another checkpoint of timestep "
-                    f"{manifest.timesteps:,}: another copy of this run was uploaded there; go on "
-                    "with one of them alone, with --take-over"
+                    f"{manifest.timesteps:,}: another copy of this run was uploaded there; "
+                    "continue with only one of the two, with --take-over"
                 ) from None
         self._journal.write(Committed(timesteps=manifest.timesteps))
-        self._sending.confirmed = set(manifest.blobs())  # what no manifest names may be swept
+        self._sending.confirmed = set(manifest.blobs())  # blobs that no manifest names may be swept
 
 
 def _sha256(content: bytes) -> str:

@@ -1,6 +1,7 @@
-"""Goes on sending until there is nothing left, whatever storage does: growing pauses, one warning.
+"""The uploader's loop: it sends until nothing is left, and retries while storage fails.
 
-Nothing here ends a training or makes it wait.
+The pauses between retries grow, and one warning is given for each outage. Nothing here ends a
+training or makes it wait.
 """
 
 import fcntl
@@ -28,19 +29,19 @@ _LOCK_EVERY_S = 0.5
 
 
 class Bell:
-    """Wakes the uploader; rung from another thread."""
+    """Wakes the uploader from another thread."""
 
     def __init__(self) -> None:
         self._rung = threading.Event()
         self.is_ending = False
 
     def ring(self, *, is_ending: bool = False) -> None:
-        """Look again; `is_ending`: no more will come."""
+        """Have the uploader look again; `is_ending` says that no more checkpoints will come."""
         self.is_ending = self.is_ending or is_ending
         self._rung.set()
 
     def wait(self, seconds: float) -> None:
-        """Until it is rung, at most so long."""
+        """Wait until the bell rings, or until the time is over."""
         self._rung.wait(seconds)
         self._rung.clear()
 
@@ -48,9 +49,9 @@ class Bell:
 @dataclass
 class _Outage:
     failures: int = 0
-    """In a row, without a step between them."""
+    """Number of failures in a row, without a step between them."""
     steps: int = 0
-    """That were done when the last one came."""
+    """`Uploader.n_steps` at the last failure."""
     is_told: bool = False
     patience_s: float = _FIRST_PATIENCE_S
 
@@ -61,11 +62,12 @@ class _Outage:
 
 
 class Uploading:
-    """Sends what there is, tries again, and says how it goes.
+    """Sends waiting checkpoints, retries after failures, and emits warnings.
 
     Args:
-        advice: what a warning about storage ends with.
-        most_failures: in a row, without a blob between them, after which it gives up; None: never.
+        advice: sentence at the end of a warning about storage.
+        most_failures: number of failures in a row, without a blob between them, after which it
+            gives up, or None to retry for ever.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class Uploading:
         settings: UploadSettings,
         emit: Callable[[Event], None],
         *,
-        advice: str = "it is tried again",
+        advice: str = "The upload is retried",
         most_failures: int | None = None,
     ) -> None:
         self._advice = advice
@@ -86,14 +88,14 @@ class Uploading:
         self._store: ObjectStore | None = None
 
     def run(self, bell: Bell) -> None:
-        """Until the bell says that no more comes and everything is sent.
+        """Send until the bell says that no more checkpoints come, and all are sent.
 
         Raises:
-            SecondWriterError: another copy of the run is uploaded.
-            StorageError: too many failures in a row.
+            SecondWriterError: another copy of the run is being uploaded.
+            StorageError: too many attempts in a row failed.
         """
         while True:
-            is_ending = bell.is_ending  # before the look: what comes after it rings again
+            is_ending = bell.is_ending  # before the scan: later news ring again
             try:
                 is_done = self._step(is_ending=is_ending)
             except SecondWriterError:
@@ -109,7 +111,7 @@ class Uploading:
                 bell.wait(_LOOK_EVERY_S)
 
     def _step(self, *, is_ending: bool) -> bool:
-        """Send one checkpoint, or say that there is none left."""
+        """Send one checkpoint, if one waits; return whether none did."""
         waiting = self._uploader.scan()
         if waiting:
             self._uploader.send_checkpoint(self._open_store(), waiting[0])
@@ -146,13 +148,13 @@ class Uploading:
 
     def _succeed(self) -> None:
         if self._outage.is_told:
-            self._emit(Warned(text=f"{self._settings.upload.to}: uploads go on again"))
+            self._emit(Warned(text=f"uploads to {self._settings.upload.to} work again"))
         self._outage = _Outage(steps=self._uploader.n_steps, patience_s=self._outage.patience_s)
 
 
 @contextmanager
 def alone(run_dir: Path, *, wait_s: float) -> Iterator[bool]:
-    """Be the only process here that uploads the run; False if another one is, all that time."""
+    """Hold the lock of the run's uploader on this machine; yield False if it stays taken."""
     file = os.open(run_dir / "upload.lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         deadline_s = time.monotonic() + wait_s

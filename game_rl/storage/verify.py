@@ -1,4 +1,4 @@
-"""Reads everything that manifests name, and compares."""
+"""Reading every blob that manifests name, and comparing it with its sha256."""
 
 import hashlib
 from collections.abc import Callable
@@ -14,10 +14,10 @@ _AT_ONCE = 4
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was read.
+    """The result of reading all blobs.
 
     Attributes:
-        damage: by run and timesteps, what is wrong with a checkpoint.
+        damage: what is wrong with each damaged checkpoint, by run and timesteps.
     """
 
     n_checkpoints: int
@@ -29,10 +29,10 @@ class Verdict:
 def verify(
     store: ObjectStore, address: RemoteAddress, tell: Callable[[int, int], None] = lambda *_: None
 ) -> Verdict:
-    """Every blob of every manifest that the address means, read once.
+    """Read every blob of every manifest that the address matches, once.
 
     Args:
-        tell: gets how many blobs were read, and how many there are.
+        tell: called after each blob with the numbers of blobs read and of blobs in all.
     """
     wanted: dict[tuple[str, int], dict[str, int]] = {}
     for run, found in stored_runs(store).items():
@@ -57,7 +57,7 @@ def verify(
 
 
 def blob_fault(store: ObjectStore, sha256: str, n_bytes: int) -> str | None:
-    """What is wrong with a blob; None: it is what its name says."""
+    """Return what is wrong with a blob, or None if its sha256 is its name."""
     digest, read = hashlib.sha256(), 0
     try:
         for chunk in store.pieces(blob_name(sha256)):
@@ -66,5 +66,6 @@ def blob_fault(store: ObjectStore, sha256: str, n_bytes: int) -> str | None:
     except FileNotFoundError:
         return f"blob {sha256} is missing"
     if digest.hexdigest() != sha256:
-        return f"blob {sha256} is damaged: {read:,} of {n_bytes:,} bytes"
+        length = f"{read:,} of {n_bytes:,} bytes" if read != n_bytes else "other content"
+        return f"blob {sha256} is damaged: {length}"
     return None

@@ -1,7 +1,7 @@
-"""What this machine and its container have: memory, disk, processors, GPUs.
+"""Memory, disk, processors and GPUs of this machine and its container.
 
-The only module that reads cgroups, nvidia-smi or a file system's free space.
-`root` parameters exist so that a test can lay out a /proc and a /sys of its own.
+This is the only module that reads cgroups, nvidia-smi or a file system's free space. The `root`
+parameters exist so that tests can create their own /proc and /sys.
 """
 
 import os
@@ -26,12 +26,12 @@ _ROOT = Path("/")
 _NVIDIA_SMI_TIMEOUT_S = 5.0
 
 CPUS_VARIABLE = "GAME_RL_CPUS"
-"""In the environment: so many CPUs count as this process's own, whatever the machine has."""
+"""Environment variable: the number of CPUs that this process may use, whatever the machine has."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """The memory of one GPU, and what of it is free."""
+    """The total and the free memory of one GPU."""
 
     total_bytes: int
     free_bytes: int
@@ -39,14 +39,16 @@ class Gpu:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What a run may use.
+    """Resources that a run may use.
 
-    ram_bytes: the memory of the machine, or of the container if that is less.
-    ram_available_bytes: what of it is free for a new run.
-    gpus: those that torch can use, by its numbers: `cuda:1` is `gpus[1]`.
-    disk_free_bytes: free on the file system that will hold the run directory.
-    cpu_has_bf16: the CPU multiplies matrices of bfloat16 faster than those of float32.
-    cache_bytes: a CPU's share of the cache of which it has most.
+    Attributes:
+        ram_bytes: memory of the machine, or of the container if that is less.
+        ram_available_bytes: the part of it that is free for a new run.
+        gpus: GPUs that torch can use, by its numbers: `cuda:1` is `gpus[1]`.
+        disk_free_bytes: free space on the file system that will hold the run directory.
+        cpus: CPUs that this process may use.
+        cpu_has_bf16: whether the CPU multiplies matrices of bfloat16 faster than those of float32.
+        cache_bytes: a CPU's share of the cache level in which that share is largest.
     """
 
     ram_bytes: int
@@ -59,16 +61,16 @@ class Machine:
 
     @property
     def vram_bytes(self) -> int | None:
-        """Of the first GPU; None where torch has none."""
+        """Total memory of the first GPU; None if torch can use none."""
         return self.gpus[0].total_bytes if self.gpus else None
 
     def gpu_free_bytes(self, number: int) -> int:
-        """Of the GPU that torch calls by this number; 0: there is none."""
+        """Return the free memory of the GPU with torch's number `number`; 0 if there is none."""
         return self.gpus[number].free_bytes if number < len(self.gpus) else 0
 
     @property
     def hardware(self) -> Hardware:
-        """What decides where the network is computed."""
+        """The facts that decide where the network is computed."""
         return Hardware(
             has_gpu=self.vram_bytes is not None,
             cpu_has_bf16=self.cpu_has_bf16,
@@ -78,7 +80,7 @@ class Machine:
 
 
 def detect_machine(run_dir: Path) -> Machine:
-    """The machine as this process may use it: container limits and affinity included."""
+    """Return the machine as this process may use it, within container limits and CPU affinity."""
     total, available = effective_ram_bytes()
     return Machine(
         ram_bytes=total,
@@ -92,13 +94,13 @@ def detect_machine(run_dir: Path) -> Machine:
 
 
 def parse_machine(text: str, *, here: Machine | None = None) -> Machine:
-    """The machine that `--on` describes, such as "ram=32GiB,vram=16GiB,disk=250GiB,cpus=8".
+    """Return the machine that `--on` describes, such as "ram=32GiB,vram=16GiB,disk=250GiB,cpus=8".
 
-    What `text` does not name is as on `here` (default: this machine). "vram" describes one GPU,
-    "vram=0" means none.
+    What `text` does not name is taken from `here` (default: this machine). "vram" describes one
+    GPU; "vram=0" means none.
 
     Raises:
-        UsageError: an unknown or repeated name, a size without a meaning, nothing at all.
+        UsageError: a name is unknown or repeated, a value is invalid, or `text` is empty.
     """
     given = _parse_assignments(text)
     base = here if here is not None else detect_machine(Path.cwd())
@@ -139,10 +141,10 @@ def _parse_count(text: str) -> int:
 
 
 def effective_ram_bytes(root: Path = _ROOT) -> tuple[int, int]:
-    """(total, available) bytes of memory: the machine's, or less where a cgroup says so.
+    """Return the (total, available) bytes of memory of the machine, or of a cgroup if it has less.
 
-    Available in a cgroup is its limit less what is in use and cannot be reclaimed: page cache
-    that nobody reads counts as free, as it does in MemAvailable.
+    A cgroup has available its limit minus the memory in use that cannot be reclaimed. Inactive page
+    cache counts as free, as it does in MemAvailable.
     """
     total, available = _system_ram_bytes(root)
     for limit, used in _cgroup_memory(root):
@@ -160,7 +162,7 @@ def _system_ram_bytes(root: Path) -> tuple[int, int]:
 
 
 def _cgroup_memory(root: Path) -> Iterator[tuple[int, int]]:
-    """(limit, unreclaimable use) of each cgroup above this process that has a memory limit."""
+    """Yield (limit, unreclaimable use) for each cgroup of this process that has a memory limit."""
     for folder in _cgroup_folders(root, "memory"):
         limit = read_number(folder / "memory.max")
         names = ("memory.current", "inactive_file")
@@ -174,12 +176,13 @@ def _cgroup_memory(root: Path) -> Iterator[tuple[int, int]]:
 
 
 def effective_cpus(root: Path = _ROOT) -> int:
-    """CPUs that this process may use: its affinity, or a cgroup's quota if that is less.
+    """Return the number of CPUs that this process may use.
 
-    What `GAME_RL_CPUS` says comes first: numbers round as on a machine with so many.
+    That is its affinity, or a cgroup's quota if that is less. `GAME_RL_CPUS` overrides both;
+    computations then round as on a machine with so many CPUs.
 
     Raises:
-        UsageError: it says no number.
+        UsageError: `GAME_RL_CPUS` is not a number.
     """
     if (chosen := os.environ.get(CPUS_VARIABLE)) is not None:
         return _chosen_cpus(chosen)
@@ -194,16 +197,16 @@ def effective_cpus(root: Path = _ROOT) -> int:
 def _chosen_cpus(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text)):
         raise UsageError(
-            f"{CPUS_VARIABLE} is {text!r}, not a number of CPUs; write one or unset it"
+            f"{CPUS_VARIABLE} is {text!r}, not a number of CPUs; set it to one or unset it"
         )
     return int(text)
 
 
 def own_cores(root: Path = _ROOT) -> list[int]:
-    """The CPUs that this process may use, by number; none where they are not its own.
+    """Return the numbers of the CPUs that this process may use; empty if it has to share them.
 
-    That is so where a cgroup's quota is less than they are, where `GAME_RL_CPUS` shares them out,
-    and where the system does not say.
+    It is empty where a cgroup's quota is less than the CPUs of the affinity, where `GAME_RL_CPUS`
+    is set, and where the system does not report the affinity.
     """
     if CPUS_VARIABLE in os.environ:
         return []
@@ -212,16 +215,16 @@ def own_cores(root: Path = _ROOT) -> list[int]:
 
 
 def cpu_has_bf16(root: Path = _ROOT) -> bool:
-    """Whether the CPU multiplies bfloat16 by itself: AVX512-BF16, or the tiles of AMX besides.
+    """Whether the CPU has instructions that multiply bfloat16: AVX512-BF16 or AMX.
 
-    NatureCNN learns 1.6 times as fast in it with the former, twice with the latter.
+    In bfloat16 NatureCNN learns 1.6 times as fast with AVX512-BF16, and twice as fast with AMX.
     """
     flags = re.search(r"^flags\s*:(.*)$", read_text(root / "proc/cpuinfo"), re.MULTILINE)
     return flags is not None and not {"avx512_bf16", "amx_bf16"}.isdisjoint(flags[1].split())
 
 
 def processor_name(root: Path = _ROOT) -> str:
-    """The CPU's model, as its maker names it; "" where the system does not say."""
+    """Return the maker's name of the CPU's model; "" if the system does not report it."""
     found = re.search(r"^model name\s*:(.*)$", read_text(root / "proc/cpuinfo"), re.MULTILINE)
     return platform.processor() if found is None else found[1].strip()
 
@@ -240,10 +243,10 @@ def _cpu_quota(folder: Path) -> tuple[int | None, int | None]:
 
 
 def _cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
-    """The process's cgroup for `controller`, then each of its parents, in v2 and in v1.
+    """Yield the process's cgroup for `controller`, then each of its parents, in v2 and in v1.
 
-    Inside a container the path of /proc/self/cgroup may name folders that only the host can see;
-    those are skipped, and the container's own root comes last.
+    Inside a container the path of /proc/self/cgroup may name folders that only the host can see.
+    Those are skipped, and the container's own root comes last.
     """
     mounts = root / "sys/fs/cgroup"
     for line in read_text(root / "proc/self/cgroup").splitlines():
@@ -266,7 +269,7 @@ def _cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
 
 
 def is_same_disk(one: Path, other: Path) -> bool:
-    """Whether what fills one fills the other; True if that cannot be found out."""
+    """Whether both are on the same file system; True if that cannot be determined."""
     try:
         return one.stat().st_dev == other.stat().st_dev
     except OSError:
@@ -274,15 +277,17 @@ def is_same_disk(one: Path, other: Path) -> bool:
 
 
 def disk_free_bytes(path: Path) -> int:
-    """Free bytes for this user where `path` is, or will be once its folders are made."""
-    existing = path.absolute()
-    while not existing.exists():
-        existing = existing.parent
-    return shutil.disk_usage(existing).free
+    """Return this user's free bytes on the file system of `path`, which need not exist yet."""
+    return shutil.disk_usage(nearest_folder(path.absolute())).free
+
+
+def nearest_folder(path: Path) -> Path:
+    """Return the absolute `path`, or the nearest folder above it that exists."""
+    return next(place for place in (path, *path.parents) if place.exists())
 
 
 def visible_gpus() -> tuple[Gpu, ...]:
-    """Those that CUDA would show us, in its order, without importing torch."""
+    """Return the GPUs that CUDA would show, in its order, without importing torch."""
     if shutil.which("nvidia-smi") is None:
         return ()
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -292,13 +297,13 @@ def visible_gpus() -> tuple[Gpu, ...]:
     for name in map(str.strip, visible.split(",")):
         found = () if name in {"", "-1"} else _asked_gpus(f"--id={name}")
         if not found:
-            break  # CUDA, too, looks no further than the first that is not there
+            break  # CUDA also stops at the first GPU that does not exist
         gpus += found
     return gpus
 
 
 def _asked_gpus(*which: str) -> tuple[Gpu, ...]:
-    """As nvidia-smi answers; a driver that does not is no GPU to plan with."""
+    """Ask nvidia-smi for GPUs; none if it fails or does not answer in time."""
     query = ["--query-gpu=memory.total,memory.free", "--format=csv,noheader,nounits"]
     try:
         answer = subprocess.run(
@@ -319,12 +324,15 @@ def _gpu(line: str) -> Gpu:
 
 
 def cpu_percent() -> float:
-    """Load of all CPUs since the last call, 0..100; 0 at the first call."""
+    """Return the load of all CPUs since the last call, 0..100; 0 at the first call."""
     return psutil.cpu_percent(interval=None)
 
 
 def _torch_can_use_gpus() -> bool:
-    """False for the CPU build of torch, whose version ends in "+cpu"; told without importing it."""
+    """Whether torch is installed and not the CPU build, whose version ends in "+cpu".
+
+    Torch is not imported for that.
+    """
     try:
         return not metadata.version("torch").endswith("+cpu")
     except metadata.PackageNotFoundError:

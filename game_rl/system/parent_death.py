@@ -1,4 +1,4 @@
-"""A process that ends when the one that started it does, however that ends."""
+"""Let a process end when its parent ends, even if the parent is killed."""
 
 import ctypes
 import os
@@ -6,19 +6,20 @@ import signal
 import sys
 
 PARENT_VARIABLE = "GAME_RL_PARENT"
-"""In the environment: the process id with which this process ends."""
+"""Environment variable: the id of the parent process with which this process ends."""
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def end_with_parent() -> None:
-    """Be killed when the process that `GAME_RL_PARENT` names ends; without it, do nothing.
+    """Have this process killed when its parent, which `GAME_RL_PARENT` names, ends.
 
-    Only Linux can do that; elsewhere the process goes on to its own end, and its lock keeps others
-    out meanwhile. What it starts itself does not inherit the variable.
+    Without the variable nothing happens. Only Linux supports this. On other systems the process
+    runs to its own end, and its lock keeps other processes out meanwhile. The variable is removed,
+    so child processes do not inherit it.
     """
     named = os.environ.pop(PARENT_VARIABLE, "")
     if not named.isdigit() or sys.platform != "linux":
         return
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(named):  # it had ended before
+    if os.getppid() != int(named):  # the parent had ended before the prctl
         os._exit(128 + signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Where the network is computed and in which number format: decided here, for every caller."""
+"""The one decision where the network is computed and in which number format."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,12 +10,13 @@ Precision = Literal["float32", "bf16"]
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """What decides it, of this machine or another.
+    """The properties of a machine on which the placement and the size of micro-batches depend.
 
-    has_gpu: there is one that torch can use.
-    cpu_has_bf16: the CPU multiplies matrices of bfloat16 faster than those of float32.
-    cpus: that a process may use.
-    cache_bytes: a CPU's share of the cache of which it has most.
+    Attributes:
+        has_gpu: whether torch can use a GPU.
+        cpu_has_bf16: whether the CPU multiplies matrices of bfloat16 faster than those of float32.
+        cpus: CPUs that a process may use.
+        cache_bytes: a CPU's share of the cache level in which that share is largest.
     """
 
     has_gpu: bool
@@ -26,7 +27,11 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Placement:
-    """device: torch's name of it, such as `cpu`, `cuda` or `cuda:1`; never `auto`."""
+    """The device and the number format in which the network is computed.
+
+    Attributes:
+        device: torch's name of the device, such as `cpu`, `cuda` or `cuda:1`; never `auto`.
+    """
 
     device: str
     precision: Precision
@@ -39,10 +44,10 @@ class Placement:
 def find_placement(
     *, device: str, precision: Literal["float32", "bf16", "auto"], hardware: Hardware
 ) -> Placement:
-    """What the config's `device` and `precision` mean on such hardware.
+    """Return what the config's `device` and `precision` mean on this hardware.
 
-    `device: auto` is the first GPU where there is one; `precision: auto` is bf16 on every GPU, and
-    on CPUs that are faster in it. A GPU that is named counts as there.
+    `device: auto` is the first GPU if there is one. `precision: auto` is bf16 on every GPU, and on
+    CPUs that are faster in it. A GPU that `device` names is assumed to exist.
     """
     if device == "auto":
         device = "cuda" if hardware.has_gpu else "cpu"
@@ -53,6 +58,6 @@ def find_placement(
 
 
 def is_gpu_missing(device: str, *, n_gpus: int) -> bool:
-    """Whether `device` names a GPU beyond the `n_gpus` that there are."""
+    """Whether `device` names a GPU that does not exist among `n_gpus`."""
     kind, _, number = device.partition(":")
     return kind == "cuda" and int(number or 0) >= n_gpus

@@ -1,10 +1,10 @@
-"""Small text files of the kernel: /proc and cgroups. What cannot be read is empty."""
+"""Read small text files of the kernel in /proc and cgroups. Unreadable files count as empty."""
 
 from pathlib import Path
 
 
 def read_text(path: Path) -> str:
-    """The file's text; empty when it is not there, ended, or is not ours to read."""
+    """Return the file's text; "" if it does not exist, cannot be read, or its process has ended."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -17,7 +17,7 @@ def read_number(path: Path) -> int | None:
 
 
 def read_table(path: Path) -> dict[str, int]:
-    """First number of each "name: number ..." line, as meminfo, memory.stat and smaps have."""
+    """Return the first number of each "name: number ..." line of meminfo, memory.stat or smaps."""
     table = {}
     for line in read_text(path).splitlines():
         words = line.split()

@@ -1,6 +1,6 @@
-"""What a process tree takes of the machine's memory, now and at its highest.
+"""The memory of a process tree, now and at its peak.
 
-`root` parameters exist so that a test can lay out a /proc of its own.
+The `root` parameters exist so that tests can create their own /proc.
 """
 
 import os
@@ -18,7 +18,7 @@ _ROOT = Path("/")
 
 
 def process_tree_pss_bytes(pid: int | None = None, *, root: Path = _ROOT) -> int:
-    """Summed proportional set size of process `pid` (default: this one) and its descendants.
+    """Return the summed proportional set size of process `pid` (default: this one) and descendants.
 
     A page that n processes share counts 1/n in each, so the sum is the memory that the tree
     really takes. Where the kernel has no smaps_rollup (macOS, Windows, Linux < 4.14) a process
@@ -28,9 +28,9 @@ def process_tree_pss_bytes(pid: int | None = None, *, root: Path = _ROOT) -> int
 
 
 def process_tree_memory(pid: int, *, root: Path = _ROOT) -> tuple[int, int]:
-    """`process_tree_pss_bytes`, and what of process `pid` was resident at the same moment.
+    """Return `process_tree_pss_bytes` and the resident memory of process `pid` at the same moment.
 
-    Resident is 0 where the kernel has no smaps_rollup.
+    The resident memory is 0 where the kernel has no smaps_rollup.
     """
     members = [_pss_and_resident(member, root) for member in _process_tree(pid, root)]
     return sum(pss for pss, _ in members), members[0][1]
@@ -41,7 +41,7 @@ def _pss_and_resident(pid: int, root: Path) -> tuple[int, int]:
     if "Pss" in rollup:
         return rollup["Pss"] * KIB, rollup.get("Rss", 0) * KIB
     if (root / "proc/self/smaps_rollup").exists():
-        return 0, 0  # it ended while we looked, is a zombie, or belongs to someone else
+        return 0, 0  # it ended meanwhile, is a zombie, or belongs to another user
     try:
         return int(psutil.Process(pid).memory_full_info().uss), 0
     except psutil.Error:
@@ -51,7 +51,7 @@ def _pss_and_resident(pid: int, root: Path) -> tuple[int, int]:
 def _process_tree(pid: int, root: Path) -> list[int]:
     parents = _parents(root)
     tree = [pid]
-    for member in tree:  # grows while we walk it: breadth first
+    for member in tree:  # breadth first: the list grows during the iteration
         tree += [child for child, parent in parents.items() if parent == member]
     return tree
 
@@ -62,27 +62,28 @@ def _parents(root: Path) -> dict[int, int]:
         return {p.pid: p.ppid() for p in psutil.process_iter()}
     parents: dict[int, int] = {}
     for entry in os.listdir(proc):  # noqa: PTH208 - called four times a second; no Path objects
-        # "pid (name) state ppid ...", and the name may hold spaces and parentheses
+        # "pid (name) state ppid ...", where the name may contain spaces and parentheses
         if entry.isdigit() and (stat := read_text(proc / entry / "stat")):
             parents[int(entry)] = int(stat.rpartition(")")[2].split()[1])
     return parents
 
 
 def resident_bytes(pid: int) -> tuple[int, int]:
-    """Resident memory of a process now and at its highest; zeros where the kernel does not say."""
+    """Return a process's resident memory and its peak; zeros if the kernel does not report them."""
     status = read_table(_ROOT / "proc" / str(pid) / "status")
     return status.get("VmRSS", 0) * KIB, status.get("VmHWM", 0) * KIB
 
 
 class PssSampler:
-    """Watches the process tree's memory from a thread and keeps the highest sum.
+    """Samples the process tree's memory in a thread and keeps the highest sum.
 
-    A sample costs CPU time that grows with the memory (the kernel walks the page tables), so the
-    thread sleeps at least 50 times as long as the last one took of it: below 2 % of one CPU.
+    A sample costs CPU time that grows with the memory, because the kernel walks the page tables.
+    The thread sleeps at least 50 times as long as the CPU time of the last sample, so it takes less
+    than 2 % of one CPU.
 
-    What the process at the root of the tree held between two samples is not missed: if its
-    high-water mark rose (VmHWM, Linux only), the sum is taken as it was at that moment, with the
-    other processes as they are now.
+    A peak of the process at the root of the tree between two samples is not missed. If its
+    high-water mark rose (VmHWM, Linux only), the sum is computed with that mark, and with the other
+    processes as they are at the sample.
     """
 
     _REST = 50
@@ -112,7 +113,7 @@ class PssSampler:
         self._thread.start()
 
     def stop(self) -> int:
-        """The peak, with a last sample taken now; may be called twice."""
+        """Take a last sample, end the thread and return the peak; may be called twice."""
         if self._thread is not None:
             self._stop.set()
             self._thread.join()
@@ -121,7 +122,7 @@ class PssSampler:
         return self._peak_bytes
 
     def _sample(self) -> None:
-        # resident as of the same moment: read a little later, it may be much less
+        # resident memory is of the same moment: read a little later, it may be much less
         self._last_bytes, resident = process_tree_memory(self._pid)
         _, highest = resident_bytes(self._pid)
         rose = resident and highest > self._highest_root_bytes
@@ -132,7 +133,7 @@ class PssSampler:
     def _watch(self) -> None:
         cost_s = 0.0
         while not self._stop.wait(max(self._interval_s, self._REST * cost_s)):
-            began = time.thread_time()  # not what it waited for a busy CPU: it would oversleep
+            began = time.thread_time()  # wall time would include waiting for a busy CPU
             self._sample()
             cost_s = time.thread_time() - began
 

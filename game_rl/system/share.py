@@ -1,4 +1,4 @@
-"""A process that has a share of the machine's CPUs beside others."""
+"""Limit a process to a share of the machine's CPUs."""
 
 import os
 
@@ -8,10 +8,13 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS
 
 
 def share_environment(cpus: int) -> dict[str, str]:
-    """What tells a process that so many of the machine's CPUs are its own."""
+    """Return the environment of a process that may use `cpus` of the machine's CPUs."""
     return {**dict.fromkeys(_THREAD_VARIABLES, str(cpus)), CPUS_VARIABLE: str(cpus)}
 
 
 def take_share(cpus: int) -> None:
-    """Of this process; before torch is loaded, which asks once for its threads."""
+    """Limit this process to `cpus` CPUs.
+
+    Call it before torch is loaded, which reads the number of threads once.
+    """
     os.environ.update(share_environment(cpus))

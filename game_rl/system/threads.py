@@ -1,4 +1,4 @@
-"""How many threads torch computes with."""
+"""The number of threads that torch computes with."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import torch
 
 @contextmanager
 def torch_threads(n_threads: int | None = None) -> Iterator[None]:
-    """So many inside, if any number is given, and afterwards as many as before."""
+    """Set torch's number of threads, unless it is None, and restore the previous one afterwards."""
     before = torch.get_num_threads()
     if n_threads is not None:
         torch.set_num_threads(n_threads)

@@ -1,4 +1,4 @@
-"""Sizes and durations, as people read and write them."""
+"""Parse and format sizes and durations for people."""
 
 import re
 
@@ -13,10 +13,10 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
 def parse_bytes(text: str) -> int:
-    """Bytes of "32GiB", "1.5 GB" or "4096"; KiB..TiB are powers of 1024, KB..TB of 1000.
+    """Parse "32GiB", "1.5 GB" or "4096" as bytes; KiB..TiB are powers of 1024, KB..TB of 1000.
 
     Raises:
-        UsageError: not a number with one of these units.
+        UsageError: the text is not a number with one of these units.
     """
     match = _SIZE.fullmatch(text.strip())
     factor = _UNITS.get(match[2].upper()) if match else None
@@ -26,7 +26,7 @@ def parse_bytes(text: str) -> int:
 
 
 def format_bytes(size: int) -> str:
-    """A size for people: "4.22 GiB", "90.0 MiB", "512 B"."""
+    """Format a size: "4.22 GiB", "90.0 MiB", "512 B"."""
     for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if abs(size) >= unit:
             value = size / unit
@@ -35,12 +35,12 @@ def format_bytes(size: int) -> str:
 
 
 def with_frames(timesteps: int, frame_skip: int) -> str:
-    """Timesteps with the emulator frames that they took: "200,000 (800,000 frames)"."""
+    """Format timesteps with their emulator frames: "200,000 (800,000 frames)"."""
     return f"{timesteps:,} ({timesteps * frame_skip:,} frames)"
 
 
 def format_duration(seconds: float) -> str:
-    """For people, in two units: "5 min 20 s", "3 h 10 min"; "4.2 s" below ten seconds."""
+    """Format a duration in two units: "5 min 20 s", "3 h 10 min"; "4.2 s" below ten seconds."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     for size, name, small, small_name in (

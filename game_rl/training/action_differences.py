@@ -1,4 +1,4 @@
-"""How often runs act differently on the same observations; needs no torch to read."""
+"""How often runs act differently on the same observations; this module does not import torch."""
 
 from collections.abc import Collection, Iterator
 from itertools import combinations
@@ -16,24 +16,24 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class ActionDifferences(Saved):
-    """What each of some runs would do on the same observations, taking its best action."""
+    """A comparison of the best actions of some runs on the same observations."""
 
     seed: _Count
-    """That the observations were drawn from."""
+    """Seed from which the observations were drawn."""
     observations: _Count
-    """How many; 0: there were none to draw from."""
+    """Number of observations, or 0 if there were none to draw from."""
     runs: tuple[str, ...]
-    """Folders in `members`."""
+    """Names of the runs' folders in `members`."""
     shares: tuple[tuple[_Share, ...], ...]
-    """[runs][runs]: of the observations, those on which the two act differently. Symmetric, with
+    """[runs][runs]: the share of observations on which two runs act differently. Symmetric, with
     zeros on the diagonal; empty without observations."""
 
     def among(self, runs: Collection[str]) -> float | None:
-        """The mean over pairs of these runs; None: there is no such pair."""
+        """Return the mean share over pairs of these runs; None if there is no such pair."""
         return _mean(share for a, b, share in self.pairs() if a in runs and b in runs)
 
     def between(self, run: str, others: Collection[str]) -> float | None:
-        """The mean over pairs of this run and another one; None: there is no such pair."""
+        """Return the mean share over pairs of `run` and one of `others`; None if there is none."""
         return _mean(
             share
             for a, b, share in self.pairs()
@@ -41,7 +41,7 @@ class ActionDifferences(Saved):
         )
 
     def pairs(self) -> Iterator[tuple[str, str, float]]:
-        """Each pair of runs once, with its share."""
+        """Yield each pair of runs once, with its share."""
         for row, column in combinations(range(len(self.shares)), 2):
             yield self.runs[row], self.runs[column], self.shares[row][column]
 
@@ -52,16 +52,16 @@ def _mean(shares: Iterator[float]) -> float | None:
 
 
 def read_differences(path: Path) -> ActionDifferences:
-    """What was left there.
+    """Read a comparison that `compare_actions` wrote.
 
     Raises:
-        ExperimentError: it is none of ours.
+        ExperimentError: the file is not such a comparison.
     """
     try:
         return ActionDifferences.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise ExperimentError(
-            f"{path} does not say how actions differ: {first['msg']}; delete it, and it is made "
+            f"{path} is not a comparison of actions: {first['msg']}; delete it to have it made "
             "again"
         ) from None

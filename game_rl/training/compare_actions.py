@@ -1,4 +1,4 @@
-"""Asking trained runs what they would do on the same observations."""
+"""Compare the actions of trained runs on the same observations."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from game_rl.run_dir import write_atomic
 from game_rl.system.threads import torch_threads
 from game_rl.training.action_differences import ActionDifferences
 
-_AT_ONCE = 64  # observations: they and the network's activations are some tens of megabytes
+_AT_ONCE = 64  # observations; with the network's activations they take some tens of megabytes
 
 
 def compare_actions(
@@ -26,21 +26,23 @@ def compare_actions(
     seed: int,
     result: Path,
 ) -> ActionDifferences:
-    """Draw observations from all rows of a Lake, and leave how often runs act differently there.
+    """Draw observations from a Lake, and write how often the runs act differently on them.
 
     The same Lake, checkpoints and seed give the same bytes, whatever else this machine does.
 
     Args:
-        members: the folder of the run directories.
-        checkpoints: timestep of each, by the name of its run directory.
+        members: folder of the run directories.
+        checkpoints: timestep of each run's checkpoint, by the name of its run directory.
+        observations: number of observations to draw.
+        result: file to write.
 
     Raises:
         LakeError: the Lake is missing or damaged.
-        CheckpointError: a checkpoint is.
+        CheckpointError: a checkpoint is missing or damaged.
     """
     stacks = _drawn(lake, observations, seed)
     shares: list[list[float]] = []
-    if len(stacks):  # one network after the other: there may be many, of 60 MB each
+    if len(stacks):  # one network at a time: there may be many, of 60 MB each
         actions = [_best_actions(members / name, at, stacks) for name, at in checkpoints.items()]
         shares = [[float(np.mean(one != other)) for other in actions] for one in actions]
     found = ActionDifferences(
@@ -55,20 +57,20 @@ def compare_actions(
 
 
 def _drawn(lake: Path, n: int, seed: int) -> NDArray[np.uint8]:
-    """Stacks [n, frame_stack * C, H, W] of rows that are all as likely; none of an empty Lake."""
+    """Draw stacks [n, frame_stack * C, H, W], uint8, uniformly; an empty Lake gives none."""
     view, rng = Lake.open(lake).view(), np.random.default_rng(seed)
     stacks = np.empty((n if len(view) else 0, *view.schema.observation_shape), np.uint8)
     if not len(view):
         return stacks
     sampler = Sampler(view)
-    for start in range(0, n, _AT_ONCE):  # a batch has the next stacks, too
+    for start in range(0, n, _AT_ONCE):  # in parts, because a batch also has the next stacks
         part = stacks[start : start + _AT_ONCE]
         part[:] = sampler.sample(rng, len(part)).stacks
     return stacks
 
 
 def _best_actions(root: Path, timesteps: int, stacks: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """The likeliest action of a run's checkpoint, or the one that it values most: [n]."""
+    """Return the deterministic actions of a run's checkpoint, int64 [n]."""
     run = open_own_run(root, str(timesteps))
     actions = spaces.Discrete(len(run.game.action_names))
     policy = run.policy(spaces.Box(0, 255, stacks.shape[1:], np.uint8), actions)

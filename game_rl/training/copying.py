@@ -1,4 +1,4 @@
-"""A member of an experiment that begins from another run's checkpoint."""
+"""Create a member of an experiment from another run's checkpoint."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,16 +20,16 @@ def copy_run(
 ) -> None:
     """Fork the checkpoint of timestep `at` into `to`, with these values at dotted keys.
 
-    The folder appears in one rename; where it stands already, nothing is done.
+    The folder appears in one rename. If it exists already, nothing is done.
 
     Args:
-        fork: `optimiser` and `counters`, where they are not kept.
+        fork: values of the config's section `fork`, apart from `run`; None: the defaults.
         run_id: see `RunDir.identity`.
-        known_as: the path of the parent that the fork names; None: that it has here.
+        known_as: path under which the fork names its parent; None: `parent`.
 
     Raises:
         CheckpointError: there is no such checkpoint.
-        UsageError: it cannot be forked so.
+        UsageError: it cannot be forked in this way.
     """
     if (to / "config.yaml").exists():
         return

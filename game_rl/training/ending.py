@@ -1,4 +1,4 @@
-"""How a training ends before its time, as an event."""
+"""Record as an event why a training ended early."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,7 +10,7 @@ from game_rl.events import Ended
 
 @contextmanager
 def told_how_it_ends(events: EventLog) -> Iterator[None]:
-    """Emit `Ended` for whatever is raised inside, and let it go on."""
+    """Emit `Ended` for an exception that is raised inside the block, and raise it again."""
     try:
         yield
     except (Interrupted, KeyboardInterrupt) as error:
@@ -24,5 +24,5 @@ def told_how_it_ends(events: EventLog) -> Iterator[None]:
 
 
 def _emit(events: EventLog, ended: Ended) -> None:
-    with suppress(OSError):  # the disk that fails may be what has ended the training
+    with suppress(OSError):  # a failing disk may have ended the training
         events.emit(ended.model_copy(update={"timesteps": events.timesteps}))

@@ -1,4 +1,4 @@
-"""What a run shows at its end: how good its best policy is, and a clip of it."""
+"""Evaluate a run's best policy at its end, and record a clip of it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,12 @@ from game_rl.training.validation import validate
 
 @dataclass(frozen=True)
 class FinalEvaluation:
-    """Of the policy with this name, which is for people."""
+    """The final evaluation of the best policy.
+
+    Attributes:
+        policy_name: name of the policy, for people.
+        video: the clip, or None if none was recorded.
+    """
 
     evaluation: Evaluation
     policy_name: str
@@ -28,12 +33,12 @@ class FinalEvaluation:
 def evaluate_best(
     run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopRequest
 ) -> FinalEvaluation:
-    """Play the best policy on episodes that selected nothing, and record it.
+    """Play the best policy on episodes that were not used for any selection, and record it.
 
-    Before that, the best is chosen between student and teacher, where there is one.
+    If the run has a teacher, the better of student and teacher is chosen first.
 
     Raises:
-        Interrupted: `stop` was asked for; everything is saved.
+        Interrupted: a stop was requested; everything is saved.
     """
     try:
         validate(run_dir, config, events, stop)

@@ -1,4 +1,4 @@
-"""Which policy teaches a run, and whether it has learned the same task."""
+"""Find the policy that teaches a run, and check that it has learned the same task."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ def teacher_config(config: RunConfig) -> TeacherConfig | None:
 
 
 def check_teacher(config: RunConfig, game: Game) -> TrainedRun | None:
-    """The teacher that there is to be; None: there is none.
+    """Return the run that the config names as teacher, or None if it names none.
 
     Raises:
         GameRLError: it cannot teach this run.
@@ -33,7 +33,7 @@ def check_teacher(config: RunConfig, game: Game) -> TrainedRun | None:
 
 
 def describe_teacher(config: RunConfig, game: Game) -> str | None:
-    """One line for people, of the run's own copy once it has one; None: there is no teacher.
+    """Describe the teacher in one line, or the run's copy once it exists; None without a teacher.
 
     Raises:
         GameRLError: it cannot teach this run, or the copy is damaged.
@@ -51,7 +51,13 @@ def describe_teacher(config: RunConfig, game: Game) -> str | None:
 
 
 def find_teacher(settings: TeacherConfig, config: RunConfig, game: Game) -> TrainedRun:
-    """Its best policy, the newest where no evaluation has ended yet, or that of timestep T."""
+    """Open the teacher: its best policy, or that of timestep T if the config says @T.
+
+    Before the first evaluation, the newest policy counts as the best.
+
+    Raises:
+        GameRLError: there is no such policy, or it cannot teach this run.
+    """
     root, timesteps = run_at(settings.run)
     name = str(timesteps)
     if timesteps is None:
@@ -77,7 +83,7 @@ def find_teacher(settings: TeacherConfig, config: RunConfig, game: Game) -> Trai
 def _disagreements(
     state: CheckpointState, theirs: RunConfig, config: RunConfig, game: Game
 ) -> Iterator[str]:
-    """What the same stack of pictures, or the same action, does not mean to both."""
+    """Yield the settings because of which a stack of pictures or an action has another meaning."""
     if state.rom_sha256 != game.rom.sha256:
         yield f"the ROM's sha256 is {state.rom_sha256} there and {game.rom.sha256} here"
     here: Mapping[str, object] = game.definition.model_dump(mode="json", by_alias=True)

@@ -1,4 +1,4 @@
-"""What a run of a study leaves at its end; needs no torch to read."""
+"""The result file of a study's finished run; this module does not import torch."""
 
 import platform
 from pathlib import Path
@@ -17,29 +17,36 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 class Finished(Saved):
-    """The end of a run. All but the last three is the same however often it was broken off."""
+    """The result of a run.
+
+    All fields but the last three are the same however often the run was interrupted.
+    """
 
     timesteps: _Count = 0
-    """That the run has come to; 0 where it failed, as for the next."""
+    """Timestep that the run has reached, or 0 if it failed."""
     policy_timesteps: _Count = 0
-    """At which the tested policy was learned."""
+    """Timestep of the tested policy, or 0 if the run failed."""
     weights_sha256: str | None = None
-    """Of that policy."""
+    """Hash of the tested policy's weights, or None if the run failed."""
     played: Played | None = None
+    """The test's episodes, or None if the run failed."""
     failure: Literal["non_finite", "given_up"] | None = None
+    """Kind of failure, or None."""
     text: str = ""
-    """Of the failure."""
+    """Description of the failure."""
     host: str = ""
+    """Name of the machine on which the run ended."""
     seconds: float = 0.0
-    """Of the process that ended it, the test included."""
+    """Duration of the process that ended the run, including the test."""
     versions: dict[str, str] = Field(default_factory=dict)
+    """Versions of Python and packages in that process."""
 
 
 def read_finished(path: Path) -> Finished | None:
-    """None where there is no file.
+    """Read the result; None if there is no file.
 
     Raises:
-        ExperimentError: it is none of ours.
+        ExperimentError: the file is not such a result.
     """
     if not path.exists():
         return None
@@ -48,16 +55,16 @@ def read_finished(path: Path) -> Finished | None:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise ExperimentError(
-            f"{path} is no result of a finished run: {first['msg']}; delete it, and it is "
+            f"{path} is not the result of a finished run: {first['msg']}; delete it to have it "
             "made again"
         ) from None
 
 
 def write_finished(path: Path, end: Finished, *, root: Path, seconds: float) -> Finished:
-    """Leave how the run or experiment at `root` has ended, with where and by what that was made.
+    """Write the result of the run or experiment at `root`, with host, duration and versions.
 
     Raises:
-        ExperimentError: another process has taken it over.
+        ExperimentError: another process has taken over.
     """
     measured = {
         "host": platform.node(),

@@ -1,4 +1,4 @@
-"""Bring a run to its end and test it: what an (arm, seed) of a study does."""
+"""Train the run of an (arm, seed) of a study to its end and test it."""
 
 import time
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ from game_rl.training.train import Command, resume
 
 @dataclass(frozen=True, kw_only=True)
 class FinalTest:
-    """Episodes of a finished run.
+    """The episodes that test a finished run.
 
     Attributes:
-        selection: which of its policies plays.
-        seed: chooses the episodes.
+        selection: the policy that plays: the best one or the last one.
+        seed: seed of the episodes.
     """
 
     selection: Literal["best", "last"]
@@ -37,14 +37,14 @@ class FinalTest:
 def finish_run(
     root: Path, test: FinalTest, *, result: Path, stop: StopRequest, listeners: list[Listener]
 ) -> Finished:
-    """Train the run at `root` to its end, let it play the test, and leave what that gave.
+    """Train the run at `root` to its end, test it, and write the result.
 
-    However often it is broken off and called again, the result is the same; where there is one
-    already, nothing is done. An update that leaves weights non-finite is a result, too.
+    The result is the same however often the function is interrupted and called again. If there is
+    a result already, nothing is done. Non-finite weights after an update are a result, too.
 
     Raises:
-        Interrupted: by a signal; what was learned is saved.
-        GameRLError: as `train.resume`.
+        Interrupted: a signal stopped it; everything learned is saved.
+        GameRLError: see `train.resume`.
     """
     found = read_finished(result)
     if found is not None:
@@ -60,7 +60,7 @@ def finish_run(
 
 
 def _train(root: Path, stop: StopRequest, listeners: list[Listener]) -> None:
-    """The final evaluation is left out, but where it chooses between student and teacher."""
+    """Train to the end, without the final evaluation unless it chooses student or teacher."""
     config = load_config(RunDir(root).config, is_saved=True)
     has_teacher = config.validation_episodes > 0
     command = Command(force=True, evaluates_at_end=has_teacher, stop=stop, listeners=listeners)

@@ -1,4 +1,4 @@
-"""What a fork takes along of its parent's Lake: the rows that its replay has."""
+"""Link the rows of a fork's replay from the parent's Lake into the fork's."""
 
 from pathlib import Path
 
@@ -19,16 +19,16 @@ def forked_lake(
     pin: str,
     replay_seed: int | None,
 ) -> LakeState:
-    """What the fork's first checkpoint has of its Lake, into which the parent's files are linked.
+    """Link the parent's files into the fork's Lake, and return the Lake's state for its checkpoint.
 
-    The fork writes a stream of its own, so that no two runs ever write rows of one name. It has no
-    rows yet, and their numbers follow on the parent's.
+    The fork writes a stream of its own, so two runs never write rows of the same name. The stream
+    has no rows yet, and their numbers continue those of the parent.
 
     Args:
-        checkpoint: the parent's.
-        source: the parent's Lake; None: the fork takes no replay from one.
-        target: the fork's.
-        stream: that the fork writes.
+        checkpoint: the parent's checkpoint.
+        source: the parent's Lake; None: the fork takes over no replay.
+        target: the fork's Lake.
+        stream: name of the stream that the fork writes.
         pin: name of the fork's checkpoint.
         replay_seed: see `LakeState.forked`.
 

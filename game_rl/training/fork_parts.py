@@ -1,4 +1,4 @@
-"""Which parts of a checkpoint a fork takes over, by what is different in it."""
+"""Decide which parts of a checkpoint a fork takes over, from its differences to the parent."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,22 +25,30 @@ _REPLAY_KEYS = (
 
 @dataclass(frozen=True)
 class Differences:
-    """How a fork's config and game are not its parent's, by key: old and new value."""
+    """Old and new values, by key, where a fork's config and game differ from its parent's."""
 
     config: Mapping[str, tuple[object, object]]
     game: Mapping[str, tuple[object, object]]
 
     def told(self) -> tuple[str, ...]:
+        """Return the differences as `key: old -> new`."""
         both = {**self.config, **self.game}
         return tuple(f"{key}: {old} -> {new}" for key, (old, new) in both.items())
 
     def config_keys(self, sections: Collection[str], *, but: Collection[str] = ()) -> list[str]:
-        """Those in one of the sections, which a key of its own is, too."""
+        """Return the keys of the config that differ and are in `sections` but not in `but`.
+
+        A full key counts as a section, too.
+        """
         return [key for key in self.config if _is_in(key, sections) and not _is_in(key, but)]
 
 
 def find_differences(state: CheckpointState, config: RunConfig, game: Game) -> Differences:
-    """Raise UsageError if the game has other actions: each output of the network is one of them."""
+    """Compare a fork's config and game with its parent's at the checkpoint.
+
+    Raises:
+        UsageError: the game's actions differ; each output of the network stands for one of them.
+    """
     old = saved_config(state.config, source="the checkpoint")
     definition = game.definition.model_dump(mode="json", by_alias=True)
     found = Differences(
@@ -57,17 +65,17 @@ def find_differences(state: CheckpointState, config: RunConfig, game: Game) -> D
 
 
 def new_parts(differences: Differences, fork: ForkConfig) -> NewParts:
-    """What begins anew.
+    """Return the parts of the fork that begin anew.
 
     Raises:
-        UsageError: the algorithm is another one, and its optimiser is to be kept.
+        UsageError: the algorithm differs, but the fork asks to keep the optimiser.
     """
     seed, algorithm = ("seed" in differences.config, "algorithm.name" in differences.config)
     if algorithm and fork.optimiser == "keep":
         old, new = differences.config["algorithm.name"]
         raise UsageError(
-            f"{new} cannot go on with the optimiser of {old}; add --set fork.optimiser=new, which "
-            "keeps the weights"
+            f"{new} cannot continue with the optimiser of {old}; add --set "
+            "fork.optimiser=new, which keeps the weights"
         )
     return NewParts(
         optimiser=fork.optimiser == "new",
@@ -80,7 +88,7 @@ def new_parts(differences: Differences, fork: ForkConfig) -> NewParts:
 
 
 def is_judged_otherwise(differences: Differences) -> bool:
-    """Whether a mean reward of the parent's evaluations says nothing of the fork's."""
+    """Whether the parent's evaluations cannot be compared with the fork's."""
     how = ("env.n_envs", *_HOW_ENVS_RUN)
     return (
         "seed" in differences.config
@@ -90,7 +98,7 @@ def is_judged_otherwise(differences: Differences) -> bool:
 
 
 def is_taught_the_same(differences: Differences) -> bool:
-    """Whether what was measured of the parent's teacher holds for the fork's."""
+    """Whether the fork has the parent's teacher, and its measurements remain valid."""
     teacher = ("algorithm.name", "algorithm.teacher.run", "algorithm.teacher.temperature")
     return not is_judged_otherwise(differences) and not differences.config_keys(teacher)
 
@@ -98,18 +106,18 @@ def is_taught_the_same(differences: Differences) -> bool:
 def told_anew(
     new: NewParts, differences: Differences, *, had_replay: bool, had_best: bool
 ) -> Iterator[str]:
-    """What begins anew, each with the reason; for people."""
+    """Yield descriptions, for people, of the parts that begin anew, each with the reason."""
     seed = "another seed" if new.random_numbers else ""
     envs = ", ".join(differences.config_keys(("env",), but=_HOW_ENVS_RUN))
     replay = ", ".join(differences.config_keys((*_REPLAY_KEYS, "algorithm.name")))
     rows: tuple[tuple[bool, str, str], ...] = (
-        (new.algorithm, "what the algorithm keeps beside its network", "another algorithm"),
+        (new.algorithm, "the algorithm's state other than its network", "another algorithm"),
         (new.optimiser, "the optimiser", "fork.optimiser is new"),
         (new.counters, "timesteps, schedules and curves", "fork.counters is new"),
         (new.random_numbers, "the random numbers", seed),
         (new.emulators, "the episodes of the emulators", envs or seed),
         (new.replay and had_replay, "the replay", replay),
-        (had_best, "the best evaluation", "the fork is judged otherwise, or counts anew"),
+        (had_best, "the best evaluation", "the fork is evaluated differently, or counts anew"),
     )
     for is_new, part, reason in rows:
         if is_new:

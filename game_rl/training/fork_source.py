@@ -17,13 +17,13 @@ from game_rl.training.resuming import kept_checkpoint
 
 @dataclass(frozen=True)
 class ForkSource:
-    """A kept checkpoint of another run, whose files were verified."""
+    """A kept checkpoint of another run; its files were verified."""
 
     run_dir: RunDir
     checkpoint: Checkpoint
     identity: RunIdentity
     known_as: Path | None = None
-    """Where the run is for those who read of it; None: where it is here."""
+    """Path by which the fork's records name the run, or None for its path on this machine."""
 
     @property
     def place(self) -> Path:
@@ -35,20 +35,20 @@ class ForkSource:
 
     @property
     def config(self) -> RunConfig:
-        """Of the run, as it was at the checkpoint."""
+        """The run's config as it was at the checkpoint."""
         saved = saved_config(self.checkpoint.state.config, source=self.checkpoint.path)
         return RunConfig.model_validate_json(json.dumps(saved))
 
     def fork_section(self, fork: ForkConfig) -> ForkConfig:
-        """With the timestep, where it did not say which."""
+        """Return the section with the parent's place and the timestep filled in."""
         return fork.model_copy(update={"run": f"{self.place}@{self.timesteps}"})
 
 
 def find_source(run: Path, timesteps: int | None) -> ForkSource:
-    """A run's checkpoint of that timestep, or its newest that verifies.
+    """Return a run's checkpoint of timestep `timesteps`, or its newest valid one if that is None.
 
     Raises:
-        UsageError: there is no run, or it has no identity.
+        UsageError: there is no run, it has no identity, or it is still before its first timestep.
         CheckpointError: there is no such checkpoint, or it is damaged.
     """
     run_dir = find_run(run)
@@ -67,7 +67,7 @@ def find_source(run: Path, timesteps: int | None) -> ForkSource:
 
 
 def _refuse_offline(run_dir: RunDir, checkpoint: Checkpoint) -> None:
-    """A fork of it would begin at timestep 0 as if the phase had ended."""
+    """Refuse a checkpoint of the offline phase: a fork would treat that phase as finished."""
     if checkpoint.is_offline:
         raise UsageError(
             f"{run_dir.root} is still learning before its first timestep: its newest checkpoint is "

@@ -1,4 +1,4 @@
-"""A checkpoint's weights in the network that a fork's config asks for."""
+"""Fit a checkpoint's weights into the network of a fork's config."""
 
 import numpy as np
 
@@ -18,11 +18,13 @@ _NOISE = "weight_noise"
 def fitting_weights(
     checkpoint: Checkpoint, parent: RunConfig, config: RunConfig, game: Game
 ) -> Tensors | None:
-    """Weights for the algorithm of `config`, with the noise of its fork; None where they are the
-    checkpoint's own.
+    """Return the weights for the algorithm of `config`, with the noise that its fork asks for.
+
+    None if the checkpoint's weights can be used unchanged.
 
     Raises:
-        CheckpointError: they are of another network; the first tensor that does not fit is named.
+        CheckpointError: the weights are of another network; the error names the first tensor that
+            does not fit.
     """
     spaces = spaces_env(config, game)
     policy = make_policy(config.algorithm, spaces.observation_space, spaces.action_space)

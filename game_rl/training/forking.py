@@ -1,8 +1,8 @@
-"""A new run that begins from another run's checkpoint; that run is only read.
+"""Create a new run from another run's checkpoint; that run is only read.
 
-`make_fork` gives a run directory that `resume` goes on with. It has another run's checkpoint, with
-whatever the fork's config asks to begin anew, and never forks again: the section `fork` stays in
-its config as an account.
+`make_fork` writes a run directory from which `resume` continues. It has the other run's checkpoint,
+without the parts that begin anew. The section `fork` stays in its config as a record and has no
+further effect.
 """
 
 import shutil
@@ -61,13 +61,13 @@ def forked_config(
     *,
     fork: Mapping[str, object] | None = None,
 ) -> RunConfig:
-    """The parent's config at the checkpoint, with these values at their keys.
+    """Return the parent's config at the checkpoint, with these values at their keys.
 
     Args:
-        fork: `optimiser` and `counters`, where they are not kept.
+        fork: values of the config's section `fork`, apart from `run`; None: the defaults.
 
     Raises:
-        ValidationError: it is no valid config, or has no such key.
+        ValidationError: the config is not valid, or has no such key.
     """
     section = {"run": f"{source.run_dir.root}@{source.timesteps}", **(fork or {})}
     place: Mapping[Key, object] = {("run_dir",): run_dir, ("fork",): section}
@@ -76,13 +76,13 @@ def forked_config(
 
 @dataclass(frozen=True)
 class ForkPlan:
-    """A fork that can be made: everything was checked and nothing written.
+    """A fork that can be made: everything is checked and nothing is written yet.
 
     Attributes:
-        config: its own; its section `fork` names the timestep.
-        policy: weights for another algorithm; None: the parent's as they are.
-        keeps_best: the parent's best evaluation is the fork's, too.
-        keeps_teacher: the parent's teacher is the fork's, too, as it was measured there.
+        config: config of the fork; its section `fork` names the timestep.
+        policy: weights for another algorithm or with noise; None: the parent's weights unchanged.
+        keeps_best: whether the parent's best evaluation is also the fork's.
+        keeps_teacher: whether the fork takes over the parent's teacher and its measurements.
     """
 
     source: ForkSource
@@ -96,12 +96,12 @@ class ForkPlan:
 
     @property
     def timesteps(self) -> int:
-        """At which the fork begins."""
+        """Timestep at which the fork begins."""
         return 0 if self.new.counters else self.source.timesteps
 
     @property
     def begins_offline(self) -> bool:
-        """It learns from Lakes alone first, as any run that begins at timestep 0."""
+        """Whether the fork begins with the offline phase, as a new run with its config would."""
         return self.new.counters and is_offline(self.config, None)
 
     def first_checkpoint(self, run_dir: RunDir) -> Path:
@@ -121,13 +121,13 @@ class ForkPlan:
 
 
 def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
-    """Check that the fork of `config.fork` can be made.
+    """Check that the fork which `config.fork` describes can be made.
 
     Args:
         known_as: see `ForkSource`.
 
     Raises:
-        UsageError: its folder is in use, or it cannot be forked so.
+        UsageError: its folder is in use, or the parent cannot be forked in this way.
         CheckpointError: there is no such checkpoint, or its weights do not fit.
     """
     fork = config.fork
@@ -140,7 +140,7 @@ def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
     differences = find_differences(state, config, game)
     new = new_parts(differences, fork)
     if new.counters and is_offline(config, None):
-        new = replace(new, replay=True, emulators=True)  # the phase has none of them
+        new = replace(new, replay=True, emulators=True)  # the offline phase has neither
     if not new.counters and source.timesteps >= config.total_timesteps:
         raise UsageError(
             f"{source.checkpoint.path} is at timestep {source.timesteps:,}, and the fork ends at "
@@ -173,12 +173,12 @@ def make_fork(plan: ForkPlan, *, run_id: str | None = None) -> Forked:
         run_id: see `RunDir.identity`.
 
     Returns:
-        What its account of events says of it.
+        The event that the fork's events.jsonl records.
 
     Raises:
         UsageError: another process is writing there.
-        OSError: the disk is full, or worse; there is no fork then, unless the rename was all that
-            could not be made durable.
+        OSError: the disk is full or fails. There is no fork then, unless the only failure was to
+            make the rename durable.
     """
     root = plan.config.run_dir
     with _whole_run(root) as run_dir:
@@ -232,7 +232,7 @@ def _copy_curves(run_dir: RunDir, plan: ForkPlan) -> None:
 
 
 def _write_events(run_dir: RunDir, plan: ForkPlan, event: Forked) -> int:
-    """The parent's account up to its checkpoint, and the fork; how long that is."""
+    """Write the parent's events up to its checkpoint, then `event`; return the file's length."""
     if not plan.new.counters:
         n_bytes = plan.source.checkpoint.state.events_bytes
         write_synced(run_dir.events, _first_bytes(plan, "events.jsonl", n_bytes))
@@ -242,7 +242,7 @@ def _write_events(run_dir: RunDir, plan: ForkPlan, event: Forked) -> int:
 
 
 def _first_bytes(plan: ForkPlan, name: str, n_bytes: int) -> bytes:
-    """Of a file of the parent, which only ever grows; empty if it is gone."""
+    """Return the first bytes of a file of the parent, which only ever grows; b"" if it is gone."""
     try:
         with (plan.source.run_dir.root / name).open("rb") as file:
             return file.read(n_bytes)
@@ -265,11 +265,11 @@ def _write_checkpoints(
 
 
 def _link_best(run_dir: RunDir, source: ForkSource, best: Best) -> None:
-    """The policy, where it is another checkpoint's than the one that is forked."""
+    """Link the policy of the best checkpoint, unless that is the one that is forked."""
     theirs, ours = (best_checkpoint(each, best) for each in (source.run_dir, run_dir))
     if ours.exists():
         return
-    with suppress(CheckpointError, FileNotFoundError):  # a resume says that it is lost
+    with suppress(CheckpointError, FileNotFoundError):  # resuming warns that it is lost
         kept = Checkpoint(theirs)
         kept.verify()
         ours.parent.mkdir(exist_ok=True)
@@ -324,10 +324,10 @@ def _event(plan: ForkPlan, identity: RunIdentity) -> Forked:
 
 @contextmanager
 def _whole_run(root: Path) -> Iterator[RunDir]:
-    """Fill a run directory that becomes `root` when the block ends.
+    """Yield a temporary run directory that becomes `root` when the block ends.
 
-    If the block raises, nothing is left; what a killed process left is deleted by the next fork to
-    the same place. The lock in it keeps others out meanwhile.
+    If the block raises, nothing is left. The remains of a killed process are deleted by the next
+    fork to the same place. The directory's lock keeps other processes out meanwhile.
     """
     root.parent.mkdir(parents=True, exist_ok=True)
     begun = RunDir(root.with_name(f".{root.name}.fork"))

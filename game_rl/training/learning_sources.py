@@ -1,4 +1,4 @@
-"""What a run learns from beside what it plays: the Lakes of others."""
+"""Open the Lakes of other runs from which a run learns."""
 
 from collections.abc import Callable
 from functools import partial
@@ -29,10 +29,10 @@ def open_lakes(
     packing: FramePacking,
     tell: Callable[[str], None],
 ) -> LakePool | None:
-    """The Lakes that `model` draws from, from now on; None if it learns from none.
+    """Open the Lakes and give `model` a mixture that draws from them; None if it learns from none.
 
     Raises:
-        LakeError: a Lake is missing, or its rows are of another game or another way to see it.
+        LakeError: a Lake is missing, or its rows are of another game or another observation.
     """
     algorithm = config.algorithm
     if not isinstance(algorithm, DQNConfig) or algorithm.learn_from is None:
@@ -81,7 +81,10 @@ def _pool(
 
 
 def begin_to_draw(pool: LakePool, run_dir: RunDir) -> None:
-    """After the model was restored, if it was; only pins of checkpoints that are there stay."""
+    """Let the pool begin, with the pins of existing checkpoints; other pins are removed.
+
+    If the model is restored from a checkpoint, that must come first.
+    """
     offline = run_dir.offline.checkpoints_newest_first()
     names = [path.name for path in run_dir.checkpoints_newest_first()]
     pool.begin([*names, *(f"offline-{path.name}" for path in offline)])

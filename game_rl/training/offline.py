@@ -1,4 +1,4 @@
-"""Learning from Lakes alone, before the first timestep is played."""
+"""The offline phase: learning from Lakes alone, before the first timestep is played."""
 
 import shutil
 import time
@@ -44,7 +44,7 @@ _PROGRESS_EVERY_S = 0.2
 
 
 def is_offline(config: RunConfig, checkpoint: Checkpoint | None) -> bool:
-    """Whether a run that goes on from there learns from Lakes alone for now."""
+    """Whether a run from this checkpoint, or a new run if it is None, is in the offline phase."""
     if checkpoint is not None:
         return checkpoint.is_offline
     algorithm = config.algorithm
@@ -53,21 +53,24 @@ def is_offline(config: RunConfig, checkpoint: Checkpoint | None) -> bool:
 
 
 class OfflinePhase:
-    """So many gradient steps on rows of Lakes, with evaluations and checkpoints in between.
+    """A number of gradient steps on rows of Lakes, with evaluations and checkpoints in between.
 
-    Checkpoints are in `RunDir.offline` and go when the phase has ended, but for the best; what it
-    ends with is the run's checkpoint of timestep 0.
+    The phase's checkpoints are in `RunDir.offline`. All but the best are deleted when the phase
+    ends, and its final state is the run's checkpoint of timestep 0.
 
     Args:
-        model: learns; its envs are absent.
-        games: of evaluations.
-        stores: of checkpoints within the phase, and of the one that ends it.
-        fixed: what all checkpoints of the run have in common; its counters do not matter.
-        sync_every: gradient steps after which the target network follows.
+        config: settings of the phase.
+        model: the algorithm that learns; its envs only stand in for real ones.
+        games: games of evaluations.
+        run_dir: directory of the run.
+        stores: stores of checkpoints within the phase, and of the one that ends it.
+        fixed: state that all checkpoints of the run have in common; its counters are ignored.
+        events: receives the phase's events.
+        sync_every: gradient steps between two updates of the target network.
 
     Attributes:
-        gradient_steps: done so far.
-        best: evaluation so far.
+        gradient_steps: number of gradient steps so far.
+        best: the best evaluation so far, or None before the first one.
     """
 
     def __init__(
@@ -92,12 +95,12 @@ class OfflinePhase:
         self._told_s = 0.0
 
     def continue_from(self, state: CheckpointState, best: Best | None) -> None:
-        """The model is as this checkpoint of the phase says."""
+        """Take over the counters of the phase's checkpoint from which the model was restored."""
         self.gradient_steps = self._saved_at = state.offline_gradient_steps
         self.best, self._evaluation_due = best, state.evaluation_due
 
     def learn(self, stop: StopRequest) -> bool:
-        """To the end of the phase, or to where `stop` is asked for, and save; whether it has ended.
+        """Learn until the phase ends or a stop is requested, and save; return whether it has ended.
 
         Raises:
             TrainingError: the weights became non-finite.
@@ -119,14 +122,14 @@ class OfflinePhase:
         return True
 
     def save(self) -> None:
-        """Write a checkpoint of this moment, unless there is one."""
+        """Write a checkpoint of this moment, unless it exists or nothing was learned yet."""
         if self.gradient_steps not in (0, self._saved_at):
             self._save(self._stores[0])
 
     # ------------------------------------------------------------------ what is due
 
     def _most_steps(self) -> int:
-        """Up to the next moment at which something is due."""
+        """Return the gradient steps until something is due, and count them as done."""
         now, config = self.gradient_steps, self._config
         rhythms = (
             config.evaluate_every_gradient_steps,
@@ -153,7 +156,7 @@ class OfflinePhase:
             self.save()
 
     def _end(self) -> None:
-        """Save as the run's checkpoint of timestep 0; the others go, but for the best."""
+        """Save the run's checkpoint of timestep 0, and delete the phase's except the best one."""
         self._save(self._stores[1])
         place = self._run_dir.offline
         best = None if self.best is None else best_checkpoint(self._run_dir, self.best)
@@ -190,7 +193,7 @@ class OfflinePhase:
             self._events.emit(event.model_copy(update=steps))
             if is_end:
                 append_row(self._run_dir, evaluation_row(evaluation, 0, is_best=is_it))
-        if is_end:  # those before it have no timestep of their own
+        if is_end:  # earlier evaluations have no timestep of their own
             write_episodes(self._run_dir, _episodes(better))
         self._log("mean_reward", better.mean_reward)
         if better.success_rate is not None:
@@ -205,7 +208,7 @@ class OfflinePhase:
                 deterministic=better.deterministic,
                 seed=seed_of(self._fixed.config),
             )
-            if not is_end:  # that one is saved at once
+            if not is_end:  # at the end `_end` saves
                 self.save()
 
     def _log(self, name: str, value: float) -> None:
@@ -271,7 +274,7 @@ class OfflinePhase:
 
 
 def _episodes(evaluation: Evaluation) -> EpisodeLists:
-    """The first entry, at timestep 0."""
+    """Return the lists of episodes with one entry, at timestep 0."""
     successes = [list(evaluation.successes)] if evaluation.successes else []
     return EpisodeLists([0], [list(evaluation.rewards)], [list(evaluation.lengths)], successes)
 
@@ -279,7 +282,7 @@ def _episodes(evaluation: Evaluation) -> EpisodeLists:
 def make_offline_phase(
     parts: RunParts, model: BaseAlgorithm, evaluation_env: VecEnv, fixed: CheckpointState
 ) -> OfflinePhase:
-    """The phase of a run whose checkpoints have `fixed` in common."""
+    """Build the offline phase of a run; for `fixed` see `OfflinePhase`."""
     config = parts.config
     assert isinstance(model, LeanDQN)
     assert isinstance(config.algorithm, DQNConfig)
@@ -309,7 +312,7 @@ def make_offline_phase(
 
 
 def _sync_every(config: RunConfig) -> int:
-    """As many gradient steps as the target network is behind when the run plays."""
+    """Return the gradient steps between two updates of the target network when the run plays."""
     algorithm = config.algorithm
     assert isinstance(algorithm, DQNConfig)
     timesteps = max(algorithm.target_update_interval, config.env.n_envs)

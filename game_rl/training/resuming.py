@@ -1,4 +1,4 @@
-"""Going on with a run: with which config, and whether its numbers will be the same."""
+"""Resume a run: its checkpoint, changes of its config, and differences of its surroundings."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,14 +22,18 @@ from game_rl.run_dir import RunDir, RunIdentity
 from game_rl.system.versions import installed_versions, version_differences
 
 _STREAM = "its random numbers are already being drawn; start a new run for another seed"
-_SEEN = "the agent has learned the game as it sees and plays it; start a new run for another way"
-_ENVS = "its emulators go on from where they were; start a new run for other ones"
-_NETWORK = "the weights and the rollout are made for it; start a new run for another"
-_OFFLINE = "the phase before the first timestep has begun; start a new run for another one"
-_TEACHER = "the agent has one teacher from its beginning on; weight and until may change"
-# The longest key that a changed key begins with decides; "" is allowed.
+_SEEN = "the agent has learned the game as it sees and plays it; start a new run to change that"
+_ENVS = "its emulators continue from their saved states; start a new run for another number"
+_NETWORK = "the weights and the rollout are made for it; start a new run to change it"
+_OFFLINE = "the phase before the first timestep has begun; start a new run to change it"
+_TEACHER = (
+    "the agent has one teacher from its beginning on; only weight, until and keep_if_better may "
+    "change"
+)
+# Reasons why keys cannot change; "" if a key can. The longest entry that a changed key begins with
+# decides. Keys without an entry can change.
 _CONFIG_REASONS = {
-    "game": "",  # a path; what the file says is compared
+    "game": "",  # a path; the file's content is compared
     "seed": _STREAM,
     "fork": "a run is forked once, at its beginning; fork the other run into a new folder",
     "env": _SEEN,
@@ -48,12 +52,12 @@ _GAME_REASONS = {"actions": "each output of the network stands for one of them; 
 
 
 def changes(state: CheckpointState, config: RunConfig, game: Game) -> list[str]:
-    """How config and game file differ from those of the checkpoint, as `key: old -> new`.
+    """List the differences of config and game file from the checkpoint's, as `key: old -> new`.
 
-    `run_dir` and the ROM's path are left out: files may have been moved.
+    `run_dir` and the ROM's path are left out, because files may have been moved.
 
     Raises:
-        UsageError: a key that cannot change while a run goes on, with the reason.
+        UsageError: a key differs that cannot change in a resumed run.
     """
     old_config = saved_config(state.config, source="the checkpoint")
     new_game = game.definition.model_dump(mode="json", by_alias=True)
@@ -89,7 +93,7 @@ def _reason(key: str, reasons: Mapping[str, str]) -> str:
 def usable_best(
     run_dir: RunDir, state: CheckpointState, warn: Callable[[str], None]
 ) -> Best | None:
-    """The best evaluation so far; None, with a warning, if its checkpoint is lost."""
+    """Return the best evaluation so far; None, with a warning, if its checkpoint is lost."""
     if state.best is None:
         return None
     try:
@@ -104,7 +108,7 @@ def usable_best(
 
 
 def kept_checkpoint(run_dir: RunDir, timesteps: int) -> Checkpoint:
-    """The verified one of that timestep.
+    """Return the checkpoint of timestep `timesteps`, after verifying it.
 
     Raises:
         CheckpointError: there is none, or it is damaged.
@@ -122,7 +126,7 @@ def kept_checkpoint(run_dir: RunDir, timesteps: int) -> Checkpoint:
 
 
 def _before_the_first(run_dir: RunDir) -> str:
-    """What to do with checkpoints that no timestep names."""
+    """Describe the checkpoints before the first timestep, which no timestep names, if any."""
     found = run_dir.offline.checkpoints_newest_first()
     if not found:
         return ""
@@ -133,19 +137,21 @@ def _before_the_first(run_dir: RunDir) -> str:
         else (f"; learn up to timestep 0 with: game-rl train --resume {run_dir.root} --until 0")
     )
     return (
-        f". Those in {run_dir.offline.checkpoints}, of gradient steps {steps}, are of the phase "
-        f"before the first timestep, which a run only goes on with from its newest{way_out}"
+        f". The checkpoints in {run_dir.offline.checkpoints} (gradient steps {steps}) are of the "
+        f"phase before the first timestep, which can only be resumed from its newest{way_out}"
     )
 
 
 def find_checkpoint(run_dir: RunDir, at: int | None = None) -> tuple[Checkpoint | None, list[str]]:
-    """The newest that verifies, None if the run has never saved; and what is wrong with newer ones.
+    """Return the newest valid checkpoint, and a description of each newer, damaged one.
+
+    The checkpoint is None if the run has never saved one.
 
     Args:
-        at: the timestep of the one that is wanted; None: the newest.
+        at: timestep of the checkpoint that must be used; None: the newest.
 
     Raises:
-        CheckpointError: there are some, and none can be used, or not that one.
+        CheckpointError: the checkpoint of timestep `at`, or each existing one, cannot be used.
     """
     if at is not None:
         return kept_checkpoint(run_dir, at), []
@@ -156,10 +162,10 @@ def find_checkpoint(run_dir: RunDir, at: int | None = None) -> tuple[Checkpoint 
 
 
 def go_back_to(checkpoint: Checkpoint, run_dir: RunDir, place: Path) -> list[Path]:
-    """Take back what the run wrote after the checkpoint; where later checkpoints are now.
+    """Undo what the run wrote after the checkpoint; return the new paths of later checkpoints.
 
     Args:
-        place: the folder that they are moved to.
+        place: folder to which later checkpoints are moved.
     """
     moved = set_aside_newer(run_dir, checkpoint.state.num_timesteps, place)
     offline = checkpoint.state.offline_gradient_steps
@@ -169,7 +175,7 @@ def go_back_to(checkpoint: Checkpoint, run_dir: RunDir, place: Path) -> list[Pat
 
 
 def begin_again(run_dir: RunDir) -> list[str]:
-    """Take back all that the run wrote; what the user should know."""
+    """Undo everything that the run wrote before its first checkpoint; return warnings."""
     restore_evaluations(run_dir, "", b"")
     cut_log(run_dir.tensorboard, None)
     return ["there is no checkpoint yet: the run begins again"]
@@ -195,7 +201,7 @@ def resumed(
     changed: Sequence[str],
     set_aside: Sequence[str] = (),
 ) -> Resumed:
-    """What goes on as it was at the checkpoint, and what does not."""
+    """Return the event that says which parts continue from the checkpoint, and which do not."""
     state, placement = checkpoint.state, placement_of(config)
     return Resumed(
         timesteps=state.num_timesteps,
@@ -230,6 +236,6 @@ def _begins_anew(config: RunConfig, checkpoint: Checkpoint) -> list[str]:
 
 
 def _differences(state: CheckpointState, device: str) -> tuple[str, ...]:
-    """What is not as it was when the checkpoint was made, so that numbers will round otherwise."""
+    """List differences of versions and hardware; because of these, numbers round differently."""
     now = installed_versions() | computing(device)
     return version_differences(state.versions | state.computing, now)

@@ -1,4 +1,4 @@
-"""The Lake of a run, from its start or from where a checkpoint was."""
+"""Open the Lake of a run, new or at the state of a checkpoint."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -31,7 +31,7 @@ def open_feed(
     checkpoint: Checkpoint | None,
     tell: Callable[[str], None],
 ) -> LakeFeed | None:
-    """What `model` feeds from now on; None if the run writes no Lake.
+    """Open the run's Lake and let `model` write to it; None if the run writes no Lake.
 
     Raises:
         LakeError: the Lake cannot be used as it is.
@@ -48,7 +48,7 @@ def open_feed(
         tell=tell,
     )
     if feed is not None:
-        with suppress(OSError):  # a disk that fails is the feed's to tell
+        with suppress(OSError):  # the feed reports a failing disk
             write_origin(feed.lake.path, feed.stream, origin_of(config, game))
         assert isinstance(model, LeanPPO | PQN | LeanDQN)
         model.feeds = (feed,)
@@ -56,7 +56,7 @@ def open_feed(
 
 
 def _set_aside_marks(run_dir: RunDir) -> dict[str, Mark]:
-    """Of the checkpoints after the one that the run was taken back to, if they can be read."""
+    """Return the marks of checkpoints that were set aside when the run went back, if readable."""
     marks = {}
     for path in run_dir.set_aside_checkpoints():
         with suppress(CheckpointError, LakeError):
@@ -66,6 +66,6 @@ def _set_aside_marks(run_dir: RunDir) -> dict[str, Mark]:
 
 
 def refill(model: BaseAlgorithm, feed: LakeFeed, checkpoint: Checkpoint) -> int:
-    """Put back what the replay had at the checkpoint; returns the timesteps that are missing."""
+    """Restore the replay of the checkpoint; return the number of timesteps that are missing."""
     state = checkpoint.lake()
     return 0 if state is None else refill_replay(model, feed, state)

@@ -1,4 +1,4 @@
-"""A run's uploads, from its start to a while after its end."""
+"""A run's uploads, from its start until some time after its end."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +14,9 @@ from game_rl.storage.settings import UploadSettings
 def uploading(
     settings: UploadSettings | None, events: EventLog, stop: StopRequest
 ) -> Iterator[BackgroundUpload | None]:
-    """Inside, checkpoints are uploaded; afterwards what is left, for as long as the config says.
+    """Upload checkpoints inside the block, and afterwards the rest, for as long as the config says.
 
-    A run that was stopped waits no longer than its deadline, and another signal ends the waiting.
+    A run that was stopped waits no longer than its deadline. Another signal ends the waiting.
     """
     if settings is None:
         yield None

@@ -1,4 +1,4 @@
-"""One process's hold on a run: built from a config or a checkpoint, closed at the end."""
+"""A training session: a run in one process, built from a config or a checkpoint."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
@@ -22,7 +22,7 @@ from game_rl.checkpoints.log import closing_log
 from game_rl.checkpoints.state import CheckpointState
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
-from game_rl.errors import Interrupted, TrainingError, system_fault
+from game_rl.errors import Interrupted, TrainingError
 from game_rl.event_log import EventLog
 from game_rl.games.definition import Game
 from game_rl.lake.feed import LakeFeed
@@ -33,6 +33,7 @@ from game_rl.storage.background import BackgroundUpload
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.threads import torch_threads
 from game_rl.system.versions import installed_versions
+from game_rl.training.ended_early import disk_fault, what_is_saved
 from game_rl.training.learning_sources import begin_to_draw, open_lakes
 from game_rl.training.offline import OfflinePhase, is_offline, make_offline_phase
 from game_rl.training.resuming import usable_best
@@ -46,29 +47,29 @@ from game_rl.vec_env.worker_cores import TRIALS_S
 class TrainingSession:
     """A run that can be trained stretch by stretch; a context manager, which closes it.
 
-    One stretch or many give the same run: schedules, evaluations and the best policy know only the
-    run's total. A process holds one session at a time, inside `training_process`; what a terminal
-    or a batch system does to it is the command's to say.
+    One stretch or many give the same run: schedules, evaluations and the best policy depend only on
+    the run's total. A process has one session at a time, inside `training_process`. Signals are
+    handled by the command, not here.
 
     Args:
-        config: of the run.
-        game: that it plays.
-        run_dir: that exists, and that nobody else writes to.
-        checkpoint: to go on from; its logs were restored (`Checkpoint.restore_reports`). None: the
-            run begins.
-        events: gets what happens.
-        stop: ends a stretch at its next boundary when it is asked to.
-        memory: samples what the run takes.
-        upload: sends its checkpoints elsewhere.
-        more: callbacks of SB3's that look on before the run's own.
+        config: config of the run.
+        game: game that it plays.
+        run_dir: existing directory to which no other process writes.
+        checkpoint: checkpoint to continue from, whose logs were restored
+            (`Checkpoint.restore_reports`). None: a new run.
+        events: receives the run's events.
+        stop: ends a stretch at its next boundary once a stop is requested.
+        memory: samples the run's memory.
+        upload: uploads the run's checkpoints.
+        more: additional SB3 callbacks, which are called before the run's own.
         cores_trials_s: seconds in which the workers' cores are found; see CoresCallback.
 
     Attributes:
         model: the algorithm.
-        evaluation_env: on which policies are evaluated, beside the training's envs.
-        missing_replay: timesteps of the replay at the checkpoint that are not there now.
+        evaluation_env: envs of evaluations, separate from the training's.
+        missing_replay: number of timesteps in the checkpoint's replay that could not be restored.
 
-    Raises (everywhere):
+    Raises (in any method):
         TrainingError: the disk fails, or the weights became non-finite.
         WorkerError: an env raised, or its process died too often.
     """
@@ -113,7 +114,7 @@ class TrainingSession:
 
     @property
     def num_timesteps(self) -> int:
-        """That the weights have learned from."""
+        """Timesteps that the weights have learned from."""
         return self.model.num_timesteps
 
     @property
@@ -123,11 +124,12 @@ class TrainingSession:
     def learn_until(self, timesteps: int) -> None:
         """Train up to the first update at or beyond `timesteps`, and no vec step further.
 
-        From the run's own total on, that is the run's end, with its last evaluation and checkpoint.
+        If `timesteps` is at least the run's total, train to the run's end, with its last evaluation
+        and checkpoint.
 
         Raises:
-            Interrupted: the run was asked to stop by a signal.
-            GameRLError: what else it was asked to stop for.
+            Interrupted: a signal stopped the run.
+            GameRLError: the run was stopped for another reason, which is the error.
         """
         total = self._config.total_timesteps
         if self._offline is not None and not self._learn_offline(self._offline, timesteps):
@@ -145,12 +147,12 @@ class TrainingSession:
         self._raise_what_has_stopped_it()
 
     def evaluate(self, episodes: int, seed: int) -> Evaluation:
-        """Play with the present policy; the training does not notice.
+        """Play with the present policy, without any effect on the training.
 
-        In the ways that the config says; of two, what the better one gave.
+        It is played in the ways that the config says. Of two, the better one's result is returned.
 
         Raises:
-            EvaluationInterrupted: the run was asked to stop meanwhile.
+            EvaluationInterrupted: a stop was requested meanwhile.
         """
         games = EvaluationGames(
             vec_env=self.evaluation_env,
@@ -162,16 +164,16 @@ class TrainingSession:
         return better_of(games.play(self.model))
 
     def save(self) -> None:
-        """Write a checkpoint of this moment, unless there is one; of timestep 0 there is none."""
+        """Write a checkpoint of this moment, unless it exists or nothing was learned yet."""
         (self._offline or self._callbacks.checkpoints).save()
 
     def release_lakes(self) -> None:
-        """Let go of all that Lakes keep for this run, which leaves nothing behind."""
+        """Remove the pins by which Lakes keep rows for this run; use it for a throw-away run."""
         if self._pool is not None:
             self._pool.release()
 
     def close(self) -> None:
-        """End the workers and let go of all files; may be called twice."""
+        """End the workers and close all files; may be called twice."""
         self._closing.close()
 
     def __enter__(self) -> Self:
@@ -190,7 +192,7 @@ class TrainingSession:
     def _build(
         self, stack: ExitStack, checkpoint: Checkpoint | None, *, is_offline: bool
     ) -> LakeFeed | None:
-        """Envs, algorithm and Lakes, each closed with the stack."""
+        """Build envs, algorithm and Lakes, each closed with the stack; return the Lake's feed."""
         config, game = self._config, self._game
         vec_env = self._build_envs(stack, is_offline=is_offline)
         packing = make_frame_format(config.env.observation, game).packing
@@ -222,7 +224,10 @@ class TrainingSession:
         return feed
 
     def _build_envs(self, stack: ExitStack, *, is_offline: bool) -> VecEnv:
-        """Those of evaluations and, unless nothing is played yet, of the training, returned."""
+        """Build the envs of evaluations and of the training; return the latter.
+
+        The offline phase plays nothing, so its training envs only stand in for real ones.
+        """
         config, game, seed = self._config, self._game, self._config.seed
         training_env: VecEnv | None = None
         if not is_offline:
@@ -295,7 +300,10 @@ class TrainingSession:
         return callbacks
 
     def _values(self) -> Values | None:
-        """Where others' experience is learned from, which makes a Q-network expect too much."""
+        """Return what evaluations need to compare Q-values with returns; None if they do not.
+
+        That is only done for runs that learn from others' Lakes, where Q-values become too high.
+        """
         if self._pool is None or not isinstance(self.model, LeanDQN):
             return None
         return Values(self.model.values, self.model.gamma)
@@ -308,7 +316,7 @@ class TrainingSession:
             if feed is not None:
                 feed.leave_gap()
             assert model.env is not None
-            # not the episodes of the run's beginning again
+            # a seed of its own, so that the run's first episodes are not repeated
             stream = f"training_env/{state.num_timesteps}"
             model.env.seed(seed_for(self._config.seed, stream))
         best = usable_best(self._run_dir, state, self._events.warn)
@@ -322,7 +330,10 @@ class TrainingSession:
     # ------------------------------------------------------------------ learning
 
     def _learn_offline(self, phase: OfflinePhase, timesteps: int) -> bool:
-        """Learn from Lakes alone, to the end of that phase; whether there is more to do."""
+        """Learn in the offline phase; return whether it has ended and there are timesteps to play.
+
+        If so, the session is built anew from the checkpoint of timestep 0.
+        """
         has_ended = False
 
         def learn() -> None:
@@ -346,7 +357,7 @@ class TrainingSession:
 
     def _learn(self, learn: Callable[[], object]) -> None:
         try:
-            with torch_threads():  # rollouts and updates set their own
+            with torch_threads():  # rollouts and updates set their own number of threads
                 learn()
         except StretchEnded:
             self._callbacks.stop.until = None
@@ -365,35 +376,15 @@ class TrainingSession:
 
 
 def _schedule_timesteps(config: RunConfig, checkpoint: Checkpoint | None) -> int:
-    """What schedules go over: the total that the run began with."""
+    """Return the timesteps over which schedules run: the total with which the run began."""
     return config.total_timesteps if checkpoint is None else checkpoint.state.schedule_timesteps
 
 
 def _stream(checkpoint: Checkpoint | None) -> str:
-    """Under which the algorithm's seed is drawn; a fork that has another seed draws another one."""
+    """Return the name of the stream that gives the algorithm's seed.
+
+    It is another one in a fork whose generators begin anew.
+    """
     if checkpoint is None or not checkpoint.draws_anew:
         return "algorithm"
     return f"algorithm/{checkpoint.state.num_timesteps}"
-
-
-def disk_fault(error: OSError, run_dir: RunDir) -> str:
-    """What went wrong with the run's disk, and what is left."""
-    if not run_dir.root.is_dir():
-        return f"the run directory {run_dir.root} is gone, and what was learned with it"
-    return f"{system_fault(error, run_dir.root)}; {what_is_saved(run_dir)}"
-
-
-def what_is_saved(run_dir: RunDir) -> str:
-    """What is left of a run that ended early, and the way on."""
-    checkpoints = run_dir.checkpoints_newest_first()
-    if not checkpoints and run_dir.has_checkpoints():
-        offline = int(run_dir.offline.checkpoints_newest_first()[0].name)
-        return (
-            f"saved up to gradient step {offline:,} before the first timestep; continue with "
-            f"--resume {run_dir.root}"
-        )
-    if not checkpoints:
-        return f"nothing was saved yet; begin again with --resume {run_dir.root}"
-    return (
-        f"saved up to timestep {int(checkpoints[0].name):,}; continue with --resume {run_dir.root}"
-    )

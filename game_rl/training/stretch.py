@@ -1,4 +1,4 @@
-"""Bring a run to a timestep and leave a result: what a member of an experiment does."""
+"""Train a member of an experiment up to a timestep and write a result."""
 
 import platform
 import time
@@ -26,7 +26,7 @@ from game_rl.training.train import Command, resume
 
 @dataclass
 class _Speed:
-    """A Listener that remembers how fast the training was."""
+    """A Listener that keeps the latest speed of the training and passes events on."""
 
     timesteps_per_s: float = 0.0
     others: list[Listener] = field(default_factory=list)
@@ -47,14 +47,14 @@ def run_stretch(
     stop: StopRequest,
     listeners: list[Listener],
 ) -> StretchResult:
-    """Train the run at `root` up to timestep `until`, with an evaluation there from `seed`.
+    """Train the run at `root` up to timestep `until`, and evaluate it there with `seed`.
 
-    However often it is broken off and called again, the result is the same; where there is one
-    already, nothing is done. An update that leaves weights non-finite is a result, too.
+    The result is the same however often the function is interrupted and called again. If there is
+    a result already, nothing is done. Non-finite weights after an update are a result, too.
 
     Raises:
-        Interrupted: by a signal; what was learned is saved.
-        GameRLError: as `train.resume`.
+        Interrupted: a signal stopped the training; everything learned is saved.
+        GameRLError: see `train.resume`.
     """
     if (found := read_result(result)) is not None:
         return found
@@ -77,10 +77,11 @@ def run_stretch(
 
 
 def _trained(root: Path, command: Command, seed: int) -> int:
-    """Train, with the seed's games for the end of the stretch alone; the peak of memory, bytes.
+    """Train, and return the peak of memory in bytes.
 
-    What a run learns from Lakes before its first timestep is evaluated on other games. So the best
-    policy is always that of the end of a stretch, which is what an experiment keeps.
+    The seed's games are played only at the end of the stretch. Evaluations during the phase before
+    the first timestep use other games. So the best policy is always that of a stretch's end, which
+    is what an experiment keeps.
     """
     ram_peak = 0
     if _is_before_first_timestep(RunDir(root)):
@@ -106,14 +107,14 @@ def _left(made: StretchResult, run_dir: RunDir, result: Path) -> StretchResult:
 
 
 def _end_of(run_dir: RunDir, seed: int) -> StretchResult:
-    """What follows from the run directory alone."""
+    """Return the part of the result that follows from the run directory alone."""
     newest = Checkpoint(run_dir.checkpoints_newest_first()[0])
     episodes, best = read_episodes(run_dir), best_of(run_dir, newest)
     timesteps = newest.state.num_timesteps
     if not episodes.timesteps or episodes.timesteps[-1] != timesteps or best is None:
         raise ExperimentError(
             f"{run_dir.root} has no evaluation at timestep {timesteps:,}; "
-            "evaluation.every_timesteps must be that of a stretch"
+            "evaluation.every_timesteps must be the length of a stretch"
         )
     return StretchResult(
         timesteps=timesteps,
@@ -135,7 +136,7 @@ def _successes(lists: list[list[bool]]) -> tuple[bool, ...]:
 def play_checkpoint(
     root: Path, checkpoint: str, *, episodes: int, seed: int, result: Path
 ) -> Played:
-    """Play episodes with a kept checkpoint, and leave what each gave."""
+    """Play episodes with a kept checkpoint, and write their results."""
     run = open_trained_run(root, checkpoint)
     evaluation = evaluate_run(run, episodes=episodes, seed=seed)
     played = Played(

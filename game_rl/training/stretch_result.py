@@ -1,4 +1,4 @@
-"""What a member of an experiment leaves when it has trained its stretch; needs no torch to read."""
+"""The result file of a member's stretch in an experiment; this module does not import torch."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,44 +12,51 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 class Played(Saved):
-    """Episodes that one policy has played from one seed."""
+    """Results of the episodes that a policy played from one seed."""
 
     seed: _Count
+    """Seed of the episodes."""
     deterministic: bool
+    """Whether the policy took its best actions or drew them."""
     rewards: tuple[float, ...]
+    """Total reward of each episode."""
     successes: tuple[bool, ...]
-    """Empty where the game does not say what success is."""
+    """Whether each episode succeeded; empty if the game does not define success."""
 
 
 class StretchResult(Saved):
-    """The end of a stretch.
+    """The result of a stretch.
 
-    All but the last four is the same however often the stretch was broken off.
+    All fields but the last four are the same however often the stretch was interrupted.
     """
 
     timesteps: _Count
-    """That the run has come to."""
+    """Timestep that the run has reached."""
     checkpoint: str | None = None
-    """The name of its folder; None where the weights became non-finite, as for the next two."""
+    """Name of the checkpoint's folder, or None if the weights became non-finite."""
     weights_sha256: str | None = None
-    """Of its policy."""
+    """Hash of the checkpoint's policy, or None if the weights became non-finite."""
     played: Played | None = None
+    """The evaluation at the end of the stretch, or None if the weights became non-finite."""
     failure: Literal["non_finite"] | None = None
+    """Kind of failure, or None."""
     text: str = ""
-    """Of the failure."""
+    """Description of the failure."""
     host: str = ""
+    """Name of the machine on which the stretch ended."""
     timesteps_per_s: float = 0.0
-    """In the process that ended the stretch."""
+    """Speed of the training in the process that ended the stretch."""
     seconds: float = 0.0
-    """Of that process, its episodes included."""
+    """Duration of that process, including the evaluation."""
     ram_peak_bytes: _Count = 0
+    """Peak of memory in that process."""
 
 
 def read_result(path: Path) -> StretchResult | None:
-    """None where there is no file.
+    """Read the result; None if there is no file.
 
     Raises:
-        ExperimentError: it is none of ours.
+        ExperimentError: the file is not such a result.
     """
     if not path.exists():
         return None
@@ -58,5 +65,6 @@ def read_result(path: Path) -> StretchResult | None:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise ExperimentError(
-            f"{path} is no result of a stretch: {first['msg']}; delete it, and it is made again"
+            f"{path} is not the result of a stretch: {first['msg']}; delete it to have it made "
+            "again"
         ) from None

@@ -1,4 +1,4 @@
-"""The teacher of a run: found, compared with the run, measured, kept in the run's folder."""
+"""Find a run's teacher, compare it with the run, measure it, and keep it in the run's folder."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,18 +39,20 @@ from game_rl.seeds import seed_for
 from game_rl.system.threads import torch_threads
 from game_rl.training.find_teacher import find_teacher, teacher_config
 
-_OBSERVATIONS = 512  # that the temperature is made for
-_RANDOM_ACTIONS = 0.1  # of the teacher while it meets them, so that it does not play one way only
+_OBSERVATIONS = 512  # from which the temperature is computed
+_RANDOM_ACTIONS = 0.1  # share in the play that gives these observations, so that it varies
 
 
 @dataclass(frozen=True, kw_only=True)
 class Classroom:
-    """Where a run's teacher is measured: the envs and games of its evaluations.
+    """The envs and games of a run's evaluations, in which its teacher is measured.
 
     Attributes:
-        root: of the run.
-        episodes: of one evaluation.
-        stop: breaks the measuring off when it is asked for.
+        root: directory of the run.
+        vec_env: envs of the evaluations.
+        episodes: number of episodes of one evaluation.
+        seed: seed of the run.
+        stop: ends the measurement when a stop is requested.
     """
 
     root: Path
@@ -63,7 +65,7 @@ class Classroom:
         """Play the games that the student plays in every evaluation.
 
         Raises:
-            Interrupted: the run was asked to stop meanwhile.
+            Interrupted: a stop was requested meanwhile.
         """
         try:
             return evaluate(
@@ -84,7 +86,10 @@ class Classroom:
             raise Interrupted(text, exit_code=code) from None
 
     def observed_values(self, policy: PQNPolicy) -> NDArray[np.float64]:
-        """What the teacher thinks of the actions where it plays; the same ones for a seed."""
+        """Return the teacher's values of actions [n, actions], float64, where its own play leads.
+
+        The same seed gives the same values.
+        """
         seed = seed_for(self.seed, "teacher_temperature")
         rng, vec_env = np.random.default_rng(seed), self.vec_env
         vec_env.seed(seed)
@@ -112,21 +117,22 @@ def make_teacher(
     events: EventLog,
     timesteps: int,
 ) -> Teacher | None:
-    """The teacher that the config names, from the run's folder once it is there; None: no teacher.
+    """Return the teacher that the config names, or None if it names none.
+
+    It is read from the run's folder. The first time it is found, measured and copied there.
 
     Args:
         model: the student.
-        classroom: where a new teacher is measured.
-        events: hear of it.
-        timesteps: where the run is.
+        classroom: the envs in which a new teacher is measured.
+        events: receives the event TeacherReady and warnings.
 
     Raises:
-        GameRLError: it cannot teach this run, or what is in the folder is damaged.
+        GameRLError: it cannot teach this run, or the copy in the folder is damaged.
     """
     settings = teacher_config(config)
     if settings is None or not isinstance(model, LeanDQN):
         return None
-    with drawing_from(seed_for(config.seed, "teacher")):  # as if nothing had been built
+    with drawing_from(seed_for(config.seed, "teacher")):  # the run's generators stay as they are
         if not has_teacher(run_dir):
             run = find_teacher(settings, config, game)
             policy = _policy(run.checkpoint, config, model)
@@ -144,7 +150,10 @@ def make_teacher(
 
 
 def _keep(run_dir: RunDir, teacher: TrainedRun, record: TeacherRecord) -> None:
-    """In the run's folder and in its lineage; last what says that there is a teacher."""
+    """Add the teacher to the run's lineage, then copy it into the run's folder.
+
+    The copy comes last, because its existence says that the run has a teacher.
+    """
     lineage = read_lineage(teacher.run_dir)
     source = Source(
         kind="teacher",
@@ -177,12 +186,12 @@ def _tell(record: TeacherRecord, settings: TeacherConfig, events: EventLog, time
             what = f"the teacher succeeded in none of {record.episodes} episodes"
         events.warn(
             f"{what}, so the teacher's weight is {settings.weight:g} until {until}, however good "
-            "the agent becomes; algorithm.teacher.until ends it sooner"
+            "the agent becomes; set algorithm.teacher.until to end it sooner"
         )
 
 
 def _policy(checkpoint: Checkpoint, config: RunConfig, model: LeanDQN) -> PQNPolicy:
-    """The checkpoint's Q-network, where the student's is and in the same number format."""
+    """Return the checkpoint's Q-network, on the student's device and in its number format."""
     algorithm, placement = config_of(checkpoint).algorithm, placement_of(config)
     assert not isinstance(algorithm, PPOConfig)
     policy = PQNPolicy(
@@ -208,8 +217,9 @@ def _measured(
             temperature = auto_temperature(classroom.observed_values(policy))
         except ValueError as error:
             raise UsageError(
-                f"algorithm.teacher.temperature is auto, and none suits the teacher {settings.run}:"
-                f" {error}; write a number, such as 0.1, or choose a teacher that has learned more"
+                "algorithm.teacher.temperature is auto, but no temperature suits the teacher "
+                f"{settings.run}: {error}; write a number, such as 0.1, or choose a teacher that "
+                "has learned more"
             ) from None
     identity = run.run_dir.identity() if run.run_dir.identity_file.exists() else None
     return TeacherRecord(

@@ -1,4 +1,4 @@
-"""A run from its config, or a checkpoint, to its footprint: the order of things."""
+"""Train a run, from its config or a checkpoint to its final evaluation and footprint."""
 
 import gc
 import json
@@ -28,6 +28,7 @@ from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.game_files import upload_settings
 from game_rl.system.machine import detect_machine
 from game_rl.system.process_memory import PssSampler
+from game_rl.training.ended_early import disk_fault
 from game_rl.training.ending import told_how_it_ends
 from game_rl.training.final_evaluation import evaluate_best
 from game_rl.training.find_teacher import check_teacher
@@ -41,19 +42,22 @@ from game_rl.training.resuming import (
     resumed,
 )
 from game_rl.training.run_upload import uploading
-from game_rl.training.session import TrainingSession, disk_fault
+from game_rl.training.session import TrainingSession
 from game_rl.training.training_process import training_process
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What a training has to show.
+    """The result of a training.
 
     Attributes:
-        timesteps: that were learned from so far.
-        frame_skip: emulator frames in each.
-        evaluation: of the best policy; None where the run has not come to its end, as for the rest.
-        best_name: which that is, for people.
+        timesteps: number of timesteps learned from so far.
+        frame_skip: emulator frames in each timestep.
+        footprint: memory and disk, predicted and measured.
+        evaluation: final evaluation of the best policy; None if there was none, because the run has
+            not reached its end or the command asked for none.
+        best_name: name of the best policy, for people; None without a final evaluation.
+        video: clip of the best policy; None if none was recorded.
     """
 
     run_dir: RunDir
@@ -67,16 +71,16 @@ class TrainingResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """How somebody wants a run to be trained, beside its config.
+    """Options of a training that are not part of the run's config.
 
     Attributes:
-        until: timesteps at which to save and leave; None: the run's end.
-        force: start even if it does not fit this machine.
-        evaluates_at_end: at the run's end, play and record the best policy.
-        take_over: upload the run even if another machine does.
-        stop: ends the training early when it is asked to.
-        listeners: each gets every event.
-        show: gets the preflight's report before anything starts.
+        until: timestep at which to save and leave; None: the run's end.
+        force: whether to start even if the run does not fit this machine.
+        evaluates_at_end: whether to play and record the best policy at the run's end.
+        take_over: whether to upload the run even if another machine does.
+        stop: ends the training early once a stop is requested.
+        listeners: listeners, each of which receives every event.
+        show: receives the preflight's report before anything starts.
     """
 
     until: int | None = None
@@ -93,8 +97,8 @@ def train(config: RunConfig, command: Command) -> TrainingResult:
 
     Raises:
         UsageError: the run directory holds a run already, or another training is writing there.
-        DoesNotFitError: the preflight says so, and nobody forces it.
-        Interrupted: by a signal; everything up to the last checkpoint is saved.
+        DoesNotFitError: the run does not fit this machine, and `command.force` is not set.
+        Interrupted: a signal stopped it; everything up to the last checkpoint is saved.
     """
     if config.fork is not None:
         return _train_fork(config, command)
@@ -106,7 +110,7 @@ def train(config: RunConfig, command: Command) -> TrainingResult:
     config = resolved(config, game)
     run_dir.root.mkdir(parents=True, exist_ok=True)
     with run_dir.locked():
-        _refuse_existing_run(run_dir)  # it may have come meanwhile
+        _refuse_existing_run(run_dir)  # again: another process may have written it meanwhile
         run_dir.remove_leftovers()
         cut_log(run_dir.tensorboard, None)
         restore_evaluations(run_dir, "", b"")
@@ -116,7 +120,7 @@ def train(config: RunConfig, command: Command) -> TrainingResult:
 
 
 def _train_fork(config: RunConfig, command: Command) -> TrainingResult:
-    """Make the run directory, which is whole or not there, and go on with it."""
+    """Make the fork's run directory, which appears complete or not at all, and resume it."""
     plan = plan_fork(config)
     report = _check_fit(plan.config, plan.game, command)
     event = make_fork(plan)
@@ -133,17 +137,18 @@ def resume(
     at: int | None = None,
     report: Report | None = None,
 ) -> TrainingResult:
-    """Go on with the run at `root` from its newest checkpoint that verifies.
+    """Resume the run at `root` from its newest valid checkpoint.
 
-    A run that was ended before its first checkpoint begins again, with the same random numbers.
+    A run that ended before its first checkpoint begins again, with the same random numbers.
 
     Args:
-        overrides: `key=value`, for keys that may change while a run goes on.
-        at: the timestep of the checkpoint to go back to; later ones are set aside.
-        report: a preflight's that was shown already.
+        overrides: `key=value` texts, for keys that may change in a resumed run.
+        at: timestep of the checkpoint to go back to; later ones are set aside. None: the newest.
+        report: report of a preflight that was shown already; None: a new one is made.
 
     Raises:
         UsageError: there is no run, another training is writing there, or a key must not change.
+        DoesNotFitError: the run does not fit this machine, and `command.force` is not set.
         CheckpointError: no checkpoint can be used.
     """
     run_dir = find_run(root)
@@ -164,7 +169,9 @@ def resume(
         else:
             place = run_dir.damaged if at is None else run_dir.set_aside
             moved = go_back_to(checkpoint, run_dir, place)
-            warnings += [f"moved to {p}; delete it if nothing in it is of use" for p in moved]
+            warnings += [
+                f"a checkpoint was moved to {p}; delete it if you do not need it" for p in moved
+            ]
         write_atomic(run_dir.config, dump_config(config))
         run = _Run(config, game, run_dir, command, report, checkpoint, warnings, changed)
         run = run if at is None else replace(run, set_aside=moved)
@@ -177,7 +184,7 @@ def _saved_config(run_dir: RunDir, overrides: Sequence[str]) -> RunConfig:
 
 
 def _refuse_existing_run(run_dir: RunDir) -> None:
-    """What was learned is never overwritten; a run that ended before its first update may be."""
+    """Refuse to overwrite a run that has a checkpoint; one without may be overwritten."""
     if run_dir.has_checkpoints():
         checkpoints = run_dir.checkpoints_newest_first()
         timesteps = int(checkpoints[0].name) if checkpoints else 0
@@ -193,19 +200,20 @@ def _check_fit(config: RunConfig, game: Game, command: Command) -> Report:
     command.show(report)
     if report.verdict == "does_not_fit" and not command.force:
         raise DoesNotFitError(
-            "the run does not fit this machine; apply a fix above, or try all the same with --force"
+            "the run does not fit this machine; apply one of the fixes above, or start it anyway "
+            "with --force"
         )
     return report
 
 
 @dataclass(frozen=True)
 class _Run:
-    """A run that this process holds the lock of.
+    """A run whose lock this process holds.
 
     Attributes:
-        warnings: what was found before there was anybody to tell.
-        changed: of config and game file since the checkpoint.
-        set_aside: where later checkpoints are, of a run that was taken back on purpose.
+        warnings: warnings that were found before events could be emitted.
+        changed: changes of config and game file since the checkpoint.
+        set_aside: paths of later checkpoints, if the user took the run back to an earlier one.
     """
 
     config: RunConfig
@@ -225,7 +233,7 @@ class _Run:
         return total if until is None else min(until, total)
 
     def bring_to_its_end(self) -> TrainingResult:
-        """Or as far as the command says."""
+        """Train to the run's end, or as far as the command says."""
         self.run_dir.identity()
         write_atomic(self.run_dir.preflight, json.dumps(self.report.to_json(), indent=2))
         with EventFile(self.run_dir.events) as file:
@@ -254,7 +262,7 @@ class _Run:
         frame_skip = self.config.env.frame_skip
         with _measured(self.run_dir, self.report, footprint) as memory:
             timesteps = self._learn(events, memory, upload)
-            gc.collect()  # the algorithm refers to itself, and who plays next needs its memory
+            gc.collect()  # the algorithm has reference cycles, and evaluation reuses its memory
             is_at_end = self._until >= self.config.total_timesteps
             if not (is_at_end and self.command.evaluates_at_end):
                 return TrainingResult(self.run_dir, timesteps, frame_skip, footprint)
@@ -270,7 +278,7 @@ class _Run:
         )
 
     def _learn(self, events: EventLog, memory: PssSampler, upload: BackgroundUpload | None) -> int:
-        """Train; the timesteps that the run has come to."""
+        """Train, and return the timestep that the run has reached."""
         with training_process():
             self._announce(events)
             with TrainingSession(
@@ -285,8 +293,9 @@ class _Run:
             ) as session:
                 if session.missing_replay:
                     events.warn(
-                        f"the replay lacks {session.missing_replay:,} timesteps that the Lake did "
-                        "not get, so this run is not bit for bit the one without the break"
+                        f"the replay lacks {session.missing_replay:,} timesteps that are not in "
+                        "the Lake, so this run will not be bit for bit the same as without the "
+                        "interruption"
                     )
                 session.learn_until(self._until)
                 session.save()
@@ -313,7 +322,10 @@ class _Run:
 def _measured(
     run_dir: RunDir, report: Report, footprint: FootprintComparison
 ) -> Iterator[PssSampler]:
-    """Watch memory inside; write predicted against measured however the block ends."""
+    """Sample memory inside the block, and write footprint.json however it ends.
+
+    The file compares the prediction with the measurement, as does `footprint`, which is updated.
+    """
     sampler = PssSampler()
     sampler.start()
 
@@ -327,7 +339,7 @@ def _measured(
     try:
         yield sampler
     except BaseException:
-        with suppress(OSError):  # a disk that fails has ended the block, and is reported by that
+        with suppress(OSError):  # a failing disk has ended the block and is reported already
             write()
         raise
     try:

@@ -1,4 +1,4 @@
-"""What a process that trains sets for itself, and gives back."""
+"""Settings of the process in which a training runs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +10,9 @@ from game_rl.system.threads import torch_threads
 
 @contextmanager
 def training_process() -> Iterator[None]:
-    """Torch's threads, as the first weights depend on them too, and how its log's thread fails."""
+    """Set torch's number of threads and quiet TensorBoard's thread; restore both afterwards.
+
+    The number of threads is set this early because the initial weights depend on it, too.
+    """
     with torch_threads(effective_cpus()), quiet_log_thread():
         yield

@@ -1,4 +1,4 @@
-"""Whether a run's best policy is its own or its teacher's: new episodes say."""
+"""Decide by new episodes whether a run's best policy is its own or its teacher's."""
 
 from game_rl.callbacks.evaluate import Evaluation
 from game_rl.callbacks.stop import StopRequest
@@ -21,13 +21,13 @@ from game_rl.seeds import seed_for
 
 
 def validate(run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopRequest) -> None:
-    """Let student and teacher play the same episodes, unless they have; the better is the best.
+    """Let student and teacher play the same episodes, unless they have; the better one is the best.
 
-    Their seed is used for nothing else: not for evaluations, which chose the student's best, and
-    not for the run's final evaluation, which reports the winner.
+    The episodes' seed is used for nothing else: neither for evaluations, which selected the
+    student's best policy, nor for the run's final evaluation, which reports the winner.
 
     Raises:
-        EvaluationInterrupted: `stop` was asked for; nothing is decided yet.
+        EvaluationInterrupted: a stop was requested; nothing is decided yet.
     """
     newest, _ = newest_valid_checkpoint(run_dir)
     best, now = best_of(run_dir, newest), newest.state.num_timesteps

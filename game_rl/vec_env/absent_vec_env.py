@@ -1,4 +1,4 @@
-"""The training's envs while nothing is played."""
+"""A vec env without envs, for a run that does not play."""
 
 from collections.abc import Iterable
 from typing import Any, NoReturn
@@ -9,9 +9,9 @@ _Indices = int | Iterable[int] | None
 
 
 class AbsentVecEnv(VecEnv):
-    """Has spaces and a number of envs, and no emulators: an algorithm can be built on it.
+    """A vec env that has spaces and `num_envs` but no emulators: an algorithm can be built on it.
 
-    Whatever would play raises RuntimeError.
+    Methods that would play raise RuntimeError.
     """
 
     def __init__(self, like: VecEnv, *, n_envs: int) -> None:
@@ -30,7 +30,7 @@ class AbsentVecEnv(VecEnv):
         pass
 
     def get_attr(self, attr_name: str, indices: _Indices = None) -> list[Any]:
-        """Of SB3's own attributes there are none."""
+        """Return None for each env's `render_mode`, the only attribute that exists."""
         if attr_name == "render_mode":
             return [None] * self.num_envs
         raise AttributeError(f"{attr_name} of {indices}: there are no envs")

@@ -1,8 +1,9 @@
-"""Imported by the server that workers are forked from, and by nobody else: it outlives signals.
+"""Make the forkserver that workers are forked from ignore SIGTERM and SIGUSR1.
 
-A batch system sends SIGTERM or SIGUSR1 to every process of a job. If the server died of it, every
-worker would look dead to the training, which needs them to save the run. What is forked from the
-server has the usual handlers again; our workers set their own.
+Only the forkserver imports this module. A batch system sends these signals to every process of a
+job. If the forkserver died of one, every worker would look dead to the training, which needs the
+workers to save the run. Processes forked from the server get the default handlers back, and our
+workers then set their own.
 """
 
 import os

@@ -10,18 +10,18 @@ Space = spaces.Space[Any]
 
 
 class FrameStacks:
-    """Stacks as SB3's VecFrameStack(channels_order="first") makes them, each frame stored once.
+    """The stacks that SB3's VecFrameStack(channels_order="first") makes, each frame stored once.
 
-    An episode's first observation has zeros where there was no frame yet.
+    Early in an episode, a stack has zeros in place of the frames that do not exist yet.
 
     Args:
-        ring: [size + 1, n_envs, *frame shape], which the workers write: each vec step a row of it,
-            and the `size` other rows keep what the learner has seen last.
+        ring: [size + 1, n_envs, *frame shape]. The workers write one row of it in each vec step,
+            and the other `size` rows keep the frames that the learner saw last.
     """
 
     def __init__(self, ring: NDArray[Any]) -> None:
         self.newest = 0
-        """The row that the workers write, or have just written."""
+        """Row that the workers are writing, or have just written."""
         self._ring = ring
         self._size = len(ring) - 1
         frame_shape = ring.shape[2:]
@@ -30,7 +30,7 @@ class FrameStacks:
             self._shape = (self._size * frame_shape[0], *frame_shape[1:])
 
     def turn(self) -> None:
-        """The oldest row becomes the newest, to be overwritten."""
+        """Make the oldest row the newest one, for the workers to overwrite."""
         self.newest = (self.newest + 1) % len(self._ring)
 
     def begin_episode(self, env: int | slice) -> None:
@@ -38,10 +38,10 @@ class FrameStacks:
         self._ring[self._rows(self._size)[:-1], env] = 0
 
     def all(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """[n_envs, size * C, H, W]; [n_envs, *frame shape] if `size` is 1.
+        """Return the stacks: [n_envs, size * C, H, W], or [n_envs, *frame shape] if `size` is 1.
 
         Args:
-            out: a contiguous array to write and to return; None: a new one.
+            out: contiguous array to fill and return, or None for a new one.
         """
         _, n_envs, *frame_shape = self._ring.shape
         if out is None:
@@ -52,32 +52,32 @@ class FrameStacks:
         return out
 
     def restore(self, stacks: NDArray[Any]) -> None:
-        """Go on from what `all` has returned."""
+        """Continue from the stacks that `all` returned earlier."""
         _, n_envs, *frame_shape = self._ring.shape
         frames = stacks.reshape(n_envs, self._size, *frame_shape)
         for place, row in enumerate(self._rows(self._size)):
             self._ring[row] = frames[:, place]
 
     def ending_with(self, env: int, last_frame: NDArray[Any]) -> NDArray[Any]:
-        """The stack that `last_frame` makes in the place of the newest row, a new array."""
+        """Return a new array: the stack with `last_frame` in place of the newest row."""
         earlier = self._ring[self._rows(self._size)[:-1], env]
         return np.concatenate((earlier, last_frame[None])).reshape(self._shape)
 
     def before(self, env: int) -> NDArray[Any]:
-        """The stack before the last turn, a new array."""
+        """Return a new array: the stack as it was before the last turn."""
         earlier = self._ring[self._rows(self._size + 1)[:-1], env]
         return earlier.reshape(self._shape)
 
     def _rows(self, count: int) -> list[int]:
-        """The newest `count` rows, oldest first."""
+        """Return the indices of the newest `count` rows, oldest first."""
         return [(self.newest - age) % len(self._ring) for age in range(count)][::-1]
 
 
 def stacked_space(space: Space, size: int) -> Space:
-    """The space of stacks of `size` observations.
+    """Return the space of stacks of `size` observations.
 
     Raises:
-        ValueError: they are no pictures, so they cannot be stacked.
+        ValueError: the observations are not pictures, so they cannot be stacked.
     """
     if size == 1:
         return space

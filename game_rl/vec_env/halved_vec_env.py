@@ -1,4 +1,4 @@
-"""Two vec envs that are one to SB3: one can play while actions are chosen for the other."""
+"""Two vec envs that SB3 sees as one: one plays while actions are chosen for the other."""
 
 import functools
 import heapq
@@ -20,7 +20,7 @@ Outcome = tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], Infos]
 
 
 class HalfVecEnv(VecMonitor):
-    """Episode returns for one half; observations are one array."""
+    """A VecMonitor for one half, whose observations are always a single array."""
 
     def reset(self) -> NDArray[Any]:
         observations = super().reset()
@@ -34,16 +34,16 @@ class HalfVecEnv(VecMonitor):
 
 
 class HalvedVecEnv(SubprocVecEnv):
-    """The envs of `first`, then those of `second`, each with its own workers.
+    """The envs of `first`, followed by those of `second`, each half with its own workers.
 
-    To SB3 it is one SubprocVecEnv inside a VecMonitor. Who knows of the halves can step each by
-    itself (`halves[i].step_async`, `halves[i].step_wait`): while one plays, there is time to choose
-    the actions of the other. Takes over both, and closes them.
+    To SB3 this is one SubprocVecEnv inside a VecMonitor. Code that knows about the halves can step
+    each one alone (`halves[i].step_async`, `halves[i].step_wait`): while one half plays, the
+    actions of the other can be chosen. The vec env owns both halves and closes them.
 
     Attributes:
-        halves: both, each with episode returns in its infos, as VecMonitor puts them there.
-        bounds: where in a batch of all envs each half has its rows.
-        packing: of `packed_frames`; None if the halves do not pack the same way.
+        halves: the two halves, each wrapped in a VecMonitor, so their infos have episode returns.
+        bounds: for each half, the slice of its rows in a batch of all envs.
+        packing: packing of `packed_frames`, or None if the halves do not pack the same way.
     """
 
     def __init__(self, first: SharedMemoryVecEnv, second: SharedMemoryVecEnv) -> None:
@@ -73,14 +73,15 @@ class HalvedVecEnv(SubprocVecEnv):
 
     @property
     def worker_deaths(self) -> Sequence[WorkerDeath]:
-        """As SharedMemoryVecEnv's, of both halves, oldest first."""
+        """Deaths of workers in both halves, oldest first."""
         return tuple(heapq.merge(*(part.worker_deaths for part in self._parts)))
 
     def packed_frames(self, observations: NDArray[Any]) -> PackedFrames | None:
-        """Of what both halves gave last; new arrays.
+        """Return the packed frames of `observations`, in new arrays.
 
-        None if they do not pack, or if `observations` is not the array that `reset`, `step_wait` or
-        `joined` returned last.
+        Returns:
+            The frames, or None if the halves do not pack, or if `observations` is not the array
+            that `reset`, `step_wait` or `joined` returned last.
         """
         first, second = (part.packed_frames for part in self._parts)
         if first is None or second is None or observations is not self._newest:
@@ -110,7 +111,7 @@ class HalvedVecEnv(SubprocVecEnv):
         return self.joined(*(half.step_wait() for half in self.halves))
 
     def joined(self, first: Outcome, second: Outcome) -> Outcome:
-        """What `step_wait` of both halves gave, as one vec step."""
+        """Join the results of both halves' `step_wait` into one vec step."""
         self.reset_infos = self._joined(part.reset_infos for part in self._parts)
         self._newest = _as_one(first[0], second[0])
         return (
@@ -145,7 +146,7 @@ class HalvedVecEnv(SubprocVecEnv):
         return self._joined(part.get_images() for part in self._parts)
 
     def _ask(self, method: str, indices: Indices, *args: object, **kwargs: object) -> list[Any]:
-        """One result for each index, in their order, from a method that both parts have."""
+        """Call a method of both parts; return one result for each index, in order."""
         numbers = [range(self.num_envs)[index] for index in self._get_indices(indices)]
         answers: dict[int, Any] = {}
         for part, bounds in zip(self._parts, self.bounds, strict=True):
@@ -161,7 +162,7 @@ class HalvedVecEnv(SubprocVecEnv):
 
 
 class _Batches:
-    """Arrays of all envs, of which each half gets its rows, so that nobody has to join them."""
+    """Arrays for all envs in which each half writes its own rows, which saves joining them."""
 
     def __init__(self, n_envs: int, space: spaces.Space[Any]) -> None:
         assert space.shape is not None
@@ -170,7 +171,7 @@ class _Batches:
         self._given: list[slice] = []
 
     def rows(self, bounds: slice) -> NDArray[Any]:
-        """Of the batch that another half has begun, or else of a new one."""
+        """Return a half's rows of the batch that the other half began, or else of a new batch."""
         if len(self._given) != 1 or bounds in self._given:
             self._batch, self._given = np.empty(self._shape, self._dtype), []
         self._given.append(bounds)
@@ -179,7 +180,7 @@ class _Batches:
 
 
 def _as_one(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
-    """The batch that these are the rows of; a new one if they are of two."""
+    """Return the batch that both arrays are rows of, or a new one if they are not of the same."""
     batch, n_envs = first.base, len(first) + len(second)
     if isinstance(batch, np.ndarray) and batch is second.base and len(batch) == n_envs:
         return batch

@@ -1,4 +1,4 @@
-"""The one place where environments are put together, for training and for evaluation."""
+"""Assembly of the vec envs for training and for evaluation; no other module does it."""
 
 import functools
 
@@ -15,9 +15,10 @@ from game_rl.vec_env.worker_count import evaluation_workers, training_workers
 
 
 def make_vec_env(config: EnvConfig, game: Game, *, n_envs: int, seed: int) -> VecEnv:
-    """Workers, then episode returns: uint8 [n_envs, frame_stack * C, H, W].
+    """Return a vec env with worker processes and episode returns in its infos.
 
-    Env i has the seed `seed + i` at its first reset. `n_envs` is not `config.n_envs` in evaluation.
+    Observations are uint8 [n_envs, frame_stack * C, H, W]. The first reset of env i uses the seed
+    `seed + i`. In evaluation, `n_envs` differs from `config.n_envs`.
     """
     n_workers = evaluation_workers(config.n_workers, n_envs=n_envs, cpus=effective_cpus())
     vec_env = VecMonitor(_part(config, game, n_envs=n_envs, n_workers=n_workers))
@@ -26,10 +27,11 @@ def make_vec_env(config: EnvConfig, game: Game, *, n_envs: int, seed: int) -> Ve
 
 
 def make_training_env(config: EnvConfig, game: Game, *, seed: int) -> VecEnv:
-    """As `make_vec_env`, in two halves that can play apart, if there are workers for both.
+    """Return a vec env like `make_vec_env`'s, in two halves if there are workers for both.
 
-    Workers of halves pack the frames for the buffers. A single worker could only do it in the
-    training process's stead, while that waits.
+    The halves can be stepped separately, and their workers also pack the frames for the buffers.
+    With a single worker there is nothing to gain: it would pack while the training process waits,
+    so that process packs the frames.
     """
     n_workers = training_workers(config.n_workers, n_envs=config.n_envs, cpus=effective_cpus())
     if n_workers < 2:

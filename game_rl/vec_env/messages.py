@@ -1,10 +1,10 @@
-"""What the training process and an environment process say to each other.
+"""The protocol between the training process and a worker process.
 
-One message each way for each command, however many envs the worker has. A request is a pickled
-`Request`; its answer is a pickled `Reply`, or a `Failure`, after which the worker leaves. What
-every step moves (observations, actions, rewards) goes through `SharedArrays`, so that the messages
-of a usual step are empty: "step" one way, "nothing to say" the other. On the wire a message has its
-length before it; `multiprocessing.Connection` would do the same in three times the time.
+Each command takes one message in each direction, however many envs the worker has. A request is a
+pickled `Request`. Its answer is a pickled `Reply`, or a `Failure`, after which the worker exits.
+The data of every step (observations, actions, rewards) goes through `SharedArrays`, so the messages
+of an ordinary step are empty: `STEP` one way, `NOTHING_TO_SAY` the other. On the wire, a message is
+preceded by its length. `multiprocessing.Connection` does the same but takes three times as long.
 """
 
 import enum
@@ -27,9 +27,9 @@ _LENGTH = struct.Struct("=Q")
 
 
 class Command(enum.Enum):
-    """What a worker can be asked for; the arguments of each, and its result for each env."""
+    """The commands for a worker; the comments give the arguments and the result for each env."""
 
-    START = "start"  # never sent: what the greeting of a new worker answers
+    START = "start"  # never sent; the greeting of a new worker counts as its answer
     BUILD = "build"  # (pickled list of env functions) -> Spaces of the worker's first env alone
     ATTACH = "attach"  # (Attachment), then the file descriptor -> None
     RESET = "reset"  # (seed or None by env, options by env) -> reset info
@@ -59,9 +59,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An exception, in plain strings, so that it can always be pickled.
+    """An exception as plain strings, which can always be pickled.
 
-    `user_error` is the class of game_rl.errors that the exception belongs to, if any.
+    `user_error` is the class of game_rl.errors that the exception is an instance of, if any.
     """
 
     env: int | None
@@ -79,7 +79,7 @@ class Spaces:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """What the SharedArrays are made for; frames are packed if there is a `packing`."""
+    """The dimensions of the SharedArrays; frames are packed if there is a `packing`."""
 
     n_envs: int
     n_rows: int
@@ -89,9 +89,11 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """`info` has terminal_observation if the episode ended; `reset_info` is None if it did not.
+    """A worker's report on one env's timestep.
 
-    `last_frame` is that observation, packed.
+    If the episode ended, `info` has "terminal_observation", `reset_info` is the info of the reset
+    that followed, and `last_frame` is the terminal observation packed, if the worker packs frames.
+    Otherwise the last two are None.
     """
 
     info: dict[str, Any]
@@ -120,14 +122,14 @@ def unpack_answer(message: bytes) -> Reply | Failure:
 
 
 def send(descriptor: int, message: bytes) -> None:
-    """Write to a socket; OSError if the other end is closed."""
+    """Write a message to a socket; raise OSError if the other end is closed."""
     unsent = _LENGTH.pack(len(message)) + message
     while unsent:
         unsent = unsent[os.write(descriptor, unsent) :]
 
 
 def receive(descriptor: int) -> bytes:
-    """Read from a socket; OSError or EOFError if the other end is closed."""
+    """Read a message from a socket; raise OSError or EOFError if the other end is closed."""
     (length,) = _LENGTH.unpack(_read(descriptor, _LENGTH.size))
     return _read(descriptor, length) if length else b""
 

@@ -1,4 +1,4 @@
-"""A vec step's frames as they are stored."""
+"""The frames of a vec step, packed as buffers store them."""
 
 from typing import NamedTuple
 
@@ -12,9 +12,10 @@ class PackedFrames(NamedTuple):
     """The newest frame of each env, uint8 [n_envs, nbytes of FramePacking].
 
     Attributes:
-        shown: in the observations.
-        reached: by the last timestep: as `shown`, with an episode's true last frame where one
-            ended; the same array if none did.
+        shown: the frames in the observations.
+        reached: the frames that the last timestep led to. They differ from `shown` where an
+            episode ended: there it is the last frame of that episode. The same array as `shown`
+            if no episode ended.
     """
 
     shown: Packed
@@ -22,7 +23,7 @@ class PackedFrames(NamedTuple):
 
 
 def packed_frames(shown: Packed, last_frames: dict[int, Packed]) -> PackedFrames:
-    """`last_frames` are those of the envs whose episodes ended, by number."""
+    """Return `shown` with the last frames of the episodes that ended, which are keyed by env."""
     if not last_frames:
         return PackedFrames(shown, shown)
     reached = shown.copy()
@@ -32,7 +33,7 @@ def packed_frames(shown: Packed, last_frames: dict[int, Packed]) -> PackedFrames
 
 
 def joined_frames(first: PackedFrames, second: PackedFrames) -> PackedFrames:
-    """Of the envs of `first`, then those of `second`; new arrays."""
+    """Concatenate the frames of the envs of `first` and of `second` into new arrays."""
     shown = np.concatenate((first.shown, second.shown))
     if first.reached is first.shown and second.reached is second.shown:
         return PackedFrames(shown, shown)

@@ -1,4 +1,4 @@
-"""A training's environments between two vec steps: saved, and restored in another process."""
+"""Save a training's environments between two vec steps, and restore them in another process."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 
 @dataclass(frozen=True)
 class VecEnvState:
-    """What `make_training_env` made, however its envs are spread over workers.
+    """The state of a vec env of `make_training_env`, independent of its number of workers.
 
     Attributes:
-        envs: each env's own state.
+        envs: the state of each env.
         seeds: the last seed of each env.
-        observations: what the learner has seen last, uint8 [n_envs, frame_stack * C, H, W].
-        episode_returns: of the running episodes so far, float32 [n_envs].
-        episode_lengths: in timesteps, int32 [n_envs].
+        observations: what the learner saw last, uint8 [n_envs, frame_stack * C, H, W].
+        episode_returns: returns so far of the running episodes, float32 [n_envs].
+        episode_lengths: lengths so far of the running episodes in timesteps, int32 [n_envs].
     """
 
     envs: Sequence[EnvState]
@@ -32,9 +32,11 @@ class VecEnvState:
 
 
 def save_vec_env(vec_env: VecEnv, observations: NDArray[np.uint8]) -> VecEnvState | None:
-    """The state after the vec step that gave `observations`.
+    """Return the state after the vec step that gave `observations`.
 
-    None if a worker has just died, or if the envs are not those of `make_training_env`.
+    Returns:
+        The state, or None if a worker has just died or `vec_env` is not one of
+        `make_training_env`.
     """
     if not isinstance(vec_env.unwrapped, SharedMemoryVecEnv | HalvedVecEnv):
         return None
@@ -56,7 +58,7 @@ def save_vec_env(vec_env: VecEnv, observations: NDArray[np.uint8]) -> VecEnvStat
 
 
 def restore_vec_env(vec_env: VecEnv, state: VecEnvState) -> None:
-    """Go on from `state`, of as many envs of the same game and settings.
+    """Continue from `state`, which was saved with as many envs of the same game and settings.
 
     Raises:
         EmulatorError: an emulator's state is damaged, or of another game or version.
@@ -71,7 +73,7 @@ def restore_vec_env(vec_env: VecEnv, state: VecEnvState) -> None:
 
 
 def _monitors(vec_env: VecEnv) -> Sequence[VecMonitor]:
-    """One for each half, or the only one."""
+    """Return the VecMonitor of each half, or the only one of a vec env without halves."""
     if isinstance(vec_env, HalvedVecEnv):
         return vec_env.halves
     assert isinstance(vec_env, VecMonitor)

@@ -1,4 +1,4 @@
-"""What the training process and its workers exchange at every step: one row for each env."""
+"""Shared memory for the data of every step, with a row for each env."""
 
 import itertools
 import math
@@ -19,13 +19,13 @@ _Field = tuple[tuple[int, ...], DTypeLike]
 
 
 class SharedArrays:
-    """Arrays of all envs in one block of memory that every process maps.
+    """Arrays of all envs in one block of memory that the training and all workers map.
 
     Attributes:
-        observations: [n_rows, n_envs, *observation shape], as the observation space.
-        packed: uint8 [2, n_envs, packed_bytes], the newest of them and those before, packed.
-        rows: int64 [2], which row of `observations` and of `packed` the workers are to write.
-        actions: [n_envs, *action shape], as the action space.
+        observations: [n_rows, n_envs, *observation shape], with the observation space's dtype.
+        packed: uint8 [2, n_envs, packed_bytes], the newest frames and the ones before, packed.
+        rows: int64 [2], the row of `observations` and the row of `packed` that workers write next.
+        actions: [n_envs, *action shape], with the action space's dtype.
         rewards: float32 [n_envs].
         terminated, truncated: bool [n_envs].
     """
@@ -47,7 +47,7 @@ class SharedArrays:
 def shared_bytes(
     *, n_envs: int, frame_stack: int, frame_shape: tuple[int, int, int], packed_bytes: int
 ) -> int:
-    """Of the SharedArrays of a vec env that stacks frames, for a Discrete action."""
+    """Return the size of a vec env's SharedArrays, with stacked frames and a Discrete action."""
     fields = _fields(
         n_envs,
         frame_stack + 1,
@@ -74,9 +74,9 @@ def _fields(
 
 
 def nameless_file() -> int:
-    """A new file descriptor of memory that has no path, so that nothing is left after `kill -9`.
+    """Return a file descriptor of memory without a path, so `kill -9` leaves nothing behind.
 
-    memfd, unlike /dev/shm, is not held to the 64 MB that containers give by default.
+    Unlike /dev/shm, a memfd is not limited to the 64 MB that containers have by default.
     """
     if hasattr(os, "memfd_create"):
         return os.memfd_create("game_rl")

@@ -1,4 +1,4 @@
-"""The envs of a run without an emulator: their spaces alone."""
+"""An env that has the spaces of a run's envs but no emulator."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from game_rl.vec_env.frame_stacks import stacked_space
 
 
 class SpacesEnv(gym.Env[Any, Any]):
-    """What an algorithm asks of an env before it plays: its spaces."""
+    """An env with spaces only, which is all that an algorithm needs before it plays."""
 
     def __init__(self, observation_space: spaces.Box, action_space: spaces.Discrete) -> None:
         self.observation_space = observation_space
@@ -28,7 +28,7 @@ class SpacesEnv(gym.Env[Any, Any]):
 
 
 def spaces_env(config: RunConfig, game: Game) -> SpacesEnv:
-    """The spaces of the run's envs, without an emulator."""
+    """Return an env with the spaces of the run's envs."""
     shape = make_frame_format(config.env.observation, game).shape
     frame = spaces.Box(0, 255, shape, np.uint8)
     stacks = stacked_space(frame, config.env.frame_stack)

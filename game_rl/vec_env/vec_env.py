@@ -1,4 +1,7 @@
-"""SB3's SubprocVecEnv with several envs in a worker, shared memory, stacks, errors that arrive."""
+"""A SubprocVecEnv with several envs per worker, shared memory and frame stacks.
+
+Exceptions in a worker reach the caller with their traceback.
+"""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,41 +30,46 @@ _NO_INFO: Mapping[str, Any] = MappingProxyType({})
 class SharedMemoryVecEnv(SubprocVecEnv):
     """A drop-in SubprocVecEnv: same seeds and actions, same observations, rewards, dones and infos.
 
-    Differences: rewards are float32, as DummyVecEnv's; an observation that is not what its space
-    says, a reward that is not finite and an env with other spaces are errors; `remotes` and
-    `work_remotes` do not exist; an observation is one array, no dict or tuple of arrays.
+    It differs from SB3's class in four ways:
+    - Rewards are float32, as in DummyVecEnv.
+    - An observation that does not match its space, a reward that is not finite and an env whose
+      spaces differ from the others' are errors.
+    - `remotes` and `work_remotes` do not exist.
+    - An observation is a single array, never a dict or tuple of arrays.
 
-    Whatever `reset` and `step_wait` return belongs to the caller. After an error everything is
+    Arrays that `reset` and `step_wait` return belong to the caller. After an error the vec env is
     closed, and calls other than `close` raise WorkerError. After a KeyboardInterrupt the workers
-    are still there and answer the next call.
+    are still alive and answer the next call.
 
-    A worker that dies is replaced (see `Workers`), and the next step tells that its envs' episodes
-    are over: no reward, truncated, `terminal_observation` what was seen last, and
-    `worker_restarted` and `lost_info` in the info. New episodes have begun then, seeded by the last
-    seed of `seed()` for the env and the count of the worker's deaths. The other envs notice
-    nothing.
+    A worker that dies is replaced (see `Workers`), and the next step ends the episodes of its envs:
+    the reward is 0, the episode is truncated, `terminal_observation` is the last observation seen,
+    and the info has `worker_restarted` and the entries of `lost_info`. New episodes have begun by
+    then. Their seed comes from the env's last seed of `seed()` and the number of times that the
+    worker has died. The other envs are not affected.
 
     Args:
-        env_fns: one for each env; they travel by cloudpickle, those of one worker together, so that
-            what they share (a ROM) is sent and held once. Nothing they import may import torch.
-        frame_stack: observations are stacks of so many frames, as VecFrameStack(self, frame_stack,
-            channels_order="first") would give; more than one only of uint8 pictures [C, H, W].
-        packing: workers pack each frame too, and an env that shows what cannot be packed without
-            loss has raised an error.
-        n_workers: processes; each has a contiguous block of envs. None: one for each env.
-        timeout_s: how long a worker may take for one command.
-        lost_info: for the infos of episodes that end with their worker.
-        start_method: forkserver lets workers share the memory of what they import.
+        env_fns: one function for each env. They are sent by cloudpickle, those of one worker
+            together, so an object that they share (a ROM) is sent and held once. Nothing they
+            import may import torch.
+        frame_stack: number of frames in an observation, stacked as by VecFrameStack(self,
+            frame_stack, channels_order="first"). Above 1, observations must be uint8 pictures
+            [C, H, W].
+        packing: format in which workers also pack each frame, or None not to pack. A frame that
+            cannot be packed without loss counts as an exception of its env.
+        n_workers: number of processes, each with a contiguous block of envs; None for one per env.
+        timeout_s: seconds that a worker may take for one command.
+        lost_info: entries for the infos of episodes that end because their worker died.
+        start_method: with "forkserver", workers share the memory of the modules they import.
 
     Attributes:
-        packed_frames: what `reset`, `step_wait` or `load_states` has given last; None without
-            `packing`. Memory that the workers share: the next `reset` or the second `step_async`
-            from then on overwrites it.
-        allocate: makes the arrays for observations; None: np.empty.
+        packed_frames: the packed frames of the last `reset`, `step_wait` or `load_states`; None
+            without `packing`. They lie in memory shared with the workers: the next `reset` or the
+            second `step_async` from then on overwrites them.
+        allocate: function that makes the arrays for observations; None means np.empty.
 
     Raises:
-        ValueError: `frame_stack` is more than 1 and the observations are no pictures, or the
-            packing is of other frames.
+        ValueError: `frame_stack` is more than 1 and the observations are not pictures, or the
+            packing does not fit the frames.
         WorkerError: an env could not be built, or its spaces differ.
         GameRLError: an env's constructor raised one.
     """
@@ -112,7 +120,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
 
     @property
     def worker_deaths(self) -> Sequence[WorkerDeath]:
-        """What happened to each worker that was replaced, oldest first."""
+        """The death of each worker that was replaced, oldest first."""
         return tuple(self._workers.deaths.noted)
 
     def close(self) -> None:
@@ -159,7 +167,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
     def _take_in_reports(
         self, answers: Mapping[int, Any]
     ) -> tuple[NDArray[np.bool_], Infos, dict[int, Packed]]:
-        """Dones and infos of a vec step, and the last frames of the episodes that ended."""
+        """Return a vec step's dones and infos, and the last frames of episodes that ended."""
         for worker in self._workers.lost:
             self._cut_short(self._workers.blocks[worker])
         arrays = self._arrays
@@ -176,15 +184,15 @@ class SharedMemoryVecEnv(SubprocVecEnv):
 
     @property
     def last_seeds(self) -> Sequence[int | None]:
-        """The seed that each env had last; those of its restarts are drawn from it."""
+        """The last seed of each env, from which the seeds after worker deaths are derived."""
         return tuple(self._last_seeds)
 
     def save_states_async(self) -> None:
-        """Begin to call `save_state` of every env; `save_states_wait` has what they return."""
+        """Start a call of every env's `save_state`; `save_states_wait` returns the results."""
         self._workers.request(self._save_request)
 
     def save_states_wait(self) -> list[Any] | None:
-        """None if a worker has died: the next step tells that its episodes are over."""
+        """Return each env's state, or None if a worker has died, which the next step reports."""
         answers = self._workers.collect(self._save_request)
         if self._workers.lost:
             return None
@@ -193,12 +201,12 @@ class SharedMemoryVecEnv(SubprocVecEnv):
     def load_states(
         self, states: Sequence[Any], observations: NDArray[Any], seeds: Sequence[int | None]
     ) -> None:
-        """Call `load_state` of every env; the next call is `step_async`.
+        """Call `load_state` of every env; the next call must be `step_async`.
 
         Args:
-            states: what `save_states_wait` returned, of as many envs with the same spaces.
-            observations: what `reset` or `step_wait` had returned last.
-            seeds: what `last_seeds` was.
+            states: states from `save_states_wait`, of as many envs with the same spaces.
+            observations: the observations that `reset` or `step_wait` had returned last.
+            seeds: the value of `last_seeds` at that time.
         """
 
         def request(worker: int) -> Request:
@@ -219,14 +227,14 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         return Request(Command.CALL, self._workers.blocks[worker], ("save_state", (), {}))
 
     def _cut_short(self, envs: range) -> None:
-        """A dead worker may have left anything in the arrays."""
+        """Overwrite these envs' rows, in which a dead worker may have left anything."""
         block = slice(envs.start, envs.stop)
         self._arrays.rewards[block] = 0
         self._arrays.terminated[block] = False
         self._arrays.truncated[block] = True
 
     def _take_in(self, number: int, report: StepReport, info: dict[str, Any]) -> dict[int, Packed]:
-        """The env's last frame, if its episode has ended."""
+        """Take in an env's report; return its last packed frame if the episode has ended."""
         for name, value in report.info.items():
             info.setdefault(name, value)
         if report.reset_info is not None:
@@ -254,7 +262,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
             self.packed_frames = packed_frames(self._packed_row(), last_frames)
 
     def _packed_row(self, *, before: Literal[0, 1] = 0) -> Packed:
-        """Of the newest frames, or of those before."""
+        """Return the packed newest frames, or with `before` those one step older."""
         packed: Packed = self._arrays.packed[self._arrays.rows[1] ^ before]
         return packed
 
@@ -273,7 +281,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         return Request(Command.RESET, envs, (seeds, {n: self._options[n] for n in envs}))
 
     def _restart_seed(self, number: int) -> int | None:
-        """Not the env's first seed again: whatever killed the worker may be in those episodes."""
+        """Derive a new seed: the old one might bring back the episode that killed the worker."""
         seed = self._last_seeds[number]
         if seed is None:
             return None
@@ -311,7 +319,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         return self._ask(Command.RENDER, None)
 
     def _ask(self, command: Command, indices: Indices, *arguments: object) -> list[Any]:
-        """One result for each index, in their order."""
+        """Send a command to the envs' workers; return one result for each index, in order."""
         numbers = [range(self.num_envs)[index] for index in self._get_indices(indices)]
         asked: dict[int, list[int]] = {}
         for number in numbers:
@@ -327,4 +335,4 @@ class SharedMemoryVecEnv(SubprocVecEnv):
 def _check_packing(packing: FramePacking | None, spaces: Spaces) -> None:
     shape = spaces.observation.shape
     if packing is not None and packing.shape != shape:
-        raise ValueError(f"the packing is of frames {packing.shape}, not {shape}")
+        raise ValueError(f"the packing is for frames {packing.shape}, not {shape}")

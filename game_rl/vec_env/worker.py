@@ -1,10 +1,8 @@
-"""An environment process: obeys the requests of `messages` until nobody needs it any more.
+"""The worker process: answers requests (see `messages`) until its pipe is closed.
 
-A closed pipe means that it is so.
-
-This module stays free of torch and stable_baselines3: a worker is to cost 60 MB, not 230. The same
-holds for the `__main__` of the program, which Python imports again in every worker: so `train.py`
-and `game_rl.__main__` import the command line, 10 MB, only where they call it.
+This module must not import torch or stable_baselines3: a worker should take 60 MB, not 230. The
+same holds for the program's `__main__`, which Python imports again in every worker. This is why
+`train.py` and `game_rl.__main__` import the command line (10 MB) only where they call it.
 """
 
 import contextlib
@@ -47,16 +45,17 @@ from game_rl.vec_env.shared_arrays import SharedArrays
 Env = gym.Env[Any, Any]
 
 
-# A sleeping process wakes late: on an idle virtual machine, to wake two workers took 65 us of every
-# vec step, and 8 us when they waited awake, letting others run. Without a network the training
-# process is back sooner than this; with one it takes longer, and to wait awake would only cost.
+# A sleeping process wakes up late: on an idle virtual machine, waking two workers took 65 us of
+# every vec step. It took 8 us when they polled instead, yielding their core to others. Without a
+# network to evaluate, the training process sends the next step sooner than this limit. With one it
+# takes longer, and polling would only waste the core.
 _SHORT_WAIT_S = 500e-6
 
 
 def run_worker(connection: Connection, first_env: int) -> None:
-    """Greet, then answer requests until the pipe closes or something fails."""
-    # Ctrl-C, and what a batch system sends, reach the whole process group; the parent decides what
-    # they mean, and needs its workers to save the run.
+    """Send a greeting, then answer requests until the pipe closes or a request fails."""
+    # Ctrl-C and the signals of a batch system reach the whole process group. The parent decides
+    # what they mean, and needs its workers to save the run.
     for name in ("SIGINT", "SIGTERM", "SIGUSR1"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
@@ -81,7 +80,7 @@ def run_worker(connection: Connection, first_env: int) -> None:
 
 
 def _wait(poll: select.poll, *, awake: bool) -> bool:
-    """Return when there is a message; whether it came soon, so that the next one may, too."""
+    """Wait for a message; return whether it came soon, as the next one may then come soon too."""
     start = time.perf_counter()
     while awake and not poll.poll(0) and time.perf_counter() - start < _SHORT_WAIT_S:
         os.sched_yield()
@@ -90,10 +89,11 @@ def _wait(poll: select.poll, *, awake: bool) -> bool:
 
 
 def _let_others_finish() -> None:
-    """Take no core from who is computing merely because a message has come (sched(7)).
+    """Keep this process from preempting a busy one when a message arrives (see sched(7)).
 
-    All workers wait for the training process, whose core a request would else often cost it. Who
-    has started the training under another policy, idle say, has chosen it.
+    All workers wait for the training process, which would otherwise often lose its core to a worker
+    at the moment of sending a request. A policy that is not the default, such as idle, was chosen
+    by the user who started the training, and stays.
     """
     if not hasattr(os, "SCHED_BATCH"):
         return
@@ -103,9 +103,9 @@ def _let_others_finish() -> None:
 
 
 def _leave_with_parent() -> None:
-    """End this process even if an env hangs at the moment its parent is killed.
+    """Exit when the parent has ended, even if an env hangs at that moment.
 
-    PR_SET_PDEATHSIG would not do: in its sense the parent is the forkserver, which stays as long
+    PR_SET_PDEATHSIG does not help: the parent in its sense is the forkserver, which lives as long
     as it has children.
     """
     parent = parent_process()
@@ -135,7 +135,7 @@ class _Worker:
         }
 
     def answer(self, message: bytes) -> tuple[bytes, bool]:
-        """The packed answer, and whether it is a Failure."""
+        """Return the packed answer, and whether it is a Failure."""
         try:
             result = self._obey(unpack_request(message))
             return pack(NOTHING_TO_SAY if result is None else Reply(result)), False
@@ -143,7 +143,7 @@ class _Worker:
             return pack(_failure(error, self._current_env)), True
 
     def close(self) -> None:
-        """Close the envs; nobody listens any more, so trouble goes to stderr."""
+        """Close the envs; the pipe is closed by now, so exceptions go to stderr."""
         for env in self._envs:
             try:
                 env.close()
@@ -176,7 +176,7 @@ class _Worker:
         return None if all(result is None for result in results) else results
 
     def _build(self, pickled_env_fns: bytes) -> Spaces:
-        self.close()  # those of a BUILD whose answer nobody waited for
+        self.close()  # the envs of a BUILD whose answer an interrupt left unread
         self._envs.clear()
         first: Spaces | None = None
         for number, env_fn in enumerate(pickle.loads(pickled_env_fns), self._first_env):  # noqa: S301
@@ -212,9 +212,9 @@ class _Worker:
         return info
 
     def _step(self, number: int) -> StepReport | None:
-        """One timestep; where an episode ends, the next one begins at once.
+        """Play one timestep; if the episode ends, begin the next one at once.
 
-        The stored observation is then the first of the next episode.
+        The stored observation is then the first one of the next episode.
         """
         arrays = self._arrays
         env = self._env(number)
@@ -235,7 +235,7 @@ class _Worker:
         return StepReport(info, reset_info, last_frame)
 
     def _pack_all(self) -> None:
-        """Frames of all envs together: to pack each by itself takes four times as long."""
+        """Pack the frames of all envs together, in a quarter of the time that one by one takes."""
         if self._packing is None:
             return
         arrays, numbers = self._arrays, self._numbers
@@ -249,7 +249,7 @@ class _Worker:
                 _packed(self._packing, frame)
 
     def _store(self, number: int, observation: object) -> None:
-        """Copy into the shared row; NumPy alone would broadcast and cast without a word."""
+        """Copy into the shared row, with checks: NumPy would broadcast and cast silently."""
         place = self._arrays.observations[self._arrays.rows[0], number]
         array = np.asarray(observation)
         if array.shape != place.shape or array.dtype != place.dtype:
@@ -273,13 +273,13 @@ def _packed(packing: FramePacking, frame: NDArray[np.uint8]) -> NDArray[np.uint8
         return packing.pack(frame)
     except ValueError as error:
         raise ValueError(
-            f"{error}; a game that shows other than four shades of grey needs hardware: cgb in its "
+            f"{error}; if the game shows more than four shades of grey, set hardware: cgb in its "
             "game.yaml"
         ) from None
 
 
 def _is_wrapped(env: Env, wrapper: tuple[str, str]) -> bool:
-    """Like SB3's is_wrapped, but by name: to unpickle its Monitor class would import torch."""
+    """Compare wrappers by name: unpickling SB3's Monitor class, say, would import torch."""
     while isinstance(env, gym.Wrapper):
         if any((base.__module__, base.__qualname__) == wrapper for base in type(env).__mro__):
             return True

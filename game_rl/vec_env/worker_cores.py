@@ -1,4 +1,4 @@
-"""On which cores the workers of a training play: on all, or on all but one."""
+"""The cores on which a training's workers play: all of them, or all but one."""
 
 import contextlib
 import os
@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from statistics import median
 
-# Other programs make a second slow and the next one fast: many short trials tell more than few long
-# ones. Each place has as many, and each goes first as often.
+# Other programs make one second slow and the next one fast, so many short trials say more than a
+# few long ones. Both choices get equally many trials, and each goes first equally often.
 _TRIAL_S = 0.1
 TRIALS_S = 4.0
 _ROUND = (0, 1, 1, 0)
@@ -21,22 +21,22 @@ def _move(process: int, cores: Cores) -> None:
 
 
 class WorkerCores:
-    """Finds out whether vec steps are faster when the workers leave one core to the network.
+    """A trial of whether vec steps are faster when the workers leave one core to the network.
 
-    With few envs all wait for the network, which is faster on a core of its own; with many,
-    emulators need every core. Both are tried in turns for some seconds, and the faster one is kept.
-    No result depends on it.
-    In rollouts of a single vec step nothing overlaps; the workers keep all cores then.
+    With few envs, all workers wait for the network, which is faster on a core of its own. With
+    many, the emulators need every core. Both choices are tried in turns for some seconds, and the
+    faster one is kept. Results of the training do not depend on it.
+    In rollouts of a single vec step nothing overlaps, so the workers keep all cores.
 
     Args:
-        cores: that the workers may use, two at least.
-        trials_s: seconds of vec steps that the trials take together.
-        move: puts a process, by its id, on cores.
-        clock: seconds.
+        cores: cores that the workers may use, at least two.
+        trials_s: seconds of vec steps that all trials take together.
+        move: function that restricts a process, given its id, to cores.
+        clock: function that returns the time in seconds.
 
     Attributes:
-        cores: where the workers are to play now.
-        is_settled: whether they stay there.
+        cores: cores on which the workers play now.
+        is_settled: whether the trials are over and `cores` stays as it is.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class WorkerCores:
         move: Callable[[int, Cores], None] = _move,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        # another training on this machine spares another core, if chance will have it so
+        # by process id, so that two trainings on one machine are likely to spare different cores
         spared = cores[os.getpid() % len(cores)]
         self._choices = (cores, [core for core in cores if core != spared])
         self._paces: tuple[list[float], list[float]] = ([], [])
@@ -63,7 +63,7 @@ class WorkerCores:
         self.is_settled = False
 
     def begin(self, workers: Sequence[int]) -> None:
-        """A rollout begins, with these processes."""
+        """Begin a rollout with these worker processes."""
         if self._n_in_rollout == 1:
             self.is_settled, self.cores = True, self._choices[0]
         self._n_in_rollout = 0
@@ -71,12 +71,12 @@ class WorkerCores:
         self._place()
 
     def stepped(self) -> None:
-        """A vec step of the rollout is over."""
+        """Count a finished vec step of the rollout."""
         if self.is_settled:
             return
         now = self._clock()
         self._n_in_rollout += 1
-        if self._n_in_rollout > 1:  # before the first one lie an update and evaluations
+        if self._n_in_rollout > 1:  # before the first, updates and evaluations ran
             self._seconds += now - self._last
             self._n_vec_steps += 1
         self._last = now
@@ -98,6 +98,6 @@ class WorkerCores:
 
     def _place(self) -> None:
         for worker in self._workers:
-            # it may have died by now, and a sandbox may forbid it
+            # the worker may have died by now, or a sandbox may forbid the call
             with contextlib.suppress(OSError):
                 self._move(worker, self.cores)

@@ -1,4 +1,4 @@
-"""How often workers have died, and whether that is still an accident."""
+"""A count of the workers' deaths, which ends the run when one worker keeps dying."""
 
 import time
 from typing import NamedTuple
@@ -6,26 +6,26 @@ from typing import NamedTuple
 from game_rl.errors import WorkerError
 
 _MOST_IN_A_ROW = 3
-_CALM_VEC_STEPS = 1_000  # without a death of that worker: its next one begins a new row
+_CALM_VEC_STEPS = 1_000  # a longer time without a death ends the row
 
 
 class WorkerDeath(NamedTuple):
-    """One death, in words; `at_s` is of the monotonic clock, so deaths sort by their age."""
+    """One death in words; `at_s` is on the monotonic clock, so deaths sort by time."""
 
     at_s: float
     account: str
 
 
 class WorkerDeaths:
-    """The deaths of `n_workers` workers; `note` says when the run must end.
+    """The deaths of `n_workers` workers; `note` raises when the run must end.
 
-    Three deaths of one worker are in a row when at most 1,000 vec steps lie between each and the
-    next: then the cause is in the game or the machine, and to go on would hide it. When memory runs
-    out the kernel may kill all workers at once; that is one death of each.
+    Deaths of one worker are in a row when at most 1,000 vec steps lie between each and the next.
+    After three in a row the cause must be in the game or the machine, and more restarts would hide
+    it. When memory runs out, the kernel may kill all workers at once, which is one death of each.
 
     Attributes:
-        noted: all of them, oldest first.
-        vec_steps: made so far, counted by the owner.
+        noted: all deaths, oldest first.
+        vec_steps: number of vec steps so far, counted by the owner.
     """
 
     def __init__(self, n_workers: int) -> None:
@@ -39,10 +39,10 @@ class WorkerDeaths:
         return self._counts[worker]
 
     def note(self, worker: int, death: WorkerError) -> None:
-        """`worker` has died now.
+        """Record that `worker` has died now.
 
         Raises:
-            WorkerError: for the third time in a row.
+            WorkerError: it was the worker's third death in a row.
         """
         if self.vec_steps - self._last_at[worker] > _CALM_VEC_STEPS:
             self._in_a_row[worker] = 0

@@ -1,4 +1,4 @@
-"""The parent's side of the workers: start them, talk with them, notice their end, close them."""
+"""The parent's side of the workers: start them, exchange messages, detect deaths, close them."""
 
 import contextlib
 import multiprocessing
@@ -21,12 +21,12 @@ from game_rl.vec_env.worker import run_worker
 StartMethod = Literal["forkserver", "spawn"]
 
 _START_TIMEOUT_S = 120.0  # imports from a cold network disk
-_LAST_CHANCE_S = 1.0  # after Ctrl-Z and fg every deadline has passed, and the answers come at once
+_LAST_CHANCE_S = 1.0  # after Ctrl-Z and fg every deadline is over, but the answers come at once
 _LEAVE_TIMEOUT_S = 2.0  # for a worker to close its envs
 _DEATH_TIMEOUT_S = 1.0  # for the kernel to end a killed process and to say how
 
-# Imported once, by the forkserver, whose pages the workers share. Two workers with four Duels each:
-# PSS 27 MB a worker and 0.5 s to start them; spawned, 50 MB and 2.6 s (Linux, 2 busy cores).
+# The forkserver imports these once, and the workers share its pages. Two workers with four Duels
+# each: PSS 27 MB a worker and 0.5 s to start them; spawned, 50 MB and 2.6 s (Linux, 2 busy cores).
 _PRELOAD = [
     "game_rl.vec_env.worker",
     "game_rl.envs.make_env",
@@ -36,7 +36,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 
 class _Handle:
-    """One worker; `awaited` is the command that it has not answered yet."""
+    """One worker process; `awaited` is the command that it has not answered yet, if any."""
 
     def __init__(
         self, number: int, envs: range, process: BaseProcess, connection: Connection
@@ -56,10 +56,10 @@ class _Handle:
         return bool(self._poll.poll(0))
 
     def receive(self, timeout_s: float) -> bytes | None:
-        """The next message, None if there is none in time.
+        """Return the next message, or None if there is none in time.
 
         Raises:
-            EOFError, OSError: the process has ended, and all that it had to say was received.
+            EOFError, OSError: the process has ended, and all its messages have been received.
         """
         events = self._poll.poll(timeout_s * 1000)  # in the order of `register`
         if not events:
@@ -76,14 +76,15 @@ class _Handle:
 
 
 class WorkerPool:
-    """Processes that hold a contiguous block of envs each, and the conversation with them.
+    """Worker processes, each with a contiguous block of envs, and the message exchange with them.
 
-    An exception in a worker or a hang closes the whole pool before it is raised; a worker that
-    ends by itself does not. `close` may be called at any time and any number of times, takes 3 s at
-    most and raises nothing; it also runs when the pool is garbage and when the interpreter ends.
+    When a worker reports an exception or hangs, the whole pool is closed before the error is
+    raised. When a worker process dies, the pool stays open. `close` may be called at any time and
+    any number of times, takes at most 3 s and raises nothing. It also runs when the pool is garbage
+    collected and when the interpreter exits.
 
     Attributes:
-        deaths: the workers that have ended by themselves, and how; `restart` takes one out.
+        deaths: the workers that have died, and how; `restart` removes one.
     """
 
     def __init__(
@@ -119,10 +120,10 @@ class WorkerPool:
     def request(
         self, requests: Mapping[int, Request], *, file_descriptor: int | None = None
     ) -> None:
-        """Send a request to each of these workers; answers left by an interrupt are dropped.
+        """Send a request to each of these workers; drop answers that an interrupt left unread.
 
         Raises:
-            WorkerError: as `collect`.
+            WorkerError: for the same reasons as in `collect`.
         """
         self.collect()
         takes_long = any(request.command is Command.BUILD for request in requests.values())
@@ -142,10 +143,11 @@ class WorkerPool:
                 self._bury(handle)
 
     def collect(self) -> dict[int, Any]:
-        """Wait for every request under way; the results by worker, without those that died.
+        """Wait for all pending answers; return the results by worker, except for dead workers.
 
         Raises:
-            WorkerError: an env raised; a worker gave no answer in time; the pool is closed.
+            WorkerError: an env raised an exception, a worker gave no answer in time, or the pool
+                is closed.
             GameRLError: an env raised one; its cause is the WorkerError with the traceback.
         """
         self.check_open()
@@ -161,11 +163,11 @@ class WorkerPool:
         return self.collect()
 
     def restart(self, worker: int) -> None:
-        """Put a new process in the place of a dead one; it holds no envs yet."""
+        """Replace a dead worker by a new process, which has no envs yet."""
         self.check_open()
         dead = self._handles[worker]
         with contextlib.suppress(OSError):
-            dead.process.kill()  # it may have closed its connection and live on
+            dead.process.kill()  # it may have closed its connection and still be alive
         dead.process.join(_DEATH_TIMEOUT_S)
         self._handles[worker] = self._start(worker, dead.envs)
         del self.deaths[worker]
@@ -179,7 +181,7 @@ class WorkerPool:
             self.fail(death)
 
     def fail(self, error: WorkerError) -> NoReturn:
-        """Close, and raise `error`."""
+        """Close the pool and raise `error`."""
         self._close_because(error)
         raise error
 
@@ -238,9 +240,9 @@ class WorkerPool:
 
 
 def _shut_down(handles: list[_Handle], owner: int) -> None:
-    """Hang up, wait for the workers to leave, kill those that do not.
+    """Close the pipes, wait for the workers to exit, and kill those that do not.
 
-    The closed pipe is the whole message: a worker that is busy sending learns of it too.
+    No message is needed: a worker notices the closed pipe even while it is sending.
     """
     if os.getpid() != owner:
         return  # a fork of the owner must not end the owner's workers
@@ -248,7 +250,7 @@ def _shut_down(handles: list[_Handle], owner: int) -> None:
         handle.connection.close()
     _join(handles, _LEAVE_TIMEOUT_S)
     for handle in handles:
-        with contextlib.suppress(OSError):  # it has just left by itself
+        with contextlib.suppress(OSError):  # it has just exited
             handle.process.kill()
     _join(handles, _DEATH_TIMEOUT_S)
 
@@ -290,7 +292,7 @@ def _ending(exitcode: int | None) -> str:
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Variables that the processes started meanwhile inherit."""
+    """Set environment variables for the processes that are started in the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -1,4 +1,4 @@
-"""Workers with their envs: built, attached to the shared arrays, replaced when they die."""
+"""Worker processes with envs that are rebuilt when a worker dies."""
 
 import itertools
 import os
@@ -21,20 +21,20 @@ RequestFor = Callable[[int], Request | None]
 
 
 class Workers:
-    """Processes with a contiguous block of envs each, whatever happens to the processes.
+    """Worker processes, each with a contiguous block of envs, that are replaced when they die.
 
-    A worker that ends by itself (a crash in native code, the kernel's out-of-memory killer) is
-    replaced by a new process that builds the same envs; they have to be reset before they can be
-    stepped, and what `set_attr` and methods did to them is gone.
+    A worker that dies (by a crash in native code or the kernel's out-of-memory killer) is replaced
+    by a new process that builds the same envs. These have to be reset before they can be stepped,
+    and changes made by `set_attr` and methods are lost.
 
     Attributes:
         blocks: the envs of each worker.
-        deaths: of all workers so far.
-        lost: the replaced workers whose envs have not been reset; for the owner to clear.
+        deaths: deaths of all workers so far.
+        lost: replaced workers whose envs have not been reset yet; the owner clears it.
 
-    Raises (everywhere; everything is closed then):
-        WorkerError: an env raised or hung; a worker died while its envs were built for the first
-            time, or for the third time in a row.
+    Raises (in any method; the workers are closed first):
+        WorkerError: an env raised an exception or hung; a worker died while its envs were built
+            for the first time, or for the third time in a row.
         GameRLError: an env raised one.
     """
 
@@ -68,7 +68,7 @@ class Workers:
         self._pool.close()
 
     def build(self) -> Spaces:
-        """Build all envs; the spaces that they share."""
+        """Build all envs and return their common spaces."""
         spaces = self._build(range(len(self.blocks)))
         self._pool.fail_if_any_died()
         for worker, others in spaces.items():
@@ -79,7 +79,7 @@ class Workers:
         return spaces[0]
 
     def attach(self, attachment: Attachment) -> SharedArrays:
-        """Make the arrays that all workers will map."""
+        """Create the shared arrays, let all workers map them, and return them."""
         self._attachment = attachment
         arrays = SharedArrays(self._file, attachment)
         self._attach(range(len(self.blocks)))
@@ -87,7 +87,7 @@ class Workers:
         return arrays
 
     def exchange(self, request_for: RequestFor) -> dict[int, Any]:
-        """Ask each worker for which there is a request; their results."""
+        """Send a request to each worker that has one, and return their results."""
         self.request(request_for)
         return self.collect(request_for)
 
@@ -97,14 +97,14 @@ class Workers:
         self._pool.request(_requests(range(len(self.blocks)), request_for))
 
     def collect(self, request_for: RequestFor) -> dict[int, Any]:
-        """The results of what was requested; one that died meanwhile is asked again."""
+        """Return the requested results; replace workers that died meanwhile and ask them again."""
         results = self._pool.collect()
         while replaced := self._replace_dead():
             results |= self._pool.exchange(_requests(replaced, request_for))
         return results
 
     def _replace_dead(self) -> set[int]:
-        """Which workers are new; none of them has died again."""
+        """Replace dead workers until all replacements live; return the new workers' numbers."""
         replaced: set[int] = set()
         while self._pool.deaths or self._empty:
             self._note_deaths()
@@ -145,6 +145,6 @@ def _requests(workers: Sequence[int] | set[int], request_for: RequestFor) -> dic
 
 
 def _contiguous_blocks(n_envs: int, n_workers: int) -> list[range]:
-    """Blocks in order whose sizes differ by one at most."""
+    """Divide the envs into consecutive blocks whose sizes differ by one at most."""
     bounds = [worker * n_envs // n_workers for worker in range(n_workers + 1)]
     return [range(first, end) for first, end in itertools.pairwise(bounds)]

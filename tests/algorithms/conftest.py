@@ -1,4 +1,4 @@
-"""The same random numbers for each test; two halves of envs, and what a callback sees of them."""
+"""Fixtures for algorithms: seeded random numbers, envs in two halves, and a callback's view."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ SIZES = (2, 1)
 
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
-    """Not what the tests before have left: which those are depends on how many run side by side."""
+    """Reset torch's generator, whose state depends on which tests ran in this process before."""
     torch.manual_seed(0)
 
 
@@ -38,7 +38,7 @@ def vec_env(request: pytest.FixtureRequest) -> Iterator[HalvedVecEnv]:
 
 
 class Witness(BaseCallback):
-    """What a callback sees of each vec step, and when."""
+    """A callback that records the events of a rollout in order and the data of each vec step."""
 
     def __init__(self, last_step: int = 10**9) -> None:
         super().__init__()

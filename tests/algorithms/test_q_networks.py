@@ -147,22 +147,22 @@ def test_weights_pass_from_pqn_to_dqn_and_back(layer_norm: LayerNorm) -> None:
         (
             pqn_policy("channels"),
             dqn_policy("none"),
-            r"q_net\.features_extractor\.norms\.0\.weight is 32 where .* and missing here",
+            r"q_net\.features_extractor\.norms\.0\.weight is 32 in the checkpoint, but missing in",
         ),
         (
             dqn_policy("none"),
             pqn_policy("picture"),
-            r"norms\.0\.weight is missing where it comes from and 32x10x12 here",
+            r"norms\.0\.weight is missing in the checkpoint, but 32x10x12 in this run",
         ),
         (
             pqn_policy("channels"),
             dqn_policy("picture"),
-            r"norms\.0\.weight is 32 where it comes from and 32x10x12 here",
+            r"norms\.0\.weight is 32 in the checkpoint, but 32x10x12 in this run",
         ),
         (
             PQNPolicy(SPACE, spaces.Discrete(3), lambda _: 1e-3),
             dqn_policy("channels"),
-            r"q_net\.q_net\.0\.weight is 3x512 where it comes from and 7x512 here",
+            r"q_net\.q_net\.0\.weight is 3x512 in the checkpoint, but 7x512 in this run",
         ),
     ],
     ids=["to none", "from none", "other norm", "other actions"],

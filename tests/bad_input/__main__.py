@@ -1,6 +1,6 @@
-"""`python -m tests.bad_input`: attempts every case of every corpus and prints a table of the ends.
+"""`python -m tests.bad_input`: attempts every case of every corpus, and prints the outcomes.
 
-It takes half an hour, of which a second goes to each state that PyBoy saved.
+It takes half an hour; each state that PyBoy saved takes a second.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""One bad input, and what became of it."""
+"""A bad input, and the outcome of an attempt to load it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-LONGEST_MESSAGE = 2_000  # characters: what a person reads; a path alone may have 255
+LONGEST_MESSAGE = 2_000  # characters that a person still reads; a path alone may have 255
 
 
 @dataclass(frozen=True)
@@ -13,10 +13,10 @@ class Case:
     """A bad or odd input.
 
     Attributes:
-        kind: the row of the table in docs/reliability.md that counts it.
-        name: unlike that of any other case of its corpus.
-        attempt: makes the input in an empty folder, loads it as a user's command does, and uses
-            what was loaded; raises what the user would see.
+        kind: row of the table in docs/reliability.md that counts the case.
+        name: name that is unique in its corpus.
+        attempt: function that makes the input in an empty folder, loads it like a user's command,
+            and uses what was loaded. It raises the error that the user would see.
     """
 
     kind: str
@@ -26,13 +26,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one attempt came to.
+    """The outcome of an attempt.
 
     Attributes:
-        end: `loaded` and `refused` are good. `raised` is an error that is no GameRLError,
-            `printed` is text on stdout or stderr, `died` a crash in native code, `hung` more CPU
-            or wall clock than any input may take.
-        message: of the error, or what was printed.
+        end: `loaded` and `refused` are good. `raised` is an error other than a GameRLError,
+            `printed` is text on stdout or stderr, `died` is the death of the process, and `hung`
+            is more CPU or wall-clock time than any input may take.
+        message: error message, or the printed text.
     """
 
     name: str

@@ -1,7 +1,8 @@
-"""A process that attempts the cases of a corpus, one for each number that it reads.
+"""A process that attempts the cases of a corpus, one for each number on stdin.
 
-It has an address space that ends a little above what its imports need, and each case a CPU time, so
-that an input which fills the memory, crashes the emulator or never comes back is seen from outside.
+Its address space is limited to a little more than its imports need, and each case has a limit of
+CPU time. An input that fills the memory, crashes the emulator or never ends is thus noticed from
+outside.
 """
 
 import importlib
@@ -27,7 +28,7 @@ def main(corpus: str) -> None:
         os.dup2(printed.fileno(), 1)
         os.dup2(printed.fileno(), 2)
         cases: tuple[Case, ...] = importlib.import_module(f"tests.bad_input.{corpus}").CASES
-        _printed(printed.fileno())  # what imports say is no case's fault
+        _printed(printed.fileno())  # discard the output of imports
         _limit_memory()
         for line in sys.stdin:
             outcome = _attempt(cases[int(line)], Path(folder) / "input")
@@ -40,12 +41,12 @@ def main(corpus: str) -> None:
 def _attempt(case: Case, folder: Path) -> Outcome:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    signal.setitimer(signal.ITIMER_PROF, _CPU_LIMIT_S)  # its signal ends the process
+    signal.setitimer(signal.ITIMER_PROF, _CPU_LIMIT_S)  # the timer's signal ends the process
     try:
         case.attempt(folder)
     except GameRLError as error:
         return Outcome(case.name, "refused", str(error))
-    except BaseException as error:  # noqa: BLE001 - whatever gets through is what we look for
+    except BaseException as error:  # noqa: BLE001 - such errors are what we look for
         return Outcome(case.name, "raised", f"{type(error).__name__}: {error}"[:1_000])
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -1,4 +1,4 @@
-"""Bad game files, run configs, overrides, episodes and symbol files, the same in every run."""
+"""Bad game files, run configs, overrides, episodes and symbol files; the same in every run."""
 
 import os
 import re
@@ -196,7 +196,7 @@ def _special_files() -> Iterator[Case]:
             "4 GiB sparse": _make_sparse,
         }.items():
             kind = f"{document.kind}: no such file, or of another kind"
-            if document.kind != "game.yaml":  # which is read before it is loaded
+            if document.kind != "game.yaml":  # whose `load` reads the file first
                 yield Case(kind, f"{kind}: {name}", _with_file(document, make))
             else:
                 yield Case(kind, f"{kind}: {name}", _with_game_file(make))

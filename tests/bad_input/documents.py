@@ -1,4 +1,4 @@
-"""The valid documents that are damaged, and how each is loaded as a user's command does."""
+"""The valid documents that tests damage, and functions that load them like a user's command."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,9 +52,9 @@ class Document:
     """A kind of file that a user writes.
 
     Attributes:
-        text: a valid one.
-        file_name: in the folder.
-        load: the folder holds the file; whatever else is needed is put beside it.
+        text: a valid document.
+        file_name: name of the file in a folder.
+        load: function that loads the file in a folder, and adds other files that it needs.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class Document:
     load: Callable[[Path], object]
 
     def load_changed(self, content: bytes, folder: Path) -> None:
-        """Raises what the user would see."""
+        """Write the content and load it; raise the error that the user would see."""
         (folder / self.file_name).write_bytes(content)
         self.load(folder)
 

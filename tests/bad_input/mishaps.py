@@ -1,4 +1,4 @@
-"""Attempts that go wrong in every way that the child has to see."""
+"""Attempts that fail in every way that the trials must detect."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def _fill_memory(_: Path) -> None:
 
 
 def _loop(_: Path) -> None:
-    signal.setitimer(signal.ITIMER_PROF, 0.2)  # sooner than the child's own
+    signal.setitimer(signal.ITIMER_PROF, 0.2)  # sooner than the child's own limit
     while True:
         pass
 

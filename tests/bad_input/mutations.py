@@ -1,4 +1,4 @@
-"""Damage to a text that hypothesis can draw, and shrink."""
+"""Damage to a text that Hypothesis can draw and shrink."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _BYTES = (b"\x00", b"\xff", b"\xfe\xff", b"\xc3", b"\xed\xa0\x80", b"\xf5", b"\x
 
 @st.composite
 def damaged(draw: Callable[..., Any], text: str) -> bytes:
-    """The text after one to four damages."""
+    """Return the text with one to four kinds of damage."""
     for _ in range(draw(st.integers(1, 4))):
         text = draw(st.sampled_from(_DAMAGES))(draw, text)
     content = text.encode("utf-8", errors="surrogatepass")

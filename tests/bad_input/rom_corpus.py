@@ -1,4 +1,4 @@
-"""Damaged and odd ROMs: of the bundled game and of headers made by code."""
+"""Damaged and odd ROMs, made from the bundled game and from generated headers."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ _HEADER = range(0x100, 0x150)
 _CODE = range(0x150, 0x8000)
 _ENTRY = 0x150
 
-# Every value into every register of the bank controller, with reads and writes of what it maps.
+# Writes every value to every register of the bank controller, and reads and writes mapped memory.
 # LD A,0A; LD (0000),A; LD B,0
 # loop: LD A,B; LD (2000),A; LD (3000),A; LD (4000),A; LD (6000),A
 #       LD A,(4000); LD A,(7FFF); LD A,(A000); INC A; LD (A000),A; LD (BFFF),A; INC B; JR loop
@@ -61,7 +61,7 @@ _COLOUR_FLAGS = (0x00, 0x01, 0x40, 0x7F, 0x80, 0x88, 0xBF, 0xC0, 0xC4, 0xFF)
 
 
 def play(path: Path) -> None:
-    """Load the ROM, play two seconds on each hardware that it is for, save and load the state."""
+    """Load the ROM, play two seconds on each hardware it supports, save and load the state."""
     try:
         rom = read_rom(path)
         for colour in (False, True) if rom.supports_colour else (False,):
@@ -208,7 +208,7 @@ def _with(address: int, value: int) -> bytes:
     data = bytearray(_DUEL)
     data[address] = value
     if address == 0x146:
-        data[0x14B] = 0x33  # else the flag is not looked at
+        data[0x14B] = 0x33  # without it, the SGB flag is ignored
     return with_right_checksum(data)
 
 

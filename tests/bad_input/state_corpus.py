@@ -1,4 +1,4 @@
-"""Damaged emulator states, ours and PyBoy's own, as the files that `start_states` names."""
+"""Damaged emulator states, ours and PyBoy's own, used as files of `start_states`."""
 
 import functools
 import io
@@ -65,7 +65,7 @@ def _packed(number: int) -> bytes:
 
 @functools.cache
 def _raw(number: int) -> bytes:
-    """What PyBoy's own window saves."""
+    """Return a state as PyBoy's own window saves it."""
     game = _games()[number]
     pyboy = PyBoy(
         io.BytesIO(game.rom.data),
@@ -82,7 +82,7 @@ def _raw(number: int) -> bytes:
 
 
 def _begin(folder: Path, number: int) -> None:
-    """Begin an episode as an env does and play two seconds."""
+    """Begin an episode like an env, and play two seconds."""
     game = _games()[number]
     emulator = PyBoyEmulator(game.rom, colour=game.colour)
     spec = StartStateSpec(file=Path("begin.state"))
@@ -110,7 +110,7 @@ _NAMES = ("duel", "clock", "colour", "MBC1")
 def _flipped(data: bytes, seed: int, n_flips: int) -> bytes:
     rng = np.random.default_rng(seed)
     changed = bytearray(data)
-    # Half of them where the registers are: the rest is pictures and RAM, which may hold anything.
+    # Half of the flips hit the registers; the rest is pictures and RAM, which may hold anything.
     ends = (64, len(data) // 16, len(data), len(data))
     for place in rng.integers(0, ends[seed % 4], n_flips):
         at = int(place) if seed % 8 < 6 else len(data) - 1 - int(place) % 600

@@ -1,4 +1,4 @@
-"""Whatever a bad input is, it is loaded or refused; `python -m tests.bad_input` counts them."""
+"""Every bad input is loaded or refused; `python -m tests.bad_input` counts the outcomes."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ def check(corpus: str, numbers: Sequence[int]) -> None:
         assert [found for found in trials.outcomes(numbers) if not found.is_good] == []
 
 
-# Strides without a factor in common with the number of bits, flags and codes that a corpus counts.
+# Strides that have no factor in common with the numbers of bits, flags and codes in a corpus.
 @pytest.mark.parametrize(
     ("corpus", "stride"),
     [
@@ -46,7 +46,7 @@ def test_every_case_has_a_name_of_its_own(corpus: str) -> None:
 
 
 def test_a_crash_a_hang_too_much_memory_and_prints_are_seen() -> None:
-    """The child itself, or the tests above could not fail."""
+    """Check the trials themselves; without this, the tests above might be unable to fail."""
     with Trials("mishaps", mishaps.CASES) as trials:
         ends = {found.name: found.end for found in trials.outcomes(range(len(mishaps.CASES)))}
     assert ends == {

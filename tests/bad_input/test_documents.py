@@ -12,15 +12,15 @@ from game_rl.errors import ConfigError, GameRLError
 from tests.bad_input.documents import DOCUMENTS, VALID_RUN, Document
 from tests.bad_input.mutations import NASTY_VALUES, damaged
 
-MOST_BYTES = 64 * 2**20  # of Python objects, while a file of a few kB is read
-LONGEST_MESSAGE = 60_000  # fifty problems, each with what is allowed in its place
+MOST_BYTES = 64 * 2**20  # peak of Python objects while a file of a few kB is read
+LONGEST_MESSAGE = 60_000  # fifty problems, each with the allowed values
 EXAMPLES = 150
 OVERRIDDEN = ("seed", "env.n_envs", "env", "algorithm.learning_rate", "algorithm.learning_rate.end")
 OVERRIDDEN += ("env.start_states.0", "run_dir", "game", "no.such.key", ".", "a" * 300, "a." * 2_000)
 
 
 def refused(load: Callable[[], object]) -> GameRLError | None:
-    """The user's error, if any; every other error and too much memory fail the test."""
+    """Return the user's error, if any; other errors and too much memory fail the test."""
     tracemalloc.start()
     caught: GameRLError | None = None
     try:

@@ -1,4 +1,4 @@
-"""Attempts many cases in a child process that is started again whenever a case ends it."""
+"""Attempt many cases in a child process, which is restarted whenever a case ends it."""
 
 import json
 import os
@@ -12,11 +12,11 @@ from typing import Self
 
 from tests.bad_input.case import Case, Outcome
 
-_WALL_LIMIT_S = 120  # for a case that waits instead of computing, on however busy a machine
+_WALL_LIMIT_S = 120  # for a case that waits instead of computing, even on a busy machine
 
 
 class Trials:
-    """The cases of one corpus; a context manager, which owns the child."""
+    """The attempts of one corpus; a context manager that owns the child process."""
 
     def __init__(self, corpus: str, cases: Sequence[Case]) -> None:
         self._corpus = corpus
@@ -35,7 +35,7 @@ class Trials:
         self._end_child()
 
     def outcomes(self, numbers: Sequence[int]) -> Iterator[Outcome]:
-        """What becomes of the cases of these numbers, in turn."""
+        """Attempt the cases with these numbers in turn, and yield their outcomes."""
         for number in numbers:
             yield self._outcome(number)
 

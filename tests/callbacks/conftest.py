@@ -1,4 +1,4 @@
-"""A real PPO on a tiny env; a rollout is n_envs x 4 timesteps."""
+"""A real PPO on a tiny env, with rollouts of n_envs x 4 timesteps."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -95,7 +95,7 @@ def test_a_full_disk_is_told_early_and_again_when_it_comes_near(
     monkeypatch.setattr(Lake, "n_bytes", lambda _: next(sizes))
     make_model().learn(8 * 49, callback=CallbackList([growth_callback(feed, told)]))
     feed.close()
-    assert all("the disk is full in" in text and "grows on like this" in text for text in told)
+    assert all("disk will be full in" in text and "keeps growing like" in text for text in told)
     assert len(told) == 3  # fifty boundaries before, then a quarter of them, then a sixteenth
     assert "at timestep 407" in told[0]
     assert not feed.is_held

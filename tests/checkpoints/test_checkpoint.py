@@ -108,7 +108,7 @@ def test_a_header_that_claims_gigabytes_takes_no_memory(
     checkpoint = Checkpoint(forged("policy.safetensors", content))
     tracemalloc.start()
     try:
-        with pytest.raises(CheckpointError, match="no safetensors file"):
+        with pytest.raises(CheckpointError, match="not a safetensors file"):
             checkpoint.policy()
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
@@ -167,7 +167,7 @@ def test_a_replay_that_claims_more_slots_than_there_are_is_refused(tmp_path: Pat
     longer["frames"] = np.zeros((pond.n_slots + 1, *longer["frames"].shape[1:]), np.uint8)
     pond.state_dict = lambda: longer
     save_checkpoint(path, model, FIXED_STATE, None, RunDir(tmp_path), with_replay=True)
-    with pytest.raises(CheckpointError, match=r"replay.safetensors holds no replay"):
+    with pytest.raises(CheckpointError, match=r"replay.safetensors does not hold a replay"):
         Checkpoint(path).restore(with_replay(1, 0))
 
 
@@ -236,7 +236,7 @@ def test_weights_and_moments_come_back_bit_for_bit(saved: Path) -> None:
 
 
 def test_a_checkpoint_of_another_network_is_named_weight_by_weight(saved: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"is of another network: .* not torch.float32"):
+    with pytest.raises(CheckpointError, match=r"belongs to another network: .* not torch.float32"):
         Checkpoint(saved).restore(tiny_ppo(features=16))
 
 

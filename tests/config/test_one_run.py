@@ -33,11 +33,12 @@ def test_of_an_experiment_the_command_for_its_members_is_named(
         "kind: mixture\nmember: {config: pqn.yaml, env: {n_envs: 8, start_states: [level_1]}}\n"
     )
     assert said(file) == (
-        f"{file} is a mixture, and game-rl tune is about one run; name that of a run: game-rl tune "
+        f"{file} is a mixture, and game-rl tune is for a single run; name the config of a run: "
+        "game-rl tune "
         f"--config {tmp_path}/pqn.yaml --set env.n_envs=8 --set 'env.start_states=[\"level_1\"]'"
     )
     assert main(["tune", "--config", str(file)]) == 2
-    assert "name that of a run" in " ".join(capsys.readouterr().err.split())
+    assert "name the config of a run" in " ".join(capsys.readouterr().err.split())
 
 
 def test_members_that_are_written_out_have_no_file(tmp_path: Path) -> None:
@@ -55,4 +56,4 @@ def test_of_a_study_the_arms_that_are_runs_are_named(tmp_path: Path) -> None:
         "  three: {config: pqn.yaml}\n"
     )
     text = said(file)
-    assert text.endswith(f"name that of a run: game-rl tune --config {tmp_path}/pqn.yaml")
+    assert text.endswith(f"name the config of a run: game-rl tune --config {tmp_path}/pqn.yaml")

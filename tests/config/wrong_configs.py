@@ -366,7 +366,7 @@ _ALGORITHMS = (
     WrongConfig(
         "a lake twice",
         _with("algorithm: {name: dqn, learn_from: {lakes: [runs/a, runs/a]}}\n"),
-        ("line 4", "algorithm.learn_from.lakes", "is there twice"),
+        ("line 4", "algorithm.learn_from.lakes", "is named twice"),
     ),
     WrongConfig(
         "agents whose names overlap",
@@ -616,7 +616,7 @@ _DISAGREEMENTS = (
     WrongConfig(
         "a learning rate without its exponent",
         _with("algorithm: {learning_rate: {start: 2.5, end: 0}}\n"),
-        ("line 4", "algorithm.learning_rate.start: 2.5 is more than 1", "usual is 0.0003"),
+        ("line 4", "algorithm.learning_rate.start: 2.5 is more than 1", "the default is 0.0003"),
     ),
 )
 

@@ -43,7 +43,7 @@ def test_what_a_killed_controller_has_left_is_deleted(tmp_path: Path) -> None:
         ({"mark": Path("/nowhere/mark")}, "/nowhere is not the same folder here"),
         ({"folder": Path("/nowhere/else")}, "/nowhere/else is not the same folder here"),
         ({"versions": {"torch": "1.0"}}, "torch was 1.0, is 2."),
-        ({"source": "0"}, "game_rl is of another state of its source"),
+        ({"source": "0"}, "the source code of game_rl differs"),
     ],
 )
 def test_a_node_says_what_it_lacks_and_leaves_no_answer(

@@ -37,9 +37,9 @@ def test_this_machine_has_what_this_machine_needs_and_answers(needs: StorageNeed
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"content": "another"}, "is another place there"),
+        ({"content": "another"}, "is not the same place there"),
         ({"versions": {"torch": "1.0"}}, "torch was 1.0, is 2."),
-        ({"source": "0"}, "game_rl is of another state of its source"),
+        ({"source": "0"}, "the source code of game_rl differs"),
         ({"disk_bytes": 10**18}, "start Ray there with TMPDIR on a larger disk"),
         ({"address": "file:///nowhere/else"}, "is not there; create the bucket or the folder"),
     ],
@@ -62,7 +62,7 @@ def test_a_node_without_credentials_says_so_and_repeats_none(
         other.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
         problem = introduce(needs, "n1").problem
     assert problem is not None
-    assert "credentials are those that `ray start` had" in problem
+    assert "uses the credentials that `ray start` had" in problem
     assert SECRET not in problem
 
 
@@ -78,7 +78,7 @@ def test_a_game_of_the_users_own_must_be_there_with_its_rom(tmp_path: Path) -> N
     assert f"the ROM {rom} is not there" in problem
     assert "copy its folder, with the ROM, to the same path" in problem
     rom.write_bytes(b"another game")
-    assert "is another file there" in str(needs.problem())
+    assert "has different content there" in str(needs.problem())
     shutil.rmtree(folder)
     assert needs.problem() is not None
 

@@ -1,4 +1,4 @@
-"""The configs of the trainings that meet a fault."""
+"""Configs of the trainings into which faults are injected."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +51,7 @@ GAMES = ("duel", "beacon", "seasons")
 
 @dataclass(frozen=True)
 class Setting:
-    """What is played, in which colours it is seen, and what learns it."""
+    """The algorithm, the game and the colours of a training."""
 
     algorithm: str = "ppo"
     game: str = "duel"
@@ -60,10 +60,10 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Length:
-    """Timesteps, and checkpoints.
+    """The length of a training in timesteps, and its checkpoints.
 
-    A short run is one whose every operation on the disk can be made to fail in turn: it saves four
-    times, evaluates twice and deletes an old checkpoint.
+    A short run is so short that each of its disk operations can be made to fail in turn. It saves
+    four times, evaluates twice and deletes an old checkpoint.
     """
 
     total: int = 768
@@ -78,11 +78,14 @@ SHORT = Length(total=128, evaluate_every=64, keep_last=1)
 def config_text(
     setting: Setting, length: Length, *, run_dir: Path, others: Path, teacher: Path
 ) -> str:
-    """Of a run in `run_dir`.
+    """Return the config of a run in `run_dir`.
 
     Args:
-        others: a run whose Lake is learned from, by an algorithm that does so.
-        teacher: a run whose policy teaches, likewise.
+        setting: algorithm, game and colours.
+        length: timesteps and checkpoints.
+        run_dir: directory of the run.
+        others: run whose Lake an algorithm with `learn_from` uses.
+        teacher: run whose policy an algorithm with a `teacher` uses.
     """
     algorithm = setting.algorithm
     section = ALGORITHMS[algorithm].replace("LAKE", str(others / "lake"))

@@ -1,4 +1,4 @@
-"""The files of a tiny population of real members that only play, with a real learner."""
+"""Files of a tiny population whose members only play, with a real learner."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ champion: {candidates: 2, episodes: 2}
 
 
 def write_erl(folder: Path, place: Path) -> Path:
-    """The file of a population that lives in `place`, with those of its runs beside it."""
+    """Write the file of a population that lives in `place`, and its runs' configs next to it."""
     (folder / "member.yaml").write_text(MEMBER)
     (folder / "learner.yaml").write_text(LEARNER)
     file = place.with_suffix(".yaml")

@@ -1,13 +1,13 @@
-"""A `game-rl train` in which the disk fails, or the process dies, at a chosen operation.
+"""Run `game-rl train` so that the disk fails or the process dies at a chosen operation.
 
     python -m tests.faults.faulty_run OPERATION:COUNT:FAULT RUN_DIR train --resume RUN_DIR
 
-OPERATION is `write`, `fsync`, `mkdir`, `rename`, `link`, `unlink` or `rmdir` of something in
-RUN_DIR, or in the folder that a fork fills before it is called RUN_DIR; the
-COUNT-th of them has the FAULT: `kill-before`, `kill-after` and, of a write, `kill-half` (SIGKILL),
-`ENOSPC`, `EIO` (from then on, every such operation fails). `none:0:none` only counts; the counts
-are printed as JSON when the training ends. Files are written through Python's `open`, so its raw
-file is what is wrapped.
+OPERATION is `write`, `fsync`, `mkdir`, `rename`, `link`, `unlink` or `rmdir`. It counts inside
+RUN_DIR, and inside the folder that a fork fills before it is renamed to RUN_DIR. FAULT strikes at
+operation number COUNT: `kill-before`, `kill-after` and, for a write, `kill-half` send SIGKILL.
+`ENOSPC` and `EIO` let that operation and every later one of its kind fail. `none:0:none` only
+counts. The counts are printed as JSON when the training ends. Files are written through Python's
+`open`, so its raw file is wrapped.
 """
 
 # ruff: noqa: PTH100, PTH115, PTH118
@@ -24,7 +24,7 @@ from typing import Any
 
 
 class Faults:
-    """Counts operations inside one folder and strikes at one of them."""
+    """A counter of operations inside one folder, which injects a fault at one of them."""
 
     def __init__(self, plan: str, folder: str) -> None:
         self.counts: Counter[str] = Counter()
@@ -50,7 +50,7 @@ class Faults:
             os.kill(os.getpid(), signal.SIGKILL)
         try:
             return act()
-        finally:  # also after one that found nothing to delete
+        finally:  # also after an operation that raised, such as an unlink that found nothing
             if self._fault == "kill-after" and number == self._at:
                 os.kill(os.getpid(), signal.SIGKILL)
 
@@ -68,7 +68,7 @@ class Faults:
 
 
 class FaultyFile(io.FileIO):
-    """A file whose every write may fail, or be the last thing that the process does half of."""
+    """A file whose writes may fail or be cut in half by a kill of the process."""
 
     faults: Faults
 
@@ -76,7 +76,7 @@ class FaultyFile(io.FileIO):
         half = memoryview(data).cast("B")[: max(1, len(data) // 2)]
 
         def whole() -> int:
-            # in two parts, so that a kill can leave half of it
+            # written in two parts, so a kill can leave half of it
             written = super(FaultyFile, self).write(half)
             self.faults.half_way()
             rest = memoryview(data).cast("B")[written:]
@@ -111,7 +111,7 @@ def install(faults: Faults) -> None:
 def _wrapped(real: Callable[..., Any], operation: str, faults: Faults) -> Callable[..., Any]:
     def act(path: Any, *args: Any, **keywords: Any) -> Any:
         place = path
-        if keywords.get("dir_fd") is not None:  # how shutil.rmtree names what it deletes
+        if keywords.get("dir_fd") is not None:  # shutil.rmtree names files like this
             place = os.path.join(os.readlink(f"/proc/self/fd/{keywords['dir_fd']}"), path)
         if operation == "link":
             place = args[0]  # the new name

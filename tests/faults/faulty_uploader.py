@@ -1,10 +1,10 @@
-"""Uploads a run, and dies by SIGKILL at a chosen line of its journal.
+"""Upload a run, and die by SIGKILL at a chosen line of the journal.
 
     python -m tests.faults.faulty_uploader FAULT:NUMBER SETTINGS [PAUSE_S [PATIENCE_S]]
 
-FAULT is `kill-before`, `kill-half` or `kill-after` the NUMBER-th line that this process writes, or
-`none`. SETTINGS are those that a training gives its uploader, as JSON. The number of lines is
-printed at the end.
+FAULT is `kill-before`, `kill-half` or `kill-after`, which strikes at line NUMBER that this process
+writes, or `none`. SETTINGS are the settings that a training gives its uploader, as JSON. The number
+of lines is printed at the end.
 """
 
 import os
@@ -20,7 +20,7 @@ from game_rl.storage.uploading import Bell, Uploading
 
 
 class FaultyJournal(Journal):
-    """Counts its lines, and strikes."""
+    """A journal that counts its lines and kills the process at one of them."""
 
     fault, number = "none", 0
     n_lines = 0

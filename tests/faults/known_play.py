@@ -1,6 +1,6 @@
-"""A play that is known without being stored: timestep i of an env is a function of (seed, env, i).
+"""Play that can be recomputed: timestep i of an env is a function of (seed, env, i).
 
-So what a killed process wrote can be compared bit for bit by a process that only knows the seed.
+A process that only knows the seed can therefore check bit for bit what a killed process wrote.
 """
 
 from collections.abc import Collection
@@ -19,7 +19,7 @@ from game_rl.lake.writer import LakeWriter
 
 SCHEMA = LakeSchema(FramePacking((1, 36, 40), bits=2), block_frames=32)
 _GOES_ON, _TERMINATED, _TRUNCATED = range(3)
-_EPISODE = 12  # timesteps in the mean
+_EPISODE = 12  # timesteps on average
 _PICTURES = 64
 
 Bytes = NDArray[np.uint8]
@@ -36,13 +36,13 @@ class KnownPlay:
         return np.random.default_rng(self.seed).integers(0, 256, shape).astype(np.uint8)
 
     def number(self, *of: int) -> int:
-        """Any number for what is asked; the same every time."""
+        """Return an arbitrary number that depends on the arguments and the seed only."""
         return crc32(np.array([self.seed, *of], np.int64).tobytes())
 
     def frame(self, env: int, i: int, *, is_last: bool = False) -> Bytes:
-        """Seen before timestep i, or after it where it was the last of its episode.
+        """Return the frame before timestep i, or with `is_last` the one that ends its episode.
 
-        No two are alike: env and i are written into the picture.
+        No two frames are equal, because env and i are written into the picture.
         """
         packed = self._pictures[self.number(env, i, is_last, 0) % _PICTURES].copy()
         name = np.array([env * 2 + is_last, i], np.uint32).view(np.uint8)
@@ -65,7 +65,10 @@ class KnownPlay:
         return self.frame(env, i + 1)
 
     def stack(self, env: int, i: int, starts: Starts) -> Bytes:
-        """Before timestep i, if episodes began at `starts` too: zeros before the first frame."""
+        """Return the stack before timestep i, with zeros before the first frame of its episode.
+
+        Episodes also begin at the timesteps in `starts`.
+        """
         frames = [self.frame(env, i)]
         while len(frames) < SCHEMA.frame_stack and self._goes_on_to(env, i, starts):
             i -= 1
@@ -77,7 +80,7 @@ class KnownPlay:
         return i > 0 and i not in starts and not self.ending(env, i - 1)
 
     def write(self, writer: LakeWriter, at: NDArray[np.int64]) -> None:
-        """Timestep at[env] of each env, which goes up by one; `begin` those of `at` first."""
+        """Write timestep at[env] of each env and advance `at`; call `begin` for all envs before."""
         envs = range(len(at))
         numbers = at.tolist()
         endings = np.array([self.ending(env, i) for env, i in zip(envs, numbers, strict=True)])
@@ -97,13 +100,14 @@ class KnownPlay:
             writer.begin(np.stack([self.frame(env, int(at[env])) for env in envs]), envs)
 
     def wrong(self, view: LakeView, starts: dict[int, Starts]) -> tuple[int, int]:
-        """How many transitions a view serves, and how many of them are not what was played.
+        """Return the number of transitions in a view, and how many differ from what was played.
 
         Args:
-            starts: of each env, where episodes began because a process was killed.
+            view: view to check.
+            starts: for each env, the timesteps at which episodes began after a kill of the process.
 
         Raises:
-            LakeError: something is damaged; nothing of it was served.
+            LakeError: a file is damaged, so nothing of it was served.
         """
         wrong = 0
         for n, end in zip(view.n_transitions.tolist(), view.edges.tolist(), strict=True):

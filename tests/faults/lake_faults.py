@@ -1,17 +1,17 @@
-"""What a Lake loses when its writer is killed or its files rot: a table.
+"""A table of what a Lake loses when its writer is killed or its files are damaged.
 
     python -m tests.faults.lake_faults [--kills 200] [--flips 100] [--seed 0]
 
-* kill: a process appends to one Lake as fast as it can, seals now and then, and gets SIGKILL at a
-  random moment, in its recovery of what the one before left, too. Then the next one starts. After
-  each kill, all that became visible is compared bit for bit with what was played.
-* kill at pace: the same with as many timesteps a second as a training has.
-* rot: one bit of a file flips, or its end is cut off; for every kind of file.
+* kill: a process appends to a Lake as fast as it can and seals now and then. It gets SIGKILL at a
+  random moment, which may be during the recovery of its predecessor's files. Then the next process
+  starts. After each kill, all newly visible data are compared bit for bit with what was played.
+* kill at pace: the same, with as many timesteps a second as in a training.
+* rot: one bit of a file is flipped, or its end is cut off, for every kind of file.
 
-A kill is good if nothing wrong is served, nothing is there twice or missing in between, all that a
-`seal` had confirmed is there, and what is lost is at most the block that an env had begun and the
-blocks that waited for the thread that writes. A flip is good if it is told, and nothing wrong is
-served.
+A kill is good if nothing wrong is served, nothing is duplicated or missing in between, all data
+that a `seal` had confirmed are there, and the loss is at most the block that an env had begun and
+the blocks that were waiting for the writer thread. A flip is good if it is reported and nothing
+wrong is served.
 """
 
 import argparse
@@ -43,9 +43,9 @@ from game_rl.lake.writer import LakeWriter
 from tests.faults.known_play import SCHEMA, KnownPlay
 
 N_ENVS = 2
-WAITING_BLOCKS = 2 * N_ENVS  # LakeWriter's own number
+WAITING_BLOCKS = 2 * N_ENVS  # the same number as in LakeWriter
 _SEGMENT_BYTES = 20_000
-_LIVES = 20  # of one Lake
+_LIVES = 20  # writer processes of one Lake
 _LONGEST_S = 0.12
 _PAUSE_S = N_ENVS / 3_000  # between two vec steps
 _HEADER = f"{'fault':<16} {'trials':>6} {'bad':>4} {'transitions checked':>20}   notes"
@@ -66,12 +66,12 @@ class Tally:
 
 
 class Journal:
-    """Numbers that outlive the process that writes them, since they are in a mapped file.
+    """Numbers in a mapped file, which outlive the process that writes them.
 
     Attributes:
-        is_started: the writer has recovered what was there.
-        began, appended, sealed: of each env, the next timestep at the start, after the last
-            `append` that returned, and after the last `seal` that did.
+        is_started: whether the writer has finished its recovery.
+        began, appended, sealed: for each env, the next timestep at the start, after the last
+            `append` that returned, and after the last `seal` that returned.
     """
 
     def __init__(self, path: Path) -> None:
@@ -103,19 +103,19 @@ def write_until_killed(
 
 
 def in_a_process(act: Callable[[], None]) -> int:
-    """The id of a fork that does nothing else; what it raises is printed."""
+    """Run `act` in a forked process and return its id; exceptions are printed."""
     pid = os.fork()
     if pid == 0:
         try:
             act()
-        except BaseException:  # noqa: BLE001 - a fork must not go on as its parent
+        except BaseException:  # noqa: BLE001 - a fork must not continue the parent's code
             traceback.print_exc()
         os._exit(1)
     return pid
 
 
 def killed_after(pid: int, seconds: float) -> bool:
-    """Send SIGKILL then; False if the process had ended by itself."""
+    """Send SIGKILL after the seconds; return False if the process had already ended."""
     process = os.pidfd_open(pid)
     is_alive = not select.select([process], [], [], seconds)[0]
     os.close(process)
@@ -125,7 +125,7 @@ def killed_after(pid: int, seconds: float) -> bool:
 
 
 class Life:
-    """A Lake through many kills, and what is known of it."""
+    """A Lake that survives many kills, with the facts that must hold for it."""
 
     def __init__(self, folder: Path, seed: int, tally: Tally, pause_s: float) -> None:
         self._pause_s = pause_s
@@ -139,7 +139,7 @@ class Life:
         self._sealed = np.zeros(N_ENVS, np.int64)
 
     def kill(self, journal: Journal, chance: random.Random) -> None:
-        """One process and its end."""
+        """Start a writer process and kill it at a random moment."""
         journal.is_started[0] = 0
         own = random.Random(chance.random())
         pid = in_a_process(
@@ -156,18 +156,18 @@ class Life:
         self.check()
 
     def told(self, began: NDArray[np.int64]) -> None:
-        """What the next process found is all that is left."""
+        """Take in where the next process began: all later timesteps are lost."""
         for env in range(N_ENVS):
             self.starts[env].add(int(began[env]))
         self.tally.lost += (self._appended - began).tolist()
-        bound = SCHEMA.block_frames * (1 + WAITING_BLOCKS + 2)  # one in each hand of the queue
+        bound = SCHEMA.block_frames * (1 + WAITING_BLOCKS + 2)  # one more at each end of the queue
         if (self._appended - began > bound).any():
             self.tally.problems.append(f"{self._appended - began} lost, more than {bound}")
         if (began < self._sealed).any():
             self.tally.problems.append(f"sealed {self._sealed}, found {began}")
 
     def check(self) -> None:
-        """Everything that no check before this one has seen."""
+        """Check all segments that no earlier check has seen, and the continuity of sequences."""
         if not (self.path / "lake.json").exists():
             return
         lake = Lake.open(self.path)
@@ -186,7 +186,7 @@ class Life:
             self.tally.problems.append(f"{self.path.name}: {wrong} of {served} wrong")
 
     def finish(self) -> None:
-        """Recover, check what that found, and every byte."""
+        """Recover the Lake, check what this found, and verify every byte."""
         lake = Lake.open(self.path)
         LakeWriter(lake, "w", n_envs=N_ENVS).close()
         sequences = lake.view().sequences
@@ -215,7 +215,7 @@ def kill_trials(folder: Path, kills: int, chance: random.Random, *, pause_s: flo
 
 
 def make_lake_of_every_kind(path: Path, play: KnownPlay) -> None:
-    """Two sealed segments, one shelved, a pin, and an open file as a kill leaves it."""
+    """Make a Lake with two sealed segments, a shelved one, a pin, and a torn open file."""
     lake = Lake.create(path, SCHEMA)
     at = np.zeros(N_ENVS, np.int64)
     with LakeWriter(lake, "w", n_envs=N_ENVS) as writer:
@@ -255,7 +255,11 @@ def is_told(path: Path, name: str, torn: int) -> bool:
 
 
 def served(path: Path, play: KnownPlay) -> tuple[int, int]:
-    """All that a reader gets out of the view, the pinned mark and a recovery; (checked, wrong)."""
+    """Check what a reader gets from the view, the pinned mark and a recovery.
+
+    Returns:
+        (number of transitions checked, number of wrong ones).
+    """
     checked = wrong = 0
 
     def look(view: Callable[[Lake], LakeView]) -> None:
@@ -285,7 +289,7 @@ def served(path: Path, play: KnownPlay) -> tuple[int, int]:
 
 
 def rot_trials(folder: Path, flips: int, chance: random.Random) -> dict[str, Tally]:
-    """By the kind of file."""
+    """Return a tally for each kind of file."""
     path, play = folder / "whole", KnownPlay(99)
     path.mkdir()
     make_lake_of_every_kind(path, play)

@@ -1,7 +1,7 @@
-"""What must hold of a live mixture that was killed, beside one that was not.
+"""Comparison of a live mixture that was killed with one that was not.
 
-Members do not notice the learner, so they are bit for bit what they are in any other mixture. The
-learner's weights depend on who was faster; its books do not lie.
+Members do not depend on the learner, so they are bit for bit the same in both. The learner's
+weights depend on timing, but its accounts must be right.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from tests.faults.mixture_files import LIVE_BATCH, LIVE_OWN, LIVE_TIMESTEPS
 
 
 def live_differences(folder: Path, whole: Path) -> list[str]:
-    """What was lost, counted twice, or drawn otherwise than asked."""
+    """Return what was lost, counted twice, or drawn in a wrong proportion."""
     here, there = ExperimentDir(folder), ExperimentDir(whole)
     return [*_of_members(here, there), *_of_rows(here, there), *wrong_books(here)]
 
@@ -42,7 +42,7 @@ def _of_rows(here: ExperimentDir, there: ExperimentDir) -> Iterator[str]:
 
 
 def _rows(lake: Lake) -> dict[str, Any]:
-    """Every row, in the order of members, envs and numbers; episodes are the same everywhere."""
+    """Return every row, in the order of members, envs and numbers, for comparison."""
     view = lake.view()
     batch = Sampler(view, n_step=1, gamma=1.0).take(np.arange(len(view)))
     return {
@@ -57,7 +57,7 @@ def _rows(lake: Lake) -> dict[str, Any]:
 
 
 def wrong_books(here: ExperimentDir) -> Iterator[str]:
-    """What the learner says of itself and cannot be."""
+    """Yield the claims in the learner's accounts that cannot be true."""
     run_dir, lake = here.member(LEARNER), Lake.open(here.lake)
     checkpoint = Checkpoint(run_dir.checkpoints_newest_first()[0])
     books: Any = checkpoint.play().algorithm["learn_from"]

@@ -1,4 +1,4 @@
-"""The files of a tiny mixture of real members and a real learner."""
+"""Files of a tiny mixture with real members and a real learner."""
 
 from pathlib import Path
 
@@ -67,12 +67,12 @@ champion: {candidates: 2, episodes: 2}
 
 
 def write_mixture(folder: Path, place: Path) -> Path:
-    """The file of a mixture that lives in `place`, with those of its runs beside it."""
+    """Write the file of a mixture that lives in `place`, and its runs' configs next to it."""
     return _written(folder, place, _MIXTURE)
 
 
 def write_live_mixture(folder: Path, place: Path) -> Path:
-    """The same in mode live."""
+    """Write the file of a live mixture, like `write_mixture`."""
     return _written(folder, place, _LIVE)
 
 

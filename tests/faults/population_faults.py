@@ -1,4 +1,4 @@
-"""What a population loses when its controller, its members or both are killed: a table.
+"""A table of what a population loses when its controller, its members or both are killed.
 
     python -m tests.faults.population_faults [--kills 100]
                                      [--only controller member both signal nursery]
@@ -9,16 +9,17 @@
     python -m tests.faults.population_faults --kills 60 --kind erl
 
 Each run is a real `game-rl train` of a tiny population in processes of its own. It is killed at
-random moments, resumed each time, and compared with one that was not: every record byte for byte,
-the champion's record, weights, optimiser and replay of each checkpoint that is kept. Nothing may be
-left running, no temporary file may stay, and nobody may see a traceback.
+random moments, resumed each time, and compared with an undisturbed one: every record byte for byte,
+the champion's record, and the weights, optimiser and replay of each kept checkpoint. No process may
+be left running, no temporary file may remain, and no traceback may appear.
 
-A live mixture does not repeat: its members and its Lake are compared, and of the learner its books.
+A live mixture is not reproducible. Its members and its Lake are compared, and the learner's
+accounts are checked.
 
-The kinds of Ray run members on a cluster of two nodes, and kill what Ray runs them with: the
-process of a task, all of a node, the controller. They are compared with the same population, which
-ran in local processes. Without shared files, members reach a folder as storage, and nobody but the
-controller sees the experiment's.
+With the kinds of Ray, members run on a cluster of two nodes. What is killed is the process of a
+task, all processes of a node, or the controller. The result is compared with the same population in
+local processes. Without shared files, members use a folder as storage, and only the controller sees
+the experiment's folder.
 """
 
 import argparse
@@ -85,10 +86,11 @@ _COMPARED = (
 
 
 class Controller:
-    """One `game-rl train` of a population, in a session of its own.
+    """A `game-rl train` of a population, in a session of its own.
 
     Args:
-        nodes: that its members run on; None: here.
+        folder: directory of the population.
+        nodes: Ray cluster on which its members run, or None for local processes.
     """
 
     def __init__(self, folder: Path, nodes: RayNodes | None = None) -> None:
@@ -112,7 +114,7 @@ class Controller:
         return self._output.read_bytes()[self._from :].decode()
 
     def run_for(self, seconds: float) -> bool:
-        """Whether it still runs then; meanwhile its family is noted."""
+        """Wait and note its child processes; return whether it still runs after the seconds."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self.process.poll() is None:
             self.note_family()
@@ -127,32 +129,32 @@ class Controller:
             self._family[process.pid] = process
 
     def members(self) -> list[psutil.Process]:
-        """Processes of jobs, also of those that a job has started: each leads a session."""
+        """Return processes of jobs and of the jobs they started; each of them leads a session."""
         with suppress(psutil.NoSuchProcess, ProcessLookupError):
             family = psutil.Process(self.process.pid).children(recursive=True)
             return [process for process in family if os.getsid(process.pid) == process.pid]
         return []
 
     def nurseries(self) -> list[psutil.Process]:
-        """What forks the processes of jobs: as they are called, but in the controller's session."""
+        """Return the nursery processes, which fork the jobs and are in the controller's session."""
         with suppress(psutil.NoSuchProcess, ProcessLookupError):
             family = psutil.Process(self.process.pid).children()
             return [process for process in family if _NURSERY in process.cmdline()]
         return []
 
     def orphans(self) -> list[str]:
-        """What outlived the controller by ten seconds."""
+        """Return the processes that outlived the controller by ten seconds."""
         _, left = psutil.wait_procs(list(self._family.values()), timeout=10)
         return [f"{p.pid} {' '.join(p.cmdline()[:6])}" for p in left if p.is_running()]
 
 
 class Bench(Protocol):
-    """Experiments that are killed, and the one that was not."""
+    """Experiments that are killed, and an undisturbed one for comparison."""
 
     nodes: RayNodes | None
     random: random.Random
     seconds: float
-    """That the undisturbed one took."""
+    """Duration of the undisturbed experiment."""
 
     def new(self, name: str, *, on_ray: bool = False) -> Path: ...
     def is_complete(self, folder: Path) -> bool: ...
@@ -160,7 +162,7 @@ class Bench(Protocol):
 
 
 class PopulationBench:
-    """Populations that are killed, and the one that was not."""
+    """Populations that are killed, and an undisturbed one for comparison."""
 
     def __init__(
         self,
@@ -199,7 +201,7 @@ class PopulationBench:
         return (content_of(folder) / "champion").exists()
 
     def differences(self, folder: Path) -> list[str]:
-        """How a finished population is not the undisturbed one."""
+        """Return the differences of a finished population from the undisturbed one."""
         found = []
         if content_of(folder) != folder:
             found = [f"written by somebody else: {path}" for path in folder.rglob("*")]
@@ -221,7 +223,7 @@ class PopulationBench:
 
 
 def write_population(folder: Path, root: Path) -> Path:
-    """The file of a tiny population that lives in `root`, with that of its member beside it."""
+    """Write the file of a tiny population in `root`, and its member's config next to it."""
     (folder / "run.yaml").write_text(_RUN)
     file = root.with_suffix(".yaml")
     file.write_text(_POPULATION.replace("PLACE", str(root)))
@@ -229,7 +231,7 @@ def write_population(folder: Path, root: Path) -> Path:
 
 
 def write_population_with_lakes(folder: Path, root: Path) -> Path:
-    """As `write_population`; each member has a Lake of its own."""
+    """Write a population like `write_population`, whose members each have a Lake."""
     file = write_population(folder, root)
     (folder / "run.yaml").write_text(f"{_RUN}lake: {{}}\n")
     return file
@@ -241,11 +243,11 @@ WRITERS = {
     "live": write_live_mixture,
     "erl": write_erl,
 }
-"""By the kind; live is a mixture, and erl is a population with a learner."""
+"""Writers by kind; "live" is a live mixture, and "erl" is a population with a learner."""
 
 
 def records_of(folder: Path) -> dict[str, str]:
-    """Whatever must be the same to the byte, but for the folder's own name."""
+    """Return the texts that must be the same to the byte, without the folder's name."""
     files = [*folder.glob("generations/*/record.json"), folder / "champion.json"]
     files += [folder / "state.json", *folder.glob("members/*/eval.csv")]
     return {
@@ -256,7 +258,7 @@ def records_of(folder: Path) -> dict[str, str]:
 
 
 def hashes_of(folder: Path) -> dict[str, dict[str, str]]:
-    """Weights, optimiser and emulators of each kept checkpoint."""
+    """Return the hashes of weights, optimiser, arrays and replay of each kept checkpoint."""
     found = {}
     for path in folder.rglob("manifest.json"):
         files = json.loads(path.read_text())["files"]
@@ -267,7 +269,7 @@ def hashes_of(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def strike(kind: str, controller: Controller, bench: Bench) -> bool:
-    """Kill whom the kind says; False: no member runs just then."""
+    """Kill the processes of this kind; return False if there are none at the moment."""
     if kind in RAY_KINDS:
         return strike_on_ray(kind, controller, bench)
     members, rng = controller.members(), bench.random
@@ -303,7 +305,7 @@ def strike_on_ray(kind: str, controller: Controller, bench: Bench) -> bool:
 
 
 def trials(bench: Bench, kind: str, kills: int) -> Tally:
-    """Runs with a few kills each, every one brought to its end."""
+    """Do runs with a few kills each, and bring each of them to its end."""
     tally = Tally()
     while tally.trials < kills:
         nodes = bench.nodes if kind in RAY_KINDS else None
@@ -342,7 +344,7 @@ def judge(kind: str, controller: Controller, label: str) -> list[str]:
 
 
 def finish(bench: Bench, folder: Path, tally: Tally, label: str) -> None:
-    """Resume to the end, undisturbed, and compare."""
+    """Resume undisturbed to the end, and compare."""
     if not bench.is_complete(folder):
         controller = Controller(folder)
         if controller.process.wait(HANG_S) != 0:
@@ -387,7 +389,7 @@ def main() -> int:
 
 
 def print_row(kind: str, tally: Tally) -> bool:
-    """Of the table, when its kind is done; whether nothing was bad."""
+    """Print the row of a finished kind; return whether it had no problems."""
     print(f"{kind:<12} {tally.trials:>6} {tally.runs:>5} {len(tally.problems):>4}", flush=True)
     for problem in tally.problems[:20]:
         print(f"\nBAD {problem}", flush=True)

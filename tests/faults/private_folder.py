@@ -1,8 +1,8 @@
-"""A folder that is at its path for one process and those that it starts, and empty for all others.
+"""A folder that has its content for one process and its children, and is empty for all others.
 
-A process in a mount namespace of its own sees what `content_of` names at the path; tasks that a
-cluster's nodes run, outside of it, see an empty folder there, and whatever they wrote would stay in
-it.
+The process runs in its own mount namespace, in which the folder shows the content of `content_of`.
+Tasks on a cluster's nodes run outside of it and see an empty folder. Files that they wrote would
+stay there.
 """
 
 import shutil
@@ -14,7 +14,7 @@ _SCRIPT = 'mount --bind "$0" "$1" && shift && exec "$@"'
 
 
 def is_possible() -> bool:
-    """Whether this user may mount."""
+    """Return whether this user may mount."""
     command = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", tempfile.gettempdir()]
     return (
         bool(shutil.which("unshare"))
@@ -23,13 +23,13 @@ def is_possible() -> bool:
 
 
 def make_private(folder: Path) -> None:
-    """Have commands of `alone` see a folder of their own at this path."""
+    """Create a folder whose content only commands of `alone` see at this path."""
     folder.mkdir()
     _place(folder).mkdir(parents=True)
 
 
 def content_of(folder: Path) -> Path:
-    """Where its files are for everybody: the folder itself, unless it was made private."""
+    """Return where all processes find the files: the folder itself unless it is private."""
     private = _place(folder)
     return private if private.is_dir() else folder
 
@@ -39,7 +39,7 @@ def _place(folder: Path) -> Path:
 
 
 def alone(folder: Path, command: list[str]) -> list[str]:
-    """The command, of the same process id, for which the folder has its content."""
+    """Return a command that sees the folder's content; its process id stays the same."""
     content = content_of(folder)
     if content == folder:
         return command

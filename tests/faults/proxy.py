@@ -1,4 +1,4 @@
-"""A proxy before an S3 server that does to requests what networks and servers do."""
+"""A proxy in front of an S3 server that injects the faults of networks and servers."""
 
 import http.client
 import socket
@@ -21,7 +21,7 @@ FAULTS: tuple[Fault, ...] = (
     "slow link",
 )
 Plan = Callable[[str, str], Fault | None]
-"""Which fault meets a request of this method and path; None: it passes."""
+"""Function that returns the fault for a request (method, path), or None to let it pass."""
 _SLOW_BYTES_S = 4_000_000
 _CHUNK = 64 << 10
 _ERROR = (
@@ -33,15 +33,15 @@ _CODES = {"500": "InternalError", "503": "SlowDown", "403": "AccessDenied"}
 
 @dataclass
 class FaultProxy:
-    """Listens on a port of this machine; a context manager.
+    """A proxy on a port of this machine; a context manager.
 
     Args:
         upstream: address of the server.
-        plan: decides for each request.
-        stall_s: how long a stalled request is held.
+        plan: function that chooses the fault of each request.
+        stall_s: seconds for which a stalled request is held.
 
     Attributes:
-        struck: how often each fault was met.
+        struck: number of times that each fault was injected.
     """
 
     upstream: str

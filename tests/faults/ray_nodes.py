@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine, whose nodes can be lost as by a power cut."""
+"""A Ray cluster of several nodes on this machine, which can lose a node as in a power cut."""
 
 import os
 import random
@@ -14,7 +14,7 @@ import psutil
 _STORE_BYTES = 80 * 2**20
 _TASK = "ray::"
 _SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
-# A lost node is noticed in seconds instead of half a minute.
+# With these, a lost node is noticed in seconds instead of half a minute.
 _SYSTEM = {
     "health_check_initial_delay_ms": 1_000,
     "health_check_period_ms": 1_000,
@@ -24,7 +24,7 @@ _SYSTEM = {
 
 
 class RayNodes:
-    """A head that carries no members, and nodes that do; a context manager."""
+    """A cluster with a head that runs no members, and nodes that do; a context manager."""
 
     def __init__(self, nodes: int = 2, *, cpus: int = 1, seed: int = 0) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="grt", dir="/tmp"))  # short, for sockets
@@ -36,14 +36,14 @@ class RayNodes:
         self._cpus = cpus
         head = {"num_cpus": 0, "include_dashboard": False, "_system_config": _SYSTEM}
         head["object_store_memory"] = _STORE_BYTES
-        from ray.cluster_utils import Cluster  # once the settings are there
+        from ray.cluster_utils import Cluster  # after the environment is set
 
         self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
         self._nodes = [self._new() for _ in range(nodes)]
 
     @property
     def folder(self) -> Path:
-        """Where Ray writes its own files."""
+        """Folder of Ray's own files."""
         return self._folder
 
     @property
@@ -51,13 +51,13 @@ class RayNodes:
         return str(self._cluster.address)
 
     def lose_node(self) -> None:
-        """Kill all that Ray runs on one of the nodes, and have another one come."""
+        """Kill all of Ray's processes on a random node, and add a new node."""
         lost = self._nodes.pop(self._random.randrange(len(self._nodes)))
         self._cluster.remove_node(lost, allow_graceful=False)
         self._nodes.append(self._new())
 
     def tasks(self) -> list[psutil.Process]:
-        """Processes of Ray that carry members out just now."""
+        """Return Ray's processes that are running members now."""
         found = []
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.NoSuchProcess):
@@ -67,7 +67,7 @@ class RayNodes:
         return found
 
     def members(self) -> list[psutil.Process]:
-        """Processes of ours that run on the nodes, and what these have started."""
+        """Return our processes on the nodes, and their children."""
         found = []
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.NoSuchProcess):

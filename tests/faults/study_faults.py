@@ -1,13 +1,13 @@
-"""What a study loses when its controller, its runs or both are killed: a table.
+"""A table of what a study loses when its controller, its runs or both are killed.
 
     python -m tests.faults.study_faults [--kills 20] [--only controller member both signal]
 
-Each is a real study of two seeds and two arms, a run and a population whose best member trains on,
-registered and carried out by `game-rl train` in processes of its own. It is killed at random
-moments, gone on with each time, and compared with one that was not: every result but its place and
-its seconds, weights and optimiser of each checkpoint that is kept. Killed are the controller, what
-it has started, a run or the process of a population, and what that has started, a member. Nothing
-may be left running, and nobody may see a traceback.
+Each trial is a real study with two seeds and two arms, a run and a population whose best member
+trains on. It is registered, and `game-rl train` carries it out in processes of its own. It is
+killed at random moments, resumed each time, and compared with an undisturbed study: every result
+except its place and seconds, and the weights and optimiser of each kept checkpoint. Processes that
+are killed are the controller, its children (a run, or the process of a population) and their
+children (members). No process may be left running, and no traceback may appear.
 """
 
 import argparse
@@ -59,7 +59,7 @@ _OF_NO_RESULT = ("registration", "host", "seconds")
 
 
 def write_study(folder: Path, place: Path) -> Path:
-    """The file of a study whose folders are in `place`, registered, with its arms' config."""
+    """Write and register a study whose folders are in `place`, and its arms' config."""
     (folder / "run.yaml").write_text(_RUN)
     file = place.with_suffix(".yaml")
     file.write_text(_STUDY.replace("PLACE", str(place)))
@@ -69,7 +69,7 @@ def write_study(folder: Path, place: Path) -> Path:
 
 
 def results_of(place: Path) -> dict[str, dict[str, object]]:
-    """Whatever must be the same."""
+    """Return the parts of the results that must be the same."""
     found = {}
     for path in sorted(place.glob("results/results/*.json")):
         document = json.loads(path.read_text())
@@ -78,7 +78,7 @@ def results_of(place: Path) -> dict[str, dict[str, object]]:
 
 
 class StudyBench:
-    """Studies that are killed, and the one that was not."""
+    """Studies that are killed, and an undisturbed one for comparison."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder, self.random, self.nodes = folder, random.Random(seed), None
@@ -99,7 +99,7 @@ class StudyBench:
         return len(results_of(place)) == len(results_of(self.whole))
 
     def differences(self, place: Path) -> list[str]:
-        """How a finished study is not the undisturbed one."""
+        """Return the differences of a finished study from the undisturbed one."""
         here, there = results_of(place), results_of(self.whole)
         found = [f"another {name}" for name in there if here.get(name) != there[name]]
         if hashes_of(place) != hashes_of(self.whole):

@@ -25,6 +25,6 @@ def test_a_transition_of_another_play_is_called_wrong(tmp_path: Path) -> None:
     n = 60 * N_ENVS
     assert play.wrong(lake.view(), {}) == (n, 0)
     assert KnownPlay(2).wrong(lake.view(), {}) == (n, n)
-    # an episode that began at 30 has no frames from before: the 3 stacks after its first are wrong
+    # an episode that began at 30 has no earlier frames, so the 3 stacks after its first are wrong
     starts = next(i for i in range(30, 60) if all(not play.ending(0, i + j) for j in range(-3, 3)))
     assert play.wrong(lake.view(), {0: {starts}}) == (n, SCHEMA.frame_stack - 1)

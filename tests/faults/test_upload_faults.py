@@ -16,5 +16,5 @@ def test_a_few_kills_and_faults_of_uploads_lose_nothing(
     few = ["--kills", "4", "--faults", "7", "--runs", "1", "--points", "6", "--only", kind]
     monkeypatch.setattr("sys.argv", ["upload_faults", *few])
     for name in ("ENDPOINT_URL", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "DEFAULT_REGION"):
-        monkeypatch.setenv(f"AWS_{name}", "")  # what it sets goes with the test
+        monkeypatch.setenv(f"AWS_{name}", "")  # restored after the test
     assert upload_faults.main() == 0, capsys.readouterr().out

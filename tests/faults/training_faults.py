@@ -1,22 +1,22 @@
-"""What a training loses when it is killed, the disk fails or its files rot: a table.
+"""A table of what a training loses when it is killed, the disk fails or files are damaged.
 
     python -m tests.faults [--kills 300] [--only kill ...] [--algorithm dqn] [--fork] [--quick]
     python -m tests.faults --game seasons --colour rgb    # pictures of a colour game
 
-Each trial is a real `game-rl train` of a bundled game in a process of its own that meets one
-fault, is resumed, and is compared with a training that met none: weights, optimiser and the states
-of the emulators in every checkpoint, the table of evaluations, the best one. Trials run one a core.
+Each trial is a real `game-rl train` of a bundled game in a process of its own. It meets one fault,
+is resumed, and is compared with an undisturbed training: weights, optimiser and emulator states in
+every checkpoint, the table of evaluations, and the best one. Each core runs one trial at a time.
 
 * kill: SIGKILL at random moments, five times a run, then the run is finished.
-* failpoint: SIGKILL before, half way in and after every write, fsync, mkdir, rename and unlink.
+* failpoint: SIGKILL before, halfway through and after every write, fsync, mkdir, rename and unlink.
 * signal: SIGTERM, SIGINT and SIGUSR1 at random moments.
-* disk: from one operation on, every one of its kind fails with ENOSPC or EIO.
-* rot: one bit of one file flips, or its end is cut off, between a kill and the resume.
+* disk: from one operation on, all operations of its kind fail with ENOSPC or EIO.
+* rot: one bit of a file is flipped, or its end is cut off, between a kill and the resume.
 
-With --fork the trainings are forks, of a training that met no fault, from half of it.
+With --fork, the trainings are forks of an undisturbed training, from half of it.
 
-A trial is good if the run can be resumed, ends as the undisturbed one did, accepted no wrong byte,
-left no temporary file and no process behind, and showed nobody a traceback.
+A trial is good if the run can be resumed, ends like the undisturbed one, accepted no wrong byte,
+left no temporary file and no process behind, and showed no traceback.
 """
 
 import argparse
@@ -51,11 +51,11 @@ def kill_trials(bench: Bench, kills: int) -> Tally:
         reached = 0
         for kill in range(KILLS_A_RUN):
             training = bench.train(run_dir, cpu)
-            if kill:  # anywhere, from the first import on
+            if kill:  # at any moment, from the first import on
                 moment = bench.uniform(0.3 * bench.train_s)
-            elif bench.forks:  # while it is made: it is whole then, or not there
+            elif bench.forks:  # while the fork is made, which must be atomic
                 moment = bench.uniform(1.2 * bench.start_s)
-            else:  # not before there is a run directory to resume
+            else:  # after there is a run directory to resume
                 moment = bench.uniform(0.6 * bench.train_s)
             if kill % 2 == 0 and (kill or not bench.forks):
                 training.begun.wait(HANG_S)
@@ -81,7 +81,7 @@ def kill_trials(bench: Bench, kills: int) -> Tally:
 
 
 def _sleep_until(training: Training, moment_s: float) -> None:
-    """Let the training run for so long, unless it ends before."""
+    """Sleep for the seconds, or until the training ends."""
     try:
         training.process.wait(moment_s)
     except subprocess.TimeoutExpired:
@@ -89,7 +89,7 @@ def _sleep_until(training: Training, moment_s: float) -> None:
 
 
 def operation_counts(bench: Bench, name: str) -> dict[str, int]:
-    """What a training from start to end, a new run called `name`, does to the disk."""
+    """Count the disk operations of an undisturbed training, a new run called `name`."""
     run_dir = bench.new_run(name)
     training = bench.train(run_dir, bench.cpus[0])
     training.wait()
@@ -101,7 +101,7 @@ def operation_counts(bench: Bench, name: str) -> dict[str, int]:
 def plans(
     counts: dict[str, int], faults: Sequence[str], most: int | None, rng: random.Random
 ) -> list[str]:
-    """Each fault at each operation, or `most` of these: of every kind of operation as many."""
+    """Return each fault at each operation, or `most` of them, equally many of each operation."""
     by_kind = {
         operation: [
             f"{operation}:{number}:{fault}"
@@ -147,7 +147,7 @@ def _planned_trials(
     most: int | None,
     judge: Callable[[Training, int, Tally], None],
 ) -> Tally:
-    """A short run for each plan: it meets the fault, is judged, and is resumed to its end."""
+    """Do a short run for each plan: inject the fault, judge it, and resume the run to its end."""
     tally = Tally()
     todo = plans(operation_counts(bench, f"counted-{faults[0]}"), faults, most, bench.random)
 
@@ -188,7 +188,7 @@ def signal_trials(bench: Bench, count: int) -> Tally:
             tally.problems += [f"{label}: {p}" for p in bench.wrong_bytes(run_dir)]
             if before and after[0].name < before[0].name:
                 tally.problems.append(f"{label}: nothing was saved")
-        elif code not in (0, -name):  # it had ended, or was already in its last evaluation
+        elif code not in (0, -name):  # it had ended, or was in its last evaluation
             tally.problems.append(f"{label}: exit code {code}: {training.output[-600:]}")
         else:
             tally.note(f"came after the training, ended with {code}")

@@ -1,4 +1,4 @@
-"""Trainings that meet a fault, and the comparison with one that met none."""
+"""Trainings with injected faults, and their comparison with an undisturbed one."""
 
 import json
 import os
@@ -23,12 +23,12 @@ from game_rl.event_log import read_events
 from game_rl.run_dir import RunDir
 from tests.faults.configs import LONG, Length, Setting, config_text
 
-_OTHERS, _TEACHER = "others", "teacher"  # runs that others learn from
+_OTHERS, _TEACHER = "others", "teacher"  # names of runs from which others learn
 COMPARED = (
     "policy.safetensors",
     "optimizer.safetensors",
     "arrays.safetensors",
-    "replay.safetensors",  # of dqn
+    "replay.safetensors",  # only of DQN
 )
 HANG_S = 180.0
 _PLAIN = Setting()
@@ -36,7 +36,7 @@ _BEGUN = re.compile(r"^\s*[\d,]+ / [\d,]+ |^offline [\d,]+/")
 
 
 class Training:
-    """One process, its whole output, and when it began to train."""
+    """A training process, with its output and the moment at which it began to train."""
 
     def __init__(
         self, run_dir: Path, cpu: int, *, plan: str = "none:0:none", fork_of: str | None = None
@@ -83,13 +83,16 @@ class Training:
         return "\n".join(self.lines)
 
     def wait(self) -> int:
-        """The exit code; the process's children have ended, too, or are counted as orphans."""
+        """Wait for the process and its children; return the exit code.
+
+        Children that still run after the time limit show up in `orphans`.
+        """
         code = self.process.wait(HANG_S)
-        self._reader.join(HANG_S)  # the pipe closes when the last of the family has ended
+        self._reader.join(HANG_S)  # the pipe closes when the last child has ended
         return code
 
     def orphans(self) -> list[psutil.Process]:
-        """Processes of this training that outlived it by five seconds."""
+        """Return processes of this training that outlived it by five seconds."""
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline:
             left = [p for p in psutil.process_iter() if _session(p.pid) == self.process.pid]
@@ -100,7 +103,7 @@ class Training:
 
 
 def _account(run_dir: Path) -> list[tuple[str, int, int | None]]:
-    """What happened, without what depends on when it was broken off."""
+    """Return the events that do not depend on when the training was interrupted."""
     return [
         (event.event, event.timesteps, getattr(event, "offline_gradient_steps", None))
         for event in read_events(RunDir(run_dir))
@@ -109,7 +112,7 @@ def _account(run_dir: Path) -> list[tuple[str, int, int | None]]:
 
 
 def _times(root: Path) -> dict[str, tuple[int, int]]:
-    """Of each file and folder its time of change and its size."""
+    """Return the modification time and size of each file and folder."""
     return {
         str(path.relative_to(root)): (path.stat().st_mtime_ns, path.stat().st_size)
         for path in (root, *root.rglob("*"))
@@ -138,10 +141,10 @@ class Tally:
 
 
 class Bench:
-    """Runs that meet faults, and the one that met none.
+    """Runs with injected faults, and an undisturbed one for comparison.
 
-    Where it `forks`, the runs that meet faults are forks of the one that met none, from its half:
-    they change nothing, and so end as that one did.
+    If it `forks`, the runs with faults are forks of the undisturbed run from half of it. They
+    change no setting of the training, so they must end like that run.
     """
 
     def __init__(
@@ -185,11 +188,11 @@ class Bench:
         return self._fork_of is not None
 
     def train(self, run_dir: Path, cpu: int, *, plan: str = "none:0:none") -> Training:
-        """Begin the run, or go on with it."""
+        """Start or resume the run."""
         return Training(run_dir, cpu, plan=plan, fork_of=self._fork_of)
 
     def changed_parent(self) -> list[str]:
-        """What is not as it was in the run that met no fault."""
+        """Return the files of the undisturbed run that have changed."""
         now = _times(self.whole)
         paths = {
             path for path in {**self._parent, **now} if now.get(path) != self._parent.get(path)
@@ -217,7 +220,7 @@ class Bench:
         return run_dir
 
     def half_run(self, name: str) -> Path:
-        """The undisturbed run, as a kill just after half of it would have left it."""
+        """Copy the undisturbed run as a kill just after half of it would have left it."""
         run_dir = self.folder / name
         shutil.copytree(self.whole, run_dir)
         half = self.final // 2
@@ -231,7 +234,7 @@ class Bench:
         return run_dir
 
     def map(self, act: Callable[[int, int], None], count: int) -> None:
-        """Call `act(number, cpu)` for each number, one at a time on each core."""
+        """Call `act(number, cpu)` for each number, with one call at a time on each core."""
 
         def on_a_free_core(number: int) -> None:
             with self._lock:
@@ -250,7 +253,7 @@ class Bench:
             return self.random.uniform(0, high)
 
     def finish(self, run_dir: Path, cpu: int, tally: Tally, label: str) -> None:
-        """Resume to the end, undisturbed, and compare."""
+        """Resume undisturbed to the end, and compare."""
         training = self.train(run_dir, cpu)
         code = training.wait()
         tally.recoveries_s.append(training.start_s)
@@ -263,7 +266,7 @@ class Bench:
         shutil.rmtree(run_dir, ignore_errors=True)
 
     def differences(self, run_dir: Path, training: Training) -> list[str]:
-        """How a finished run is not the undisturbed one."""
+        """Return the differences of a finished run from the undisturbed one."""
         found = self.wrong_bytes(run_dir)
         final = run_dir / "checkpoints" / f"{self.final:012d}"
         if not final.is_dir():
@@ -290,14 +293,14 @@ class Bench:
         return found + self.bad_ends(training)
 
     def bad_ends(self, training: Training) -> list[str]:
-        """Tracebacks and processes that nobody should have left."""
+        """Return tracebacks, and processes that were left running."""
         found = [f"orphan {p}" for p in training.orphans()]
         if "Traceback" in training.output:
             found.append(f"a traceback: {training.output[-1500:]}")
         return found
 
     def wrong_bytes(self, run_dir: Path) -> list[str]:
-        """Checkpoints that verify and are not those of the undisturbed run."""
+        """Return checkpoints that do not verify or differ from those of the undisturbed run."""
         found = []
         offline = RunDir(run_dir).offline.checkpoints_newest_first()
         for path in [*RunDir(run_dir).checkpoints_newest_first(), *offline]:
@@ -309,7 +312,7 @@ class Bench:
             if path in offline:
                 continue
             hashes, expected = self._hashes(path), self.hashes[int(path.name)]
-            if int(path.name) < self._forked_at:  # its parent's best, of which it has a part
+            if int(path.name) < self._forked_at:  # the parent's best; a fork has only a part of it
                 expected = {name: expected[name] for name in hashes}
             if hashes != expected:
                 found.append(f"checkpoint {path.name} holds other numbers")

@@ -1,18 +1,18 @@
-"""What a run in storage loses when uploader, training or storage fail: a table.
+"""A table of what a run in storage loses when uploader, training or storage fail.
 
     python -m tests.faults.upload_faults [--kills 200] [--faults 200] [--runs 20] [--only KIND ...]
 
-An S3 server runs beside, and a proxy before it. After each kill and each fault everything that is
-committed is read, whole, and compared: no manifest may be there before its blobs.
+An S3 server runs on this machine, with a proxy in front of it. After each kill and each fault, all
+committed data are read completely and compared: no manifest may exist before its blobs.
 
-* journal: SIGKILL before, half way in and after every line of the journal of a small run.
-* uploader: SIGKILL at random moments of an upload, five a run.
+* journal: SIGKILL before, halfway through and after every line of the journal of a small run.
+* uploader: SIGKILL at random moments of an upload, five per run.
 * fault: 500, 503, 403, cut bodies, stalls, lost answers and slow links, at random requests.
-* training: real trainings that upload; SIGKILL of training, uploader or both at random moments,
-  while storage fails at random; then the run's directory is deleted, fetched again, resumed to its
-  end, and compared with a training that met nothing, bit for bit.
+* training: real trainings that upload. Training, uploader or both get SIGKILL at random moments
+  while storage fails at random. Then the run's directory is deleted, fetched again, resumed to its
+  end, and compared bit for bit with an undisturbed training.
 
-The kills of --kills are shared by the first, second and last kind.
+The kinds `uploader` and `training` each get half of --kills.
 """
 
 import argparse
@@ -47,7 +47,7 @@ _PAUSE_S, _PATIENCE_S, _STALL_S = "0.05", "2", 3.0
 
 
 class Storage:
-    """The server, the proxy before it, and what is checked after each trial."""
+    """The server, the proxy in front of it, and the checks after each trial."""
 
     def __init__(self, endpoint: str, proxy: FaultProxy, seed: int) -> None:
         self.endpoint = endpoint
@@ -60,7 +60,7 @@ class Storage:
         return f"s3://{BUCKET}/{self._number:05d}"
 
     def fail(self, share: float, *faults: Fault) -> None:
-        """So many of the requests from now on."""
+        """From now on, let this share of requests meet one of the faults."""
 
         def plan(_method: str, _path: str) -> Fault | None:
             return self.random.choice(faults) if self.random.random() < share else None
@@ -71,7 +71,7 @@ class Storage:
         self.proxy.plan = lambda _method, _path: None
 
     def problems(self, address: str) -> list[str]:
-        """Manifests that name what is not there, or is not what its name says."""
+        """Return the manifests whose blobs are missing or damaged."""
         plan, self.proxy.plan = self.proxy.plan, lambda _method, _path: None
         try:
             damage = verify(ObjectStore(address), RemoteAddress.parse(address)).damage
@@ -93,7 +93,7 @@ def _uploader(plan: str, settings: UploadSettings) -> "subprocess.Popen[str]":
 
 
 def _finish(settings: UploadSettings, tally: Tally, label: str) -> str:
-    """Upload to the end, undisturbed."""
+    """Upload undisturbed to the end, and return the output."""
     process = _uploader("none", settings)
     output, _ = process.communicate(timeout=HANG_S)
     if process.returncode != 0:
@@ -104,7 +104,7 @@ def _finish(settings: UploadSettings, tally: Tally, label: str) -> str:
 def _compare(
     storage: Storage, settings: UploadSettings, run_dir: RunDir, tally: Tally, label: str
 ) -> None:
-    """Everything is there, and the newest checkpoint is fetched byte for byte."""
+    """Check that all checkpoints are stored, and that the newest is fetched byte for byte."""
     address = settings.upload.to
     tally.problems += [f"{label}: {problem}" for problem in storage.problems(address)]
     here = sorted(int(path.name) for path in run_dir.checkpoints_newest_first())
@@ -177,7 +177,7 @@ def uploader_trials(storage: Storage, folder: Path, kills: int) -> Tally:
 
 
 def fault_trials(storage: Storage, folder: Path, count: int) -> Tally:
-    """Until each kind has struck so often."""
+    """Upload runs until each kind of fault has struck often enough."""
     tally = Tally()
     each = -(-count // len(FAULTS))
     for fault in FAULTS:
@@ -213,7 +213,7 @@ def training_trials(storage: Storage, folder: Path, *, runs: int, kills: int) ->
         until = Training(run_dir, bench.cpus[0])
         until.begun.wait(HANG_S)
         _wait(until, bench.uniform(0.5 * bench.train_s))
-        until.process.send_signal(signal.SIGTERM)  # it saves, uploads as far as it can, and leaves
+        until.process.send_signal(signal.SIGTERM)  # it saves, uploads what it can, and exits
         until.wait()
         push = [sys.executable, "-m", "game_rl", "remote", "push", str(run_dir)]
         subprocess.run(push, stdout=subprocess.DEVNULL, check=True, timeout=HANG_S)
@@ -254,7 +254,7 @@ def _wait(training: Training, seconds: float) -> None:
 
 
 def _fetch_and_finish(bench: Bench, run_dir: Path, address: str, tally: Tally, label: str) -> None:
-    """The directory is gone; what was stored last goes on elsewhere, to the undisturbed end."""
+    """Delete the run's directory, fetch the run to another place, and resume it to its end."""
     remote = RemoteAddress.parse(address)
     newest = RunDir(run_dir).checkpoints_newest_first()
     there = next(iter(stored_runs(ObjectStore(address)).values()), [])

@@ -280,7 +280,7 @@ def test_a_cut_or_changed_file_of_arrays_leaves_nothing(tmp_path: Path) -> None:
         ({"actions": np.zeros((11, 1, 1))}, r"actions are \(11, 1, 1\), but dones are \(12, 1\)"),
         (
             {name: np.zeros((12, 1, 0), np.float32) for name in NAMES[:2]},
-            r"float32 \(0,\), which has no values",
+            r"float32 \(0,\), which have no values",
         ),
     ],
 )
@@ -301,7 +301,7 @@ def test_what_is_for_pictures_alone_says_so(tmp_path: Path) -> None:
     with pytest.raises(LakeError, match="not pictures; leave --frame-stack out"):
         import_sb3(tmp_path / "in.pkl", tmp_path / "lake", frame_stack=3)
     import_sb3(tmp_path / "in.pkl", tmp_path / "lake")
-    with pytest.raises(LakeError, match="pictures alone become a Minari data set"):
+    with pytest.raises(LakeError, match="but a Minari data set is made of pictures"):
         export_minari(Lake.open(tmp_path / "lake"), tmp_path / "set")
     assert not (tmp_path / "set").exists()
 

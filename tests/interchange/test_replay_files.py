@@ -185,7 +185,7 @@ def test_observations_that_are_no_stacks_are_kept_whole(tmp_path: Path) -> None:
     save_to_pkl(tmp_path / "r.pkl", buffer)
     assert import_sb3(tmp_path / "r.pkl", tmp_path / "lake").frame_stack == 1
     assert of_lake(Lake.open(tmp_path / "lake")) == of_buffer(buffer)
-    with pytest.raises(LakeError, match="no stacks of 3 frames; try 1"):
+    with pytest.raises(LakeError, match="are not stacks of 3 frames; try 1"):
         import_sb3(tmp_path / "r.pkl", tmp_path / "other", frame_stack=3)
     assert not (tmp_path / "other").exists()
 
@@ -297,12 +297,12 @@ def test_a_pickle_bomb_is_refused_by_name_and_not_run(
     [
         (pickle.dumps({"a": 1}), "holds a dict, not a ReplayBuffer"),
         (pickle.dumps(played(1), protocol=2), "protocol 2; save it again with protocol 5"),
-        (b"PK\x03\x04rest", "a zip: that of a model"),
-        (b"\x00\x01\x02", "no replay buffer of Stable-Baselines3"),
-        (pickle.dumps(np.array([{}], object)), "numbers alone are read"),
+        (b"PK\x03\x04rest", "a zip, perhaps of a model; give the file"),
+        (b"\x00\x01\x02", "is not a replay buffer of Stable-Baselines3"),
+        (pickle.dumps(np.array([{}], object)), "only numbers are supported"),
         (b"\x80\x05" + b"]" * 1_000_010, "more than 1,000,000 instructions"),
         (b"\x80\x05\x8e\xff\xff\xff\xff\xff\xff\xff\x7f", "it is cut off"),
-        (b"\x80\x05\x8d\xff\xff\xff\xff\xff\xff\xff\x7f", "the instruction BINUNICODE8"),
+        (b"\x80\x05\x8d\xff\xff\xff\xff\xff\xff\xff\x7f", "unsupported instruction BINUNICODE8"),
         (b"\x80\x05X\xff\xff\xff\x7f", "a text of 2,147,483,647 bytes"),
         (gzip.compress(pickle.dumps(played(3)))[:-30], "compression is damaged or cut off"),
     ],
@@ -318,7 +318,7 @@ def test_dictionaries_of_observations_are_refused(tmp_path: Path) -> None:
     space = spaces.Dict({"a": spaces.Box(0, 255, (1, 4, 4), np.uint8)})
     save_to_pkl(tmp_path / "d.pkl", DictReplayBuffer(8, space, spaces.Discrete(2), "cpu"))
     with pytest.raises(
-        LakeError, match="it is a DictReplayBuffer, and a Lake has one array an obs"
+        LakeError, match="it is a DictReplayBuffer, but a Lake has one array per obs"
     ):
         import_sb3(tmp_path / "d.pkl", tmp_path / "lake")
 
@@ -352,7 +352,7 @@ def test_a_small_file_that_unpacks_to_more_than_the_disk_is_refused(
     (tmp_path / "r.pkl").write_bytes(gzip.compress(bytes(50_000_000)))
     usage = shutil.disk_usage(tmp_path)._replace(free=20 << 20)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    with pytest.raises(LakeError, match=r"unpacked it has more than 19\.0 MiB"):
+    with pytest.raises(LakeError, match=r"unpacked, it has more than 19\.0 MiB"):
         import_sb3(tmp_path / "r.pkl", tmp_path / "lake")
     assert [p.name for p in tmp_path.iterdir()] == ["r.pkl"]
 
@@ -395,4 +395,4 @@ def test_the_commands_from_import_to_export(
     assert main(["replay", "verify", "lake"]) == 1
     assert segment.name in capsys.readouterr().out
     assert main(["replay", "info", "nothing"]) == 1
-    assert "no Lake" in capsys.readouterr().err
+    assert "is not a Lake" in capsys.readouterr().err

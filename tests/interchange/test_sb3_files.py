@@ -226,13 +226,13 @@ def test_a_zip_that_unpacks_to_gigabytes_is_refused_unread(exported: Path, tmp_p
     [
         ("policy__pth", None, "has no policy.pth"),
         ("data", None, "has no data"),
-        ("data", b"[" * 100_000, "no JSON object"),
-        ("data", b"[]", "no JSON object"),
+        ("data", b"[" * 100_000, "not a JSON object"),
+        ("data", b"[]", "not a JSON object"),
         ("data", b'{"num_timesteps": -1}', "a counter of -1"),
         ("data", b'{"num_timesteps": "1"}', "a counter of '1'"),
         ("policy__pth", torch_file([1]), "holds a list"),
-        ("policy__pth", torch_file({"a": 1}), "has a, which is no tensor"),
-        ("policy__pth", torch_file({"a": torch.zeros(1)}), "of another network: a is not known"),
+        ("policy__pth", torch_file({"a": 1}), "has a, which is not a tensor"),
+        ("policy__pth", torch_file({"a": torch.zeros(1)}), "to another network: a is unknown"),
     ],
 )
 def test_a_damaged_zip_is_told_what_is_wrong(
@@ -249,7 +249,7 @@ def test_a_damaged_zip_is_told_what_is_wrong(
 @pytest.mark.parametrize("content", [b"", b"PK", b"not a zip at all"])
 def test_what_is_no_zip_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "no.zip").write_bytes(content)
-    with pytest.raises(CheckpointError, match="is no zip of Stable-Baselines3"):
+    with pytest.raises(CheckpointError, match="is not a zip of Stable-Baselines3"):
         read_sb3_zip(tmp_path / "no.zip", weights_bytes=10**6)
 
 

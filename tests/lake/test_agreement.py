@@ -114,12 +114,12 @@ def test_a_stream_of_which_nothing_is_written_down_is_told(tmp_path: Path) -> No
     (tmp_path / "origins" / "a.json").unlink()
     _, told = checked(tmp_path, config, game)
     assert len(told) == 1
-    assert "nobody wrote down how the stream a was played" in told[0]
+    assert "no record of how the stream a was played" in told[0]
 
 
 def test_a_missing_and_an_empty_lake_are_told(tmp_path: Path) -> None:
     game, config = load_game("duel"), run_config()
-    with pytest.raises(LakeError, match=r"is no Lake: it has no lake\.json"):
+    with pytest.raises(LakeError, match=r"is not a Lake: it has no lake\.json"):
         checked(tmp_path / "none", config, game)
     Lake.create(tmp_path / "empty", schema_of(config, game))
     with pytest.raises(LakeError, match="no sealed transitions"):

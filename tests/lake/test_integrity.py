@@ -123,7 +123,7 @@ def test_a_lake_of_other_rows_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_lake_is_said(tmp_path: Path) -> None:
-    with pytest.raises(LakeError, match=r"no Lake: it has no lake\.json"):
+    with pytest.raises(LakeError, match=r"not a Lake: it has no lake\.json"):
         Lake.open(tmp_path)
 
 

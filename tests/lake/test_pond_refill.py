@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from game_rl.buffers.pond import Pond
 from game_rl.envs.packing import FramePacking
+from game_rl.lake.capacity import Capacity
 from game_rl.lake.feed import LakeFeed
-from game_rl.lake.lake import Capacity, Lake
+from game_rl.lake.lake import Lake
 from game_rl.lake.pond_refill import refill_pond
 from game_rl.lake.schema import LakeSchema
 from tests.buffers.scripted_env import scripted_vec_env

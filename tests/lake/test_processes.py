@@ -26,7 +26,8 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from game_rl.lake.lake import Capacity, Lake
+from game_rl.lake.capacity import Capacity
+from game_rl.lake.lake import Lake
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play
 path, seed, steps, capacity = sys.argv[1], *map(int, sys.argv[2:])

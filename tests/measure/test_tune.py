@@ -59,7 +59,7 @@ def interrupt_at(call: int) -> Callable[[str], None]:
 def test_a_tuning_measures_what_fits_and_finds_the_fastest(make_config: MakeConfig) -> None:
     tuning, told = tuning_of(make_config("tuned", "env.n_envs=4"), seconds=5), []
     tuning.run(told.append)
-    assert told[0] == "training in small, to measure an update"
+    assert told[0] == "a short training, to measure an update"
     assert "n_envs=4, n_workers=1" in told
     assert tuning.trials[0] is tuning.present
     assert tuning.best in tuning.trials

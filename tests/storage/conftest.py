@@ -1,4 +1,4 @@
-"""An S3 server, and the addresses that tests upload to."""
+"""An S3 server, and the addresses to which tests upload."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ def s3_endpoint() -> Iterator[str]:
 
 @pytest.fixture
 def s3_address(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """An empty folder of a bucket, and the environment to reach it."""
+    """Address of an empty folder in a bucket; the environment has the access to it."""
     for name, value in s3_environment(s3_endpoint).items():
         monkeypatch.setenv(name, value)
     return f"s3://{BUCKET}/{uuid4().hex}"

@@ -109,7 +109,7 @@ def test_an_outage_is_told_once_with_the_way_out(
     assert len(warnings) == 2
     assert "credentials" in warnings[0]
     assert "clock" in warnings[0]
-    assert "go on again" in warnings[1]
+    assert "work again" in warnings[1]
 
 
 def test_nothing_that_the_server_says_is_repeated(

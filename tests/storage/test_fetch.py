@@ -86,6 +86,9 @@ def test_a_place_that_has_something_else_is_refused(tmp_path: Path, disk_address
     (tmp_path / "other" / "thesis.tex").write_text("mine")
     with pytest.raises(UsageError, match="is not empty"):
         fetch(store, address, tmp_path / "other")
+    (tmp_path / "other" / "run.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"run\.json does not identify a run"):
+        fetch(store, address, tmp_path / "other")
 
 
 @pytest.mark.parametrize("damage", ["missing", "flipped", "cut"])

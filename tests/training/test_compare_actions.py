@@ -94,7 +94,7 @@ def test_of_an_empty_lake_nothing_is_asked(tmp_path: Path) -> None:
 
 
 def test_what_is_no_lake_and_no_result_is_said(tmp_path: Path) -> None:
-    with pytest.raises(LakeError, match="is no Lake"):
+    with pytest.raises(LakeError, match="is not a Lake"):
         compare_actions(
             tmp_path, {}, lake=tmp_path / "x", observations=1, seed=1, result=tmp_path / "r"
         )

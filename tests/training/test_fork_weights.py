@@ -34,7 +34,7 @@ def test_another_algorithm_takes_the_weights_that_fit(
     parent = whole_run(make_config, kind)
     config = make_config("fork", *KINDS[other], "recording.episodes=0")
     section = {"run": str(parent.root), "counters": "new"}
-    with pytest.raises(UsageError, match=f"{other} cannot go on with the optimiser of {kind}"):
+    with pytest.raises(UsageError, match=f"{other} cannot continue with the optimiser of {kind}"):
         plan_fork(with_changed(config, {("fork",): section}))
     section["optimiser"] = "new"
     train(with_changed(config, {("fork",): section}), command(quiet(), until=64))

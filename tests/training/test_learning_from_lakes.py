@@ -253,7 +253,7 @@ def test_rows_that_are_lost_and_lakes_that_are_gone_are_told(
     with pytest.raises(LakeError, match="no sealed transitions"):
         resume(config.run_dir, command(output))
     shutil.rmtree(lake)
-    with pytest.raises(LakeError, match="is no Lake"):
+    with pytest.raises(LakeError, match="is not a Lake"):
         resume(config.run_dir, command(output))
 
 

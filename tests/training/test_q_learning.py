@@ -104,4 +104,4 @@ def test_tune_leaves_dqn_alone_and_says_why(
     make_config("dqn")
     arguments = ["tune", "--config", str(tmp_path / "dqn.yaml"), "--set", SMALL["dqn"]]
     assert main(arguments) == 2
-    assert "another number of envs is another training" in capsys.readouterr().err
+    assert "another number of envs changes the training" in capsys.readouterr().err

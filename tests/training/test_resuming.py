@@ -224,7 +224,7 @@ def test_without_a_usable_checkpoint_nothing_is_touched(broken: Callable[..., Ru
     (run_dir.checkpoint(32) / "state.json").write_text("{}")
     before = sorted(p.name for p in run_dir.root.rglob("*"))
     rows = run_dir.evaluations.read_text()
-    with pytest.raises(CheckpointError, match=r"no usable checkpoint.*another place.*or delete"):
+    with pytest.raises(CheckpointError, match=r"no usable checkpoint.*another dir.*or delete"):
         resume(run_dir.root, command(console()))
     assert sorted(p.name for p in run_dir.root.rglob("*")) == before
     assert run_dir.evaluations.read_text() == rows

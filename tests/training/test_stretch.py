@@ -132,7 +132,7 @@ def test_a_result_that_was_changed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "03.json"
     assert read_result(path) is None
     path.write_text('{"timesteps": "many"}')
-    with pytest.raises(ExperimentError, match=r"03\.json is no result of a stretch"):
+    with pytest.raises(ExperimentError, match=r"03\.json is not the result of a stretch"):
         read_result(path)
 
 

@@ -91,7 +91,7 @@ def test_without_a_packing_there_are_none() -> None:
 
 
 def test_a_packing_of_other_frames_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"of frames \(1, 2, 2\), not \(2, 6, 5\)"):
+    with pytest.raises(ValueError, match=r"for frames \(1, 2, 2\), not \(2, 6, 5\)"):
         SharedMemoryVecEnv([RandomEpisodes], packing=FramePacking((1, 2, 2)))
 
 

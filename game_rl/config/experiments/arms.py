@@ -18,15 +18,15 @@ from game_rl.config.yaml_tree import LocatedProblem, Node
 
 _EXECUTOR: Key = ("executor",)
 _SECTIONS = ("member", "learner")
-"""Of an experiment, that are configs of runs."""
+"""Sections of an experiment that are configs of runs."""
 
 
 @dataclass(frozen=True)
 class RunArm:
-    """A run, before it has a seed and a folder of its own.
+    """An arm that is a run, before it has a seed and a folder of its own.
 
     Attributes:
-        files: that it is based on; one that is written out has none.
+        files: files that it is based on; none if it is written out in the study's file.
     """
 
     run: RunConfig
@@ -34,7 +34,7 @@ class RunArm:
 
     @property
     def players(self) -> tuple[RunConfig, ...]:
-        """Of each sort of run that there is in it."""
+        """The config of each sort of run in the arm."""
         return (self.run,)
 
     @property
@@ -43,7 +43,7 @@ class RunArm:
 
     @property
     def rounding_timesteps(self) -> int:
-        """By so many more than `timesteps` the runs may come to, as an update is whole."""
+        """Most timesteps that the runs may play beyond `timesteps`, to complete an update."""
         return self.run.rollout_timesteps
 
     def of(self, seed: int, run_dir: Path) -> RunConfig:
@@ -52,13 +52,13 @@ class RunArm:
 
 @dataclass(frozen=True)
 class ExperimentArm:
-    """A population or a mixture, before it has a seed and a folder of its own.
+    """An arm that is a population or a mixture, before it has a seed and a folder of its own.
 
     Attributes:
         source: the file that `tree` is based on.
-        tree: the experiment as it is written, with what the study decides.
-        experiment: with the study's first seed.
-        files: that it is based on.
+        tree: the experiment as it is written, with the keys that the study decides.
+        experiment: the experiment with the study's first seed.
+        files: files that it is based on.
     """
 
     source: Source
@@ -68,17 +68,17 @@ class ExperimentArm:
 
     @property
     def players(self) -> tuple[RunConfig, ...]:
-        """Of each sort of run that there is in it."""
+        """The config of each sort of run in the arm."""
         return players_of(self.experiment)
 
     @property
     def timesteps(self) -> int:
-        """Of everybody."""
+        """Timesteps of all members and the learner together."""
         return sum(share.timesteps for share in everybody(self.experiment))
 
     @property
     def rounding_timesteps(self) -> int:
-        """By so many more than `timesteps` the runs may come to, as an update is whole."""
+        """Most timesteps that the runs may play beyond `timesteps`, to complete an update."""
         return sum(share.rounding_timesteps for share in everybody(self.experiment))
 
     def of(self, seed: int, run_dir: Path) -> Experiment:
@@ -89,13 +89,14 @@ Arm = RunArm | ExperimentArm
 
 
 def arm_of(source: Source, config: StudyConfig, name: str, section: Node) -> Arm:
-    """The arm that a section of a study's file describes.
+    """Return the arm that a section of a study's file describes.
 
     Args:
         source: the study's file.
 
     Raises:
-        ConfigError: it is none, or everybody together would play more than the budget.
+        ConfigError: the section describes no valid arm, or its runs together would play more than
+            the budget.
     """
     base, tree = based_on(source, section)
     kind = kind_in(base, tree)
@@ -108,22 +109,22 @@ def arm_of(source: Source, config: StudyConfig, name: str, section: Node) -> Arm
     if arm.timesteps > config.budget.timesteps:
         shares = " + ".join(share.text for share in everybody(arm.experiment))
         message = (
-            f"everybody plays {shares} = {arm.timesteps:,} timesteps, more than budget.timesteps, "
-            f"{config.budget.timesteps:,}; lower one of them"
+            f"its runs play {shares} = {arm.timesteps:,} timesteps together, more than "
+            f"budget.timesteps, {config.budget.timesteps:,}; lower one of these numbers"
         )
         source.fail([LocatedProblem(section.place, ("arms", name), message)])
     return arm
 
 
 def given_away(name: str, section: Node) -> Iterator[Problem]:
-    """Keys of an arm's own section that the study decides, or that cannot be there."""
+    """Yield keys of an arm's own section that the study decides, or that an arm cannot have."""
     key: Key = ("arms", name)
     reasons: dict[Key, str] = {
-        ("run_dir",): "runs live in run_dir of the study",
+        ("run_dir",): "runs are in run_dir of the study",
         ("seed",): "every arm has the seeds of the study",
         ("cpus_per_member",): "it is cpus_per_run of the study",
-        _EXECUTOR: "members train one after the other in the place of a run, so that cpus_per_run "
-        "holds; how many runs there are at once says executor of the study",
+        _EXECUTOR: "members of an arm train one after the other, so that cpus_per_run holds; "
+        "executor of the study sets how many runs there are at once",
     }
     for inner, reason in reasons.items():
         if section.has(inner):
@@ -134,7 +135,7 @@ def given_away(name: str, section: Node) -> Iterator[Problem]:
     if not (isinstance(value, str) and value):
         yield Problem((*key, "config"), "names no file; write one, such as duel_ppo.yaml")
     if section.has(("kind",)):
-        yield Problem((*key, "kind"), "the file of config says what it is: remove the line")
+        yield Problem((*key, "kind"), "the file that config names has its kind: remove the line")
 
 
 def _run_arm(source: Source, config: StudyConfig, name: str, section: Node) -> RunArm:
@@ -161,8 +162,8 @@ def _experiment_arm(source: Source, config: StudyConfig, name: str, section: Nod
     base, written = based_on(source, section)
     if written.has(("mode",)) and written.nearest(("mode",)).value == "live":
         message = (
-            "a live mixture trains all at once, and the runs of an arm train one after the other; "
-            "write mode: rounds in its file"
+            "a live mixture trains all its runs at once, but the runs of an arm train one after "
+            "the other; write mode: rounds in its file"
         )
         source.fail([LocatedProblem(section.place, ("arms", name), message)])
     tree = with_decided(written.without(_EXECUTOR), tuple(_decided_of_experiment(config)))
@@ -190,6 +191,6 @@ def _uploads(experiment: Experiment) -> Iterator[Problem]:
         if run.upload is not None:
             yield Problem(
                 (name, "upload"),
-                "nothing is uploaded of a study, whose runs may be deleted; remove the section, or "
-                f"write {name}: {{upload: null}} into the arm",
+                "a study uploads nothing, as its runs may be deleted; remove the section, or write "
+                f"{name}: {{upload: null}} into the arm",
             )

@@ -1,4 +1,4 @@
-"""What everybody in an experiment plays: all of it counts where budgets are compared."""
+"""The timesteps of all runs of an experiment, all of which count towards a study's budget."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,11 @@ from game_rl.config.schema import RunConfig
 
 @dataclass(frozen=True)
 class Share:
-    """Of some of them, together.
+    """Timesteps of some of the runs together.
 
     Attributes:
-        text: how it is reckoned, such as `4 members x 4 generations x 16,384`.
-        rounding_timesteps: that may come on top, as each run plays up to the end of an update.
+        text: the calculation, such as `4 members x 4 generations x 16,384`.
+        rounding_timesteps: most timesteps beyond these, as each run plays to the end of an update.
     """
 
     text: str
@@ -23,15 +23,17 @@ class Share:
 
 
 def everybody(experiment: Experiment) -> tuple[Share, ...]:
-    """The shares of all who play, whether they are copied over or not."""
+    """Return the shares of all runs that play, including those that are copied over."""
     if isinstance(experiment, Mixture):
         return _of_mixture(experiment)
     return _of_population(experiment)
 
 
 def _of_population(population: Population) -> tuple[Share, ...]:
-    """Members count their timesteps from the beginning, so only the last update is rounded; but
-    not those that go on with a learner's weights.
+    """Return the shares of a population.
+
+    A member counts its timesteps from its beginning on, so only its last update is rounded. One
+    that gets the weights of a learner counts from 0 again, with another rounded update.
     """
     config, update = population.config, population.run.rollout_timesteps
     counted_anew = 1 if population.learner is None else config.generations
@@ -53,7 +55,10 @@ def _of_population(population: Population) -> tuple[Share, ...]:
 
 
 def _of_mixture(mixture: Mixture) -> tuple[Share, ...]:
-    """A clone, and the learner in each round, count from 0: each has an update that is rounded."""
+    """Return the shares of a mixture.
+
+    A clone, and the learner in each round, count from 0, so each has a rounded update.
+    """
     config, own = mixture.config, mixture.config.learner_per_round.timesteps
     members = Share(
         f"{config.members} members x {config.rounds} rounds x {config.timesteps_per_round:,}",

@@ -1,4 +1,4 @@
-"""Where an experiment's members run."""
+"""The section `executor`: where the members of an experiment, or the runs of a study, train."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -16,12 +16,13 @@ Parallel = Annotated[int, Field(ge=1, le=MOST_MEMBERS)] | Literal["auto"]
 
 
 class LocalExecutorConfig(StrictModel):
-    """Members are processes of this machine."""
+    """Members are processes on this machine."""
 
     kind: Literal["local"] = "local"
-    """local: processes of this machine."""
+    """local: processes on this machine."""
     parallel: Parallel = "auto"
-    """Members that train at once; auto: as many as its CPUs and its memory allow."""
+    """Number of members (of a study: runs) that train at once; auto: as many as the machine's CPUs
+    and memory allow."""
 
 
 class RayExecutorConfig(StrictModel):
@@ -32,22 +33,22 @@ class RayExecutorConfig(StrictModel):
     address: Annotated[
         str, Field(pattern=_ADDRESS, examples=["local", "auto", "192.168.1.10:6379"])
     ] = "local"
-    """local: a private cluster on this machine, which ends with the experiment; HOST:PORT: that
-    one, of which this machine is a node; auto: what RAY_ADDRESS names, or runs here as this user.
-    """
+    """local: a private cluster on this machine, which ends with the experiment. HOST:PORT: the
+    cluster at this address, of which this machine is a node. auto: the cluster that RAY_ADDRESS
+    names, or one that this user started on this machine."""
     parallel: Parallel = "auto"
-    """Members that train at once; auto: as many as the cluster admits, which they ask for their
-    CPUs, GPUs and memory."""
+    """Number of members that train at once; auto: as many as the cluster has CPUs, GPUs and memory
+    for."""
     storage: Annotated[
         Annotated[str, AfterValidator(checked_address)] | None,
         Field(examples=["s3://bucket/folder"], repr=False),
     ] = None
-    """Address of a folder that this machine and all nodes reach: s3://bucket/folder, gs://…,
-    az://…, file:///…; members train on their nodes' own disks, and all comes to run_dir. null: the
-    nodes share the file system with run_dir."""
+    """Address of a folder that this machine and all nodes reach: s3://bucket/folder, gs://…, az://…
+    or file:///… Members train on their nodes' own disks, and their files are sent through it to
+    run_dir. null: the nodes share the file system of run_dir."""
     gpus_per_member: NotNegative | Literal["auto"] = "auto"
-    """GPUs that a member asks for, 0.5 for half of one; auto: its forecast share of this machine's
-    GPU, and none where this machine has none."""
+    """Number of GPUs that a member asks for, 0.5 for half of one. auto: its forecast share of this
+    machine's GPU, or none if this machine has no GPU."""
 
     def problems(self) -> Iterator[Problem]:
         gpus = self.gpus_per_member
@@ -62,8 +63,8 @@ class RayExecutorConfig(StrictModel):
         return self.address == "local"
 
 
-def _kind(section: Any) -> str:  # noqa: ANN401 - whatever stands in a file
-    """What a section describes: local processes if it does not say."""
+def _kind(section: Any) -> str:  # noqa: ANN401 - whatever a file has
+    """Return the kind of executor that a section describes, local by default."""
     if isinstance(section, dict):
         return str(section.get("kind", "local"))
     return getattr(section, "kind", "local")

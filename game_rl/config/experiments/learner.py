@@ -1,4 +1,4 @@
-"""A learner of what the members of an experiment play: its part of the experiment's config."""
+"""The settings of an experiment's learner, which learns from what the members play."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -14,39 +14,40 @@ from game_rl.config.values import Timesteps
 BEST_MEMBER = "best_member"
 TEACHERS = (BEST_MEMBER, None)
 OWN_KEYS = ("teacher", "member_shares")
-"""Keys of a learner's section that no run has."""
+"""Keys of a learner's section that a run does not have."""
 
 
 class LearnerStretchConfig(StrictModel):
-    """What the learner does once the members have played."""
+    """Length of the learner's training each time the members have played."""
 
     gradient_steps: Annotated[int, Field(ge=1, le=10**9)] = 2_000
-    """On rows of the Lake alone, before it plays."""
+    """Number of gradient steps on rows of the Lake alone, before the learner plays."""
     timesteps: Timesteps = 4_096
-    """That it then plays itself, all its emulators together."""
+    """Number of timesteps that the learner then plays itself, all its emulators together."""
 
 
 def lake_problems(lake: LakeConfig) -> Iterator[Problem]:
-    """Of the Lake that all members write."""
+    """Check the Lake that all members write."""
     if lake.path is not None:
-        message = "the Lake is the folder lake in run_dir: remove the line"
+        message = "the Lake is always the folder lake in run_dir: remove the line"
         yield Problem(("lake", "path"), message)
 
 
 def one_lake_problems(executor: ExecutorConfig, *, kind: str) -> Iterator[Problem]:
-    """Of where members are that write one Lake."""
+    """Check that all members can write one Lake from where they run."""
     if isinstance(executor, RayExecutorConfig) and executor.storage is not None:
         yield Problem(
             ("executor", "storage"),
-            f"members of a {kind} write one Lake, in run_dir, so their nodes share its file "
+            f"members of a {kind} write one Lake, in run_dir, so their nodes must share its file "
             "system: remove the line, or train on one machine",
         )
 
 
 def member_shares_of(learner: Mapping[str, JsonValue]) -> dict[str, float] | None:
-    """Weight of each member that the learner's section names in `member_shares`; None: no key.
+    """Return the weights by a member's number or `best_member`, or None if the key is not there.
 
-    A number of a member, or `best_member`; valid only without `member_shares_problems`.
+    Args:
+        learner: the section of the learner, in which `member_shares_problems` finds nothing.
     """
     found = learner.get("member_shares")
     if found is None:
@@ -56,7 +57,7 @@ def member_shares_of(learner: Mapping[str, JsonValue]) -> dict[str, float] | Non
 
 
 def member_shares_problems(learner: Mapping[str, JsonValue], *, members: int) -> Iterator[Problem]:
-    """What is wrong with the key `member_shares` in the learner's section."""
+    """Check the key `member_shares` in the section of the learner."""
     place, found = ("learner", "member_shares"), learner.get("member_shares")
     if found is None:
         return
@@ -85,7 +86,7 @@ def _is_weight(value: JsonValue) -> bool:
 
 
 def teacher_problems(learner: Mapping[str, JsonValue]) -> Iterator[Problem]:
-    """Of the key `teacher` in the section of the learner."""
+    """Check the key `teacher` in the section of the learner."""
     if learner.get("teacher") not in TEACHERS:
         yield Problem(
             ("learner", "teacher"),

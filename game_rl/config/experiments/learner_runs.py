@@ -1,4 +1,4 @@
-"""The runs of an experiment with a learner: what the experiment decides of their configs."""
+"""The keys that an experiment with a learner decides in the configs of its runs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,11 +22,12 @@ _SEEN_ALIKE = ("frame_skip", "frame_stack", "observation")
 
 @dataclass(frozen=True)
 class LearnerSetting:
-    """What an experiment says beside the sections of its member and its learner.
+    """Settings of an experiment outside the sections of its member and its learner.
 
     Attributes:
-        kind: of the experiment.
-        stretch_key: where it says what the learner does each time.
+        kind: kind of the experiment.
+        stretch: length of the learner's training each time.
+        stretch_key: key of `stretch` in the experiment's config.
     """
 
     kind: str
@@ -42,13 +43,13 @@ class LearnerSetting:
         return (self.run_dir / "lake").absolute()
 
     def of_members_lake(self) -> Decided:
-        """Keys of a member's config, each with its value and what decides it."""
+        """Yield keys of a member's config, each with its value and the name of what decides it."""
         for name, value in self.lake.model_dump(mode="json", exclude={"path"}).items():
             yield ("lake", name), value, "lake"
         yield ("lake", "path"), str(self.lake_path), "run_dir"
 
     def of_learner(self) -> Decided:
-        """The same of the learner's."""
+        """As `of_members_lake`, for all keys of the learner's config that are decided."""
         timesteps, key = self.stretch.timesteps, self.stretch_key
         yield ("run_dir",), str(self.run_dir / "members" / "learner"), "run_dir"
         yield ("total_timesteps",), timesteps, f"{key}.timesteps"
@@ -62,17 +63,17 @@ class LearnerSetting:
         yield ("recording", "episodes"), 0, f"kind: {self.kind}"
 
     def given_away(self, learner: Node) -> Iterator[Problem]:
-        """Keys of the learner's own section that the experiment decides."""
+        """Yield keys of the learner's own section that the experiment decides."""
         kind, key = self.kind, self.stretch_key
         yield from given_away(
             learner,
             "learner",
             {
-                ("run_dir",): "its runs live in the folder members of run_dir",
+                ("run_dir",): "its runs are in the folder members of run_dir",
                 ("seed",): f"each run gets its own from the {kind}'s seed",
-                ("evaluation", "every_timesteps"): "it is once in each stretch",
+                ("evaluation", "every_timesteps"): "it is evaluated at the end of each stretch",
                 ("evaluation", "episodes"): "it is fitness.episodes",
-                ("evaluation", "seed"): "it plays the members' games, new ones each time",
+                ("evaluation", "seed"): "it plays the members' episodes, new ones each time",
                 ("fork",): f"the {kind} decides what its runs begin from",
                 ("lake",): f"the {kind} has one for all members: write lake beside member",
                 ("total_timesteps",): f"it is {key}.timesteps",
@@ -80,7 +81,7 @@ class LearnerSetting:
                 (*_LEARN_FROM, "agents"): "write member_shares beside config, or draw evenly",
                 (*OFFLINE, "gradient_steps"): f"it is {key}.gradient_steps",
                 ("algorithm", "teacher"): "write teacher: best_member, or null, beside config",
-                ("checkpoints", "save_replay_buffer"): f"it is saved, so that the {kind} can go on",
+                ("checkpoints", "save_replay_buffer"): f"the {kind} needs the replay to go on",
             },
             example="duel_dqn.yaml",
         )
@@ -89,10 +90,13 @@ class LearnerSetting:
 def given_away(
     section: Node, name: str, reasons: dict[Key, str], *, example: str
 ) -> Iterator[Problem]:
-    """Keys that stand in a run's section and that the experiment decides, by the reasons' keys.
+    """Yield keys in a run's section that the experiment decides.
 
     Args:
-        example: of a file that the section might name.
+        section: the section of the member or the learner.
+        name: name of the section.
+        reasons: the keys that the experiment decides, each with the reason for the message.
+        example: a file that the section might name.
     """
     for key, reason in reasons.items():
         if section.has(key):
@@ -103,10 +107,10 @@ def given_away(
 
 
 def as_run(learner: Node, own_keys: Sequence[str]) -> Node:
-    """The learner's section as a run's config: what may be written short is where a run has it.
+    """Return the learner's section as a run's config, with `learn_from` below `algorithm`.
 
     Args:
-        own_keys: of the experiment, which no run has.
+        own_keys: keys of the experiment that no run has; they are removed.
     """
     for key in own_keys:
         learner = learner.without((key,))
@@ -119,33 +123,36 @@ def as_run(learner: Node, own_keys: Sequence[str]) -> Node:
 def disagreements(
     run: RunConfig, learner: RunConfig, *, are_cloned: bool = True
 ) -> Iterator[Problem]:
-    """What keeps the learner from a member's rows, and members from the learner's weights.
+    """Yield what keeps the learner from using members' rows, or members from using its weights.
 
     Args:
-        are_cloned: members go on with the learner's weights.
+        are_cloned: whether members go on with the learner's weights.
     """
     assert isinstance(learner.algorithm, DQNConfig)  # nothing else has learn_from
     if are_cloned and isinstance(run.algorithm, PPOConfig):
         yield Problem(
             ("member",),
-            "ppo has no values of actions that the learner could be cloned into; use pqn or dqn, "
-            "such as config: duel_pqn.yaml",
+            "ppo has no values of actions, so it cannot go on with the learner's weights; use pqn "
+            "or dqn, such as config: duel_pqn.yaml",
         )
         return
     if run.game != learner.game:
-        yield Problem(("learner",), f"its game is {learner.game}, the members' is {run.game}")
+        yield Problem(
+            ("learner",), f"its game is {learner.game}, the members' is {run.game}; use the same"
+        )
     for name in _SEEN_ALIKE:
         theirs, ours = getattr(run.env, name), getattr(learner.env, name)
         if theirs != ours:
             yield Problem(
                 ("learner", "env", name),
-                f"{ours} is not the members', {theirs}; use the same, as rows are exchanged",
+                f"{ours} differs from the members' {theirs}; use the same, as the learner learns "
+                "from their rows",
             )
     if not are_cloned or isinstance(run.algorithm, PPOConfig):
         return
     if run.algorithm.layer_norm != learner.algorithm.layer_norm:
         yield Problem(
             ("learner", "algorithm", "layer_norm"),
-            f"{learner.algorithm.layer_norm} is not the members', {run.algorithm.layer_norm}; use "
-            "the same, as members go on with the learner's weights",
+            f"{learner.algorithm.layer_norm} differs from the members' {run.algorithm.layer_norm}; "
+            "use the same, as members go on with the learner's weights",
         )

@@ -1,6 +1,6 @@
-"""A mixture: members that play apart, one Lake of all that they play, and a learner of it.
+"""A mixture: members that play apart, one Lake of all that they play, and a learner from it.
 
-The texts under the fields are what an editor shows, through `configs/mixture.schema.json`.
+Editors show the docstrings of the fields, through `configs/mixture.schema.json`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,20 +34,22 @@ class CloneConfig(StrictModel):
     """How members go on as clones of the learner."""
 
     to: Literal["all", "worst"] = "all"
-    """all: every member may be cloned over; worst: only the worst of them."""
+    """all: every member may become a clone. worst: only the worst member may."""
     only_if_better: bool = True
-    """Only members that the learner beats on the round's episodes; false: whatever it is like."""
+    """true: only members that the learner beats on the round's episodes become clones. false: they
+    become clones however good the learner is."""
     exploration: UnitInterval = 0.3
-    """The share of random actions that a clone begins with; it falls to the config's end, in a
-    straight line, in half a round."""
+    """Share of random actions that a clone begins with. It falls in a straight line, in half a
+    round, to exploration.end of the member's config."""
     optimiser: Literal["new", "keep"] = "new"
-    """new: moments begin at zero. keep: the learner's, where its algorithm is the members'."""
+    """new: moments begin at zero. keep: take over the learner's moments; this needs members with
+    the learner's algorithm."""
 
 
 class MixtureConfig(StrictModel):
     """Members play apart and feed one Lake; a learner learns from it; members go on as its clones.
 
-    `member` and `learner` are as they stand in the file, which the configs of runs are made of.
+    `member` and `learner` are the sections as they are written; the runs' configs are made of them.
     """
 
     key_hints: ClassVar[Mapping[str, str]] = {
@@ -63,55 +65,59 @@ class MixtureConfig(StrictModel):
     }
 
     kind: Literal["mixture"]
-    """What the file describes; a file without `kind` describes a run."""
+    """Kind of experiment that the file describes; a file without `kind` describes a run."""
     run_dir: Annotated[Path, Field(examples=["runs/my_mixture"]), AfterValidator(named_folder)]
-    """The folder that everything is written to, relative to the current one."""
+    """Folder for all files of the mixture, relative to the current folder."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
-    """Every random choice follows from it."""
+    """Seed of every random choice of the mixture."""
     mode: Literal["rounds", "live"] = "rounds"
-    """rounds: the learner learns at breaks, and members are cloned; exact. live: members play on
-    without breaks, and the learner learns and plays beside them; nobody is cloned."""
+    """rounds: the learner learns at breaks, after which members may become its clones; the results
+    are exact. live: members play without breaks while the learner plays and learns; no member is
+    cloned, and what the learner draws depends on how fast each run is."""
     member: Annotated[dict[str, JsonValue], Field(examples=[{"config": "duel_pqn.yaml"}])]
-    """A run's config, or `config: FILE` (relative to this file's folder) and what differs."""
+    """Config of a member: a run's config, or `config: FILE` (relative to this file's folder) with
+    changes."""
     members: Annotated[int, Field(ge=2, le=MOST_MEMBERS - 1)] = 4
-    """How many runs play apart."""
+    """Number of members."""
     rounds: Count = 4
-    """How often members play, the learner learns, and members are cloned; live: evaluations."""
+    """Number of rounds. In each, members play, the learner learns, and members may be cloned. live:
+    number of evaluations."""
     timesteps_per_round: Annotated[Timesteps, Field(examples=[16_384])]
-    """Of each member in one round; rounds x this is its total, which schedules go over. live: from
-    one evaluation to the next."""
+    """Timesteps of each member in one round. rounds x this is a member's total, over which its
+    schedules go. live: timesteps from one evaluation to the next."""
     lake: LakeConfig = LakeConfig()
-    """The Lake of all members; it is the folder lake in run_dir."""
+    """The one Lake of all members, the folder lake in run_dir."""
     learner: Annotated[dict[str, JsonValue], Field(examples=[{"config": "duel_dqn.yaml"}])]
-    """A run's config of dqn, or `config: FILE` and what differs. Three keys may stand here, too:
-    `learn_from`; `teacher: best_member`, by default: the round's best member draws the learner
-    towards it, null: none does; `member_shares: {best_member: 3}`: the learner draws three times as
-    many rows of that member as of each other, and a member's number may stand there instead; by
-    default it draws all rows alike."""
+    """Config of the learner: a run's config of dqn, or `config: FILE` with changes. `learn_from`
+    can stand here instead of in algorithm. `teacher: best_member`, the default in rounds, draws the
+    learner towards the round's best member; `teacher: null`: no teacher. `member_shares:
+    {best_member: 3}` are weights of members in what the learner draws from the Lake, by number or
+    `best_member`; other members have 1. Without them, every row is drawn alike."""
     learner_per_round: LearnerStretchConfig = LearnerStretchConfig()
-    """What the learner does in each round. live: timesteps are those from one evaluation to the
-    next, and rounds x this its total."""
+    """Length of the learner's training in each round. live: timesteps from one evaluation to the
+    next; rounds x this is its total."""
     learner_starts: Literal["kept", "fresh", "best_member"] = "kept"
-    """kept: from its own end of the round before; fresh: from new weights; best_member: from the
-    weights of the round's best member."""
+    """State with which the learner begins a round. kept: its own at the end of the round before.
+    fresh: new weights. best_member: the weights of the round's best member."""
     clone: CloneConfig = CloneConfig()
     """How members go on as clones of the learner."""
     fitness: FitnessConfig = FitnessConfig()
-    """How good members and learner are."""
+    """How members and the learner are scored."""
     champion: ChampionConfig = ChampionConfig()
-    """How the best of members and learner is chosen at the end."""
+    """How the best of the members and the learner is chosen at the end."""
     keep_rounds: KeepGenerationsConfig = KeepGenerationsConfig()
     """Rounds whose checkpoints are kept."""
     cpus_per_member: Annotated[int, Field(ge=1, le=1_024)] = 1
-    """Threads of each member and of the learner, so that numbers do not depend on how many run."""
+    """Number of threads of each member and of the learner. It is fixed, so that results do not
+    depend on how many run at once."""
     executor: ExecutorConfig = LocalExecutorConfig()
-    """Where members and learner run."""
+    """Where the members and the learner train."""
     upload: UploadConfig | None = None
-    """Where the mixture goes after each round, to outlive the machine; null: nowhere."""
+    """Upload of the mixture after each round, so that it outlives the machine; null: no upload."""
 
     @property
     def total_timesteps(self) -> int:
-        """Of one member."""
+        """Timesteps of one member in all rounds."""
         return self.rounds * self.timesteps_per_round
 
     @property
@@ -120,20 +126,20 @@ class MixtureConfig(StrictModel):
 
     @property
     def learner_timesteps(self) -> int:
-        """That one run of the learner plays."""
+        """Timesteps that one run of the learner plays."""
         return self.learner_per_round.timesteps * (self.rounds if self.is_live else 1)
 
     @property
     def member_shares(self) -> dict[str, float] | None:
-        """Weights in what the learner draws, by a member's number or `best_member`; others have 1.
+        """Weights of members in what the learner draws, or None if every row is drawn alike.
 
-        None: all rows are alike.
+        They are by a member's number or `best_member`; a member that is not named has 1.
         """
         return member_shares_of(self.learner)
 
     @property
     def learner_keys(self) -> dict[str, JsonValue]:
-        """The keys of the section `learner` that no run has, with their defaults."""
+        """The keys of the section `learner` that a run does not have, with their values."""
         teacher = BEST_MEMBER if self.is_taught else None
         return {"teacher": teacher, "member_shares": self.learner.get("member_shares")}
 
@@ -160,27 +166,31 @@ class MixtureConfig(StrictModel):
             )
 
     def _problems_of_executor(self) -> Iterator[Problem]:
-        """All train at once, or the learner has nobody to follow."""
+        """Check that all runs can train at once, so that the learner has members to follow."""
         if self.executor.kind != "local":
             yield Problem(
-                ("executor", "kind"), f"{self.executor.kind} is not for mode: live; write local"
+                ("executor", "kind"),
+                f"{self.executor.kind} cannot be used in mode: live; write local",
             )
         parallel = self.executor.parallel
         if parallel != "auto" and parallel <= self.members:
             yield Problem(
                 ("executor", "parallel"),
-                f"{parallel} is less than members and learner, {self.members + 1}, who train at "
+                f"{parallel} is less than members and learner, {self.members + 1}, which train at "
                 "once in mode: live; write auto",
                 (("members",),),
             )
 
     def _problems_of_upload(self) -> Iterator[Problem]:
-        """There is nothing to send before the end, which may be what the machine does not see."""
+        """Refuse an upload, which would have nothing to send before the end.
+
+        The machine may be lost before that.
+        """
         if self.upload is not None:
             yield Problem(
                 ("upload",),
-                "a mixture in mode: live has no breaks in which it could be sent: write upload "
-                "into the sections member and learner, which sends each run as one of its own, or "
-                "write mode: rounds",
+                "a mixture in mode: live has no breaks at which it could be sent: write upload "
+                "into the sections member and learner, which sends each run on its own, or write "
+                "mode: rounds",
                 (("mode",),),
             )

@@ -1,4 +1,4 @@
-"""Mixture files, and the configs of the members and the learner that they are made of."""
+"""Reads and writes mixture files, and makes the configs of the members and the learner."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from game_rl.errors import ConfigError
 
 @dataclass(frozen=True)
 class Mixture:
-    """A mixture's config; the config of a member, and of the learner in its first round."""
+    """A mixture's config, the config of a member, and that of the learner in its first round."""
 
     config: MixtureConfig
     run: RunConfig
@@ -39,13 +39,14 @@ class Mixture:
 
 
 def load_mixture(path: Path, overrides: Sequence[str] = (), *, is_saved: bool = False) -> Mixture:
-    """The mixture that a file describes, after overrides such as `learner.env.n_envs=4`.
+    """Return the mixture that a file describes, after overrides such as `learner.env.n_envs=4`.
 
     Args:
-        is_saved: the file is one that `dump_mixture` wrote.
+        is_saved: whether `dump_mixture` wrote the file.
 
     Raises:
-        ConfigError: with every problem of the file, then of the runs' configs.
+        ConfigError: the file or a run's config is wrong. The message has every problem of the file,
+            or, if that has none, of the run's config.
     """
     source = Source(path, ConfigError)
     root, problems = source.tree(overrides)
@@ -55,7 +56,7 @@ def load_mixture(path: Path, overrides: Sequence[str] = (), *, is_saved: bool = 
 def mixture_of(
     source: Source, root: Node, problems: list[LocatedProblem], *, is_saved: bool = False
 ) -> Mixture:
-    """As `load_mixture`, of a tree that was read from `source`, with what is wrong with that."""
+    """As `load_mixture`, for a tree that was read from `source`, with the problems of its text."""
     config = source.model_of(root, problems, MixtureConfig, run_dir_problems)
     setting, member = _setting(config), root.nearest(("member",))
     learner = as_run(root.nearest(("learner",)), OWN_KEYS)
@@ -71,7 +72,7 @@ def mixture_of(
 
 
 def dump_mixture(mixture: Mixture) -> str:
-    """YAML that `load_mixture` reads back as an equal mixture, wherever it is."""
+    """Return YAML that `load_mixture` reads back as an equal mixture, in any folder."""
     learner = mixture.learner.model_dump(mode="json") | mixture.config.learner_keys
     sections = {"member": mixture.run.model_dump(mode="json"), "learner": learner}
     return dump_config(mixture.config.model_copy(update=sections))
@@ -90,14 +91,14 @@ def _setting(config: MixtureConfig) -> LearnerSetting:
 
 
 def _given_away(setting: LearnerSetting, member: Node, learner: Node) -> Iterator[Problem]:
-    """Keys of the runs' own sections that the plan decides."""
+    """Yield keys of the runs' own sections that the mixture decides."""
     of_member: dict[Key, str] = {
-        ("run_dir",): "its runs live in the folder members of run_dir",
+        ("run_dir",): "its runs are in the folder members of run_dir",
         ("seed",): "each run gets its own from the mixture's seed",
         ("total_timesteps",): "it is rounds x timesteps_per_round",
-        ("evaluation", "every_timesteps"): "it is once a round",
+        ("evaluation", "every_timesteps"): "there is one evaluation a round",
         ("evaluation", "episodes"): "it is fitness.episodes",
-        ("evaluation", "seed"): "each round plays new games",
+        ("evaluation", "seed"): "each round plays new episodes",
         ("fork",): "the mixture decides what its runs begin from",
         ("lake",): "the mixture has one for all members: write lake beside member",
     }
@@ -126,7 +127,7 @@ def _decided_of_learner(config: MixtureConfig, learner: Node) -> Decided:
 
 
 def _disagreements(config: MixtureConfig, run: RunConfig, learner: RunConfig) -> Iterator[Problem]:
-    """What keeps members and learner from learning from one another."""
+    """Yield what keeps members and learner from learning from one another."""
     yield from disagreements(run, learner, are_cloned=not config.is_live)
     if not config.is_live and config.clone.optimiser == "keep" and run.algorithm.name == "pqn":
         yield Problem(

@@ -1,4 +1,4 @@
-"""What a member cannot have whose node shares no files with the controller."""
+"""Settings that a member cannot have if its node shares no files with the controller."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _WAY_OUT = (
 
 
 def storage_problems(executor: ExecutorConfig, run: RunConfig) -> Iterator[Problem]:
-    """Whatever of a member's config names another folder of this machine."""
+    """Yield settings of a member's config that need other folders of this machine, or an upload."""
     if not isinstance(executor, RayExecutorConfig) or executor.storage is None:
         return
     algorithm = run.algorithm
@@ -28,13 +28,13 @@ def storage_problems(executor: ExecutorConfig, run: RunConfig) -> Iterator[Probl
     if run.upload is not None:
         yield Problem(
             _PLACE,
-            "members that train on their nodes' own disks come to run_dir after each stretch, and "
-            "are not uploaded from there, too: remove member.upload; a population's own `upload` "
-            "sends all of run_dir",
+            "the files of members that train on their nodes' own disks come to run_dir, and are "
+            "not uploaded from the nodes as well: remove member.upload; a population's own "
+            "`upload` sends all of run_dir",
             (("member", "upload"),),
         )
 
 
 def _refused(key: str, what: str) -> Problem:
-    message = f"member.{key} names {what}, and members reach storage only; {_WAY_OUT}"
+    message = f"member.{key} names {what}, but members reach only storage; {_WAY_OUT}"
     return Problem(_PLACE, message, (("member", *key.split(".")),))

@@ -1,7 +1,6 @@
-"""A population: several runs that train side by side and copy the better ones, generation by
-generation.
+"""A population: runs that train side by side and copy the better ones, generation by generation.
 
-The texts under the fields are what an editor shows, through `configs/population.schema.json`.
+Editors show the docstrings of the fields, through `configs/population.schema.json`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,28 +25,30 @@ from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Name, NotNegative, Positive, Timesteps, named_folder
 
 INJECT_EVERY = 2
-"""Generations, where the learner's section does not say; Khadka and Tumer (2018) have 1 and 10."""
+"""Default of `inject_every`, in generations; Khadka and Tumer (2018) have 1 and 10."""
 
 DISCOUNTS = ("gamma", "gae_lambda", "q_lambda")
-"""Keys of an algorithm that move as 1 - x."""
+"""Keys of an algorithm for which a factor multiplies 1 - x instead of x."""
 
 
 class FitnessConfig(StrictModel):
-    """How good a member is: what it reaches in episodes at the end of its stretch."""
+    """How members are scored: on episodes at the end of each generation or round."""
 
     episodes: Count = 40
-    """Episodes; the same for all members of a generation, new ones in the next."""
+    """Number of episodes. All members of a generation play the same ones; the next has new ones."""
     metric: Literal["success_rate", "mean_reward"] = "success_rate"
-    """What counts; of equal ones the higher mean reward, then the member with the lower number."""
+    """The score. Of members with equal scores, the one with the higher mean reward is better, then
+    the one with the lower number."""
 
 
 class SelectionConfig(StrictModel):
     """Which members go on as copies of others."""
 
     name: Literal["truncation"] = "truncation"
-    """truncation: the worst share copies members of the best share, drawn evenly."""
+    """truncation: each member of the worst share becomes a copy of one of the best share, drawn
+    evenly."""
     share: Annotated[float, Field(gt=0, le=0.5)] = 0.25
-    """Of the members, at least one."""
+    """The worst share, and the best share, of the members; at least one member each."""
     gap: NotNegative = 0.0
     """A member is copied over only if its fitness is at least this much below the other's."""
 
@@ -56,9 +57,11 @@ class MutationConfig(StrictModel):
     """How a value of the config changes when a member is copied."""
 
     factor: Annotated[tuple[Positive, Positive], Field(examples=[[0.8, 1.25]])]
-    """[least, most] factor, drawn evenly on a log scale; a discount moves as 1 - x."""
+    """[least, most] factor, drawn evenly on a log scale. For a discount (gamma, gae_lambda,
+    q_lambda) it multiplies 1 - x."""
     bounds: Annotated[tuple[float, float], Field(examples=[[1e-5, 1e-2]])]
-    """[least, most] value; of a schedule, of its start, and its end moves by the same factor."""
+    """[least, most] value. For a schedule they bound its start, and its end changes by the same
+    factor."""
 
     def problems(self) -> Iterator[Problem]:
         low, high = self.factor
@@ -68,58 +71,59 @@ class MutationConfig(StrictModel):
         if low >= high:
             yield Problem(("bounds",), f"{low:g} is not less than {high:g}; write [least, most]")
         if low < 0:
-            yield Problem(("bounds",), f"{low:g} is negative; no value that can be mutated is")
+            yield Problem(("bounds",), f"{low:g} is negative, and bounds cannot be; use at least 0")
 
 
 class WeightMutationConfig(StrictModel):
     """How the weights of a copy differ from those of the member that it is copied from."""
 
     sigma: Annotated[float, Field(gt=0, le=1)]
-    """Standard deviation of Gaussian noise on the weights of each layer, in units of their root
-    mean square; biases and normalisations stay."""
+    """Standard deviation of Gaussian noise that is added to the weights of each layer, in units of
+    their root mean square. Biases and normalisations get no noise."""
 
 
 class MutationsConfig(StrictModel):
-    """What changes when a member is copied: its weights, and by their keys values of its config."""
+    """Changes when a member is copied: of its weights, and of config values, by their keys."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[Name, MutationConfig]
 
     weights: WeightMutationConfig | None = None
-    """Noise on the weights; null: a copy has its parent's."""
+    """Noise on the weights; null: a copy has the weights of its parent."""
 
     @property
     def values(self) -> Mapping[str, MutationConfig]:
-        """By the key of a run's config, in the order of the file."""
+        """Mutations of config values, by the key of a run's config, in the order of the file."""
         return self.__pydantic_extra__
 
 
 class ChampionConfig(StrictModel):
-    """The best member of the last generation, chosen on episodes that selected nothing."""
+    """How the best member is chosen at the end, on episodes that selected nothing before."""
 
     candidates: Count = 3
-    """The best members of the last generation, which play against each other's results."""
+    """Number of candidates: the best at the end, each of which plays the same new episodes."""
     episodes: Count = 200
-    """Of each candidate, and again, on other seeds, of the champion."""
+    """Number of episodes that each candidate plays. The champion then plays as many again, with
+    another seed."""
 
 
 class TrainOnConfig(StrictModel):
-    """What the best member of the last generation trains on, alone."""
+    """Further training of the best member of the last generation, alone."""
 
     timesteps: Annotated[Timesteps, Field(examples=[28_672])]
-    """Beyond generations x timesteps_per_generation, along the same schedules."""
+    """Timesteps beyond generations x timesteps_per_generation, along the same schedules."""
 
 
 class KeepGenerationsConfig(StrictModel):
-    """Generations to which the population can go back."""
+    """Generations, or rounds of a mixture, whose checkpoints are kept."""
 
     last: Count = 3
-    """The newest ones."""
+    """Number of newest generations or rounds that are kept."""
     every: Count | None = None
-    """Besides, each whose number is a multiple of this; null: none."""
+    """Also keep each generation or round whose number is a multiple of this; null: no others."""
 
     def keeps(self, generation: int, *, newest: int) -> bool:
-        """Whether a generation stays when `newest` is the newest."""
+        """Return whether a generation is kept when `newest` is the newest."""
         is_multiple = self.every is not None and generation % self.every == 0
         return generation > newest - self.last or is_multiple
 
@@ -127,7 +131,7 @@ class KeepGenerationsConfig(StrictModel):
 class PopulationConfig(StrictModel):
     """Members that train side by side; after each generation the worst go on as copies of the best.
 
-    `member` is as it stands in the file, which a member's config is made of.
+    `member` and `learner` are the sections as they are written; the runs' configs are made of them.
     """
 
     key_hints: ClassVar[Mapping[str, str]] = {
@@ -146,81 +150,86 @@ class PopulationConfig(StrictModel):
     }
 
     kind: Literal["population"]
-    """What the file describes; a file without `kind` describes a run."""
+    """Kind of experiment that the file describes; a file without `kind` describes a run."""
     run_dir: Annotated[Path, Field(examples=["runs/my_population"]), AfterValidator(named_folder)]
-    """The folder that everything is written to, relative to the current one."""
+    """Folder for all files of the population, relative to the current folder."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
-    """Every random choice follows from it."""
+    """Seed of every random choice of the population."""
     member: Annotated[dict[str, JsonValue], Field(examples=[{"config": "duel_ppo.yaml"}])]
-    """A run's config, or `config: FILE` (relative to this file's folder) and what differs."""
+    """Config of a member: a run's config, or `config: FILE` (relative to this file's folder) with
+    changes."""
     members: Annotated[int, Field(ge=2, le=MOST_MEMBERS)] = 4
-    """How many runs there are."""
+    """Number of members."""
     generations: Count = 10
-    """How often they train a stretch and are compared."""
+    """Number of generations. At the end of each, members are compared and copied."""
     timesteps_per_generation: Annotated[Timesteps, Field(examples=[16_384])]
-    """Of a member in one generation; generations x this is its total, which schedules go over,
-    and `train_on.timesteps` more where that is written."""
+    """Timesteps of each member in one generation. generations x this, and `train_on.timesteps` if
+    there is any, is a member's total, over which its schedules go."""
     fitness: FitnessConfig = FitnessConfig()
-    """How good a member is."""
+    """How members are scored."""
     selection: SelectionConfig = SelectionConfig()
     """Which members go on as copies of others."""
     mutation: MutationsConfig = Field(
         default_factory=lambda: MutationsConfig.model_validate({}),  # mypy asks for its extra keys
     )
-    """weights: {sigma: ...}, and by the key of a run's config, such as algorithm.learning_rate: how
-    copies change them."""
+    """How copies change: `weights: {sigma: ...}` for noise on their weights, and {factor, bounds}
+    for a key of a run's config, such as algorithm.learning_rate."""
     learner: Annotated[
         dict[str, JsonValue] | None,
         Field(examples=[{"config": "duel_dqn.yaml", "inject_every": 2}]),
     ] = None
-    """A run's config of dqn, or `config: FILE` and what differs: it learns from what all members
-    have played, and `inject_every` says after how many generations the worst member goes on as a
-    copy of it. `learn_from`, `teacher: best_member` and `member_shares: {best_member: 3}`, as in a
-    mixture, may stand here. null: no learner."""
+    """Config of a run that learns from what all members have played: a run's config of dqn, or
+    `config: FILE` with changes. After each `inject_every` generations (2 by default) the worst
+    member goes on as a copy of it. `learn_from` can stand here instead of in algorithm.
+    `teacher: best_member` draws the learner towards the generation's best member. `member_shares`
+    are weights of members in what it draws from the Lake, as in a mixture. null: no learner."""
     learner_per_generation: LearnerStretchConfig = LearnerStretchConfig()
-    """What the learner does in each generation, once the members have played."""
+    """Length of the learner's training in each generation, once the members have played."""
     lake: LakeConfig | None = None
-    """With a learner, the limits of the Lake of all members; it is the folder lake in run_dir."""
+    """With a learner, the limits of the one Lake of all members, the folder lake in run_dir."""
     control: Annotated[int, Field(ge=0, le=MOST_MEMBERS)] = 1
-    """The first so many members keep the config's values and are never copied over."""
+    """Number of control members. These first members keep the config's values and are never copied
+    over."""
     train_on: TrainOnConfig | None = None
-    """After the last generation its best member trains on alone, in a fork, which is a candidate
-    for the champion whatever it reaches; null: it does not."""
+    """Further training, alone, of the best member of the last generation. It happens in a fork,
+    which is a candidate for the champion whatever its fitness; null: no further training."""
     champion: ChampionConfig = ChampionConfig()
     """How the best member is chosen at the end."""
     keep_generations: KeepGenerationsConfig = KeepGenerationsConfig()
-    """Generations to which the population can go back."""
+    """Generations whose checkpoints are kept, so that the population can go back to them."""
     cpus_per_member: Annotated[int, Field(ge=1, le=1_024)] = 1
-    """Threads of each member, so that its numbers do not depend on how many run at once."""
+    """Number of threads of each member. It is fixed, so that results do not depend on how many run
+    at once."""
     executor: ExecutorConfig = LocalExecutorConfig()
-    """Where members run."""
+    """Where the members train."""
     upload: UploadConfig | None = None
-    """Where the population goes after each generation, to outlive the machine; null: nowhere."""
+    """Upload of the population after each generation, so that it outlives the machine; null: no
+    upload."""
 
     @property
     def total_timesteps(self) -> int:
-        """Of one member, as its schedules go: also of the best, if that is to train on."""
+        """Timesteps over which a member's schedules go, with those of `train_on`."""
         more = 0 if self.train_on is None else self.train_on.timesteps
         return self.generations * self.timesteps_per_generation + more
 
     @property
     def inject_every(self) -> int:
-        """Generations, after each of which the learner replaces the worst member."""
+        """Number of generations after which the learner replaces the worst member."""
         every = (self.learner or {}).get("inject_every", INJECT_EVERY)
         assert isinstance(every, int)
         return every
 
     @property
     def member_shares(self) -> dict[str, float] | None:
-        """Weights in what the learner draws, by a member's number or `best_member`; others have 1.
+        """Weights of members in what the learner draws, or None if every row is drawn alike.
 
-        None: all rows are alike.
+        They are by a member's number or `best_member`; a member that is not named has 1.
         """
         return member_shares_of(self.learner or {})
 
     @property
     def learner_keys(self) -> dict[str, JsonValue]:
-        """The keys of the section `learner` that no run has, with their defaults."""
+        """The keys of the section `learner` that a run does not have, with their values."""
         return {
             "teacher": BEST_MEMBER if self.is_taught else None,
             "member_shares": (self.learner or {}).get("member_shares"),
@@ -236,19 +245,19 @@ class PopulationConfig(StrictModel):
         if self.control > self.members:
             yield Problem(
                 ("control",),
-                f"{self.control} is more than there are members, {self.members}; "
+                f"{self.control} is more than the number of members, {self.members}; "
                 f"use at most {self.members}",
                 (("members",),),
             )
-        most, there = self.members, "there are members"
+        most, there = self.members, "the number of members"
         if self.learner is not None:
             most, there = self.members + 1, "members and learner"
             yield from self._learner_problems()
         elif self.lake is not None:
             yield Problem(
                 ("lake",),
-                "one Lake for all members is there for a learner: add learner: {config: ...}; for "
-                "a Lake of each member, write member: {lake: {}}",
+                "one Lake for all members needs a learner: add learner: {config: ...}; for a Lake "
+                "of each member, write member: {lake: {}}",
             )
         if self.champion.candidates > most:
             yield Problem(
@@ -269,7 +278,7 @@ class PopulationConfig(StrictModel):
         if self.train_on is not None:
             yield Problem(
                 ("train_on",),
-                "with a learner, nobody trains on alone: remove the section and write more "
+                "with a learner, no member trains on alone: remove the section and write more "
                 "generations, or write learner: null",
                 (("learner",),),
             )
@@ -294,14 +303,14 @@ class PopulationConfig(StrictModel):
 
 
 def is_discount(key: str) -> bool:
-    """Whether a mutated key moves as 1 - x."""
+    """Whether the factor of a mutation multiplies 1 - x at this key."""
     return key.rpartition(".")[2] in DISCOUNTS
 
 
 def mutation_problems(
     mutation: Mapping[str, MutationConfig], run: Mapping[str, Any]
 ) -> Iterator[Problem]:
-    """What the run's config, dumped, has at the keys that are mutated."""
+    """Yield keys at which the run's config, dumped, has no value that can be mutated as asked."""
     for key, rule in mutation.items():
         place: Key = ("mutation", key)
         found = value_at(run, key)
@@ -336,7 +345,7 @@ def mutation_problems(
 
 
 def value_at(tree: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - whatever is there
-    """The value of a nested mapping at a dotted key; None where there is none."""
+    """Return the value of a nested mapping at a dotted key; None if there is none."""
     found: Any = tree
     for name in key.split("."):
         found = found.get(name) if isinstance(found, dict) else None
@@ -344,7 +353,7 @@ def value_at(tree: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - whatev
 
 
 def _position(key: str, value: float) -> float:
-    """What a factor multiplies."""
+    """Return the number that a factor multiplies."""
     return 1 - value if is_discount(key) else value
 
 

@@ -1,4 +1,4 @@
-"""Population files, and the configs of the members and the learner that they are made of."""
+"""Reads and writes population files, and makes the configs of the members and the learner."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Population:
     """A population's config, and the config of a member before anything is mutated.
 
     Attributes:
-        learner: the config of its learner in the first generation; None: it has none.
+        learner: the config of its learner in the first generation; None if it has no learner.
     """
 
     config: PopulationConfig
@@ -41,13 +41,14 @@ class Population:
 def load_population(
     path: Path, overrides: Sequence[str] = (), *, is_saved: bool = False
 ) -> Population:
-    """The population that a file describes, after overrides such as `member.env.n_envs=4`.
+    """Return the population that a file describes, after overrides such as `member.env.n_envs=4`.
 
     Args:
-        is_saved: the file is one that `dump_population` wrote.
+        is_saved: whether `dump_population` wrote the file.
 
     Raises:
-        ConfigError: with every problem of the file, then of the member's config.
+        ConfigError: the file or a run's config is wrong. The message has every problem of the file,
+            or, if that has none, of the run's config.
     """
     source = Source(path, ConfigError)
     root, problems = source.tree(overrides)
@@ -57,7 +58,7 @@ def load_population(
 def population_of(
     source: Source, root: Node, problems: list[LocatedProblem], *, is_saved: bool = False
 ) -> Population:
-    """As `load_population`, of a tree that was read from `source`, with what is wrong with that."""
+    """As `load_population`, for a tree that was read from `source`, with its text's problems."""
     config = source.model_of(root, problems, PopulationConfig, run_dir_problems)
     member = root.nearest(("member",))
     if not is_saved:
@@ -86,12 +87,12 @@ def _learner_config(
 
 def _unread_between(learner: Node) -> Iterator[Problem]:
     if learner.has(FOLLOW):
-        message = "it learns when all members have played: remove the line"
+        message = "the learner learns only once all members have played: remove the line"
         yield Problem(("learner", *FOLLOW), message)
 
 
 def dump_population(population: Population) -> str:
-    """YAML that `load_population` reads back as an equal population, wherever it is."""
+    """Return YAML that `load_population` reads back as an equal population, in any folder."""
     config = population.config
     sections: dict[str, Any] = {"member": population.run.model_dump(mode="json")}
     if population.learner is not None:
@@ -113,17 +114,17 @@ def _setting(config: PopulationConfig) -> LearnerSetting:
 
 
 def _given_away(config: PopulationConfig, member: Node) -> Iterator[Problem]:
-    """Keys of the member's own section that the plan decides."""
+    """Yield keys of the member's own section that the population decides."""
     reasons: dict[Key, str] = {
-        ("run_dir",): "members live in the folder members of run_dir",
+        ("run_dir",): "members are in the folder members of run_dir",
         ("seed",): "each member gets its own from the population's seed",
         ("total_timesteps",): "it is generations x timesteps_per_generation + train_on.timesteps",
         ("evaluation", "every_timesteps"): "it is timesteps_per_generation",
         ("evaluation", "episodes"): "it is fitness.episodes",
-        ("evaluation", "seed"): "each generation plays new games",
+        ("evaluation", "seed"): "each generation plays new episodes",
     }
     if config.learner is not None:
-        reasons["lake",] = "the learner's is one for all members: write lake beside member"
+        reasons["lake",] = "with a learner, one is for all members: write lake beside member"
     return given_away(member, "member", reasons, example="duel_ppo.yaml")
 
 
@@ -131,7 +132,7 @@ def _problems_of_runs(
     config: PopulationConfig, run: RunConfig, learner: RunConfig | None
 ) -> Iterator[Problem]:
     if run.fork is not None:
-        yield Problem(("member", "fork"), "members begin by themselves: remove the section")
+        yield Problem(("member", "fork"), "members begin with new weights: remove the section")
     yield from mutation_problems(config.mutation.values, run.model_dump(mode="json"))
     if not run.algorithm.learns:
         yield from _problems_of_players(config)
@@ -140,13 +141,13 @@ def _problems_of_runs(
         if run.algorithm.name == "dqn":
             yield Problem(
                 ("member",),
-                "dqn members have a replay each, which copies would take out of the Lake of all; "
-                "use pqn, such as config: duel_pqn.yaml",
+                "dqn members have a replay each, which copies would take from the Lake that all "
+                "members share; use pqn, such as config: duel_pqn.yaml",
             )
 
 
 def _problems_of_players(config: PopulationConfig) -> Iterator[Problem]:
-    """Of members that play and learn nothing, so that only copies change their weights."""
+    """Check members that learn nothing, whose weights only copies change."""
     if config.mutation.weights is None:
         yield Problem(
             ("mutation",),
@@ -158,7 +159,7 @@ def _problems_of_players(config: PopulationConfig) -> Iterator[Problem]:
         yield Problem(
             ("control",),
             f"members learn nothing, and a control is never copied over, so {config.control} would "
-            "play for nothing; write control: 0",
+            "play the same for ever; write control: 0",
             (("member",),),
         )
 

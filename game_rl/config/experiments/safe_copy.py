@@ -1,4 +1,4 @@
-"""What of an experiment's runs keeps its `upload` from sending all that they need."""
+"""The check that the `upload` of an experiment sends everything that its runs need."""
 
 from collections.abc import Iterator
 
@@ -10,24 +10,27 @@ from game_rl.config.upload import UploadConfig
 def upload_problems(
     upload: UploadConfig | None, run: RunConfig, *, has_learner: bool
 ) -> Iterator[Problem]:
-    """Args:
-    run: the config of a member.
-    has_learner: members feed one Lake, in run_dir.
+    """Yield settings with which the upload would leave out what the runs need.
+
+    Args:
+        upload: the experiment's section `upload`; None: there is nothing to check.
+        run: the config of a member.
+        has_learner: whether members feed one Lake, in run_dir.
     """
     if upload is None:
         return
     if "checkpoints" not in upload.what:
         yield Problem(
             ("upload", "what"),
-            "an experiment is stored whole, and nothing else of it is of use without checkpoints: "
-            "add checkpoints, or remove the section and copy the files",
+            "an experiment is uploaded whole, and is of no use without its checkpoints: add "
+            "checkpoints, or remove the section and copy the files",
         )
     if run.lake is None:
         return
     if run.lake.path is not None and not has_learner:
         yield Problem(
             ("upload",),
-            f"it sends run_dir, and members have their Lake elsewhere, at {run.lake.path}: remove "
+            f"it sends run_dir, but members have their Lake elsewhere, at {run.lake.path}: remove "
             "member.lake.path, so that each has its own in run_dir, or remove this section",
             (("member", "lake", "path"),),
         )
@@ -35,6 +38,6 @@ def upload_problems(
         way_out = "add lake" if has_learner else "add lake, or write member: {lake: null}"
         yield Problem(
             ("upload", "what"),
-            f"no member could go on from its checkpoint without the Lake that it names: {way_out}",
+            f"no member could be resumed from its checkpoint without the Lake: {way_out}",
             (("member", "lake"),),
         )

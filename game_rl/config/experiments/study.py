@@ -1,7 +1,7 @@
-"""A study: a question, the arms that answer it, and the rule that says what the answer is, all
-written down before the first run.
+"""A study: a question, the arms that answer it, and the rule that decides what the answer is.
 
-The texts under the fields are what an editor shows, through `configs/study.schema.json`.
+All of it is written down before the first run. Editors show the docstrings of the fields, through
+`configs/study.schema.json`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,46 +20,48 @@ _ArmName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*$", max_lengt
 
 
 class BudgetConfig(StrictModel):
-    """What each arm may take for each seed."""
+    """Limits of what each arm may play for each seed."""
 
     timesteps: Annotated[Timesteps, Field(examples=[160_000])]
-    """Of everybody: the run itself, and all that it comes from or learns from; of an experiment,
-    all members and the learner together."""
+    """Limit of the timesteps that a run, and all runs that it comes from or learns from, play
+    together. Of an experiment, all members and the learner count."""
 
 
 class TestConfig(StrictModel):
-    """The episodes that give a seed its score; nothing else is ever played on their seed."""
+    """The test episodes that give each run its score. Their seed is used for nothing else."""
 
     episodes: Count = 200
-    """Of each run, at its end."""
+    """Number of test episodes that each run plays at its end."""
     seed: _Seed = 2_000_000
-    """Chooses them; the same for all arms and seeds."""
+    """Seed of the test episodes, which are the same for all arms and seeds."""
 
 
 class PairConfig(StrictModel):
     """One arm compared with another."""
 
     arm: Name
-    """That might be better."""
+    """Name of the arm that might be better."""
     against: Name
-    """That it is compared with."""
+    """Name of the arm that it is compared with."""
 
 
 class DecisionConfig(StrictModel):
     """How a verdict follows from the scores: better, worse, not worse or undecided."""
 
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    """better, worse: the permutation test's p is at most this."""
+    """Largest p of the permutation test for the verdicts better and worse."""
     minimum: NotNegative = 0.0
-    """And the means differ by at least this; of success rates 0.02 is 2 points."""
+    """Smallest difference of the means for the verdicts better and worse; with success rates, 0.02
+    is 2 points."""
     margin: NotNegative | None = None
-    """not worse: the lower end of the one-sided interval is above minus this; null: nobody asks."""
+    """For the verdict not worse, the lower end of the one-sided interval of the difference must be
+    above minus this; null: there is no such verdict."""
 
 
 class StudyConfig(StrictModel):
     """Arms with the same seeds, the same budget and one question.
 
-    `arms` is here as it is written; `config.arms` makes configs of runs and experiments of it.
+    `arms` has the sections as they are written; `config.experiments.arms` makes configs of them.
     """
 
     key_hints: ClassVar[Mapping[str, str]] = {
@@ -74,54 +76,57 @@ class StudyConfig(StrictModel):
     }
 
     kind: Literal["study"]
-    """What the file describes; a file without `kind` describes a run."""
+    """Kind of experiment that the file describes; a file without `kind` describes a run."""
     question: Annotated[Name, Field(examples=["Does PQN win more fights than PPO?"])]
-    """What the study is to answer, in a sentence."""
+    """The question that the study answers, in one sentence."""
     results: Annotated[Path, Field(examples=["studies/my_study"]), AfterValidator(named_folder)]
-    """A folder for what is worth keeping: registration, a small file a run, report."""
+    """Folder for what should be kept: the registration, a small file for each run, the report."""
     run_dir: Annotated[Path, Field(examples=["runs/my_study"]), AfterValidator(named_folder)]
-    """A folder for the runs; once a run has its result, it may be deleted."""
+    """Folder for the runs. A run may be deleted once it has its result."""
     arms: Annotated[
         dict[_ArmName, dict[str, JsonValue]],
         Field(min_length=2, examples=[{"ppo": {"config": "duel_ppo.yaml"}}]),
     ]
-    """By name: the config of a run, a population or a mixture, or `config: FILE` (relative to this
-    file) and what differs. An experiment is tested with its champion."""
+    """The arms by name. Each is the config of a run, a population or a mixture, or `config: FILE`
+    (relative to this file's folder) with changes. Of an experiment, the champion is tested."""
     seeds: Annotated[tuple[_Seed, ...], Field(min_length=2, examples=[[100, 101, 102]])]
-    """Of the runs of every arm; take seeds that nothing was developed on."""
+    """Seeds of the runs of every arm. Take seeds that nothing was developed on."""
     budget: BudgetConfig
-    """What each arm may take for each seed."""
+    """Limits of what each arm may play for each seed."""
     selection: Literal["best", "last"] = "best"
-    """The checkpoint of a run that is tested: that of the best evaluation on the way, or the last.
-    An experiment finds its champion by its own rule."""
+    """Checkpoint of a run that is tested: that of the best evaluation during training, or the last.
+    An experiment chooses its champion by its own rule."""
     test: TestConfig = TestConfig()
-    """The episodes that give a seed its score."""
+    """The test episodes that give each run its score."""
     metric: Literal["success_rate", "mean_reward"] = "success_rate"
-    """Of the test episodes: the score of a seed."""
+    """The score of a run over its test episodes."""
     paired: bool = True
-    """Runs of the same seed belong together, as they begin with the same random numbers."""
+    """Whether runs with the same seed are compared in pairs, as they begin with the same random
+    numbers."""
     primary: PairConfig
     """The comparison that answers the question."""
     others: tuple[PairConfig, ...] = ()
-    """Further comparisons, which share their error (Holm) and answer nothing by themselves."""
+    """Further comparisons. Their p values are adjusted for their number (Holm). They do not answer
+    the question."""
     decision: DecisionConfig = DecisionConfig()
     """How a verdict follows from the scores."""
     cpus_per_run: Annotated[int, Field(ge=1, le=1_024)] = 1
-    """Threads of each run, so that its numbers do not depend on how many run at once."""
+    """Number of threads of each run. It is fixed, so that results do not depend on how many run at
+    once."""
     executor: LocalExecutorConfig = LocalExecutorConfig()
-    """Where the runs are carried out."""
+    """Where the runs train."""
 
     def problems(self) -> Iterator[Problem]:
         twice = sorted({seed for seed in self.seeds if self.seeds.count(seed) > 1})
         if twice:
-            yield Problem(("seeds",), f"{twice[0]} is there twice; write each seed once")
+            yield Problem(("seeds",), f"{twice[0]} is named twice; write each seed once")
         yield from self._comparison_problems()
         smallest = self._smallest_p_value()
         if smallest > self.decision.alpha and not twice:
             yield Problem(
                 ("seeds",),
                 f"{len(self.seeds)} seeds can never give a p below {smallest:.4f}, which is more "
-                f"than decision.alpha, {self.decision.alpha:g}; take more seeds, at best 8 or more",
+                f"than decision.alpha, {self.decision.alpha:g}; take more seeds, best 8 or more",
                 (("decision", "alpha"), ("paired",)),
             )
 
@@ -133,7 +138,7 @@ class StudyConfig(StrictModel):
                 value = getattr(pair, name)
                 if value not in self.arms:
                     known = ", ".join(self.arms)
-                    message = f"{value} is no arm; there are {known}"
+                    message = f"{value} is no arm; the arms are {known}"
                     yield Problem((*key, name), message, (("arms",),))
             if pair.arm == pair.against:
                 yield Problem(

@@ -1,4 +1,4 @@
-"""Study files, and the arms that are in them."""
+"""Reads study files and the arms in them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from game_rl.config.yaml_tree import Node
 from game_rl.errors import ConfigError, UsageError
 
 _MAY_BE_SET = ("executor", "run_dir")
-"""Keys that change no result."""
+"""Keys that an override may set, because they change no result."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study's config, and each arm before it has a seed and a folder."""
+    """A study's config, with its arms before they have a seed and a folder."""
 
     file: Path
     config: StudyConfig
@@ -26,14 +26,15 @@ class Study:
 
 
 def load_study(path: Path, overrides: Sequence[str] = ()) -> Study:
-    """The study that a file describes.
+    """Return the study that a file describes.
 
     Args:
-        overrides: of `executor` and `run_dir` alone.
+        overrides: overrides of `executor` and `run_dir`; no others are allowed.
 
     Raises:
-        ConfigError: with every problem of the file, then of an arm's config.
-        UsageError: it describes no study, or an override would make it another one.
+        ConfigError: the file or an arm's config is wrong. The message has every problem of the
+            file, or, if that has none, of the arm's config.
+        UsageError: the file describes no study, or an override would make it another study.
     """
     for override in overrides:
         key = override.partition("=")[0].strip()

@@ -33,7 +33,7 @@ class Learner:
         starts: kept: from its own end of the generation before; fresh: from new weights;
             best_member: from the weights of the generation's best member.
         is_taught: by the generation's best member.
-        shares: weights of members in what is drawn from the Lake; see `agents_of`.
+        shares: weights of members in what it draws from the Lake; see `agents_of`.
     """
 
     folder: ExperimentDir

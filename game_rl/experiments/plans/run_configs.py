@@ -31,10 +31,11 @@ def run_id(experiment: str, member: Member) -> str:
 def agents_of(
     shares: Mapping[str, float] | None, *, members: int, best: int | None = None
 ) -> dict[str, float] | None:
-    """The `learn_from.agents` of a learner: all runs of a member share its weight.
+    """Return the `learn_from.agents` of a learner, in which all runs of a member share its weight.
 
     Args:
-        shares: by a member's number or `best_member`; other members have 1. None: all rows alike.
+        shares: weights by a member's number or `best_member`; other members have 1. None: every
+            row is drawn alike.
         best: number of the member that `best_member` names.
     """
     if shares is None:

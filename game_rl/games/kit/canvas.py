@@ -1,6 +1,6 @@
 """Pictures as lists of shades: 0 white (transparent in a sprite), 1 light, 2 dark, 3 black.
 
-Only integers are used, so that the same source gives the same ROM everywhere.
+All arithmetic uses integers, so the same source gives the same ROM everywhere.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def near(x: int, y: int, a: Point, b: Point, radius2_x4: int) -> bool:
 def paint(
     picture: Picture, path: list[Point], radius2_x4: int, shade: int, outline: int = 3
 ) -> None:
-    """A thick line through the points of path, with a one-pixel outline around the whole of it."""
+    """Draw a thick line through the points of `path`, with a one-pixel outline around it."""
     height, width = len(picture), len(picture[0])
     pairs = list(pairwise(path)) or [(path[0], path[0])]
     inside = {

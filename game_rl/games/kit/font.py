@@ -1,4 +1,4 @@
-"""Letters of 5 x 7 pixels in tiles of 8 x 8; both games write with them."""
+"""Letters of 5 x 7 pixels in tiles of 8 x 8, used by all bundled games."""
 
 from __future__ import annotations
 

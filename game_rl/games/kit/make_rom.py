@@ -1,7 +1,9 @@
-"""Linker output to ROM and symbols: make_rom.py dmg|cgb TITLE game.ihx game.noi game.gb game.sym.
+"""Make a ROM and its symbol file from the linker's output.
 
-The header gets the title and both checksums. The logo that the console's own boot ROM wants to see
-is a trademark and is left out; emulators with an open boot ROM do not ask for it.
+Usage: make_rom.py dmg|cgb TITLE game.ihx game.noi game.gb game.sym
+
+The header gets the title and both checksums. The logo that the console's own boot ROM requires is a
+trademark and is left out; emulators with an open boot ROM do not need it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def load_ihx(text: str) -> bytearray:
             if address + length > ROM_BYTES:
                 raise SystemExit(
                     f"{address:#06x} lies outside the {ROM_BYTES} bytes of the ROM: the game is "
-                    "too large, or a variable has an initial value, which belongs into main"
+                    "too large, or a variable has an initial value, which belongs in main"
                 )
             if any(used[address : address + length]):
                 raise SystemExit(f"two areas of the program overlap at {address:#06x}")
@@ -42,13 +44,13 @@ def write_header(rom: bytearray, title: bytes, *, colour: bool) -> None:
     rom[0x134 : 0x134 + len(title)] = title
     rom[0x143] = COLOUR_ONLY if colour else 0
     rom[0x14A] = 1  # not for Japan alone
-    rom[0x14B] = 0x33  # "see the new licensee code", which stays zero: nobody
+    rom[0x14B] = 0x33  # "see the new licensee code", which stays zero (none)
     rom[0x14D] = -sum(byte + 1 for byte in rom[0x134:0x14D]) % 256
     rom[0x14E:0x150] = (sum(rom) % 65536).to_bytes(2, "big")
 
 
 def symbols(noi: str) -> str:
-    """The program's own symbols, "bank:address name", in the order of their addresses."""
+    """Return the program's own symbols as lines "bank:address name", in order of address."""
     found = set()
     for line in noi.splitlines():
         words = line.split()

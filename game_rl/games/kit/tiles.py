@@ -1,4 +1,4 @@
-"""Pictures to tiles, and tiles to C."""
+"""Conversion of pictures to tiles, and of tiles to C."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def cut(picture: Picture, x: int, y: int, height: int) -> Tile:
 
 
 class TileBank:
-    """Tiles in the order of their first use; the same tile is stored once."""
+    """Tiles in order of first use; equal tiles are stored once."""
 
     def __init__(self) -> None:
         self.numbers: dict[Tile, int] = {}
@@ -23,7 +23,7 @@ class TileBank:
         return self.numbers.setdefault(tile, len(self.numbers))
 
     def bytes(self) -> list[int]:
-        """Two bits a pixel as the console has them: low bits of a row, then its high bits."""
+        """Return the tiles in the console's format: the low bits of a row, then its high bits."""
         return [
             sum((shade >> bit & 1) << (7 - x) for x, shade in enumerate(row))
             for tile in self.numbers
@@ -33,9 +33,9 @@ class TileBank:
 
 
 def figure(bank: TileBank, picture: Picture, left: int) -> list[int]:
-    """Tiles so far, parts, then (y, x, tile) of each 8x16 sprite that is not empty.
+    """Return the bank's tile count, the part count, and (y, x, tile) of each non-empty 8x16 sprite.
 
-    x and y are offsets from the place of the feet, modulo 256.
+    x is an offset from the column of the feet, `left`, modulo 256; y is the row in the picture.
     """
     parts = []
     for y in range(0, len(picture), 16):

@@ -81,8 +81,8 @@ def test_what_is_saved_is_read_back_as_it_was(
     [
         ("learner.config=pqn.yaml", "write name: dqn"),
         ("member.config=ppo.yaml", "ppo has no values"),
-        ("learner.env.frame_stack=2", "is not the members', 4"),
-        ("learner.algorithm.layer_norm=none", "layer_norm: none is not the members', channels"),
+        ("learner.env.frame_stack=2", "differs from the members' 4"),
+        ("learner.algorithm.layer_norm=none", "none differs from the members' channels"),
         ("clone.optimiser=keep", "pqn cannot go on with the optimiser of dqn"),
         ("learner.teacher=worst_member", "write best_member"),
         ("learner.learn_from.lakes=[x]", "it learns from the mixture's Lake"),
@@ -98,7 +98,7 @@ def test_what_is_saved_is_read_back_as_it_was(
         ("learner.lake={}", "the mixture has one for all members"),
         ("member.lake={}", "the mixture has one for all members"),
         ("member.total_timesteps=5", "it is rounds x timesteps_per_round"),
-        ("lake.path=x", "the Lake is the folder lake in run_dir"),
+        ("lake.path=x", "the Lake is always the folder lake in run_dir"),
         ("champion.candidates=5", "more than members and learner, 4"),
         ("generations=5", "did you mean rounds"),
     ],
@@ -147,15 +147,15 @@ def test_in_live_members_may_be_ppo_as_nobody_becomes_a_clone(file: Path) -> Non
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("clone.to=worst", "nobody is cloned in mode: live: remove the line"),
+        ("clone.to=worst", "no member is cloned in mode: live: remove the line"),
         ("keep_rounds.last=2", "remove the line, or write mode: rounds"),
         ("learner_starts=fresh", "remove the line, or write mode: rounds"),
-        ("learner.teacher=best_member", "no member is the best before the end"),
-        ("learner.member_shares={best_member: 2}", "no member is the best before the end"),
+        ("learner.teacher=best_member", "the best member is known only at the end"),
+        ("learner.member_shares={best_member: 2}", "the best member is known only at the end"),
         ("learner_per_round.gradient_steps=3", "the learner learns while it plays"),
         ("learner.learn_from.offline={}", "the learner plays from the beginning"),
         ("executor.parallel=3", "3 is less than members and learner, 4"),
-        ("executor={kind: ray}", "ray is not for mode: live; write local"),
+        ("executor={kind: ray}", "ray cannot be used in mode: live; write local"),
     ],
 )
 def test_in_live_keys_of_rounds_are_refused_with_the_way_out(
@@ -166,4 +166,4 @@ def test_in_live_keys_of_rounds_are_refused_with_the_way_out(
 
 def test_in_rounds_the_lake_is_read_at_breaks_only(file: Path) -> None:
     text = refused(file, "learner.learn_from.follow_every_s=2")
-    assert "the Lake is read at breaks only: remove the line, or write mode: live" in text
+    assert "the learner reads the Lake only at breaks: remove the line, or write mode: live" in text

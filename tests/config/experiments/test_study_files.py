@@ -49,13 +49,13 @@ def test_what_is_no_study_is_refused_for_that_alone(file: Path, line: str, kind:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("arm: fast", "arm: quick", "primary.arm: quick is no arm; there are slow, fast"),
+        ("arm: fast", "arm: quick", "primary.arm: quick is no arm; the arms are slow, fast"),
         ("against: slow", "against: fast", "fast is compared with itself"),
-        ("[5, 6, 7, 8, 9, 10]", "[5, 6, 7, 7]", "7 is there twice"),
+        ("[5, 6, 7, 8, 9, 10]", "[5, 6, 7, 7]", "7 is named twice"),
         ("[5, 6, 7, 8, 9, 10]", "[5, 6, 7, 8, 9]", "5 seeds can never give a p below 0.0625"),
         ("slow: {config", "slow: {seed: 3, config", "every arm has the seeds of the study"),
-        ("slow: {config", "slow: {run_dir: x, config", "runs live in run_dir"),
-        ("slow: {config", "slow: {kind: population, config", "the file of config says what it is"),
+        ("slow: {config", "slow: {run_dir: x, config", "runs are in run_dir"),
+        ("slow: {config", "slow: {kind: population, config", "config names has its kind"),
         ("slow: {config: arm.yaml", "slow: {config: study.yaml", "a study cannot be an arm"),
         ("slow: {config: arm.yaml", "slow: {kind: tournament", "found tournament; allowed: pop"),
         ("slow: {config", "slow: {total_timesteps: 999, config", "more than budget.timesteps"),

@@ -1,4 +1,4 @@
-"""Cuts every picture of the game into tiles; writes art.c and art.h in the named folder."""
+"""Cut all pictures of the game into tiles, and write art.c and art.h to the given folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SPIKES_KIND, LAMP_KIND, DOOR_KIND, SOLID_KIND = 1, 0xC0, 0xA0, 0x80  # room.h ha
 
 
 class Art:
-    """What has been drawn so far, as C."""
+    """The C source and header written so far."""
 
     def __init__(self) -> None:
         self.source = ['#include "art.h"\n']
@@ -61,7 +61,7 @@ def quarters(bank: TileBank, picture: Picture) -> list[int]:
 
 
 class Cells:
-    """Pictures of cells, each kind once: four tiles and what the rules think of it."""
+    """The distinct cells: four tiles and the kind of each, which the game's rules use."""
 
     def __init__(self, bank: TileBank) -> None:
         self.bank = bank
@@ -95,12 +95,12 @@ def cell_picture(room: list[str], x: int, y: int, theme: str) -> tuple[Picture, 
     if letter == "o":
         return obstacle(theme), SOLID_KIND
     if letter in SOLID:
-        raise SystemExit(f"nobody knows how to draw {letter}")
+        raise SystemExit(f"there is no picture for the letter {letter}; add one to cell_picture")
     return (decoration(theme) if letter == "," else floor(theme)), 0
 
 
 def first(room: list[str], letters: str) -> tuple[int, int, int] | None:
-    """Which of the letters is in the room, and the middle of its cell on the screen."""
+    """Return the index of the first letter in the room, and its cell's middle on the screen."""
     for y, row in enumerate(room):
         for x, letter in enumerate(row):
             if letter in letters:
@@ -109,7 +109,7 @@ def first(room: list[str], letters: str) -> tuple[int, int, int] | None:
 
 
 def items_of(rooms: list[list[str]]) -> list[int]:
-    """For each room a key from 1, a heart from 7 or 0 for none, and its place."""
+    """Return for each room its item (key from 1, heart from 7, 0 for none) and its x and y."""
     items, hearts = [], 0
     for room in rooms:
         item = [0, 0, 0]
@@ -123,7 +123,7 @@ def items_of(rooms: list[list[str]]) -> list[int]:
 
 
 def creatures_of(room: list[str]) -> list[int]:
-    """Kind from 1, or 0 for none, and place of the room's three creatures."""
+    """Return kind (from 1, or 0 for none), x and y of the room's three creatures."""
     found = [
         (CREATURES.index(letter) + 1, 16 * x + 8, 16 * y + 24)
         for y, row in enumerate(room)
@@ -166,7 +166,7 @@ def small_heart(shade: int) -> Picture:
 
 
 def gauge(filled: int) -> Picture:
-    """Eight columns of the lantern's gauge."""
+    """Draw eight columns of the lantern's gauge, `filled` of them full."""
     tile = blank(8, 8, BLACK)
     for y in range(1, 6):
         for x in range(8):
@@ -175,7 +175,7 @@ def gauge(filled: int) -> Picture:
 
 
 def signs(art: Art, bank: TileBank) -> None:
-    """Letters and the signs of the top rows, white on black."""
+    """Add letters and the signs of the top rows, white on black."""
 
     def single(picture: Picture) -> int:
         return bank.number(cut(picture, 0, 0, 8))
@@ -195,7 +195,7 @@ def signs(art: Art, bank: TileBank) -> None:
 
 
 def sprite_tiles(art: Art) -> None:
-    """All sprites lie one after another: figures of 16 x 16, then keys of 8 x 16."""
+    """Add all sprites one after another: figures of 16 x 16, then keys of 8 x 16."""
     rows: list[int] = []
     count = 0
     for name, drawing in FIGURES.items():
@@ -213,7 +213,7 @@ def sprite_tiles(art: Art) -> None:
 
 
 def columns(picture: Picture, lefts: tuple[int, ...]) -> list[int]:
-    """8 x 16 pieces, two tiles each, with the same tile as often as it comes."""
+    """Return the bytes of 8 x 16 pieces, two tiles each; equal tiles are not merged."""
     found: list[int] = []
     for left in lefts:
         for top in (0, 8):
@@ -227,9 +227,7 @@ def title_pictures(art: Art) -> None:
     bank = TileBank()
     for letter in FONT:
         bank.number(cut(glyph(letter, WHITE, BLACK), 0, 0, 8))
-    bank.number(
-        cut(blank(8, 8, BLACK), 0, 0, 8)
-    )  # so that texts have the same tiles as in the game
+    bank.number(cut(blank(8, 8, BLACK), 0, 0, 8))  # texts then have the same tiles as in the game
     for name, lit in (("dark", False), ("lit", True)):
         picture = title(lit=lit)
         places = [(x, y) for y in range(0, 144, 8) for x in range(0, 160, 8)]
@@ -238,7 +236,7 @@ def title_pictures(art: Art) -> None:
 
 
 def spike_plates(art: Art, bank: TileBank) -> None:
-    """Three stages; tiles are copied in pairs, so the plate begins at an even one."""
+    """Add three stages of spikes; tiles are copied in pairs, so they begin at an even number."""
     if len(bank.numbers) % 2:
         bank.number(cut(blank(8, 8, LIGHT), 0, 0, 8))
     place = len(bank.numbers)

@@ -1,4 +1,4 @@
-"""Sprites, drawn by hand: . transparent, w white, g the palette's grey, B black."""
+"""Hand-drawn sprites: . is transparent, w white, g the palette's grey, B black."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def read(drawing: str) -> Picture:
 
 
 def with_feet(drawing: str, feet: str) -> str:
-    """The same figure in mid-step: its last two rows are replaced."""
+    """Return the figure in mid-step, with its last two rows replaced."""
     return "\n".join([*drawing.split()[:-2], *feet.split()])
 
 
@@ -205,7 +205,7 @@ STRIDE = {
     "up": "...BBBggggBBB... .........BBB....",
     "side": "....BgggggB..... .....BBBBB......",
 }
-# In the order of the numbers that figures.h of the game has for them.
+# In the order of their tiles; draw_art.py defines FIGURE_... for each in art.h.
 FIGURES: dict[str, str] = {
     "KEEPER_DOWN": KEEPER_DOWN,
     "KEEPER_DOWN_STEP": with_feet(KEEPER_DOWN, STRIDE["down"]),
@@ -222,7 +222,7 @@ FIGURES: dict[str, str] = {
     "HEART": HEART,
 }
 
-# The signs of the six keys and their doors, 7 x 7.
+# The signs of the six keys and their doors, 7 x 7 pixels.
 EMBLEMS = (
     "..###.. .#####. ####### ####### ####### .#####. ..###..",  # a disc
     "...#... ..###.. .#####. ####### .#####. ..###.. ...#...",  # a diamond
@@ -238,7 +238,7 @@ def emblem(number: int) -> list[list[bool]]:
 
 
 def key(number: int) -> Picture:
-    """A key whose bow is its emblem, 8 x 16."""
+    """Draw a key, 8 x 16, whose bow is its emblem."""
     picture = [[0] * 8 for _ in range(16)]
     shaft = {(x, y) for y in range(7, 15) for x in (3, 4)} | {(5, 12), (6, 12), (5, 14), (6, 14)}
     bow = {(x, y) for y, row in enumerate(emblem(number)) for x, on in enumerate(row) if on}

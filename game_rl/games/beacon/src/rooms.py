@@ -1,4 +1,4 @@
-"""The map: 24 rooms of 10 x 8 cells, four in a row; the lighthouse is at the top, the shore below.
+"""The map: 24 rooms of 10 x 8 cells, four in a row, from the lighthouse down to the shore.
 
 # wall    o obstacle   ~ water   . , floor   ^ spikes   L the lamp
 1-6 door  a-f its key  h heart   C crab   B bat   G ghost
@@ -79,7 +79,7 @@ MOST_CREATURES = 3
 
 
 def read_rooms() -> list[list[str]]:
-    """Each room as eight rows of ten letters; refuses a map whose rooms do not fit together."""
+    """Return each room as eight rows of ten letters; refuse rooms that do not fit together."""
     rooms: list[list[str]] = []
     for part in (LIGHTHOUSE, CAVES, SHORE):
         for block in part.strip("\n").split("\n\n"):
@@ -91,7 +91,7 @@ def read_rooms() -> list[list[str]]:
         if len(cells_of(room, CREATURES)) > MOST_CREATURES:
             raise SystemExit(f"room {number} has over {MOST_CREATURES} creatures")
         if any(distance(room, x, y) < 3 for x, y in cells_of(room, CREATURES)):
-            raise SystemExit(f"room {number}: a creature waits beside a way in")
+            raise SystemExit(f"room {number}: a creature is too near an entrance")
     check_ways(rooms)
     return rooms
 
@@ -101,7 +101,7 @@ def cells_of(room: list[str], letters: str) -> list[tuple[int, int]]:
 
 
 def distance(room: list[str], x: int, y: int) -> int:
-    """Cells to the nearest way in."""
+    """Return the number of cells to the nearest entrance."""
     return min(
         max(abs(x - a), abs(y - b))
         for b in range(HEIGHT)
@@ -111,7 +111,7 @@ def distance(room: list[str], x: int, y: int) -> int:
 
 
 def check_ways(rooms: list[list[str]]) -> None:
-    """A way out of a room is a way into its neighbour, and none leads off the map."""
+    """Check that each exit of a room is an entrance of its neighbour and none leaves the map."""
     for number, room in enumerate(rooms):
         column = number % ROOMS_IN_A_ROW
         right = [row[-1] for row in room]

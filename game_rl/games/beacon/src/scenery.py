@@ -1,4 +1,4 @@
-"""The cells of the map as pictures of 16 x 16: shades from 0 (white) to 3 (black)."""
+"""Pictures of the map's cells, 16 x 16 pixels, in shades from 0 (white) to 3 (black)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def dotted(ground: int, dots: dict[int, list[tuple[int, int]]]) -> Picture:
 
 
 def block(picture: Picture, left: int, top: int, right: int, bottom: int, shade: int) -> None:
-    """Fills the rectangle, its last column and row included."""
+    """Fill the rectangle, including its last column and row."""
     for y in range(top, bottom + 1):
         for x in range(left, right + 1):
             picture[y][x] = shade
@@ -41,7 +41,7 @@ def floor(theme: str) -> Picture:
 
 
 def decoration(theme: str) -> Picture:
-    """A floor with something on it that is in nobody's way."""
+    """Draw a floor with a decoration that does not block the way."""
     picture = floor(theme)
     if theme == SHORE:  # a tuft of grass
         for x, top in ((4, 8), (6, 5), (8, 7), (10, 5), (12, 9)):
@@ -58,7 +58,7 @@ def decoration(theme: str) -> Picture:
     return picture
 
 
-# --- walls; `foot` is the lowest cell of a wall, whose face is seen ---
+# --- walls; `foot` is the lowest cell of a wall, whose face is visible ---
 
 
 def tree(*, foot: bool) -> Picture:
@@ -108,7 +108,7 @@ def wall(theme: str, *, foot: bool) -> Picture:
     return {SHORE: tree, CAVES: cave_wall, LIGHTHOUSE: tower_wall}[theme](foot=foot)
 
 
-# --- what stands in the way ---
+# --- obstacles ---
 
 
 def obstacle(theme: str) -> Picture:
@@ -138,7 +138,7 @@ def obstacle(theme: str) -> Picture:
 
 
 def water(theme: str, *, foot: bool) -> Picture:
-    """`foot` is a cell below which more water lies; the other has the shore's edge on top."""
+    """Draw water; a `foot` has more water above it, other cells have the shore's edge on top."""
     deep = 3 if theme == CAVES else 2
     picture = blank(SIZE, SIZE, 1 if theme == SHORE else 2)
     for top, start in ((3, 0), (7, 6), (11, 2), (15, 9)):
@@ -153,7 +153,7 @@ def water(theme: str, *, foot: bool) -> Picture:
 
 
 def spikes(stage: int) -> Picture:
-    """A plate with holes (0), with points that warn (1), with spikes (2)."""
+    """Draw a plate with holes (stage 0), with tips as a warning (1) or with spikes (2)."""
     picture = blank(SIZE, SIZE, 1)
     block(picture, 0, 0, 15, 0, 2)
     block(picture, 0, 15, 15, 15, 2)
@@ -185,7 +185,7 @@ def door(number: int) -> Picture:
 
 
 def lamp(*, lit: bool) -> Picture:
-    """The great lamp on its stand."""
+    """Draw the great lamp on its stand."""
     picture = floor(LIGHTHOUSE)
     block(picture, 3, 12, 12, 14, 3)
     block(picture, 4, 13, 11, 13, 2)

@@ -1,4 +1,4 @@
-"""The title: a lighthouse at night, dark or lit."""
+"""The title picture: a lighthouse at night, dark or lit."""
 
 from __future__ import annotations
 

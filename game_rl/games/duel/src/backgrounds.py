@@ -1,4 +1,4 @@
-"""Bars, the stage and the title picture."""
+"""Health bars, the stage and the title picture."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SKY = 1
 
 
 def bar(filled: int, *, mirrored: bool) -> Picture:
-    """Eight columns of a health bar, `filled` of them full."""
+    """Draw eight columns of a health bar, `filled` of them full."""
     tile = blank(8, 8, 3)
     for y in range(1, 6):
         for x in range(8):
@@ -19,14 +19,14 @@ def bar(filled: int, *, mirrored: bool) -> Picture:
 
 
 def marker(*, won: bool) -> Picture:
-    """A round that is won (a full disc) or not yet (a ring)."""
+    """Draw the marker of a round: a full disc if it is won, a ring otherwise."""
     tile = blank(8, 8, SKY)
     paint(tile, [(3, 3)], 36, 3 if won else 0)
     return tile
 
 
 def ground_and_sky() -> Picture:
-    """Snowy peaks that fade into the light sky, and a dark floor: nothing dark behind a fighter."""
+    """Draw snowy peaks that fade into a light sky, and a dark floor; only light behind fighters."""
     picture = blank(160, 144, SKY)
     for x in range(160):
         ridge = 65 + min(abs(x % 80 - 40) // 2, 4 + abs((x + 28) % 80 - 40) // 4)
@@ -47,7 +47,7 @@ def ground_and_sky() -> Picture:
 
 
 def stage() -> Picture:
-    """The gate of the arena: two posts at the walls and a beam between them."""
+    """Draw the gate of the arena: two posts at the walls and a beam between them."""
     picture = ground_and_sky()
     for y in range(24, 32):
         for x in range(160):

@@ -1,4 +1,4 @@
-"""Cuts every picture of the game into tiles; writes art.c and art.h in the named folder."""
+"""Cut all pictures of the game into tiles, and write art.c and art.h to the given folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tiles import TileBank, c_array, cut, figure, shifted
 
 
 def fewest_sprites(picture: Picture, left: int) -> tuple[TileBank, list[int]]:
-    """The figure on the column grid that needs the fewest sprites, with a bank of its own."""
+    """Shift the figure on the column grid to need the fewest sprites; return its bank and data."""
     found = []
     for columns in range(8):
         bank = TileBank()
@@ -70,7 +70,7 @@ def main(folder: Path) -> None:
     for place, letter in enumerate(FONT):
         number = tiles.number(cut(glyph(letter), 0, 0, 8))
         if number != place:
-            raise SystemExit(f"the letter {letter} looks like another")
+            raise SystemExit(f"the letter {letter} looks like another one")
         if letter in "0A":
             header.append(f"#define TILE_{letter} {number}\n")
     for word, sign in (("BANG", "!"), ("DOT", "."), ("QUERY", "?"), ("CURSOR", ">")):

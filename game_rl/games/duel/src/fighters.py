@@ -1,7 +1,7 @@
 """The fighters and the sparks of their blows.
 
-The fighters are skeletons: a pose is a set of joints, a style says how thick and how dark each part
-is. Two styles on one set of poses make two fighters who look different and reach equally far.
+The fighters are skeletons: a pose is a set of joints, and a style says how thick and how dark each
+part is. Two styles on one set of poses make two fighters that look different but have equal reach.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from canvas import Picture, Point, blank, paint
 
 WIDTH, HEIGHT, CENTRE = 56, 48, 20  # canvas of one pose; CENTRE is the column of the fighter's x
 
-# Joints of a fighter who looks right. arm_back and leg_back are the limbs behind the body.
+# Joints of a fighter that faces right. arm_back and leg_back are the limbs behind the body.
 LEGS_STAND = {
     "leg_back": [(18, 30), (14, 38), (12, 45)],
     "leg_front": [(20, 30), (25, 37), (24, 45)],
@@ -79,14 +79,14 @@ POSES: dict[str, dict[str, list[Point]]] = {
     },
 }  # fmt: skip
 
-# These poses always lie in video memory. The others are copied into one of a fighter's two buffers
-# when they are needed: all poses are about 250 sprites, and the console can show 128.
+# These poses are always in video memory. The others are copied to one of a fighter's two buffers
+# when they are needed, because all poses take about 250 sprites, and the console can show 128.
 RESIDENT = ("STAND", "WALK_CLOSE", "WALK_WIDE", "PUNCH_WINDUP")
 BUFFER_SPRITES = 14
 
 
 def draw_kite(joints: dict[str, list[Point]]) -> Picture:
-    """The player: slim, white suit, black belt, a headband whose tail flies behind."""
+    """Draw the player: slim, in a white suit, with a black belt and a flying headband."""
     picture = blank(WIDTH, HEIGHT)
     paint(picture, joints["arm_back"], 14, 1)
     paint(picture, joints["leg_back"], 16, 1)
@@ -113,7 +113,7 @@ def draw_kite(joints: dict[str, list[Point]]) -> Picture:
 
 
 def draw_rook(joints: dict[str, list[Point]]) -> Picture:
-    """The opponent: broad, dark armour, a horned helmet."""
+    """Draw the opponent: broad, in dark armour, with a horned helmet."""
     picture = blank(WIDTH, HEIGHT)
     paint(picture, joints["arm_back"], 22, 2)
     paint(picture, joints["leg_back"], 26, 2)
@@ -141,7 +141,7 @@ def foot(picture: Picture, at: Point, shade: int) -> None:
 
 
 def belt(picture: Picture, torso: list[Point]) -> None:
-    """A black line across the torso, a little above the hip."""
+    """Draw a black line across the torso, a little above the hip."""
     (ax, ay), (bx, by) = torso
     cx, cy = (ax + 3 * bx) // 4, (ay + 3 * by) // 4
     dx, dy = bx - ax, by - ay

@@ -1,4 +1,4 @@
-"""Palettes: four colours each, as red, green and blue from 0 to 31."""
+"""Palettes of four colours, each as red, green and blue from 0 to 31."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SKY, EARTH, STONE, APPLE, FLAG, BRAMBLE, PAPER = range(7)  # the numbers of back
 
 
 def season(sky: Colour, far: Colour, grass: Colour, light: Colour, earth: Colour) -> list[Palette]:
-    """Background palettes; colour 0 is the sky behind everything but the top rows' paper."""
+    """Return a season's background palettes; colour 0 is the sky in all but PAPER."""
     return [
         (sky, WHITE, far, grass),
         (sky, light, grass, earth),
@@ -36,7 +36,7 @@ SPRITES = (FOX, SNAIL, BEE, BEE)
 
 
 def words(palettes: list[Palette] | tuple[Palette, ...]) -> list[int]:
-    """As the console has them: 15 bits, red lowest, the low byte first."""
+    """Return the palettes in the console's format: 15 bits a colour, red lowest, low byte first."""
     found = []
     for palette in palettes:
         for red, green, blue in palette:

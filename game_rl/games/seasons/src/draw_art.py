@@ -1,4 +1,4 @@
-"""Cuts every picture of the game into tiles; writes art.c and art.h in the named folder."""
+"""Cut all pictures of the game into tiles, and write art.c and art.h to the given folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLOUD_ROW, HILL_ROW = 1, 5
 
 
 class Art:
-    """What has been drawn so far, as C."""
+    """The C source and header written so far."""
 
     def __init__(self) -> None:
         self.source = ['#include "art.h"\n']
@@ -50,7 +50,7 @@ class Art:
 
 
 class Cells:
-    """Pictures of cells with their palettes, each once."""
+    """The distinct cells: tiles, palette and kind of each."""
 
     def __init__(self, bank: TileBank) -> None:
         self.bank = bank
@@ -72,7 +72,7 @@ class Cells:
 
 
 def backdrop(column: int, row: int) -> Picture:
-    """The sky with clouds and far hills, the same in each level."""
+    """Return a cell of the sky with clouds and distant hills, the same in every level."""
     if row == CLOUD_ROW + column % 3 % 2 and column % 7 in (2, 5):
         return cloud()
     peak = column % 9
@@ -84,7 +84,7 @@ def backdrop(column: int, row: int) -> Picture:
 
 
 def level_cells(cells: Cells, rows: list[str]) -> list[int]:
-    """Column by column, from the top down."""
+    """Return the level's cell numbers, column by column, each from top to bottom."""
     found = []
     for x in range(len(rows[0])):
         for y in range(HEIGHT):
@@ -98,7 +98,7 @@ def level_cells(cells: Cells, rows: list[str]) -> list[int]:
 
 
 def level_creatures(rows: list[str]) -> list[int]:
-    """(kind, column, row) from left to right; the last has the column 255."""
+    """Return (kind, column, row) of creatures from left to right; column 255 ends the list."""
     found = [
         (CREATURES.index(rows[y][x]) + 1, x, y)
         for x in range(len(rows[0]))
@@ -135,7 +135,7 @@ def icon(rows: str, shade: int) -> Picture:
 
 
 def signs(bank: TileBank) -> dict[str, int]:
-    """Letters and the signs of the row at the bottom, on the paper's black, first in each bank."""
+    """Add letters and the signs of the status row, on black, as the first tiles of a bank."""
     words = {"!": "BANG", ".": "DOT", ">": "CURSOR", "0": "0", "A": "A"}
     heart = ".##.##. ####### ####### ####### .#####. ..###.. ...#..."
     fruit = "...#... ..#.... .##.##. ####### ####### .#####. ..#.#.."
@@ -151,7 +151,7 @@ def signs(bank: TileBank) -> dict[str, int]:
 
 
 def title() -> Picture:
-    """SEASONS in large letters over hills; every tile in the palette of the sky."""
+    """Draw SEASONS in large letters over hills; all tiles use the palette of the sky."""
     picture = blank(160, 144, 0)
     for centre, height, half in ((30, 34, 60), (125, 44, 70), (80, 24, 60)):
         for x in range(160):

@@ -1,4 +1,4 @@
-"""Sprites, drawn by hand: . transparent, 1 to 3 the colours of the palette (3 is the outline)."""
+"""Hand-drawn sprites: . is transparent, and w, g, B are colours 1 to 3 (B is the outline)."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ PUFF = """
 ................
 """
 
-# In the order of their tiles; the palette of each in colours.py.
+# In the order of their tiles; colours.py has their palettes.
 FIGURES: dict[str, str] = {
     "FOX": FOX,
     "FOX_STEP": FOX_STEP,

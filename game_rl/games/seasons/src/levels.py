@@ -1,7 +1,7 @@
-"""The levels as text, 8 rows of cells of 16 x 16; each is a season.
+"""The levels as text, each of them a season: 8 rows of cells of 16 x 16 pixels.
 
 # ground   = stone   T crate   . air   a apple   ^ brambles   F the flag
-s snail    b bee     , flower (nobody minds it)
+s snail    b bee     , flower (decoration)
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ WINTER = """
 
 
 def read_levels() -> list[list[str]]:
-    """Rows of each level, all as long as the ground."""
+    """Return the rows of each level, all as long as its ground."""
     levels = []
     for name, text in zip(SEASONS, (SPRING, SUMMER, AUTUMN, WINTER), strict=True):
         rows = text.split()

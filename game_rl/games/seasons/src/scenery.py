@@ -1,4 +1,4 @@
-"""Cells as pictures of 16 x 16 with four colours of a palette, numbered as in colours.py."""
+"""Pictures of cells, 16 x 16 pixels, in the four colours of a palette of colours.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SIZE = 16
 
 
 def block(picture: Picture, left: int, top: int, right: int, bottom: int, colour: int) -> None:
-    """Fills the rectangle, its last column and row included."""
+    """Fill the rectangle, including its last column and row."""
     for y in range(top, bottom + 1):
         for x in range(left, right + 1):
             picture[y][x] = colour
@@ -62,7 +62,7 @@ def apple() -> Picture:
 
 
 def brambles() -> Picture:
-    """In a pit: the fox does not fall through, but it hurts."""
+    """Draw brambles in a pit: the fox does not fall through them but gets hurt."""
     picture = blank(SIZE, SIZE, 3)
     for left in (0, 5, 10):
         for rise in range(8):
@@ -107,7 +107,7 @@ def cloud() -> Picture:
 
 
 def hill(*, top: bool) -> Picture:
-    """A far hill, one cell wide at the top."""
+    """Draw a distant hill, one cell wide at the top."""
     picture = blank(SIZE, SIZE, 2)
     if top:
         for x in range(SIZE):
