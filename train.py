@@ -1,8 +1,9 @@
-"""`python train.py ...` is `game-rl train ...`, for those who look for a script."""
+"""A script that does the same as `game-rl train`: `python train.py ...`."""
 
 import sys
 
 if __name__ == "__main__":
-    from game_rl.cli.main import main  # here: each worker imports this file, and would take 10 MB
+    # imported here, because each worker imports this file and would take 10 MB more
+    from game_rl.cli.main import main
 
     sys.exit(main(["train", *sys.argv[1:]]))

@@ -1,4 +1,4 @@
-"""What the commands' arguments have in common."""
+"""Arguments that several commands share, and types of arguments."""
 
 import argparse
 from collections.abc import Callable
@@ -17,7 +17,7 @@ def add_command(
     summary: str,
     example: str,
 ) -> argparse.ArgumentParser:
-    """A parser for the command `name`; `run` returns its exit code."""
+    """Add a parser for the command `name`; `run` returns the exit code."""
     parser = commands.add_parser(
         name,
         help=summary,
@@ -30,13 +30,15 @@ def add_command(
 
 
 def add_config_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    parser.add_argument("--config", type=Path, metavar="FILE", required=required, help="run config")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", required=required, help="config file"
+    )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="override a key of the config, such as env.n_envs=16; may be given often",
+        help="override a key of the config, such as env.n_envs=16; repeatable",
     )
 
 
@@ -45,20 +47,20 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "run",
         type=Path,
         metavar="RUN",
-        help="run directory of a training, or of an experiment: its champion",
+        help="run directory, or the directory of an experiment, which stands for its champion",
     )
     parser.add_argument(
         "--checkpoint",
         default="best",
         metavar="best|latest|N",
-        help="which checkpoint; N is its timestep (default: best). The best acts as in the "
-        "evaluation that chose it, by its likeliest actions or by drawing them; another one as "
-        "evaluation.deterministic says, and if that is auto, as the best",
+        help="checkpoint to use; N is a timestep (default: best). The best acts as in the "
+        "evaluation that chose it: it takes its likeliest actions or draws them. Any other "
+        "checkpoint acts as evaluation.deterministic says or, if that is auto, like the best",
     )
 
 
 def positive(text: str) -> int:
-    """An argument type: a whole number of at least 1."""
+    """Parse an integer of at least 1, as the type of an argument."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
@@ -66,7 +68,7 @@ def positive(text: str) -> int:
 
 
 def not_negative(text: str) -> int:
-    """An argument type: a whole number of at least 0."""
+    """Parse an integer of at least 0, as the type of an argument."""
     value = int(text)
     if value < 0:
         raise argparse.ArgumentTypeError(f"{text} is negative")

@@ -1,4 +1,4 @@
-"""`game-rl checkpoints`, `export` and `import`: what a run has saved, and where else it can go."""
+"""`game-rl checkpoints`, `export` and `import`: checkpoints of a run, and policies of SB3."""
 
 import argparse
 import json
@@ -23,10 +23,10 @@ def add_checkpoints(commands: "Commands") -> None:
         commands,
         "checkpoints",
         _checkpoints,
-        summary="list a run's checkpoints and verify every file of them",
+        summary="list a run's checkpoints and verify all their files",
         example="game-rl checkpoints runs/duel_ppo",
     )
-    parser.add_argument("run", type=Path, metavar="RUN", help="run directory of a training")
+    parser.add_argument("run", type=Path, metavar="RUN", help="run directory")
     parser.add_argument("--json", action="store_true", help="print one JSON list")
 
 
@@ -35,12 +35,14 @@ def add_export(commands: "Commands") -> None:
         commands,
         "export",
         _export,
-        summary="write a policy (ppo, or dqn without layer_norm) as a zip of Stable-Baselines3",
+        summary="export a policy (ppo, or dqn without layer_norm) to a Stable-Baselines3 zip file",
         example="game-rl export runs/duel_ppo --format sb3 --output duel.zip",
     )
     add_run_arguments(parser)
     parser.add_argument("--format", choices=["sb3"], default="sb3")
-    parser.add_argument("--output", type=Path, metavar="FILE", required=True, help="a .zip")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", required=True, help="zip file to write"
+    )
 
 
 def add_import(commands: "Commands") -> None:
@@ -48,10 +50,12 @@ def add_import(commands: "Commands") -> None:
         commands,
         "import",
         _import,
-        summary="begin a run (ppo, or dqn without layer_norm) with a Stable-Baselines3 policy",
+        summary="begin a run (ppo, or dqn without layer_norm) from a Stable-Baselines3 policy",
         example="game-rl import model.zip --config configs/duel_ppo.yaml --set run_dir=runs/mine",
     )
-    parser.add_argument("file", type=Path, metavar="FILE", help="what PPO.save or DQN.save wrote")
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="zip file that PPO.save or DQN.save wrote"
+    )
     add_config_arguments(parser, required=True)
 
 
@@ -119,5 +123,5 @@ def _import(arguments: argparse.Namespace) -> int:
     timesteps = newest_valid_checkpoint(run_dir)[0].state.num_timesteps
     print(f"{run_dir.root} begins at timestep {timesteps:,} of {config.total_timesteps:,}")
     print(f"train it: game-rl train --resume {run_dir.root}")
-    print(f"or watch: game-rl record {run_dir.root} --checkpoint latest")
+    print(f"or watch it play: game-rl record {run_dir.root} --checkpoint latest")
     return 0

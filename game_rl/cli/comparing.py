@@ -1,4 +1,4 @@
-"""`game-rl compare`: runs against each other, or the report of a study."""
+"""`game-rl compare`: a comparison of runs, or the report of a study."""
 
 import argparse
 import json
@@ -20,8 +20,8 @@ def add_compare(commands: "Commands") -> None:
         commands,
         "compare",
         _compare,
-        summary="compare runs and populations over their seeds, or report a study: table, "
-        "intervals, exact p-values, curves, verdict",
+        summary="compare runs and experiments over their seeds, or judge a study: tables, "
+        "intervals, exact p-values, curves and verdicts",
         example="game-rl compare runs/ppo_* runs/pqn_* --output runs/ppo_or_pqn",
     )
     parser.add_argument(
@@ -29,46 +29,59 @@ def add_compare(commands: "Commands") -> None:
         nargs="+",
         type=Path,
         metavar="RUN|STUDY",
-        help="directories of runs or populations, of which the first one's arm is what the others "
-        "are compared with; or one study's file",
+        help="directories of runs or experiments; the arm of the first one is the one that others "
+        "are compared with. Or the file of one study",
     )
     _add_options_of_runs(parser)
     parser.add_argument(
         "--x",
         choices=["timesteps", "frames"],
         default="timesteps",
-        help="what the curves are drawn over, of everybody (default: timesteps)",
+        help="x axis of the curves, counted over a run and everything that it comes from "
+        "(default: timesteps)",
     )
     parser.add_argument(
         "--output",
         type=Path,
         metavar="FOLDER",
-        help="write report.md, report.json and report.png there (of a study: its results folder)",
+        help="folder for report.md, report.json and report.png (default: none; for a study, its "
+        "results folder)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _add_options_of_runs(parser: argparse.ArgumentParser) -> None:
-    options = parser.add_argument_group("of runs; a study's file says these")
+    options = parser.add_argument_group("options for runs (for a study, its file decides)")
     options.add_argument(
         "--arm",
         action="append",
         default=[],
         metavar="NAME=PATTERN",
-        help="runs whose path or folder name matches belong together, such as pqn='pqn_*'; the "
-        "others do if their configs differ by nothing but the seed",
+        help="define an arm: the runs whose path or folder name matches, such as pqn='pqn_*'; "
+        "repeatable. Other runs form an arm if their configs differ only by the seed",
     )
-    options.add_argument("--against", metavar="NAME", help="the arm that others are compared with")
+    options.add_argument(
+        "--against",
+        metavar="NAME",
+        help="arm that the others are compared with (default: that of the first run)",
+    )
     options.add_argument("--metric", choices=["success_rate", "mean_reward"])
     options.add_argument(
-        "--unpaired", action="store_true", help="runs of the same seed have nothing in common"
+        "--unpaired", action="store_true", help="do not compare runs of the same seed in pairs"
     )
     options.add_argument("--alpha", type=float, default=0.05, metavar="P")
     options.add_argument(
-        "--minimum", type=float, default=0.0, metavar="D", help="a smaller difference is none"
+        "--minimum",
+        type=float,
+        default=0.0,
+        metavar="D",
+        help="least difference of the means for the verdict better or worse (default: 0)",
     )
     options.add_argument(
-        "--margin", type=float, metavar="D", help="worse by less than this is not worse"
+        "--margin",
+        type=float,
+        metavar="D",
+        help="judge an arm that is worse by less than this as not worse",
     )
 
 
@@ -77,7 +90,9 @@ def _compare(arguments: argparse.Namespace) -> int:
     if not files:
         return compare_runs(arguments)
     if len(arguments.runs) > 1:
-        raise UsageError(f"{files[0]} is a file: name directories of runs, or one study's file")
+        raise UsageError(
+            f"{files[0]} is a file: name only directories of runs, or only one study's file"
+        )
     from game_rl.cli.studies import report_study
 
     return report_study(arguments)
@@ -125,10 +140,10 @@ def show_comparison(
     notes: list[str],
     more: "Sequence[str]" = (),
 ) -> None:
-    """Print it, and write report.md, report.json and report.png where that is asked for.
+    """Print the report of a comparison; with an output folder, also write its three files.
 
     Args:
-        more: lines of Markdown after all others.
+        more: lines of Markdown that follow all others.
     """
     from game_rl.experiments.compare.report import comparison_lines, to_json
 
@@ -164,4 +179,4 @@ def _check_numbers(arguments: argparse.Namespace) -> None:
     for name in ("minimum", "margin"):
         value = getattr(arguments, name)
         if value is not None and value < 0:
-            raise UsageError(f"--{name} {value:g} is negative; of success rates 0.05 is 5 points")
+            raise UsageError(f"--{name} {value:g} is negative; 5 points of success rate are 0.05")

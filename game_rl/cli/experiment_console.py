@@ -1,4 +1,4 @@
-"""An experiment's events for people and for programs, on standard output."""
+"""Printing an experiment's events to standard output, as tables or as JSON."""
 
 import sys
 from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def print_json(event: ExperimentEvent) -> None:
-    """A Listener: one JSON object a line, as in events.jsonl."""
+    """Print an event as one line of JSON, as in events.jsonl; a Listener."""
     try:
         print(event.model_dump_json(exclude_none=True), flush=True)
     except OSError:
@@ -30,7 +30,7 @@ def print_json(event: ExperimentEvent) -> None:
 
 
 class ExperimentConsole:
-    """A Listener: a table for each generation or round."""
+    """A Listener that prints a table for each generation or round."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -38,7 +38,7 @@ class ExperimentConsole:
         self._stretches: dict[int, StretchEnded] = {}
 
     def notice(self, text: str) -> None:
-        """Of a signal; may come in the middle of anything."""
+        """Print a notice from a signal handler, which may run at any moment."""
         self._console.print(f"[yellow]{escape(text)}[/]")
 
     def show_preflight(self, report: "PopulationReport") -> None:
@@ -57,8 +57,8 @@ class ExperimentConsole:
             case account.MemberDied():
                 cause = f"; {event.text}" if event.text else ""
                 self._warn(
-                    f"{event.name} was killed (exit code {event.code}{cause}); it is started "
-                    f"again, {event.deaths} since its newest checkpoint"
+                    f"{event.name} was killed (exit code {event.code}{cause}) and starts again; "
+                    f"deaths since its newest checkpoint: {event.deaths}"
                 )
             case account.Warned():
                 self._warn(event.text)
@@ -82,8 +82,8 @@ class ExperimentConsole:
             if words := differences_words(record):
                 self._print(escape(words))
         self._print(
-            f"saved {escape(event.record)}: all checkpoints "
-            f"{format_bytes(event.checkpoints_bytes)}, it took {format_duration(event.seconds)}"
+            f"saved {escape(event.record)}; all checkpoints take "
+            f"{format_bytes(event.checkpoints_bytes)}; this took {format_duration(event.seconds)}"
         )
 
     def _show_champion(self, event: account.ChampionFound) -> None:

@@ -18,7 +18,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def show_status(root: Path, *, as_json: bool) -> int:
-    """Where the experiment at `root` is."""
+    """Print the status of the experiment at `root`."""
     from rich.console import Console
 
     from game_rl.experiments.experiment_dir import find_experiment
@@ -34,7 +34,7 @@ def show_status(root: Path, *, as_json: bool) -> int:
 
 
 def show_lineage(root: Path, *, as_json: bool) -> int:
-    """Who descends from whom in the experiment at `root`."""
+    """Print which runs descend from which in the experiment at `root`."""
     from rich.console import Console
 
     from game_rl.config.experiments.experiment_files import load_experiment
@@ -65,7 +65,7 @@ def is_experiment(arguments: argparse.Namespace) -> bool:
 
 
 def train_experiment(arguments: argparse.Namespace) -> int:
-    """Begin the experiment of `--config`, or go on with the one of `--resume`."""
+    """Begin the experiment or study of `--config`, or resume the experiment of `--resume`."""
     from game_rl.cli.studies import train_study
     from game_rl.config.kind import kind_of
 
@@ -78,10 +78,10 @@ def train_experiment(arguments: argparse.Namespace) -> int:
 def _check_combination(arguments: argparse.Namespace) -> None:
     if arguments.until is not None or arguments.at is not None:
         raise UsageError(
-            "--until and --at belong to a run; in an experiment, --generation N goes back"
+            "--until and --at are options for a run; in an experiment, --generation N goes back"
         )
     if arguments.generation is not None and arguments.resume is None:
-        raise UsageError("--generation goes back in an experiment: name one with --resume")
+        raise UsageError("--generation goes back in an experiment: name it with --resume")
 
 
 def _train_members(arguments: argparse.Namespace) -> int:
@@ -120,14 +120,14 @@ def _train_members(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def stopping_on_signals(stop: "StopFlag", notice: Callable[[str], None]) -> Iterator[None]:
-    """Inside, SIGINT and SIGTERM ask to stop: runs save and end; once more ends all at once."""
+    """Set `stop` on SIGINT and SIGTERM; runs then save and end. A second signal ends them now."""
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         if stop.reason is not None:
             raise KeyboardInterrupt
         name = signal.Signals(number).name
         stop.reason = Interrupted(f"stopped by {name}", exit_code=128 + number)
-        notice(f"{name}: the runs save and end; once more ends them at once")
+        notice(f"{name}: the runs save and end; a second signal ends them at once")
 
     previous = {number: signal.signal(number, on_signal) for number in _SIGNALS}
     try:

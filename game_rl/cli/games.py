@@ -1,4 +1,4 @@
-"""`game-rl check-game` and `game-rl new-game`: describing a game."""
+"""`game-rl check-game` and `game-rl new-game`: help with writing a game.yaml."""
 
 import argparse
 from pathlib import Path
@@ -28,7 +28,7 @@ def add_check_game(commands: "Commands") -> None:
         "--recorded",
         type=Path,
         metavar="FILE",
-        help='an episode to play too: {"start_state": ..., "seed": 0, "actions": [names]}',
+        help='JSON of one more episode: {"start_state": ..., "seed": 0, "actions": [names]}',
     )
     parser.add_argument("--timesteps", type=positive, default=2_000, metavar="N")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
@@ -37,7 +37,7 @@ def add_check_game(commands: "Commands") -> None:
         type=Path,
         default=Path("contact_sheet.png"),
         metavar="FILE",
-        help="PNG of the start states and some play (default: contact_sheet.png)",
+        help="PNG for screens of the start states and of play (default: contact_sheet.png)",
     )
 
 
@@ -51,7 +51,7 @@ def add_new_game(commands: "Commands") -> None:
     )
     parser.add_argument("rom", type=Path, metavar="ROM")
     parser.add_argument(
-        "--folder", type=Path, metavar="DIR", help="where to put it (default: beside the ROM)"
+        "--folder", type=Path, metavar="DIR", help="folder for the file (default: the ROM's)"
     )
 
 

@@ -1,4 +1,4 @@
-"""`game-rl lineage`: where a run's weights came from, and what experience is in them."""
+"""`game-rl lineage`: the runs that a run's weights came from, and how much was played for them."""
 
 import argparse
 import json
@@ -24,14 +24,14 @@ def add_lineage(commands: "Commands") -> None:
         commands,
         "lineage",
         _lineage,
-        summary="say where a run's weights came from, with timesteps and emulator frames; of an "
-        "experiment, which runs descend from which",
+        summary="show where a run's weights came from, in timesteps and emulator frames, or which "
+        "runs of an experiment descend from which",
         example="game-rl lineage runs/duel_fork",
     )
     parser.add_argument(
         "run",
         metavar="RUN[@T]",
-        help="run directory; T: a timestep (default: the newest). Or an experiment's directory",
+        help="run directory, or an experiment's; T is a timestep (default: the newest checkpoint)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

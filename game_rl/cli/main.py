@@ -1,8 +1,8 @@
-"""The command line: finds the command, sets the exit code.
+"""The command line: the parser of all commands, and the exit code.
 
-Torch, SB3 and PyBoy are imported inside the commands that need them: a mistake in a config is shown
-in a fraction of a second. Nobody imports this module but the main program: worker processes import
-that again, and stay small.
+Torch, SB3 and PyBoy are imported inside the commands that need them, so that a mistake in a config
+is reported in a fraction of a second. Only the main program may import this module: worker
+processes import the main program again and must stay small.
 """
 
 import argparse
@@ -42,7 +42,7 @@ exit codes:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code (see EXIT_CODES)."""
+    """Run one command, and return the exit code (see EXIT_CODES)."""
     end_with_parent()
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
@@ -57,13 +57,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `game-rl schema | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:  # a full disk, a directory that is not ours: the machine, not a bug
+    except OSError as error:  # a fault of the machine, not a bug: a full disk, no permission
         _complain(f"error: {system_fault(error)}")
         return GameRLError.exit_code
 
 
 def _complain(text: str) -> None:
-    # an argument that is no text is shown in escapes
+    # bytes of an argument that are not valid text are shown as escapes
     print(text.encode(errors="backslashreplace").decode(), file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""`game-rl member`: what an experiment has its members do; people may run it, too."""
+"""`game-rl member`: the jobs of experiments and studies, which can also be run by hand."""
 
 import argparse
 import json
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def add_member(commands: "Commands") -> None:
-    parser = commands.add_parser("member", help="carry out one step of an experiment's member")
+    parser = commands.add_parser("member", help="carry out one job of an experiment or a study")
     steps = parser.add_subparsers(title="steps", metavar="STEP", required=True)
     train = add_command(
         steps,
         "train",
         _train,
-        summary="train a run up to a timestep, evaluate it there and leave the result",
+        summary="train a run up to a timestep, evaluate it there and write the result",
         example="game-rl member train runs/x/members/03 --until 16384 --seed 7 --result 03.json",
     )
     train.add_argument("run", type=Path, metavar="RUN")
@@ -47,7 +47,9 @@ def _add_copy(steps: "Commands") -> None:
     copy.add_argument("--values", type=json.loads, default={}, metavar="JSON")
     copy.add_argument("--fork", type=json.loads, default={}, metavar="JSON")
     copy.add_argument("--id", metavar="ID")
-    copy.add_argument("--known-as", type=Path, metavar="PATH", help="of RUN, in the copy's account")
+    copy.add_argument(
+        "--known-as", type=Path, metavar="PATH", help="RUN's path in the copy's files"
+    )
 
 
 def _add_play(steps: "Commands") -> None:
@@ -55,7 +57,7 @@ def _add_play(steps: "Commands") -> None:
         steps,
         "play",
         _play,
-        summary="play episodes with a run's checkpoint and leave what each gave",
+        summary="play episodes with a run's checkpoint and write their results",
         example="game-rl member play runs/x/members/03 --checkpoint 16384 --episodes 200 --seed 7 "
         "--result 03.json",
     )
@@ -71,8 +73,8 @@ def _add_actions(steps: "Commands") -> None:
         steps,
         "actions",
         _actions,
-        summary="ask checkpoints what they would do on the same observations of a Lake, and leave "
-        "how often two act differently",
+        summary="compare the actions of checkpoints on the same observations of a Lake, and write "
+        "how often two of them differ",
         example='game-rl member actions runs/x/members --checkpoints \'{"00": 16384, '
         '"01": 16384}\' --lake runs/x/lake --seed 7 --result actions.json',
     )
@@ -89,7 +91,7 @@ def _add_finish(steps: "Commands") -> None:
         steps,
         "finish",
         _finish,
-        summary="train a run to its end, let it play a test and leave the result",
+        summary="train a run to its end, play a test with it and write the result",
         example="game-rl member finish runs/x/ppo-100 --episodes 200 --seed 7 --result ppo.json",
     )
     finish.add_argument("run", type=Path, metavar="RUN")
@@ -104,7 +106,7 @@ def _add_finish_experiment(steps: "Commands") -> None:
         steps,
         "finish-experiment",
         _finish_experiment,
-        summary="carry an experiment out to its end, let its champion play a test and leave the "
+        summary="bring an experiment to its end, play a test with its champion and write the "
         "result",
         example="game-rl member finish-experiment runs/x/four-100 --episodes 200 --seed 7 "
         "--result four.json",

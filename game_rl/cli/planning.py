@@ -1,4 +1,4 @@
-"""`game-rl preflight`: what a run takes, before it starts."""
+"""`game-rl preflight`: the resources that a run needs, predicted before it starts."""
 
 import argparse
 import json
@@ -24,20 +24,20 @@ def add_preflight(commands: "Commands") -> None:
         commands,
         "preflight",
         _preflight,
-        summary="say what memory, disk and time a run will take, before it starts",
+        summary="predict the memory, disk and time that a run, an experiment or a study needs",
         example="game-rl preflight --config configs/duel_ppo.yaml --on ram=32GiB,cpus=8",
     )
     add_config_arguments(parser, required=True)
     parser.add_argument(
         "--on",
         metavar="ram=32GiB,vram=16GiB,disk=250GiB,cpus=8",
-        help="plan for another machine; what is left out is taken from this one",
+        help="plan for another machine; values that are left out are those of this one",
     )
     parser.add_argument(
         "--probe",
         action="store_true",
-        help="measure, in about 20 seconds (of an experiment: a minute), how long episodes are, "
-        "how fast this machine trains and how well a Lake compresses the game",
+        help="measure the length of episodes, the speed of training on this machine and how well "
+        "a Lake compresses the game; takes about 20 seconds, for an experiment a minute",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -67,7 +67,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
     if unmeasured is None:
         from game_rl.measure.probe import measure_speed
 
-        with _busy("training in small, to measure this machine's speed"):
+        with _busy("training briefly, to measure this machine's speed"):
             measured = measure_speed(config, game)
         report = preflight(config, game, machine, probe=probe, lake=lake, measured=measured)
     if arguments.json:
@@ -105,11 +105,11 @@ def _print(
 
 
 def _lake_note(config: "RunConfig", lake: "MeasuredLake | None") -> str | None:
-    """None if the run has no Lake."""
+    """Return a note on the size of the run's Lake, or None if it has no Lake."""
     if config.lake is None:
         return None
     if lake is None:
-        return "not measured: --probe does so in some seconds"
+        return "not measured: --probe measures it in a few seconds"
     return (
         f"{lake.bytes_per_timestep:,.0f} bytes a timestep on disk, measured over "
         f"{lake.timesteps:,} of random play; an agent that sees more of the game takes more"
@@ -117,7 +117,7 @@ def _lake_note(config: "RunConfig", lake: "MeasuredLake | None") -> str | None:
 
 
 def _teacher_note(config: "RunConfig", game: "Game") -> str | None:
-    """None if the run has no teacher; raises what is wrong with the one that it has."""
+    """Return a note on the run's teacher, or None without one; raise if the teacher is unusable."""
     from game_rl.preflight.learning import has_teacher
 
     if not has_teacher(config):
@@ -131,10 +131,10 @@ def _why_unmeasured(arguments: argparse.Namespace, report: "Report") -> str | No
     if arguments.on:
         return "--on describes another machine"
     if not arguments.probe:
-        return "--probe does so in about 20 seconds"
+        return "--probe measures it in about 20 seconds"
     return "the run does not fit" if report.verdict == "does_not_fit" else None
 
 
 def _busy(doing: str) -> AbstractContextManager[object]:
-    """A line that moves on a terminal while something takes seconds; stdout stays clean."""
+    """Show a spinner on stderr while something takes seconds."""
     return Console(stderr=True).status(doing)

@@ -1,4 +1,4 @@
-"""`game-rl evaluate` and `game-rl record`: a trained agent plays."""
+"""`game-rl evaluate` and `game-rl record`: episodes with a trained agent."""
 
 import argparse
 import functools
@@ -23,7 +23,7 @@ def add_evaluate(commands: "Commands") -> None:
         commands,
         "evaluate",
         _evaluate,
-        summary="play a trained agent's episodes and sum them up",
+        summary="play episodes with a trained agent and summarise them",
         example="game-rl evaluate runs/duel_ppo --checkpoint latest --episodes 50",
     )
     add_run_arguments(parser)
@@ -32,14 +32,14 @@ def add_evaluate(commands: "Commands") -> None:
         "--seed",
         type=not_negative,
         metavar="N",
-        help="chooses the episodes (default: those of the run's final evaluation)",
+        help="seed of the episodes (default: that of the run's final evaluation)",
     )
     parser.add_argument(
         "--start-states",
         nargs="+",
         metavar="NAME",
-        help="play N episodes from each of these instead of from where the training begins; they "
-        "may be ones that the training never saw",
+        help="play N episodes from each of these start states instead of those of the training; "
+        "they may be ones that the training never used",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -49,12 +49,17 @@ def add_record(commands: "Commands") -> None:
         commands,
         "record",
         _record,
-        summary="write a GIF or MP4 of a trained agent's episodes",
+        summary="record a GIF or MP4 of episodes with a trained agent",
         example="game-rl record runs/duel_ppo --output fight.mp4 --episodes 3",
     )
     add_run_arguments(parser)
     parser.add_argument("--episodes", type=positive, default=2, metavar="N")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="ends in .gif or .mp4")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="file to write, .gif or .mp4 (default: a GIF in the run's videos/)",
+    )
 
 
 def evaluation_table(evaluation: "Evaluation", title: str) -> Table:

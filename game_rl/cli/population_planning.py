@@ -1,4 +1,4 @@
-"""`game-rl preflight` of an experiment: what its members take together."""
+"""`game-rl preflight` of an experiment: the resources that its runs need together."""
 
 import argparse
 import json
@@ -32,7 +32,7 @@ def preflight_experiment(arguments: argparse.Namespace, probe: "Probe") -> int:
     if arguments.probe and not arguments.on and report.verdict != "does_not_fit":
         from game_rl.measure.experiment_speed import measure_experiment_speed
 
-        with Console(stderr=True).status("training in small, to measure this machine's speed"):
+        with Console(stderr=True).status("training briefly, to measure this machine's speed"):
             measured = measure_experiment_speed(experiment, game, members_at_once=report.slots)
         report = experiment_preflight(
             experiment, game, machine, probe=lengths, lake=lake, measured=measured

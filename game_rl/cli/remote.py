@@ -30,7 +30,7 @@ _URL = (
 
 def add_remote(commands: "Commands") -> None:
     parser = commands.add_parser(
-        "remote", help="list, fetch, verify and send runs and experiments in object storage"
+        "remote", help="list, fetch, verify and upload runs and experiments in object storage"
     )
     remote = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listing = add_command(
@@ -47,7 +47,7 @@ def add_remote(commands: "Commands") -> None:
         remote,
         "verify",
         _verify,
-        summary="read every byte of the stored checkpoints and generations, and compare",
+        summary="read all stored checkpoints and generations, and compare them with their hashes",
         example="game-rl remote verify s3://bucket/folder",
     )
     verifying.add_argument("url", metavar="URL[@T]", help=_URL)
@@ -59,15 +59,16 @@ def _add_fetch(remote: "Commands") -> None:
         remote,
         "fetch",
         _fetch,
-        summary="bring a run or an experiment to a folder here, where it can be resumed and shown",
+        summary="fetch a run or an experiment to a new folder, where it can be resumed and played",
         example="game-rl remote fetch s3://bucket/folder/runs/ID@250000 runs/mine",
     )
     fetching.add_argument(
         "url",
         metavar="URL[@T]",
-        help=f"{_URL}; @T: its checkpoint of timestep T, or its generation T, else the newest",
+        help=f"{_URL}; @T: a run's checkpoint of timestep T, or an experiment's generation T "
+        "(default: the newest)",
     )
-    fetching.add_argument("folder", type=Path, metavar="DIR", help="a folder that is new")
+    fetching.add_argument("folder", type=Path, metavar="DIR", help="folder to make")
     claims = fetching.add_mutually_exclusive_group()
     claims.add_argument("--refuse-active", action="store_true", help=argparse.SUPPRESS)
     claims.add_argument("--take-over", action="store_true", help=argparse.SUPPRESS)
@@ -78,17 +79,17 @@ def _add_push(remote: "Commands") -> None:
         remote,
         "push",
         _push,
-        summary="send what of a run or an experiment is not stored yet",
+        summary="upload everything of a run or an experiment that is not stored yet",
         example="game-rl remote push runs/duel_ppo",
     )
     pushing.add_argument(
-        "run", type=Path, metavar="RUN", help="run directory of a training or an experiment"
+        "run", type=Path, metavar="RUN", help="run directory, or the directory of an experiment"
     )
     pushing.add_argument(
-        "--to", metavar="URL", help="where to; default: upload.to of the run's config"
+        "--to", metavar="URL", help="address to upload to (default: upload.to of the config)"
     )
     pushing.add_argument(
-        "--take-over", action="store_true", help="even if another machine uploads this run"
+        "--take-over", action="store_true", help="upload even if another machine uploads this run"
     )
 
 
@@ -137,7 +138,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
 
 
 def missing_rom(run_dir: "RunDir") -> str | None:
-    """What to do, where the ROM of a fetched run is not there: ROMs are never stored."""
+    """Return what to do about the missing ROM of a fetched run, or None; no ROM is ever stored."""
     from game_rl.checkpoints.files import read_manifest, read_verified
     from game_rl.config.loader import load_config, load_yaml_model
     from game_rl.errors import GameFileError
@@ -152,7 +153,7 @@ def missing_rom(run_dir: "RunDir") -> str | None:
     if rom.is_file():
         return None
     state = json.loads(read_verified(newest[0], read_manifest(newest[0]), "state.json"))
-    return f"the ROM is not stored: put the one with sha256 {state['rom_sha256']} at {rom}"
+    return f"ROMs are not stored: put the ROM with sha256 {state['rom_sha256']} at {rom}"
 
 
 def _verify(arguments: argparse.Namespace) -> int:
@@ -181,7 +182,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     if verdict.damage:
         raise StorageError(
             f"{len(verdict.damage)} of {verdict.n_checkpoints} checkpoints at {arguments.url} "
-            "cannot be fetched; where the run is still here, delete those blobs and push it again"
+            "cannot be fetched; if this machine has the run, delete those blobs and push it again"
         )
     print(
         f"{verdict.n_checkpoints} checkpoints, {verdict.n_blobs:,} blobs, "

@@ -1,4 +1,4 @@
-"""`game-rl remote` of experiments in object storage, or on a mounted disk."""
+"""`game-rl remote` for experiments in object storage, or on a mounted disk."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ _LOCK_WAIT_S = 5.0
 
 
 def fetch_to(address: "ExperimentAddress", folder: Path, *, take_over: bool) -> int:
-    """Bring the experiment to a folder that is new."""
+    """Fetch the experiment to a new folder."""
     from game_rl.storage.experiments import fetch_experiment
 
     stored = fetch_experiment(address, folder, take_over=take_over)
@@ -31,7 +31,7 @@ def fetch_to(address: "ExperimentAddress", folder: Path, *, take_over: bool) -> 
 
 
 def verify_experiments(url: str) -> int:
-    """Read all that the experiments at an address need; how many there are.
+    """Verify all blobs that the experiments at an address need, and return their number.
 
     Raises:
         StorageError: a blob is missing or damaged.
@@ -66,7 +66,7 @@ def _verify(store: "ObjectStore", stored: "StoredExperiment", only: tuple[int, .
     if damage:
         raise StorageError(
             f"the {kind} {stored.experiment} at {store.address} cannot be fetched whole: "
-            f"{'; '.join(damage)}; where it is still here, delete those blobs and push it again"
+            f"{'; '.join(damage)}; if this machine has it, delete those blobs and push it again"
         )
     count = len(only or stored.generations)
     print(
@@ -77,7 +77,7 @@ def _verify(store: "ObjectStore", stored: "StoredExperiment", only: tuple[int, .
 
 
 def push_experiment_folder(root: Path, to: "UploadConfig | None", *, take_over: bool) -> int:
-    """Send all of an experiment that nobody trains just now."""
+    """Upload an experiment that is not training now."""
     from game_rl.config.experiments.experiment_files import load_experiment
     from game_rl.experiments.controller import read_state
     from game_rl.experiments.experiment_dir import find_experiment
@@ -95,7 +95,7 @@ def push_experiment_folder(root: Path, to: "UploadConfig | None", *, take_over: 
         raise UsageError(f"{root} has no upload.to in its config; add --to URL")
     with folder.locked(), alone(root, wait_s=_LOCK_WAIT_S) as is_alone:
         if not is_alone:
-            raise UsageError(f"{root} is still being uploaded; wait until that ends")
+            raise UsageError(f"{root} is being uploaded by another process; wait until it ends")
         state = own_state(folder, upload)
         generation = read_state(make_plan(folder, experiment)).generation
         take_picture(folder, upload.what)

@@ -1,4 +1,4 @@
-"""`game-rl remote list`: what is at an address, as a table or as JSON."""
+"""`game-rl remote list`: the runs and experiments at an address, as a table or as JSON."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`game-rl replay`: what a Lake holds, whether it is whole, and replay files of others."""
+"""`game-rl replay`: inspect, verify and compact a Lake, and convert other replay files."""
 
 import argparse
 import json
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def add_replay(commands: "Commands") -> None:
     parser = commands.add_parser(
         "replay",
-        help="look into a Lake of replay, verify, compact, import or export it",
-        description="Look into a Lake of replay, verify, compact, import or export it.",
+        help="inspect, verify, compact, import or export a Lake of replay",
+        description="Inspect, verify, compact, import or export a Lake of replay.",
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_info(actions)
@@ -39,7 +39,7 @@ def _add_info(commands: "Commands") -> None:
         commands,
         "info",
         _info,
-        summary="transitions, bytes, streams and episodes of a Lake",
+        summary="show the transitions, bytes, streams and episodes of a Lake",
         example="game-rl replay info runs/duel_dqn/lake",
     )
     parser.add_argument("lake", type=Path, metavar="LAKE")
@@ -63,7 +63,7 @@ def _add_compact(commands: "Commands") -> None:
         commands,
         "compact",
         _compact,
-        summary="merge small segments of a Lake that nobody writes",
+        summary="merge small segments of a Lake that no process is writing to",
         example="game-rl replay compact runs/duel_dqn/lake",
     )
     parser.add_argument("lake", type=Path, metavar="LAKE")
@@ -74,18 +74,21 @@ def _add_import(commands: "Commands") -> None:
         commands,
         "import",
         _import,
-        summary="make a Lake of a replay buffer that Stable-Baselines3 saved",
+        summary="convert a replay buffer that Stable-Baselines3 saved to a Lake",
         example="game-rl replay import replay_buffer.pkl --output my_lake",
     )
     parser.add_argument(
-        "file", type=Path, metavar="FILE", help="what save_replay_buffer wrote; gzip and zstd too"
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="file that save_replay_buffer wrote, also gzip or zstd of one",
     )
-    parser.add_argument("--output", type=Path, metavar="LAKE", required=True, help="a new folder")
+    parser.add_argument("--output", type=Path, metavar="LAKE", required=True, help="folder to make")
     parser.add_argument(
         "--frame-stack",
         type=positive,
         metavar="N",
-        help="pictures in an observation (default: found by comparing observations)",
+        help="frames in an observation (default: found by comparing observations)",
     )
 
 
@@ -94,19 +97,19 @@ def _add_export(commands: "Commands") -> None:
         commands,
         "export",
         _export,
-        summary="write a Lake's transitions for Stable-Baselines3 or Minari",
+        summary="export a Lake's transitions for Stable-Baselines3 or Minari",
         example="game-rl replay export my_lake --format sb3 --output replay_buffer.pkl",
     )
     parser.add_argument("lake", type=Path, metavar="LAKE")
     parser.add_argument("--format", choices=["sb3", "minari"], default="sb3", help="default: sb3")
     parser.add_argument(
-        "--output", type=Path, metavar="PATH", required=True, help="a file; a folder for minari"
+        "--output", type=Path, metavar="PATH", required=True, help="file, or folder for minari"
     )
     parser.add_argument(
         "--actions",
         type=positive,
         metavar="N",
-        help="of a Discrete action space (default: the largest action there is, plus 1)",
+        help="number of Discrete actions (default: the largest action in the Lake, plus 1)",
     )
 
 
@@ -115,7 +118,7 @@ def _compact(arguments: argparse.Namespace) -> int:
     from game_rl.lake.lake import Lake
 
     before, after = compact(Lake.open(arguments.lake))
-    print(f"{before} segments are {after} now")
+    print(f"merged {before} segments into {after}")
     return 0
 
 
@@ -161,7 +164,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 class _Bar:
-    """A progress bar on stderr for one thing after another."""
+    """A progress bar on stderr that can show several tasks one after the other."""
 
     def __init__(self) -> None:
         self._progress = Progress(console=Console(stderr=True), transient=True)

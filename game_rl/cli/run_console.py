@@ -1,4 +1,4 @@
-"""A training's events for people and for programs, on standard output."""
+"""Printing a run's events to standard output, as text or as JSON."""
 
 import os
 import sys
@@ -20,11 +20,11 @@ from game_rl import events
 from game_rl.events import Event
 from game_rl.system.units import format_bytes, format_duration, with_frames
 
-_LINES_A_RUN = 20  # where there is no terminal to draw a bar on
+_LINES_A_RUN = 20  # without a terminal to draw a bar on
 
 
 class PatientConsole(Console):
-    """A Console whose reader may leave (`game-rl train ... | head`) without ending the training."""
+    """A Console whose reader may close its pipe (`... | head`) without ending the training."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -32,19 +32,19 @@ class PatientConsole(Console):
 
 
 def drop_output(stream: IO[str]) -> None:
-    """Lose what is written to a stream that nobody reads any more, and say so on stderr."""
+    """Discard what is written to a stream that is no longer read, and say so on stderr."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     with suppress(OSError):
         print(
-            "nobody reads the output any more; the training goes on, and events.jsonl in its "
-            "directory has what happens",
+            "the output is no longer read; the training continues, and events.jsonl in its "
+            "directory records what happens",
             file=sys.stderr,
         )
 
 
 def print_json(event: Event) -> None:
-    """A Listener: one JSON object a line, as in events.jsonl."""
+    """Print an event as one line of JSON, as in events.jsonl; a Listener."""
     if event.is_kept:
         try:
             print(event.model_dump_json(exclude_none=True), flush=True)
@@ -53,7 +53,10 @@ def print_json(event: Event) -> None:
 
 
 class RunConsole:
-    """A Listener: lines, with a live bar on a terminal, and elsewhere some twenty for a run."""
+    """A Listener that prints lines, with a live bar on a terminal.
+
+    Without a terminal, about twenty lines of progress take the place of the bar.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -73,12 +76,12 @@ class RunConsole:
     def __call__(self, event: Event) -> None:
         try:
             self._show(event)
-        except OSError:  # a terminal that is gone
+        except OSError:  # the terminal is gone
             self._console.quiet = True
             drop_output(self._console.file)
 
     def close(self) -> None:
-        """Give the terminal back; may be called twice."""
+        """Stop the live bars; may be called twice."""
         with suppress(OSError):
             if self._task is not None:
                 self._bar.stop()
@@ -177,7 +180,7 @@ class RunConsole:
             self._bar.update(self._task, status=f"evaluating, {event.episodes} episodes")
 
     def _show_last_uploads(self, event: events.UploadProgress) -> None:
-        """A bar on a terminal, and elsewhere one line."""
+        """Show the progress of the last uploads: a bar on a terminal, else one line."""
         if self._uploads is None:
             if not event.waiting_checkpoints:
                 return
@@ -204,7 +207,7 @@ class RunConsole:
         self._console.print(line, style=style, highlight=not style, soft_wrap=True)
 
     def _print(self, first: str, *more: str) -> None:
-        """Only the first may have markup."""
+        """Print texts, of which only the first may have markup."""
         self._console.print(first, *(escape(text) for text in more), soft_wrap=True)
 
 
@@ -239,7 +242,7 @@ def _teacher_line(event: events.TeacherReady) -> str:
     return (
         f"teacher: {event.path} at timestep {event.policy_timesteps:,}, temperature "
         f"{event.temperature:.3g}, reward {event.mean_reward:.2f}{_success(event.success_rate)} "
-        "in the games of the evaluations"
+        "in the episodes of the evaluations"
     )
 
 
@@ -259,5 +262,5 @@ def _success(rate: float | None) -> str:
 def _checkpoint_line(event: events.CheckpointSaved) -> str:
     size, took = format_bytes(event.n_bytes), format_duration(event.seconds)
     saved = event.compression_saved
-    smaller = "" if saved is None else f", its replay {saved:.1%} smaller than whole stacks"
+    smaller = "" if saved is None else f", its replay {saved:.1%} smaller than whole frame stacks"
     return f"checkpoint of {size} saved in {took}{smaller}"

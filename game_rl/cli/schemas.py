@@ -18,10 +18,14 @@ def add_schema(commands: "Commands") -> None:
         example="game-rl schema > configs/run.schema.json",
     )
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--game", action="store_true", help="of a game.yaml instead")
-    which.add_argument("--population", action="store_true", help="of a population instead")
-    which.add_argument("--mixture", action="store_true", help="of a mixture instead")
-    which.add_argument("--study", action="store_true", help="of a study instead")
+    which.add_argument(
+        "--game", action="store_true", help="print the schema of a game.yaml instead"
+    )
+    which.add_argument(
+        "--population", action="store_true", help="print that of a population instead"
+    )
+    which.add_argument("--mixture", action="store_true", help="print that of a mixture instead")
+    which.add_argument("--study", action="store_true", help="print that of a study instead")
 
 
 def _schema(arguments: argparse.Namespace) -> int:

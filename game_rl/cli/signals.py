@@ -1,4 +1,4 @@
-"""What a signal does to a training: it is saved, and ends."""
+"""Signal handling of a training: it saves and ends."""
 
 import signal
 import threading
@@ -16,11 +16,11 @@ _SIGNALS = tuple(
 
 @contextmanager
 def stopping_on_signals(stop: StopRequest) -> Iterator[None]:
-    """Inside, SIGINT, SIGTERM and SIGUSR1 ask to stop; batch systems send them before a job ends.
+    """Set `stop` on SIGINT, SIGTERM and SIGUSR1, which batch systems send before a job ends.
 
-    If the run has not ended within `stop.deadline_s`, or with a second signal, a KeyboardInterrupt
-    ends it at once; what was saved before is what is left. Only the main thread gets signals:
-    elsewhere this does nothing.
+    If the run has not ended within `stop.deadline_s`, or on a second signal, a KeyboardInterrupt
+    ends it at once, and only what was saved before is left. Only the main thread gets signals: in
+    another thread this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -32,7 +32,7 @@ def stopping_on_signals(stop: StopRequest) -> Iterator[None]:
         name = signal.Signals(number).name
         notice = (
             f"{name}: the run ends with a checkpoint after this update, or in "
-            f"{stop.deadline_s:g} s without one; once more ends it at once"
+            f"{stop.deadline_s:g} s without one; a second signal ends it at once"
         )
         stop.ask(Interrupted(f"stopped by {name}", exit_code=128 + number), notice=notice)
         signal.setitimer(signal.ITIMER_REAL, stop.deadline_s)

@@ -1,4 +1,4 @@
-"""`game-rl status`: where a run is, and what of it is safe where."""
+"""`game-rl status`: the progress of a run or an experiment, and its newest upload."""
 
 import argparse
 import json
@@ -20,10 +20,12 @@ def add_status(commands: "Commands") -> None:
         commands,
         "status",
         _status,
-        summary="say where a run is, and what of it is safe where",
+        summary="show the progress of a run or an experiment, and what of it is uploaded",
         example="game-rl status runs/duel_ppo",
     )
-    parser.add_argument("run", type=Path, metavar="RUN", help="run directory, or an experiment's")
+    parser.add_argument(
+        "run", type=Path, metavar="RUN", help="run directory, or the directory of an experiment"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -35,7 +37,9 @@ def _status(arguments: argparse.Namespace) -> int:
         return show_status(arguments.run, as_json=arguments.json)
     run_dir = RunDir(arguments.run)
     if not run_dir.exists():
-        raise UsageError(f"{arguments.run} is not a run directory; name the run_dir of a training")
+        raise UsageError(
+            f"{arguments.run} is not a run directory; name the run_dir of a run or an experiment"
+        )
     status = run_status(run_dir)
     if arguments.json:
         print(json.dumps(status.to_json(), indent=2))

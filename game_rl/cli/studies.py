@@ -1,4 +1,4 @@
-"""Studies on the command line: register, carry out, status, report."""
+"""Studies on the command line: registration, preflight, training, status and report."""
 
 import argparse
 import functools
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 def add_study(commands: "Commands") -> None:
     parser = commands.add_parser(
-        "study", help="register a study before its first run, and say how far it is"
+        "study", help="register a study before its first run, show its progress, give up a run"
     )
     steps = parser.add_subparsers(title="steps", metavar="STEP", required=True)
     register = add_command(
         steps,
         "register",
         _register,
-        summary="freeze a study: its plan, with the hash of every file that may change a result",
+        summary="record a study's plan, and a hash of every file that may change a result",
         example="game-rl study register configs/study_ppo_pqn.yaml",
     )
     register.add_argument("file", type=Path, metavar="FILE")
@@ -37,19 +37,21 @@ def add_study(commands: "Commands") -> None:
         steps,
         "give-up",
         _give_up,
-        summary="have a run that cannot be brought to its end count as failed, the worst value",
+        summary="count a run that cannot be brought to its end as failed, with the worst value",
         example="game-rl study give-up configs/study_ppo_pqn.yaml --arm pqn --seed 103 "
         "--reason 'the emulator locks up'",
     )
     give_up.add_argument("file", type=Path, metavar="FILE")
     give_up.add_argument("--arm", required=True, metavar="NAME")
     give_up.add_argument("--seed", type=not_negative, required=True, metavar="N")
-    give_up.add_argument("--reason", required=True, metavar="TEXT", help="the report shows it")
+    give_up.add_argument(
+        "--reason", required=True, metavar="TEXT", help="text that the report shows"
+    )
     status = add_command(
         steps,
         "status",
         _status,
-        summary="say which (arm, seed) has a result, and how far the others are",
+        summary="show which (arm, seed) has a result, and the progress of the others",
         example="game-rl study status configs/study_ppo_pqn.yaml",
     )
     status.add_argument("file", type=Path, metavar="FILE")
@@ -83,7 +85,7 @@ def _give_up(arguments: argparse.Namespace) -> int:
 
 
 def train_study(arguments: argparse.Namespace) -> int:
-    """Make the results that are missing."""
+    """Make the missing results of a study."""
     from game_rl.cli.experiments import stopping_on_signals
     from game_rl.cli.run_console import PatientConsole
     from game_rl.config.experiments.study_files import load_study
@@ -107,7 +109,7 @@ def train_study(arguments: argparse.Namespace) -> int:
 
 
 def report_study(arguments: argparse.Namespace) -> int:
-    """The report of the study whose file is named, into its results folder."""
+    """Print the report of a study, and write it to the study's results folder."""
     from game_rl.config.experiments.study_files import load_study
     from game_rl.experiments.study.report import study_findings
 
@@ -145,7 +147,7 @@ def preflight_study(arguments: argparse.Namespace) -> int:
 
 
 def _measured_lakes(study: "Study") -> "dict[str, MeasuredLake]":
-    """Of the arms that write one, by random play of their members."""
+    """Measure the compression of the Lakes of arms that write one, by random play."""
     from rich.console import Console
 
     from game_rl.games.definition import load_game
@@ -194,7 +196,7 @@ def _show_forecast(report: "StudyReport", console: "Console") -> None:
     )
     if report.unmeasured_lakes:
         names = ", ".join(report.unmeasured_lakes)
-        text = f"without the Lakes of {names}, which nobody has measured: preflight --probe does so"
+        text = f"without the Lakes of {names}, not measured yet: preflight --probe adds them"
         console.print(text, soft_wrap=True, markup=False, highlight=False)
 
 
@@ -213,8 +215,8 @@ def _print_json(result: "Result", done: int, count: int) -> None:  # noqa: ARG00
 
 def _show_death(console: "Console", ended: "Ended", deaths: int) -> None:
     console.print(
-        f"warning: {ended.job.name} was killed (exit code {ended.code}); it is started again, "
-        f"{deaths} since its newest checkpoint",
+        f"warning: {ended.job.name} was killed (exit code {ended.code}) and starts again; deaths "
+        f"since its newest checkpoint: {deaths}",
         soft_wrap=True,
         markup=False,
     )

@@ -27,7 +27,8 @@ def add_train(commands: "Commands") -> None:
         commands,
         "train",
         _train,
-        summary="train an agent, evaluate it and record a clip of it",
+        summary="train an agent, evaluate it and record a clip, or carry out an experiment or a "
+        "study",
         example="game-rl train --config configs/duel_ppo.yaml --set seed=1",
     )
     add_config_arguments(parser, required=False)
@@ -37,38 +38,44 @@ def add_train(commands: "Commands") -> None:
         "--until",
         type=not_negative,
         metavar="T",
-        help="train up to the first update at or beyond timestep T, save, and leave; "
-        "0: after algorithm.learn_from.offline",
+        help="train up to the first update at or beyond timestep T, save and end; 0: end after "
+        "algorithm.learn_from.offline",
     )
-    parser.add_argument("--force", action="store_true", help="start even if it does not fit")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="start even if the preflight says that it does not fit this machine",
+    )
     parser.add_argument(
         "--log",
         choices=["text", "json"],
         default="text",
-        help="what is printed: text for people, or each event as one JSON object a line",
+        help="format of the output; json prints each event as one JSON object a line",
     )
 
 
 def _add_beginnings(parser: argparse.ArgumentParser) -> None:
-    """Where a run or an experiment goes on from, if not from its newest state."""
+    """Add the options that choose where a run or an experiment begins or continues from."""
     parser.add_argument(
         "--at",
         type=not_negative,
         metavar="T",
-        help="with --resume: go back to the kept checkpoint of timestep T; later ones are set "
-        "aside, in set_aside/ of the run directory",
+        help="with --resume: go back to the kept checkpoint of timestep T; later ones move to "
+        "set_aside/ in the run directory",
     )
     parser.add_argument(
         "--fork",
         metavar="RUN[@T]",
-        help="begin a new run from a kept checkpoint of RUN (the newest without @T), with its "
-        "config and what --set changes; needs --set run_dir=...; of an experiment, its champion",
+        help="begin a new run from a kept checkpoint of RUN (default: the newest), with its "
+        "config and the changes of --set; needs --set run_dir=... An experiment stands for its "
+        "champion",
     )
     parser.add_argument(
         "--generation",
         type=positive,
         metavar="N",
-        help="with --resume EXPERIMENT: go back to the end of generation N, set later ones aside",
+        help="with --resume EXPERIMENT: go back to the end of generation N; later ones are set "
+        "aside",
     )
 
 
@@ -76,13 +83,14 @@ def _add_resume(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         metavar="RUN",
-        help="continue the run in RUN; of an address in object storage it is fetched first, to the "
-        "folder of --set run_dir=...",
+        help="continue the run or experiment in RUN; one at an address in object storage is "
+        "fetched first, to the folder of --set run_dir=...",
     )
     parser.add_argument(
         "--take-over",
         action="store_true",
-        help="upload the run even if another machine does, whose uploads are refused then",
+        help="upload even if another machine uploads this run, whose uploads are refused from "
+        "then on",
     )
 
 
@@ -95,7 +103,7 @@ def _train(arguments: argparse.Namespace) -> int:
     if is_experiment(arguments):
         return train_experiment(arguments)
     if arguments.generation is not None:
-        raise UsageError("--generation goes back in an experiment: name one with --resume")
+        raise UsageError("--generation goes back in an experiment: name it with --resume")
     from game_rl.cli.run_console import PatientConsole, RunConsole
 
     console = PatientConsole(quiet=arguments.log == "json")
@@ -106,9 +114,9 @@ def _train(arguments: argparse.Namespace) -> int:
 
 
 def _fetch(arguments: argparse.Namespace) -> int:
-    """Bring a stored run to `run_dir`, unless it is there, and let `resume` name that.
+    """Fetch a stored run to `run_dir`, unless it is there, and make `resume` name that folder.
 
-    In a process of its own: what has used obstore must not fork.
+    It is fetched by another process, as a process that has used obstore must not fork.
     """
     from game_rl.cli.remote import missing_rom
     from game_rl.config.upload import checked_address
@@ -116,7 +124,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
     from game_rl.run_dir import RunDir
 
     try:
-        checked_address(arguments.resume)  # what has a secret in it is never another's argument
+        checked_address(arguments.resume)  # others can see arguments: no secret may be in it
     except ValueError as error:
         raise UsageError(f"--resume: {error}") from None
 
@@ -197,7 +205,7 @@ def _check_combination(arguments: argparse.Namespace) -> None:
 
 
 def _fork_config(arguments: argparse.Namespace) -> "RunConfig":
-    """Of `--config`, or else the parent's, with a section `fork`."""
+    """Return the config of `--config`, or else the parent's, with a section `fork`."""
     from game_rl.config.loader import load_config
     from game_rl.config.run_at import run_at
     from game_rl.experiments.experiment_dir import run_of
@@ -212,7 +220,7 @@ def _fork_config(arguments: argparse.Namespace) -> "RunConfig":
     if not parent.exists():
         raise UsageError(
             f"{parent.root} is not a run directory: it has no {parent.config.name}; name the "
-            "run_dir of a training, such as runs/duel_ppo@200000"
+            "run_dir of a run, such as runs/duel_ppo@200000"
         )
     if not any(override.replace(" ", "").startswith("run_dir=") for override in arguments.set):
         raise UsageError("a fork is a new run: name its folder with --set run_dir=...")

@@ -42,7 +42,7 @@ def add_tune(commands: "Commands") -> None:
         type=positive,
         default=_SECONDS,
         metavar="N",
-        help=f"about how long it may take (default: {_SECONDS}); Ctrl-C prints the best so far",
+        help=f"approximate time to spend (default: {_SECONDS}); Ctrl-C prints the best so far",
     )
 
 
@@ -73,7 +73,7 @@ def _tune(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _progress(seconds: int) -> Iterator[Callable[[str], None]]:
-    """A bar that is as long as the time, with what is tried now; lines where no terminal is."""
+    """Show a bar over the time with the setting that is tried now; without a terminal, lines."""
     console, started = Console(stderr=True), time.monotonic()
     if not console.is_terminal:
         yield console.print
@@ -131,7 +131,7 @@ def _table(tuning: "Tuning", best: "Trial") -> Table:
 def _outcome(tuning: "Tuning", best: "Trial") -> str:
     present, fastest = tuning.forecast(tuning.present), tuning.forecast(best)
     if sum(trial.coarse is not None for trial in tuning.trials) < 2:
-        return "There was no time for another setting: give it more with --seconds."
+        return "There was no time for another setting: allow more with --seconds."
     if best is tuning.present or fastest is None:
         if not tuning.is_decided:
             return f"{_UNDECIDED} No other was clearly faster than the present one."
@@ -152,7 +152,7 @@ def _what_changes(present: "Setting", best: "Setting") -> str:
     return (
         f"{same}; but with n_steps {best.n_steps:,} instead of {present.n_steps:,} returns are "
         f"cut {sooner}: an env's rewards count for at most so many timesteps, and the network "
-        "estimates the rest. So it may learn otherwise: compare both on your game."
+        "estimates the rest. So it may learn differently: compare both on your game."
     )
 
 

@@ -1,4 +1,4 @@
-"""What happens in an experiment, as typed events: `events.jsonl` of its folder, and who watches."""
+"""The typed events of an experiment, which go to its `events.jsonl` and to listeners."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -18,16 +18,16 @@ class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
     time: datetime = Field(default_factory=lambda: datetime.now(UTC))
-    """In UTC."""
+    """Time of the event, in UTC."""
     generation: _Count = 0
 
 
 class ExperimentBegun(_Event):
-    """A controller begins an experiment, or goes on with it after `generation`."""
+    """A controller begins an experiment, or resumes it after `generation`."""
 
     event: Literal["experiment_begun"] = "experiment_begun"
     experiment: str
-    """Its id."""
+    """The experiment's id."""
     kind: str = "population"
     members: _Count
     generations: _Count
@@ -36,22 +36,22 @@ class ExperimentBegun(_Event):
 
 
 class WentBack(_Event):
-    """The population goes on from `generation`; what came later is no part of it any more."""
+    """The population went back: of what happened before, only generations up to this one count."""
 
     event: Literal["went_back"] = "went_back"
     set_aside: str
-    """Where the later records are."""
+    """The folder that later records and members were moved to."""
 
 
 class GenerationBegun(_Event):
-    """All members are to train up to `timesteps`."""
+    """A generation began, in which all members train up to `timesteps`."""
 
     event: Literal["generation_begun"] = "generation_begun"
     timesteps: _Count
 
 
 class StretchEnded(_Event):
-    """A member has trained, and has played its episodes."""
+    """A member has trained and played its episodes."""
 
     event: Literal["stretch_ended"] = "stretch_ended"
     number: _Count
@@ -66,32 +66,32 @@ class StretchEnded(_Event):
 
 
 class MemberDied(_Event):
-    """A member's process was killed; it is started again."""
+    """A member's process was killed; it will be started again."""
 
     event: Literal["member_died"] = "member_died"
     name: str
     code: int
     deaths: _Count
-    """Since its newest checkpoint."""
+    """Deaths since its newest checkpoint."""
     text: str = ""
-    """What is known of the cause, where the executor knows more than the exit code."""
+    """The cause, if the executor knows more than the exit code; else empty."""
 
 
 class GenerationEnded(_Event):
-    """The decision was carried out."""
+    """The decision after a generation was carried out."""
 
     event: Literal["generation_ended"] = "generation_ended"
     record: str
-    """Its file."""
+    """Path of the generation's record."""
     seconds: float
-    """In this process."""
+    """Time that this controller has spent on the generation."""
     copies: _Count
     checkpoints_bytes: _Count
-    """Of all checkpoints that are kept; files with several names count once."""
+    """Size of all checkpoints that are kept; a file with several hard links counts once."""
 
 
 class Warned(_Event):
-    """Something that the user should know; the experiment goes on."""
+    """A warning to the user; the experiment continues."""
 
     event: Literal["warned"] = "warned"
     text: str
@@ -108,7 +108,7 @@ class ChampionFound(_Event):
 
 
 class ExperimentEnded(_Event):
-    """The controller lets go of the experiment."""
+    """The controller has ended its work on the experiment."""
 
     event: Literal["experiment_ended"] = "experiment_ended"
     reason: Literal["completed", "stopped", "failed"]
@@ -135,7 +135,7 @@ _ANY: TypeAdapter[ExperimentEvent] = TypeAdapter(
 
 
 class Account:
-    """Appends events to the experiment's file and hands them on; a context manager."""
+    """Appends events to the experiment's file and passes them to listeners; a context manager."""
 
     def __init__(self, path: Path, listeners: Sequence[Listener] = ()) -> None:
         self._file = EventFile(path)
@@ -157,9 +157,9 @@ class Account:
 
 
 def read_account(path: Path) -> list[ExperimentEvent]:
-    """What happened, without generations that the population went back from.
+    """Return the events of a file, without generations that the population went back from.
 
-    A torn line, and an event that this version does not know, are left out.
+    Torn lines and events that this version does not know are left out.
     """
     kept: list[ExperimentEvent] = []
     for _, line in located_lines(path):

@@ -1,4 +1,4 @@
-"""The best member at the end: chosen and reported on episodes that selected nothing."""
+"""The best member at the end, chosen and measured on episodes that were not used for selection."""
 
 import hashlib
 import shutil
@@ -31,15 +31,16 @@ from game_rl.training.stretch_result import Played
 def find_champion(
     plan: Plan, record: GenerationRecord, bring: Callable[[Sequence[Task]], None]
 ) -> ChampionRecord:
-    """The best candidate of the last generation, as a run directory with a record.
+    """Find the champion of the last generation, and make its run directory and its record.
 
-    Candidates are the members with the highest fitness, and whom the plan adds; the best of them
-    over new episodes is the champion, which then plays others again: the figure to report. The best
-    of three measured figures is too high, by 1.8 points where each is of 200 episodes and 90 % are
-    won.
+    Candidates are the members with the highest fitness, and the one that the plan adds. The best of
+    them over new episodes is the champion. It then plays further episodes, which give the figure to
+    report: the best of three measured figures is too high, by 1.8 points where each is of 200
+    episodes and 90 % are won.
 
     Args:
-        bring: carries tasks out.
+        record: the last generation's.
+        bring: carries out tasks, and returns once all are done.
     """
     folder, metric = plan.folder, plan.rules.fitness.metric
     found = read_record(folder.champion_record, ChampionRecord)
@@ -79,7 +80,11 @@ def _candidates(plan: Plan, record: GenerationRecord) -> list[TrainedMember]:
 
 
 def _play(plan: Plan, member: TrainedMember, what: str) -> Task:
-    """Episodes on a seed that nothing else is played on."""
+    """Return the task that plays episodes on a seed of their own.
+
+    Args:
+        what: what the episodes are for, which the seed follows from.
+    """
     assert member.checkpoint is not None
     return Jobs(plan.folder, plan.rules.cpus_per_member).play(
         member.number,
@@ -116,7 +121,7 @@ def _played(task: Task, metric: str) -> Fitness:
 
 
 def _make_run(folder: ExperimentDir, champion: ChampionRecord, record: GenerationRecord) -> None:
-    """The champion's run directory, which appears in one rename."""
+    """Make the champion's run directory; it appears complete, in one rename."""
     if folder.champion.exists():
         return
     source = folder.member(champion.folder)
@@ -141,7 +146,7 @@ def _copy_account(source: RunDir, target: RunDir) -> None:
 
 
 def _identity(source: RunDir, champion: ChampionRecord) -> str:
-    """A run of its own, which goes on from the member's."""
+    """Return the identity of a new run whose parent is the member's run."""
     identity = RunIdentity(
         id=uuid.uuid4().hex,
         created=datetime.now(UTC).replace(microsecond=0),

@@ -1,8 +1,8 @@
-"""The controller of an experiment: what is trained next, and what follows from it.
+"""The controller of an experiment: it has its generations trained and carries out the decisions.
 
-It holds no weights and loads no torch. All that it knows is on the disk: killed at any moment, the
-next one finds results, records and copies that are there, makes those that are not, and so comes to
-the same experiment.
+It holds no weights and does not load torch. All its state is on the disk. If it is killed, at
+whatever moment, the next controller takes over the results, records and copies that are there and
+makes the missing ones, and so reaches the same end.
 """
 
 import time
@@ -47,11 +47,11 @@ from game_rl.training.action_differences import read_differences
 from game_rl.training.stretch_result import StretchResult, read_result
 
 _ASKED_OBSERVATIONS = 512
-"""A share that is measured on so many has a standard error of at most 2.2 points."""
+"""A share that is measured on so many observations has a standard error of at most 2.2 points."""
 
 
 def read_state(plan: Plan) -> ExperimentState:
-    """Where the experiment is; at its beginning, if nothing is written yet."""
+    """Return the state of the experiment; the one at its beginning if none is written yet."""
     state = read_record(plan.folder.state, ExperimentState)
     return state or ExperimentState(generation=0, members=plan.first_members())
 
@@ -69,13 +69,13 @@ class ExperimentRun:
         """Bring the experiment to its end.
 
         Raises:
-            Interrupted: by a signal; all that was learned is saved.
-            ExperimentError: it cannot go on; all that was learned is saved.
+            Interrupted: a signal stopped it; all that was learned is saved.
+            ExperimentError: it cannot continue; all that was learned is saved.
         """
         RunDir(self.folder.root).remove_leftovers()  # members', too: none of them is running
         state = read_state(self.plan)
         if state.generation:
-            self._forget(state)  # what a killed controller had not come to
+            self._forget(state)  # a killed controller may not have got so far
         while state.generation < self.plan.rules.generations:
             state = self._generation(state)
         champion = find_champion(self.plan, self._record(state.generation), self._bring)
@@ -119,7 +119,7 @@ class ExperimentRun:
         return after
 
     def _trained(self, members: Sequence[Member], number: int) -> GenerationRecord:
-        """The record of a generation, written now unless it is there."""
+        """Return the record of a generation; if it does not exist, train the generation first."""
         place = self.folder.generation(number)
         found = read_record(place.record, GenerationRecord)
         if found is not None:
@@ -141,7 +141,7 @@ class ExperimentRun:
         return record
 
     def _with_differences(self, record: GenerationRecord) -> GenerationRecord:
-        """With how far the actions of all who trained differ, where they share a Lake."""
+        """Add to a record how much the actions of its runs differ, if they share a Lake."""
         rules = self.plan.rules
         if not rules.shares_lake:
             return record
@@ -156,7 +156,7 @@ class ExperimentRun:
         return record.model_copy(update={"differences": read_differences(task.result)})
 
     def _begin(self, member: Member, config: RunConfig) -> None:
-        """Write what a run that is no copy begins with, unless it is there."""
+        """Write the config of a run that is not a copy, unless the run exists."""
         run_dir, run_id = self.folder.member(member.folder), self.plan.run_id(member)
         if run_dir.exists():
             return
@@ -166,7 +166,7 @@ class ExperimentRun:
         write_atomic(run_dir.config, dump_config(config))
 
     def _stretches(self, members: Sequence[Member], number: int) -> dict[int, StretchResult]:
-        """What members have reached, by their numbers, once all of them have trained."""
+        """Train members, and return their results by number once all have ended."""
         tasks = [self.plan.stretch(member, number) for member in members]
         by_result = {task.result: member for task, member in zip(tasks, members, strict=True)}
         results: dict[int, StretchResult] = {}
@@ -199,7 +199,7 @@ class ExperimentRun:
         )
 
     def _present(self, state: ExperimentState) -> set[str]:
-        """Folders of runs that somebody goes on with."""
+        """Return the folders of the runs that the next generation continues or forks."""
         members = {member.folder for member in state.members}
         if state.generation == 0:
             return members

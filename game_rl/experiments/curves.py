@@ -1,4 +1,4 @@
-"""An experiment over its generations, for TensorBoard; each member draws curves of its own."""
+"""TensorBoard curves of an experiment over its generations; each member has its own curves, too."""
 
 import time
 from pathlib import Path
@@ -12,7 +12,7 @@ from game_rl.run_dir import write_atomic
 
 
 def write_curves(folder: Path, record: GenerationRecord, rules: Rules) -> None:
-    """One file for the generation, over its timesteps."""
+    """Write one file for the generation, whose step is the generation's timesteps."""
     folder.mkdir(exist_ok=True)
     path = folder / f"events.out.tfevents.{record.generation:010d}.population"
     values = {**_fitness(record, rules), **_hyperparameters(record)}
@@ -20,14 +20,14 @@ def write_curves(folder: Path, record: GenerationRecord, rules: Rules) -> None:
 
 
 def remove_curves(folder: Path, *, after: int) -> None:
-    """Of later generations."""
+    """Remove the curves of the generations after `after`."""
     for path in folder.glob("events.out.tfevents.*.population"):
         if int(path.name.split(".")[3]) > after:
             path.unlink()
 
 
 def _fitness(record: GenerationRecord, rules: Rules) -> dict[str, float]:
-    """Best, median and spread (standard deviation) of the members that have finite weights."""
+    """Return best, median and spread (standard deviation) over members with finite weights."""
     found = [m.fitness for m in record.members if m.fitness is not None]
     values = [fitness.value for fitness in found]
     place, metric = rules.kind, rules.fitness.metric
@@ -46,13 +46,16 @@ def _fitness(record: GenerationRecord, rules: Rules) -> dict[str, float]:
 
 
 def _differences(record: GenerationRecord, place: str) -> dict[str, float]:
-    """Of the same observations, on how many two act differently: means over pairs."""
+    """Return the shares of the same observations on which two runs act differently.
+
+    They are means over pairs.
+    """
     found = {"members": record.differing_members, "learner": record.differing_learner}
     return {f"{place}/differing_actions_{k}": v for k, v in found.items() if v is not None}
 
 
 def _part(member: TrainedMember) -> str:
-    """Of its folder, such as `learner.g0002`."""
+    """Return the part of the folder's name before the generation: `learner` of `learner.g0002`."""
     return member.folder.partition(".")[0]
 
 
@@ -65,5 +68,5 @@ def _hyperparameters(record: GenerationRecord) -> dict[str, float]:
 
 
 def _number(value: Value) -> float:
-    """Of a schedule, where it starts."""
+    """Return the number that stands for a value; of a schedule, its start."""
     return value["start"] if isinstance(value, dict) else value

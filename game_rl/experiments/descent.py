@@ -1,4 +1,4 @@
-"""Who descends from whom in a population, generation by generation."""
+"""The descent of an experiment's runs over its generations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,13 @@ from game_rl.experiments.records import CopyRecord, GenerationRecord, read_recor
 
 @dataclass(frozen=True)
 class Branch:
-    """A run of the population.
+    """A run of the experiment, with its descendants.
 
     Attributes:
-        copied: how it came about; None: it was there from the beginning, or is a learner's.
-        generations: in which it was a member, first and last.
-        played_timesteps: that it has played itself, as far as they were counted.
+        copied: the copy that made it; None if it began without a parent or is a learner's run.
+        generations: the first and the last one in which it trained.
+        played_timesteps: timesteps that it has played itself, without its ancestors' and without
+            generations whose record does not count them.
         children: runs that began from it, in the order of generations.
     """
 
@@ -27,7 +28,7 @@ class Branch:
 
 @dataclass
 class _Life:
-    """Generations in which a run has trained, and what it has played in them."""
+    """The generations in which a run has trained, and the timesteps that it has played in them."""
 
     first: int
     last: int = 0
@@ -35,7 +36,7 @@ class _Life:
 
 
 def read_records(folder: ExperimentDir) -> list[GenerationRecord]:
-    """All that there are, in their order."""
+    """Read all records that exist, in the order of generations."""
     found = (
         read_record(folder.generation(number).record, GenerationRecord)
         for number in folder.kept_generations()
@@ -44,7 +45,7 @@ def read_records(folder: ExperimentDir) -> list[GenerationRecord]:
 
 
 def descent(records: Sequence[GenerationRecord]) -> tuple[Branch, ...]:
-    """A tree for each run that was there from the beginning."""
+    """Return a tree for each run that began without a parent."""
     copies = {copy.folder: copy for record in records for copy in record.copies}
     parents = {folder: copy.parent_folder for folder, copy in copies.items()}
     parents |= {folder: parent for record in records for folder, parent in _learner_of(record)}
@@ -59,7 +60,7 @@ def descent(records: Sequence[GenerationRecord]) -> tuple[Branch, ...]:
 
 
 def _learner_of(record: GenerationRecord) -> Iterator[tuple[str, str]]:
-    """Its folder and that of the run that it began from, if there was one."""
+    """Yield the learner's folder and its parent's, if it has a parent."""
     learner = record.learner
     if learner is not None and learner.parent_folder is not None:
         (member,) = (m for m in record.members if m.number == learner.number)

@@ -1,4 +1,4 @@
-"""Every path of an experiment, and its lock."""
+"""All paths of an experiment, and its lock."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ class ExperimentDir:
 
     @property
     def config(self) -> Path:
-        """As resolved; its presence makes a directory an experiment."""
+        """The resolved config; a directory that has one is an experiment's."""
         return self.root / "experiment.yaml"
 
     @property
@@ -29,7 +29,7 @@ class ExperimentDir:
 
     @property
     def events(self) -> Path:
-        """What happened, one JSON object a line; only ever appended to."""
+        """The events, one JSON object a line; the file is only ever appended to."""
         return self.root / "events.jsonl"
 
     @property
@@ -42,7 +42,7 @@ class ExperimentDir:
 
     @property
     def lake(self) -> Path:
-        """Of all members, where they share one."""
+        """The Lake of all members, if they share one."""
         return self.root / "lake"
 
     @property
@@ -51,12 +51,12 @@ class ExperimentDir:
 
     @property
     def curves(self) -> Path:
-        """Of the population; each member draws its own."""
+        """The experiment's TensorBoard curves; each member has its own in its run directory."""
         return self.root / "tensorboard"
 
     @property
     def champion(self) -> Path:
-        """A run directory, once the experiment is complete."""
+        """The champion's run directory, which exists once the experiment is complete."""
         return self.root / "champion"
 
     @property
@@ -65,17 +65,17 @@ class ExperimentDir:
 
     @property
     def validation(self) -> Path:
-        """Episodes that the candidates have played."""
+        """Results of the episodes that candidates for the champion have played."""
         return self.root / "validation"
 
     @property
     def errands(self) -> Path:
-        """Notes of what is on its way from nodes that share no files with us."""
+        """Notes on files that are being fetched from nodes without a shared file system."""
         return errands_folder(self.root)
 
     @property
     def superseded(self) -> Path:
-        """Generations that were set aside when the population went back."""
+        """Everything that was set aside when the population went back."""
         return self.root / "superseded"
 
     def member(self, folder: str) -> RunDir:
@@ -85,7 +85,7 @@ class ExperimentDir:
         return GenerationDir(self.generations / f"{number:04d}")
 
     def kept_generations(self) -> list[int]:
-        """Those with a record, ascending."""
+        """Numbers of the generations that have a record, ascending."""
         if not self.generations.is_dir():
             return []
         names = (path.name for path in self.generations.iterdir() if path.name.isdecimal())
@@ -99,10 +99,12 @@ class ExperimentDir:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Be the only controller here; the kernel lets go when the process ends.
+        """Hold the experiment's lock, so that no other process controls it meanwhile.
+
+        The kernel releases the lock when the process ends.
 
         Raises:
-            UsageError: another one is.
+            UsageError: another process holds it.
         """
         try:
             with FileLock(self.root / "lock", timeout=0):
@@ -116,46 +118,46 @@ class ExperimentDir:
 
 @dataclass(frozen=True)
 class GenerationDir:
-    """What is left of one generation."""
+    """The directory of one generation: its record, results, logs and checkpoints."""
 
     root: Path
 
     @property
     def record(self) -> Path:
-        """Who trained, how good they are, who copies whom: written once."""
+        """The generation's record: members, ranking and copies; written once."""
         return self.root / "record.json"
 
     def result(self, number: int) -> Path:
-        """Of a member's stretch."""
+        """Result of a member's stretch."""
         return self.root / f"{number:02d}.json"
 
     def output(self, number: int) -> Path:
-        """What the member's process has printed."""
+        """Output of the member's process."""
         return self.root / f"{number:02d}.log"
 
     @property
     def actions(self) -> Path:
-        """What members and learner would do on the same observations."""
+        """The actions that members and learner choose on the same observations, compared."""
         return self.root / "actions.json"
 
     def checkpoint(self, number: int) -> Path:
-        """A member's checkpoint, its files linked."""
+        """A member's checkpoint, whose files are hard links."""
         return self.root / f"{number:02d}"
 
 
 def folder_of(number: int, *, copied_after: int | None = None) -> str:
-    """The name of a member's run directory: `03`, or `03.g0007` for a copy made in generation 7."""
+    """Return a member's folder name: `03`, or `03.g0007` for a copy made after generation 7."""
     return f"{number:02d}" if copied_after is None else f"{number:02d}.g{copied_after:04d}"
 
 
 def copied_after(folder: str) -> int | None:
-    """The generation in which a member's run directory was made as a copy; None if it is none."""
+    """Return the generation after which a member's folder was made as a copy, or None."""
     _, is_copy, generation = folder.partition(".g")
     return int(generation) if is_copy and generation.isdecimal() else None
 
 
 def find_experiment(root: Path) -> ExperimentDir:
-    """Raise UsageError if `root` is no experiment's directory."""
+    """Raise UsageError if `root` is not the directory of an experiment."""
     folder = ExperimentDir(root)
     if not folder.exists():
         raise UsageError(
@@ -166,10 +168,10 @@ def find_experiment(root: Path) -> ExperimentDir:
 
 
 def run_of(root: Path) -> Path:
-    """The run directory that a command on `root` means: of an experiment, its champion's.
+    """Return the run directory that `root` stands for: of an experiment, its champion's.
 
     Raises:
-        UsageError: it is an experiment that has no champion yet.
+        UsageError: `root` is an experiment that has no champion yet.
     """
     folder = ExperimentDir(root)
     if not folder.exists():
@@ -177,6 +179,6 @@ def run_of(root: Path) -> Path:
     if not folder.champion.is_dir():
         raise UsageError(
             f"{root} is an experiment that has no champion yet; name one of its members, such as "
-            f"{folder.members / folder_of(0)}, or go on with --resume {root}"
+            f"{folder.members / folder_of(0)}, or continue it with --resume {root}"
         )
     return folder.champion

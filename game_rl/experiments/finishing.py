@@ -1,4 +1,4 @@
-"""Bring an experiment to its end and test its champion: what an (arm, seed) of a study may do."""
+"""Bring an experiment to its end and test its champion, for a study's pairs of arm and seed."""
 
 import time
 from pathlib import Path
@@ -22,18 +22,20 @@ from game_rl.training.stretch_result import Played
 def finish_experiment(
     root: Path, command: ExperimentCommand, *, episodes: int, seed: int, result: Path
 ) -> Finished:
-    """Carry the experiment at `root` out, let its champion play the test, and leave what that gave.
+    """Carry out the experiment at `root`, test its champion, and write the result.
 
-    The champion is chosen by the experiment's own rule, on other episodes. However often this is
-    broken off and called again, the result is the same; where there is one already, nothing is
-    done. That all members' weights became non-finite is a result, too.
+    The champion is chosen by the experiment's own rule, on other episodes. An interrupted call can
+    be repeated as often as needed and gives the same result; if there is one already, it is
+    returned. If all members' weights become non-finite, that is a result, too.
 
     Args:
-        episodes, seed: of the test.
+        episodes: number of the test's episodes.
+        seed: seed of the test's episodes.
+        result: file for the result.
 
     Raises:
-        Interrupted: by a signal; what was learned is saved.
-        ExperimentError: it cannot go on.
+        Interrupted: a signal stopped it; what was learned is saved.
+        ExperimentError: the experiment cannot continue.
     """
     found = read_finished(result)
     if found is not None:

@@ -1,4 +1,4 @@
-"""How good a member is, from the episodes that it has played."""
+"""A member's fitness, from the episodes that it has played."""
 
 from statistics import fmean, pstdev
 
@@ -9,26 +9,30 @@ from game_rl.training.stretch_result import Played
 
 
 class Fitness(Saved):
-    """Of one policy over the episodes of one seed."""
+    """How good one policy is over the episodes of one seed."""
 
     value: float
-    """What is compared."""
+    """The number that is compared."""
     seed: int
-    """Chooses the episodes."""
+    """Seed that determines the episodes."""
     episodes: int
     deterministic: bool
-    """Whether it took its likeliest actions, or drew them."""
+    """Whether the policy took its most likely actions instead of drawing them."""
     success_rate: float | None
-    """None where the game does not say what success is."""
+    """Share of successful episodes; None if the game does not define success."""
     success_interval: tuple[float, float] | None
-    """Wilson's, 95 %."""
+    """Wilson's 95 % interval of the success rate."""
     mean_reward: float
     std_reward: float
-    """Of the episodes."""
+    """Standard deviation over the episodes."""
 
 
 def fitness_of(played: Played, metric: str) -> Fitness:
-    """Raise ExperimentError if the game does not say what success is, and that is to count."""
+    """Return the fitness of the policy that has played these episodes.
+
+    Raises:
+        ExperimentError: the metric is the success rate, and the game does not define success.
+    """
     episodes, successes = len(played.rewards), sum(played.successes)
     knows_success = len(played.successes) == episodes
     if metric == "success_rate" and not knows_success:

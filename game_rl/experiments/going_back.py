@@ -1,4 +1,4 @@
-"""Back to the decision after an earlier generation; what came later is set aside, not deleted."""
+"""Going back to an earlier generation's decision; what came later is set aside, not deleted."""
 
 import itertools
 from pathlib import Path
@@ -17,15 +17,15 @@ from game_rl.experiments.records import (
 
 
 def go_back(folder: ExperimentDir, generation: int) -> Path:
-    """Make the population what it was when the record of `generation` was written.
+    """Restore the population as it was when the record of `generation` was written.
 
-    Killed on the way, any next controller goes on with it: see `finish_going_back`.
+    If the process is killed meanwhile, the next controller completes it: see `finish_going_back`.
 
     Returns:
-        Where the later records and members are.
+        The folder that the later records and members were moved to.
 
     Raises:
-        UsageError: that generation is not kept.
+        UsageError: the checkpoints of that generation are not kept.
     """
     record = read_record(folder.generation(generation).record, GenerationRecord)
     if record is None or not has_checkpoints(folder, record):
@@ -42,7 +42,7 @@ def go_back(folder: ExperimentDir, generation: int) -> Path:
 
 
 def finish_going_back(folder: ExperimentDir) -> None:
-    """Do what a controller had begun to do when it was killed."""
+    """Complete a `go_back` in which a controller was killed, if there is one."""
     state = read_record(folder.state, ExperimentState)
     if state is not None and state.going_back_to is not None:
         record = read_record(folder.generation(state.going_back_to).record, GenerationRecord)
@@ -82,7 +82,7 @@ def _restore(
     checkpoint: str,
     aside: Path,
 ) -> None:
-    """The member's newest checkpoint is the one of the record again."""
+    """Make the record's checkpoint the member's newest one; set later ones aside."""
     run_dir = folder.member(name)
     kept = folder.generation(record.generation).checkpoint(number)
     run_dir.checkpoints.mkdir(exist_ok=True)
@@ -95,7 +95,7 @@ def _restore(
 
 
 def _move_later(folder: ExperimentDir, record: GenerationRecord, aside: Path) -> None:
-    """Records after the generation, copies that were made after it or in it, and the champion."""
+    """Set aside later generations, copies made after this one or later, and the champion."""
     generation, stay = record.generation, {member.folder for member in record.members}
     for number in folder.generations.iterdir():
         if number.name.isdecimal() and int(number.name) > generation:

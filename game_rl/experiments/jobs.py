@@ -1,4 +1,4 @@
-"""What an experiment asks an executor for: stretches, copies and episodes of its members."""
+"""The jobs that an experiment gives to an executor: stretches, copies and episodes of members."""
 
 import json
 from collections.abc import Mapping
@@ -13,12 +13,13 @@ from game_rl.experiments.tasks import Task
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a copy begins, and how.
+    """The checkpoint that a copy begins from, and the parts that it takes over.
 
     Attributes:
-        folder: of the run that it is copied from.
-        fork: keys of its section `fork` beside `run`; None: none.
-        run_id: of the copy; None: drawn.
+        folder: folder of the parent's run.
+        timesteps: timestep of the parent's checkpoint.
+        fork: keys of the copy's section `fork` in addition to `run`, or None.
+        run_id: id of the copy, or None to draw one at random.
     """
 
     folder: str
@@ -29,17 +30,21 @@ class Origin:
 
 @dataclass(frozen=True)
 class Jobs:
-    """Tasks of the runs in an experiment's folder.
+    """Makes tasks for the runs in an experiment's folder.
 
     Attributes:
-        cpus: of each.
+        cpus: cores of each job.
     """
 
     folder: ExperimentDir
     cpus: int
 
     def stretch(self, number: int, folder: str, generation: int, *, until: int, seed: int) -> Task:
-        """Train a run up to a timestep of its own, and play there."""
+        """Return the task that trains a run up to its timestep `until`, and plays episodes there.
+
+        Args:
+            seed: seed of the episodes.
+        """
         place, run_dir = self.folder.generation(generation), self.folder.member(folder)
         result = place.result(number)
         arguments = {"--until": until, "--seed": seed, "--result": result}
@@ -53,7 +58,11 @@ class Jobs:
         return Task(job, result, run_dir)
 
     def copy(self, folder: str, origin: Origin, values: Mapping[str, object], output: Path) -> Task:
-        """Fork a checkpoint into a new run directory, with these values at dotted keys."""
+        """Return the task that forks a checkpoint into a new run directory.
+
+        Args:
+            values: values of the fork's config, by dotted key.
+        """
         run_dir, parent = self.folder.member(folder), self.folder.member(origin.folder).root
         arguments: dict[str, object] = {
             "--at": origin.timesteps,
@@ -77,7 +86,11 @@ class Jobs:
     def play(
         self, number: int, folder: str, checkpoint: str, *, what: str, episodes: int, seed: int
     ) -> Task:
-        """Play episodes with a checkpoint."""
+        """Return the task that plays episodes with a checkpoint.
+
+        Args:
+            what: what the episodes are for, which the result's file name begins with.
+        """
         place, run_dir = self.folder.validation, self.folder.member(folder)
         result = place / f"{what}-{number:02d}.json"
         arguments = {
@@ -96,9 +109,9 @@ class Jobs:
         return Task(job, result)
 
     def actions(self, record: GenerationRecord, *, observations: int, seed: int) -> Task | None:
-        """Ask all who trained in a generation what they would do on the same rows of their Lake.
+        """Return the task that compares the actions of a generation's runs on rows of their Lake.
 
-        None where fewer than two have finite weights.
+        None if fewer than two runs have finite weights.
         """
         place, members = self.folder.generation(record.generation), self.folder.members
         asked = {m.folder: int(m.checkpoint) for m in record.members if m.checkpoint is not None}

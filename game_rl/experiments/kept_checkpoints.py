@@ -1,4 +1,4 @@
-"""Checkpoints that a population keeps, linked beside each record: the controller decides which."""
+"""The checkpoints that an experiment keeps, hard-linked next to each generation's record."""
 
 import os
 import shutil
@@ -13,9 +13,9 @@ from game_rl.run_dir import RunDir, new_directory, remove_directory, synced_file
 
 
 def link_checkpoint(source: Path, target: Path) -> None:
-    """Make `target` of the same files as the checkpoint `source`, unless it stands.
+    """Make the checkpoint `target` of hard links to the files of `source`, unless it exists.
 
-    On another file system, or one without links, they are copied.
+    The files are copied if they cannot be linked, such as to another file system.
     """
     if target.exists():
         return
@@ -36,7 +36,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def keep_generation(folder: ExperimentDir, record: GenerationRecord) -> None:
-    """Link the checkpoints of a generation's members beside its record."""
+    """Link the checkpoints of a generation's members next to its record."""
     generation = folder.generation(record.generation)
     for member in record.members:
         if member.checkpoint is not None:
@@ -47,19 +47,23 @@ def keep_generation(folder: ExperimentDir, record: GenerationRecord) -> None:
 def forget_generations(
     folder: ExperimentDir, keep: KeepGenerationsConfig, *, newest: int, present: set[str]
 ) -> None:
-    """Delete links of generations that are not kept; of runs all checkpoints but the newest, and
-    that one, too, of those that no one goes on with. Those from before a run's first timestep go
-    with its older ones. Records, results, curves and accounts stay.
+    """Delete checkpoints that are no longer needed.
+
+    These are the linked ones of generations that are not kept, and all but the newest of each run;
+    of runs that do not train next, the newest, too. Checkpoints from before a run's first timestep
+    are deleted once it has a later one. Records, results, curves and events stay.
 
     Args:
-        present: folders of the members that train next.
+        newest: the newest generation.
+        present: folders of the runs that train next.
     """
     for number in folder.kept_generations():
         if not keep.keeps(number, newest=newest):
             for path in _checkpoints_of(folder.generation(number).root):
                 remove_directory(path)
     for path in folder.members.iterdir() if folder.members.is_dir() else ():
-        is_underway = (copied_after(path.name) or 0) > newest  # a decision that is carried out
+        # the copy of a decision that is still being carried out
+        is_underway = (copied_after(path.name) or 0) > newest
         if path.is_dir() and not path.name.startswith(".") and not is_underway:
             run_dir = folder.member(path.name)
             saved = run_dir.checkpoints_newest_first()
@@ -70,9 +74,10 @@ def forget_generations(
 
 
 def _let_rows_go(folder: ExperimentDir, run_dir: RunDir, *, is_present: bool) -> None:
-    """Rows of a Lake that all share, which a run has kept for its checkpoints.
+    """Release the rows of a shared Lake that a run has pinned for its checkpoints.
 
-    A learner that has learned reads no more; and nobody resumes a run that no one goes on with.
+    A learner that has trained reads no more rows, and a run that does not train next is never
+    resumed.
     """
     if (folder.lake / "lake.json").is_file():
         lake, stream = Lake.open(folder.lake), run_dir.identity().id
@@ -90,7 +95,10 @@ def has_checkpoints(folder: ExperimentDir, record: GenerationRecord) -> bool:
 
 
 def checkpoints_bytes(folder: ExperimentDir) -> int:
-    """Of all that the experiment keeps; a file with several names counts once."""
+    """Return the size of all checkpoints of the experiment.
+
+    A file with several hard links counts once.
+    """
     seen: dict[tuple[int, int], int] = {}
     for path in folder.root.rglob("*"):
         is_checkpoint = path.parent.name.isdecimal()

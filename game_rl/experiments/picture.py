@@ -1,6 +1,7 @@
-"""A frozen picture of an experiment's folder, made in a moment, to be sent from.
+"""A picture: a quickly made snapshot of an experiment's folder that is then uploaded.
 
-Checkpoints and Lakes are linked, what grows is copied. It is taken when nobody trains.
+Files of checkpoints and Lakes are linked, and files that grow are copied. A picture is taken while
+no run trains.
 """
 
 import shutil
@@ -20,10 +21,10 @@ def picture_of(folder: ExperimentDir) -> Path:
 
 
 def take_picture(folder: ExperimentDir, what: Collection[str]) -> None:
-    """All of the folder that is not of this machine alone, in a folder that does not change.
+    """Snapshot the folder, without files that only concern this machine.
 
     Args:
-        what: as `upload.what`; `lake` and `videos` are left out where they are not in it.
+        what: the value of `upload.what`; `lake` and `videos` are left out unless it names them.
     """
     picture = picture_of(folder)
     left_out = _LEFT_OUT | {name for name in _OPTIONAL if name not in what}
@@ -45,7 +46,10 @@ def forget_picture(folder: ExperimentDir) -> None:
 
 
 def held_bytes(folder: ExperimentDir) -> int:
-    """That the picture alone takes: copies, and links of what the folder does not have any more."""
+    """Return the disk space that the picture alone takes.
+
+    These are its copies, and linked files that the experiment has deleted since.
+    """
     total = 0
     for path in picture_of(folder).rglob("*"):
         status = path.lstat()

@@ -1,7 +1,7 @@
-"""What an experiment writes down: who is a member, what a generation was, how far it has come.
+"""The records that an experiment writes: its generations, its state and its champion.
 
-A record holds no times and no places, so that the record of an experiment that was broken off and
-went on is, byte for byte, that of one that was not.
+A record holds neither times nor hosts, so that the records of a resumed experiment are, byte for
+byte, those of an experiment that was never interrupted.
 """
 
 from pathlib import Path
@@ -21,15 +21,15 @@ _Kind = TypeVar("_Kind", bound=Saved)
 
 
 class Member(Saved):
-    """Who plays the part of a number."""
+    """The run that currently has a member's number."""
 
     number: _Count
     folder: str
     """Its run directory in `members`."""
     values: dict[str, Value]
-    """What it has at the keys that are mutated."""
+    """Its values at the keys that mutate."""
     counts_from: _Count = 0
-    """The generation after which its run was at timestep 0."""
+    """The generation after which its run began at timestep 0."""
 
 
 class TrainedMember(Saved):
@@ -40,49 +40,55 @@ class TrainedMember(Saved):
     values: dict[str, Value]
     timesteps: _Count
     checkpoint: str | None
-    """The name of its folder; None where the weights became non-finite, as for the next two."""
+    """Name of the checkpoint's folder; None if the weights became non-finite."""
     weights_sha256: str | None
+    """None if the weights became non-finite."""
     fitness: Fitness | None
+    """None if the weights became non-finite."""
     failure: str | None = None
     counts_from: _Count = 0
-    """As a Member's."""
+    """The generation after which its run began at timestep 0."""
     played_timesteps: _Count | None = None
-    """In this generation; None in records of versions that did not count them."""
+    """Timesteps played in this generation; None in records of versions that did not count them."""
 
 
 class CopyRecord(Saved):
-    """A member that goes on as a copy of another one."""
+    """A copy of a run that replaces a member."""
 
     number: _Count
+    """Number of the member that is replaced."""
     folder: str
-    """The new one."""
+    """Folder of the copy."""
     parent: _Count
     parent_folder: str
     parent_checkpoint: str
     reason: Literal["worse", "non_finite", "always", "injected"]
-    """always: a plan that copies whoever is better; injected: it was the worst when the learner
-    was to replace somebody."""
+    """Why it was replaced. worse: its fitness was lower; non_finite: its weights were not finite;
+    always: the learner's clone replaces it whatever their fitness; injected: a copy of the learner
+    replaced the worst member."""
     seed: _Count
-    """Of the copy's own random numbers."""
+    """Seed of the copy's own random numbers."""
     old_values: dict[str, Value]
-    """The parent's."""
+    """Values before the mutation: the parent's or, if injected, the member's own."""
     new_values: dict[str, Value]
+    """Values of the copy."""
     counters: Literal["keep", "new"] = "keep"
-    """new: its run begins at timestep 0."""
+    """keep: its run continues the parent's counters; new: its run begins at timestep 0."""
     weight_noise: float = 0.0
-    """Of its weights; see `fork.weight_noise` of a run."""
+    """Noise on its weights; see `fork.weight_noise` of a run."""
 
 
 class LearnerRecord(Saved):
-    """Who trained after the members of a generation: on what they had played, or as the best."""
+    """The learner of a generation, or its best member training on after the last one."""
 
     number: _Count
-    """Among the members of the record."""
+    """Its number among the members of the record."""
     parent_folder: str | None
-    """Of the run that its weights come from; None: they are its own, as for the next."""
+    """Folder of the run that its weights come from; None if they are new."""
     parent_checkpoint: str | None
+    """Name of the parent's checkpoint; None if the weights are new."""
     teacher: str | None
-    """The folder of who drew it towards itself; None: nobody."""
+    """Folder of its teacher; None if it had none."""
 
 
 class GenerationRecord(Saved):
@@ -91,31 +97,33 @@ class GenerationRecord(Saved):
     format: Literal[1] = 1
     generation: Annotated[int, Field(ge=1)]
     timesteps: _Count
-    """Up to which members were to train."""
+    """Timesteps of a member at the end of the generation, its ancestors' included."""
     seed: _Count
-    """Of the episodes."""
+    """Seed of the episodes that give the fitness."""
     ranking: tuple[int, ...]
-    """Numbers of members, the best first."""
+    """Numbers of the members, the best first."""
     members: tuple[TrainedMember, ...]
     copies: tuple[CopyRecord, ...]
     learner: LearnerRecord | None = None
     timesteps_of_all: _Count | None = None
-    """That all runs of the experiment have played so far: members, those that were copied over, and
-    the learner; None in records of versions that did not count them."""
+    """Timesteps that all runs of the experiment have played so far: members, those that were copied
+    over, and the learner. None in records of versions that did not count them."""
     differences: ActionDifferences | None = None
-    """Of members and learner as they were at the end of their stretches; None: they share no Lake,
-    or fewer than two have finite weights, or the record is of a version that did not ask them."""
+    """How much the actions of members and learner differ at the end of their stretches. None if
+    they share no Lake, if fewer than two have finite weights, or in records of versions that did
+    not compare them."""
 
     @property
     def learner_folder(self) -> str | None:
-        """None: there is no learner."""
+        """Folder of the learner's run, or None if there is no learner."""
         number = None if self.learner is None else self.learner.number
         return next((m.folder for m in self.members if m.number == number), None)
 
     @property
     def differing_members(self) -> float | None:
-        """Mean over pairs of members: of the same observations, on how many their actions differ;
-        None: nobody knows.
+        """The share of the same observations on which two members act differently.
+
+        A mean over pairs of members; None if it was not measured.
         """
         learner = self.learner_folder
         names = {member.folder for member in self.members if member.folder != learner}
@@ -123,7 +131,7 @@ class GenerationRecord(Saved):
 
     @property
     def differing_learner(self) -> float | None:
-        """The same of the learner and each member."""
+        """The same share for the learner and a member, as a mean over the members."""
         learner = self.learner_folder
         if self.differences is None or learner is None:
             return None
@@ -132,16 +140,19 @@ class GenerationRecord(Saved):
 
 
 class ExperimentState(Saved):
-    """Where a population is; replaced in one rename, after all that it speaks of is on the disk."""
+    """The state of an experiment.
+
+    Its file is replaced in one rename, after everything that it refers to is on the disk.
+    """
 
     format: Literal[1] = 1
     generation: _Count
-    """The last one whose decision was carried out; 0: none."""
+    """The last generation whose decision was carried out; 0 if there is none."""
     members: tuple[Member, ...]
-    """Who trains next."""
+    """The members that train next."""
     complete: bool = False
     going_back_to: int | None = None
-    """A generation whose later ones are being set aside."""
+    """The generation that the population is going back to; None if it is not going back."""
 
 
 class Candidate(Saved):
@@ -151,9 +162,9 @@ class Candidate(Saved):
     folder: str
     checkpoint: str
     selection: Fitness
-    """What made it a candidate."""
+    """The fitness that made it a candidate."""
     validation: Fitness
-    """On other episodes; the best of these is the champion."""
+    """Its fitness on other episodes; the candidate with the highest one is the champion."""
 
 
 class ChampionRecord(Saved):
@@ -165,22 +176,22 @@ class ChampionRecord(Saved):
     folder: str
     checkpoint: str
     final: Fitness
-    """On episodes that selected nothing."""
+    """Its fitness on episodes that were not used for any selection."""
     timesteps_of_all: _Count | None = None
-    """As the last generation's: what finding it has taken."""
+    """Timesteps that all runs of the experiment have played, as in the last generation's record."""
 
 
 def write_record(path: Path, record: Saved) -> None:
-    """Durably and in one rename."""
+    """Write a record durably, in one rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, record.model_dump_json(indent=2) + "\n")
 
 
 def read_record(path: Path, kind: type[_Kind]) -> _Kind | None:
-    """None where there is no file.
+    """Read a record; return None if there is no file.
 
     Raises:
-        ExperimentError: it was changed into something else.
+        ExperimentError: the file does not hold a record of this kind.
     """
     if not path.exists():
         return None

@@ -1,4 +1,4 @@
-"""An experiment whose runs share a Lake, in another folder than the one that it was begun in."""
+"""The relocation of an experiment whose runs share a Lake, after its folder was moved."""
 
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ _LAKE: Key = ("member", "lake", "path")
 
 
 def follow_lake(folder: ExperimentDir) -> None:
-    """Let the runs look for their Lake, and for who teaches them, where the folder is now.
+    """Point the configs of the runs to the Lake and the teachers in the folder's new place.
 
-    What their checkpoints say of the old place is not used. Call it before the experiment's own
-    config is written anew, which says whether there is something to do.
+    Paths in their checkpoints are not used. Call it before the experiment's own config is
+    rewritten, as the Lake's path in there shows whether the folder was moved.
     """
     root, _ = Source(folder.config, ConfigError).tree(())
     if not root.has(_LAKE) or root.nearest(_LAKE).value == str(folder.lake.absolute()):
@@ -39,7 +39,7 @@ def _relocated(config: RunConfig, run_dir: RunDir, folder: ExperimentDir) -> Run
     if isinstance(algorithm, DQNConfig) and algorithm.learn_from is not None:
         changes["algorithm", "learn_from", "lakes"] = [lake]
     teacher = algorithm.teacher if isinstance(algorithm, DQNConfig) else None
-    if teacher is not None and not run_dir.teacher.exists():  # else it has a copy of its own
+    if teacher is not None and not run_dir.teacher.exists():  # else the run reads its own copy
         changes["algorithm", "teacher", "run"] = str(
             folder.members.absolute() / Path(teacher.run).name
         )

@@ -1,6 +1,6 @@
-"""An experiment's copy in storage: after each generation, all of its folder, beside the training.
+"""The upload of an experiment's folder to storage after each generation, while training continues.
 
-While one generation is being sent, others that end wait; the newest one is next.
+While one generation is being uploaded, later ones wait; the newest of them is uploaded next.
 """
 
 import secrets
@@ -37,11 +37,12 @@ _GB = 10**9
 
 
 class StoredState(Saved):
-    """`upload.json` of the experiment's folder: what of it is safe where.
+    """The state of the upload: `upload.json` of the experiment's folder.
 
     Attributes:
-        writer: drawn once for this copy of the folder.
-        generation: the newest that can be fetched; None: none yet.
+        to: address that the experiment is uploaded to.
+        writer: id of this copy of the folder, drawn once.
+        generation: the newest generation that can be fetched, or None before the first one.
     """
 
     to: str
@@ -54,13 +55,13 @@ def write_state(folder: ExperimentDir, state: StoredState) -> None:
 
 
 def stored_state(folder: ExperimentDir) -> StoredState | None:
-    """None: nothing was ever uploaded."""
+    """Read the state, or return None if nothing was ever uploaded."""
     file = folder.root / _STATE
     return StoredState.model_validate_json(file.read_bytes()) if file.exists() else None
 
 
 def own_state(folder: ExperimentDir, upload: UploadConfig) -> StoredState:
-    """What this copy of the folder has at the address; another address begins anew."""
+    """Return the state of the upload to this address; a new one if the address has changed."""
     state = stored_state(folder)
     if state is not None and state.to == upload.to:
         return state
@@ -68,10 +69,12 @@ def own_state(folder: ExperimentDir, upload: UploadConfig) -> StoredState:
 
 
 def uploaded_to(experiment: Experiment, to: UploadConfig | None) -> Experiment:
-    """With another address, if there is one; the rest of the section stays.
+    """Replace the address that an experiment is uploaded to, unless `to` is None.
+
+    The rest of its section `upload` stays.
 
     Raises:
-        UsageError: its runs need what is elsewhere.
+        UsageError: the upload would leave out files that the runs need.
     """
     if to is None:
         return experiment
@@ -86,7 +89,7 @@ def uploaded_to(experiment: Experiment, to: UploadConfig | None) -> Experiment:
 def push_settings(
     folder: ExperimentDir, experiment: Experiment, state: StoredState, *, generation: int
 ) -> PushSettings:
-    """Of an experiment that is uploaded."""
+    """Return the settings for the process that uploads one generation."""
     config, upload = experiment.config, experiment.config.upload
     assert upload is not None
     every = _keep_locally(experiment).every
@@ -110,11 +113,12 @@ def _keep_locally(experiment: Experiment) -> KeepGenerationsConfig:
 
 
 class SafeCopy:
-    """Sends an experiment; a Listener of its account. Close it.
+    """Uploads an experiment as a Listener of its events; call `close` at the end.
 
     Args:
-        experiment: with an `upload`.
-        warn: gets what the user should know, in this thread.
+        experiment: one with a section `upload`.
+        take_over: upload even if another machine uploads this experiment.
+        warn: gets warnings for the user, in this thread.
     """
 
     def __init__(
@@ -137,7 +141,7 @@ class SafeCopy:
 
     def on_event(self, event: ExperimentEvent) -> None:
         if isinstance(event, Warned):
-            return  # it may be ours
+            return  # it may come from `warn`
         is_free = self._has_ended()
         if isinstance(event, ExperimentBegun | GenerationEnded) and event.generation:
             self._generation, self._is_wanted = event.generation, True
@@ -145,7 +149,7 @@ class SafeCopy:
                 self._begin(is_last=False)
 
     def close(self, wait_s: float) -> None:
-        """Send what there is now, for at most so long; KeyboardInterrupt ends that."""
+        """Upload the current state, for at most `wait_s`; KeyboardInterrupt ends the wait."""
         deadline_s = time.monotonic() + wait_s
         is_safe = False
         with suppress(KeyboardInterrupt):
@@ -156,12 +160,12 @@ class SafeCopy:
         forget_picture(self._folder)
         if not is_safe:
             self._warn(
-                f"what the {self._experiment.config.kind} is now is not at {self._upload.to} yet; "
-                f"`game-rl remote push {self._folder.root}` sends it"
+                f"the current state of the {self._experiment.config.kind} is not at "
+                f"{self._upload.to} yet; upload it with `game-rl remote push {self._folder.root}`"
             )
 
     def _waits(self, deadline_s: float) -> bool:
-        """Until nothing is being sent; False if that takes too long."""
+        """Wait until no upload is under way; return False if that takes too long."""
         while not self._has_ended():
             if time.monotonic() > deadline_s:
                 return False
@@ -169,7 +173,7 @@ class SafeCopy:
         return True
 
     def _has_ended(self) -> bool:
-        """Of the process, if there is one; what it has sent is safe then."""
+        """Return whether no upload is under way; record the one that has ended, if any."""
         while not self._said.empty():
             self._warn(self._said.get())
         code = None if self._process is None else self._process.poll()
@@ -184,25 +188,25 @@ class SafeCopy:
         return True
 
     def _is_given_up(self) -> bool:
-        """Whether what is being sent would hold too much here, and so is not sent any more."""
+        """Give up the upload under way if its picture takes too much disk space here."""
         if held_bytes(self._folder) <= self._upload.backlog_gb * _GB:
             return False
         if not self._is_over_backlog:
             self._is_over_backlog = True
             self._warn(
                 f"the upload to {self._upload.to} does not keep up: files of generation "
-                f"{self._sending} would take more than upload.backlog_gb here, so they are deleted "
-                "unsent, and a newer one follows; train longer between generations, or raise "
-                "upload.backlog_gb"
+                f"{self._sending} would take more than upload.backlog_gb here, so its upload is "
+                "given up, and a newer generation is uploaded instead; train longer between "
+                "generations, or raise upload.backlog_gb"
             )
         self._end()
         return True
 
     def _end(self) -> None:
-        """Of the process, which may have more to send."""
+        """End the process, even if it has more to upload."""
         if self._process is None:
             return
-        self._process.kill()  # whatever it was doing, the next one does it again
+        self._process.kill()  # the next process repeats what was not complete
         with suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
@@ -220,7 +224,7 @@ class SafeCopy:
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.write(settings.model_dump_json() + "\n")
-            self._process.stdin.flush()  # it stays open: its end says that nobody trains any more
+            self._process.stdin.flush()  # it stays open: its end tells the process that we are gone
         threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
@@ -234,9 +238,9 @@ class SafeCopy:
 def uploading(
     folder: ExperimentDir, experiment: Experiment, account: Account, *, take_over: bool
 ) -> Iterator[None]:
-    """Inside, generations are sent to where the config says; at the end, what there is then.
+    """Upload generations inside the context, and the last state at its end, if the config says so.
 
-    Who stops the experiment waits no longer than its runs' deadline.
+    After an interruption, the end waits no longer than the deadline of the runs' checkpoints.
     """
     upload = experiment.config.upload
     if upload is None:

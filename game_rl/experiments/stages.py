@@ -1,3 +1,3 @@
-"""What people call the generations of an experiment, by its kind."""
+"""The name of a generation in texts, by the kind of experiment."""
 
 STAGES = {"population": "generation", "mixture": "round"}

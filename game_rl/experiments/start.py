@@ -1,4 +1,4 @@
-"""Beginning an experiment, and going on with one: the order of things."""
+"""Beginning and resuming an experiment."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -35,18 +35,18 @@ from game_rl.games.definition import load_game
 from game_rl.run_dir import write_atomic
 from game_rl.system.machine import detect_machine
 
-_ENDING_S = 30.0  # beside its deadline, for the last checkpoint and the emulators
+_ENDING_S = 30.0  # for the last checkpoint and the emulators, in addition to the deadline
 _MAY_CHANGE = ("executor", "keep_generations", "keep_rounds", "champion", "upload")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentCommand:
-    """How somebody wants an experiment to be carried out, beside its config.
+    """Options of the command that carries out an experiment, apart from its config.
 
     Attributes:
-        force: start even if it does not fit this machine.
-        take_over: upload it even if another machine does.
-        stop: ends it early when it is set.
+        stop: ends the experiment early once it is set.
+        force: start even if the experiment does not fit this machine.
+        take_over: upload even if another machine uploads this experiment.
         listeners: each gets every event.
         show: gets the preflight's report before anything starts.
     """
@@ -62,10 +62,10 @@ def begin_experiment(experiment: Experiment, command: ExperimentCommand) -> Cham
     """Begin an experiment and bring it to its end.
 
     Raises:
-        UsageError: its folder holds one already, or another controller is there.
-        DoesNotFitError: the preflight says so, and nobody forces it.
-        Interrupted: by a signal; all that was learned is saved.
-        ExperimentError: it cannot go on.
+        UsageError: its folder already holds an experiment or a run, or is locked.
+        DoesNotFitError: it does not fit this machine, and the command does not force it.
+        Interrupted: a signal stopped it; all that was learned is saved.
+        ExperimentError: it cannot continue.
     """
     folder = ExperimentDir(experiment.config.run_dir)
     _refuse_existing(folder)
@@ -73,7 +73,7 @@ def begin_experiment(experiment: Experiment, command: ExperimentCommand) -> Cham
     report = _check_fit(experiment, command)
     folder.root.mkdir(parents=True, exist_ok=True)
     with folder.locked():
-        _refuse_existing(folder)  # it may have come meanwhile
+        _refuse_existing(folder)  # another process may have begun one meanwhile
         write_atomic(folder.config, dump_experiment(experiment))
         return _carried_out(folder, experiment, command, report, WentBackFrom())
 
@@ -85,24 +85,27 @@ def resume_experiment(
     generation: int | None = None,
     overrides: Sequence[str] = (),
 ) -> ChampionRecord:
-    """Go on with the experiment at `root`, exactly as if it had not been broken off.
+    """Resume the experiment at `root`, exactly as if it had not been interrupted.
 
     Args:
-        generation: go back to the decision after this one, and set what came later aside.
-        overrides: `key=value`, for keys that change no result.
+        generation: go back to the decision after this generation, and set aside what came later.
+        overrides: `key=value` settings, for keys that change no result.
 
     Raises:
-        UsageError: there is none, another controller is there, a key must not change, or the
-            generation is not kept.
+        UsageError: there is no experiment, it is locked, a key must not change, or the generation
+            is not kept.
+        DoesNotFitError: it does not fit this machine, and the command does not force it.
+        Interrupted: a signal stopped it; all that was learned is saved.
+        ExperimentError: it cannot continue.
     """
     folder = find_experiment(root)
     with folder.locked():
-        here = f"run_dir={json.dumps(str(root))}"  # it may have been moved
+        here = f"run_dir={json.dumps(str(root))}"  # the folder may have been moved
         before = load_experiment(folder.config, [here], is_saved=True)
         if generation is not None and before.learner is not None:
             raise UsageError(
-                f"a {before.config.kind} with a learner cannot go back: its Lake has what was "
-                "played later; begin another one with --config"
+                f"a {before.config.kind} with a learner cannot go back to an earlier generation: "
+                "its Lake already has what was played later; begin a new one with --config"
             )
         experiment = load_experiment(folder.config, [*overrides, here], is_saved=True)
         _refuse_changes(before, experiment)
@@ -119,7 +122,12 @@ def resume_experiment(
 
 @dataclass(frozen=True)
 class WentBackFrom:
-    """To which generation, and where the later ones are; None: it goes on where it was."""
+    """The generation that a population went back to, and the folder with the later ones.
+
+    Attributes:
+        generation: None if the experiment continues where it was.
+        place: empty if the experiment continues where it was.
+    """
 
     generation: int | None = None
     place: str = ""
@@ -144,8 +152,8 @@ def _refuse_changes(before: Experiment, now: Experiment) -> None:
     refused = [key for key in changed if key.partition(".")[0] not in _MAY_CHANGE]
     if refused:
         raise UsageError(
-            f"a {now.config.kind} that goes on cannot change {', '.join(refused)}: it would be "
-            f"another experiment; {', '.join(may_change)} may change. Begin another one with "
+            f"a resumed {now.config.kind} cannot change {', '.join(refused)}: it would become "
+            f"another experiment; only {', '.join(may_change)} may change. Begin a new one with "
             "--config"
         )
 
@@ -165,11 +173,11 @@ def _check_fit(experiment: Experiment, command: ExperimentCommand) -> Population
         experiment, load_game(experiment.run.game), detect_machine(config.run_dir)
     )
     command.show(report)
-    # of a cluster's nodes, the executor asks each whether it has room for a member
+    # the executor of a cluster checks each node for room for a member
     may_fit_elsewhere = report.is_of_a_node and not report.lacks_disk
     if report.verdict == "does_not_fit" and not (command.force or may_fit_elsewhere):
         raise DoesNotFitError(
-            f"the {config.kind} does not fit this machine; apply a fix above, or try all the same "
+            f"the {config.kind} does not fit this machine; apply a fix above, or start it anyway "
             "with --force"
         )
     return report
@@ -224,7 +232,7 @@ def _demand(experiment: Experiment, report: PopulationReport, account: Account) 
 
 
 def _disk_bytes(report: PopulationReport) -> int:
-    """Of one member's run, and of what it needs for a moment."""
+    """Return the disk space that one member's run needs, temporary files included."""
     disk = report.member.footprint.disk
     return disk.bytes + disk.momentary_bytes
 
@@ -243,7 +251,7 @@ def _run(plan: Plan, executor: Executor, account: Account, stop: StopFlag) -> Ch
 
 @contextmanager
 def _told_how_it_ends(account: Account) -> Iterator[None]:
-    """Emit `ExperimentEnded` for whatever is raised inside, and let it go on."""
+    """Emit `ExperimentEnded` for an exception that is raised inside, and re-raise it."""
     try:
         yield
     except (Interrupted, KeyboardInterrupt) as error:
@@ -257,5 +265,5 @@ def _told_how_it_ends(account: Account) -> Iterator[None]:
 
 
 def _emit(account: Account, ended: ExperimentEnded) -> None:
-    with suppress(OSError):  # the disk that fails may be what has ended the experiment
+    with suppress(OSError):  # a failing disk may have ended the experiment
         account.emit(ended)

@@ -1,4 +1,4 @@
-"""What people read of an experiment: tables of a generation, of the champion."""
+"""Tables for the terminal: a generation of an experiment, and its champion."""
 
 from collections.abc import Mapping
 
@@ -14,10 +14,10 @@ from game_rl.experiments.records import ChampionRecord, CopyRecord, GenerationRe
 def generation_table(
     record: GenerationRecord, stretches: Mapping[int, StretchEnded] | None = None
 ) -> Table:
-    """A row for each member, the best first.
+    """Return a table with a row for each member, the best first.
 
     Args:
-        stretches: how fast and where each has trained, as far as that is known.
+        stretches: the known stretches, by member's number; they give each member's speed and host.
     """
     table = Table()
     for name in ("member", "fitness", "reward"):
@@ -42,7 +42,7 @@ def generation_table(
 
 
 def differences_words(record: GenerationRecord) -> str:
-    """How far actions differ on the same observations; empty: nobody knows."""
+    """Say how much actions differ on the same observations; empty if it was not measured."""
     found, learner = record.differences, record.learner_folder
     if found is None:
         return ""
@@ -59,7 +59,10 @@ def differences_words(record: GenerationRecord) -> str:
 
 
 def champion_table(champion: ChampionRecord) -> Table:
-    """Its figures, each from episodes of their own."""
+    """Return a table of the champion's and the candidates' figures.
+
+    Each kind of figure comes from episodes of its own.
+    """
     table = Table(title=Text(f"champion: {champion.folder}"), title_justify="left")
     table.add_column("episodes that")
     for name in ("member", "number", "fitness", "reward"):
@@ -77,7 +80,7 @@ def _add_figures(table: Table, name: str, folder: str, fitness: Fitness) -> None
 
 
 def fitness_cells(fitness: Fitness) -> tuple[str, str]:
-    """Share of successes with its 95 % interval, and the mean reward."""
+    """Return the success rate with its 95 % interval, and the mean reward."""
     reward = f"{fitness.mean_reward:.2f}"
     if fitness.success_rate is None or fitness.success_interval is None:
         return "not defined", reward
@@ -86,7 +89,7 @@ def fitness_cells(fitness: Fitness) -> tuple[str, str]:
 
 
 def changes_words(copy: CopyRecord) -> str:
-    """What mutated, such as `learning_rate 0.0005 to 0.00061`."""
+    """List what mutated, such as `learning_rate 0.0005 to 0.00061`."""
     words = [
         f"{key.rpartition('.')[2]} {_words(copy.old_values[key])} to {_words(value)}"
         for key, value in copy.new_values.items()

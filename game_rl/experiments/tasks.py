@@ -1,4 +1,4 @@
-"""Jobs until each has left its result: killed ones start again, failed ones are reported."""
+"""Running jobs until each has left its result: killed ones start again, failed ones raise."""
 
 import time
 from collections import deque
@@ -14,15 +14,15 @@ from game_rl.executors.executor import Ended, Executor, Job
 from game_rl.run_dir import RunDir
 
 MOST_DEATHS = 10
-"""Of one job without a new checkpoint."""
+"""Deaths of one job without a new checkpoint, after which the experiment fails."""
 _LOOK_EVERY_S = 0.2
-# A process whose controller was killed ends within seconds. What a lost node has locked on NFS is
-# free once its server's lease has run out, by default after 90 s.
+# A process whose controller was killed ends within seconds. A lock of a lost node on NFS is
+# released when its lease on the server expires, by default after 90 s.
 _LOCK_TIMEOUT_S = 150.0
 
 
 class StopFlag:
-    """Whether the experiment is to save and end, and why; a signal sets it."""
+    """Whether the experiment should save and end, and why; a signal handler sets it."""
 
     def __init__(self) -> None:
         self.reason: Interrupted | None = None
@@ -30,13 +30,14 @@ class StopFlag:
 
 @dataclass(frozen=True)
 class Task:
-    """A job that is done once a file is there.
+    """A job that is done once its result file exists.
 
     Attributes:
-        result: what it leaves.
-        run_dir: that it writes to, which another process may still hold; None: none. It may be
-            the folder of an experiment, which the job carries out.
-        needs: a file that another task leaves as it begins, and this one waits for; None: none.
+        result: the file that the job leaves.
+        run_dir: run directory that the job writes to and that another process may still hold, or
+            None. It may also be the folder of an experiment that the job carries out.
+        needs: file that must exist before the task starts, or None; another task writes it as that
+            one begins.
     """
 
     job: Job
@@ -53,7 +54,7 @@ class Task:
         return self.result.exists()
 
     def newest_checkpoint(self) -> str:
-        """Another text with each that is saved, by the run or by any run of the experiment."""
+        """Return a text that changes with each new checkpoint of the run or experiment."""
         if self.run_dir is None:
             return ""
         members = sorted((self.run_dir.root / "members").glob("*"))
@@ -64,7 +65,7 @@ class Task:
 
 @dataclass
 class _Deaths:
-    """Of one task, since the checkpoint of this name."""
+    """Deaths of one task since its newest checkpoint, which `checkpoint` names."""
 
     count: int = 0
     checkpoint: str = ""
@@ -79,8 +80,7 @@ class TaskRunner:
     """Brings tasks to their end with an executor.
 
     Args:
-        on_death: gets each job that was killed, with how often it was since its newest
-            checkpoint.
+        on_death: gets each job that was killed, with its deaths since its newest checkpoint.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class TaskRunner:
         self._held_since: dict[str, float] = {}
 
     def run(self, tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
-        """Call `on_done` for each task as it ends; for those that are done already, first.
+        """Run tasks, and call `on_done` for each as it ends, first for those already done.
 
         Raises:
-            Interrupted: by a signal; all jobs have saved and ended.
+            Interrupted: a signal stopped it; all jobs have saved and ended.
             ExperimentError: a job failed, or died too often; the others have saved and ended.
         """
         pending: deque[Task] = deque()
@@ -110,7 +110,7 @@ class TaskRunner:
             while pending or running:
                 self._raise_if_stopped()
                 self._start(pending, running)
-                # all at once: what is raised below must find the others counted
+                # pop all that have ended first: _drain counts `running` if the loop below raises
                 ends = [(e, running.pop(e.job.name)) for e in self._executor.wait(_LOOK_EVERY_S)]
                 for ended, task in ends:
                     if task.is_done:
@@ -123,7 +123,7 @@ class TaskRunner:
             raise
 
     def _start(self, pending: deque[Task], running: dict[str, Task]) -> None:
-        """As many as there is room for; one whose run another process still holds waits."""
+        """Start as many tasks as there are free slots; a task whose run is still held waits."""
         for _ in range(len(pending)):
             if len(running) == self._executor.slots:
                 return
@@ -138,10 +138,10 @@ class TaskRunner:
             raise ExperimentError(f"{missing[0]} is gone; restore it from a copy")
 
     def _is_free(self, task: Task) -> bool:
-        """Whether the process that had it before, of a lost node or controller, has let go of it.
+        """Return whether no other process, such as one of a lost node, holds the task's run.
 
         Raises:
-            ExperimentError: it has not, for a long time.
+            ExperimentError: another process has held it for longer than `_LOCK_TIMEOUT_S`.
         """
         if not _is_held(task):
             self._held_since.pop(task.job.name, None)
@@ -150,7 +150,7 @@ class TaskRunner:
         since = self._held_since.setdefault(task.job.name, time.monotonic())
         if time.monotonic() - since > _LOCK_TIMEOUT_S:
             raise ExperimentError(
-                f"another process is writing to {task.run_dir.root}; stop it, and go on with "
+                f"another process is writing to {task.run_dir.root}; stop it, then continue with "
                 "--resume"
             )
         return False
@@ -166,13 +166,13 @@ class TaskRunner:
         self._on_death(ended, count)
         if count >= MOST_DEATHS:
             raise ExperimentError(
-                f"{ended.job.name} was killed {count} times without a new checkpoint, at last "
-                f"with exit code {ended.code}; it may need more memory than there is (see "
-                f"{ended.job.output}): lower executor.parallel, and go on with --resume"
+                f"{ended.job.name} was killed {count} times without a new checkpoint, the last "
+                f"time with exit code {ended.code}; it may need more memory than there is (see "
+                f"{ended.job.output}): lower executor.parallel, then continue with --resume"
             )
 
     def _drain(self, running: int) -> None:
-        """Let those that still run save and end."""
+        """Let the running jobs save and end."""
         self._executor.ask_to_stop()
         while running:
             running -= len(self._executor.wait(_LOOK_EVERY_S))
@@ -181,11 +181,11 @@ class TaskRunner:
 def _failure(ended: Ended) -> str:
     last = ended.text.splitlines()[-1] if ended.text else "it printed nothing"
     what = "left no result" if ended.code == 0 else f"failed with exit code {ended.code}"
-    return f"{ended.job.name} {what} on {ended.where}: {last} (its output: {ended.job.output})"
+    return f"{ended.job.name} {what} on {ended.where}: {last} (output: {ended.job.output})"
 
 
 def _with_claim(task: Task) -> Job:
-    """The job, and from here on no other process writes to its run."""
+    """Take the claim to the task's run, after which no earlier process may write to it."""
     if task.run_dir is None:
         return task.job
     return replace(task.job, claim=take_claim(task.run_dir))

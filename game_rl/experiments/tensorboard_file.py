@@ -1,6 +1,7 @@
-"""Files that TensorBoard reads, written without it: a controller stays small.
+"""TensorBoard event files, written without TensorBoard to keep the controller's memory small.
 
-A file is a row of records: length (uint64), its checksum, the data, its checksum; little endian.
+A file is a sequence of records: length (uint64), its checksum, the data, its checksum; little
+endian.
 The data is a protocol buffer `Event` (tensorboard/compat/proto/event.proto, summary.proto); the
 checksum is CRC-32C (RFC 3720), rotated right by 15 bits, plus 0xa282ead8 (TensorFlow's
 tsl/lib/io/record_writer.cc).
@@ -26,7 +27,7 @@ _TABLE = _table()
 
 
 def event_file(values: Mapping[str, float], *, step: int, wall_time_s: float) -> bytes:
-    """A whole file with one number for each tag at one step."""
+    """Return a complete file with one number for each tag at one step."""
     header = _double(1, wall_time_s) + _bytes(3, b"brain.Event:2")
     summary = b"".join(
         _bytes(1, _bytes(1, tag.encode()) + _float(2, value)) for tag, value in values.items()

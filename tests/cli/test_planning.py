@@ -51,7 +51,7 @@ def test_a_probe_tells_how_fast_this_machine_trains(config: Path, capsys: Output
 @pytest.mark.parametrize(
     ("arguments", "why", "status"),
     [
-        ([], "--probe does so in about 20 seconds", 0),
+        ([], "--probe measures it in about 20 seconds", 0),
         (["--probe", "--on", "ram=32GiB,cpus=8"], "--on describes another machine", 0),
         (["--probe", *TOO_LARGE], "the run does not fit", 3),
     ],
@@ -126,7 +126,7 @@ def test_a_probe_measures_how_a_lake_compresses_the_game(config: Path, capsys: O
     lake = "lake={}"
     arguments = ["preflight", "--config", config, "--set", lake]
     assert call(*arguments) == 0
-    assert "lake      not measured: --probe does so" in capsys.readouterr().out
+    assert "lake      not measured: --probe measures it" in capsys.readouterr().out
     assert call(*arguments, "--probe", "--json") == 0
     growth = json.loads(capsys.readouterr().out)["growth"]
     assert growth[-1]["timesteps"] == 192

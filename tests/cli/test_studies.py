@@ -27,7 +27,7 @@ def test_register_says_what_comes_next_and_refuses_a_second_time(
     assert main(["study", "register", file]) == 0
     assert "commit it" in told(capsys)
     assert main(["study", "register", file]) == 2
-    assert "is there already" in told(capsys)
+    assert "exists already" in told(capsys)
 
 
 def test_the_report_lies_in_the_results_folder_with_verdict_and_plan(

@@ -55,7 +55,7 @@ def test_two_mixtures_of_one_config_learn_the_same_and_the_champion_plays(
         assert main(arguments) == 0, capsys.readouterr().err
     printed = capsys.readouterr().out
     assert "at the end of round 2, of the same 512 observations, two members act" in printed
-    assert "learner.g0002 has drawn of " in printed
+    assert "learner.g0002 has drawn " in printed
 
     fork = tmp_path / "fork"
     changes = [f"run_dir={fork}", "total_timesteps=160", "lake=null"]
@@ -86,4 +86,4 @@ def test_a_live_learner_draws_from_members_that_play_meanwhile(
     printed = capsys.readouterr().out
     assert "learner follows the Lake" in printed
     assert "at the end, of the same 512 observations, two members act differently" in printed
-    assert "learner has drawn of " in printed
+    assert "learner has drawn " in printed

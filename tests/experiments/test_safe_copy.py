@@ -183,7 +183,7 @@ def test_what_could_not_be_sent_is_said_and_ends_nothing(
     said: list[str] = []
     upload = UploadConfig(to=f"file://{tmp_path}/unmounted")
     SafeCopy(folder, with_upload(population, upload), take_over=False, warn=said.append).close(0)
-    assert f"`game-rl remote push {folder.root}` sends it" in said[-1]
+    assert f"upload it with `game-rl remote push {folder.root}`" in said[-1]
 
 
 def test_what_would_hold_more_than_the_backlog_is_given_up_for_what_is_newer(

@@ -35,7 +35,7 @@ MACHINE = Machine(
 
 
 def make_config(**values: Any) -> RunConfig:
-    """A config from dotted keys with __ for the dots, such as env__n_envs=2."""
+    """Make a config from dotted keys with __ for the dots, such as env__n_envs=2."""
     tree: dict[str, Any] = {
         "game": "duel",
         "total_timesteps": 1_000_000,
@@ -54,7 +54,7 @@ def make_config(**values: Any) -> RunConfig:
 
 @pytest.fixture
 def situation() -> Callable[..., Situation]:
-    """A run on a machine; `facts__`, `machine__` and `probe` beside the keys of make_config."""
+    """A run on a machine, from the keys of make_config, `facts__`, `machine__` and `probe`."""
 
     def make(probe: EpisodeLengths | None = None, **values: Any) -> Situation:
         facts = {k[7:]: values.pop(k) for k in list(values) if k.startswith("facts__")}

@@ -183,7 +183,7 @@ def test_a_run_of_another_game_says_which_rom_it_needs_and_where(
     assert not [p for p in stored.rglob("*") if p.is_file() and p.read_bytes() == content]
     printed = game_rl("remote", "fetch", disk_address, str(tmp_path / "fetched"))
     place = tmp_path / "fetched" / "game" / rom.name
-    assert f"put the one with sha256 {ROM} at {place}" in printed
+    assert f"put the ROM with sha256 {ROM} at {place}" in printed
     assert (tmp_path / "fetched" / "game" / "game.yaml").read_text() == (
         folder / "game.yaml"
     ).read_text()

@@ -1,4 +1,4 @@
-"""Folders as arms: those whose configs differ by nothing but the seed belong together."""
+"""Grouping of folders into arms: an arm's configs differ by nothing but the seed."""
 
 import fnmatch
 import itertools
@@ -12,11 +12,11 @@ from game_rl.experiments.compare.outcome import Arm, Metric, Outcome
 
 
 def grouped(found: Sequence[Found], patterns: Mapping[str, str]) -> dict[str, list[Found]]:
-    """The folders of each arm, in the order in which they were named.
+    """Return the folders of each arm, in the order in which they were named.
 
     Args:
-        patterns: by an arm's name: what the path of its folders matches, as in a shell; whatever
-            matches none is grouped by its config.
+        patterns: by an arm's name, the shell pattern of its folders' paths or names. A folder that
+            matches no pattern is grouped by its config.
 
     Raises:
         UsageError: a pattern matches no folder.
@@ -32,20 +32,20 @@ def grouped(found: Sequence[Found], patterns: Mapping[str, str]) -> dict[str, li
     empty = [name for name, members in arms.items() if not members]
     if empty:
         raise UsageError(
-            f"--arm {empty[0]}={patterns[empty[0]]}: none of the folders that are named matches "
-            "it; the pattern is that of a shell, such as 'runs/pqn_*'"
+            f"--arm {empty[0]}={patterns[empty[0]]}: none of the folders named matches the "
+            "pattern; write it as in a shell, such as 'runs/pqn_*'"
         )
     names = _names(list(others.values()), taken=set(arms))
     return arms | dict(zip(names, others.values(), strict=True))
 
 
 def arms_of(groups: Mapping[str, Sequence[Found]]) -> tuple[list[Arm], bool]:
-    """Arms with their scores, and whether these are of final evaluations.
+    """Return arms with their scores, and whether the scores are those of final evaluations.
 
-    They are of the runs' newest evaluations where a run has not come to its end.
+    If any run is not complete, the scores of all runs are those of their newest evaluations.
 
     Raises:
-        UsageError: a run has neither failed nor ever been evaluated, or a seed is there twice.
+        UsageError: a run has neither failed nor ever been evaluated, or an arm has a seed twice.
     """
     everybody = [each for members in groups.values() for each in members]
     is_final = all(each.final is not None for each in everybody if not each.failure)
@@ -69,19 +69,19 @@ def arms_of(groups: Mapping[str, Sequence[Found]]) -> tuple[list[Arm], bool]:
 
 
 def metric_of(arms: Sequence[Arm]) -> Metric:
-    """Success where every run says what that is."""
+    """Return the success rate if the games of all runs define success, else the mean reward."""
     scores = [o.score for arm in arms for o in arm.outcomes if o.score is not None]
     return "success_rate" if all(s.success_rate is not None for s in scores) else "mean_reward"
 
 
 def check_metric(arms: Sequence[Arm], metric: Metric) -> None:
-    """Raise UsageError if a run does not know the metric."""
+    """Raise UsageError if a run has no value of the metric."""
     for arm in arms:
         for outcome in arm.outcomes:
             if outcome.score is not None and outcome.score.value(metric) is None:
                 raise UsageError(
-                    f"{outcome.name}: its game does not say what success is; compare by "
-                    "mean_reward, or give the game file a success condition"
+                    f"{outcome.name}: its game does not define success; compare by mean_reward, or "
+                    "give the game file a success condition"
                 )
 
 
@@ -104,7 +104,7 @@ def _matches(path: Path, pattern: str) -> bool:
 
 
 def _names(groups: Sequence[Sequence[Found]], *, taken: set[str]) -> Iterator[str]:
-    """What the folders' names have in common; where that says nothing, the first one's name."""
+    """Yield each group's name: what its folders' names begin with, else the first one's name."""
     for members in groups:
         folders = [each.path.name for each in members]
         shared = _beginning(folders)
@@ -117,7 +117,7 @@ def _names(groups: Sequence[Sequence[Found]], *, taken: set[str]) -> Iterator[st
 
 
 def _beginning(words: Sequence[str]) -> str:
-    """The longest text that all of them begin with."""
+    """Return the longest text that all words begin with."""
     first = words[0]
     alike = (len(set(letters)) == 1 for letters in zip(*words, strict=False))
     return first[: sum(itertools.takewhile(bool, alike))]

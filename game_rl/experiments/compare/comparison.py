@@ -1,4 +1,4 @@
-"""Arms against each other: the figures, and what follows from them by a rule that was fixed."""
+"""The comparison of arms: statistics, and verdicts that follow from them by a fixed rule."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,22 +11,22 @@ from game_rl.statistics.permutation import TypicalValues, paired_values, unpaire
 from game_rl.statistics.superiority import probability_of_superiority
 
 LEAST_SEEDS = 8
-"""For an interval; of fewer, every single value says more."""
+"""The fewest seeds for an interval; with fewer, the single values say more."""
 
 Verdict = Literal["better", "worse", "not worse", "undecided"]
 Pair = tuple[str, str]
-"""An arm, and the one that it is compared with."""
+"""The names of an arm and of the arm that it is compared with."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """How a verdict follows from the scores.
+    """The rule by which a verdict follows from the scores.
 
     Attributes:
-        paired: seeds of the same number belong together.
-        alpha: how often two equal arms may be called different.
-        minimum: by which the means must differ for that.
-        margin: an arm that is worse by less than this is not worse; None: nobody asks.
+        paired: whether seeds of the same number belong together.
+        alpha: the accepted probability of calling two equal arms different.
+        minimum: the least difference of the means for the verdicts better and worse.
+        margin: an arm that is worse by less than this is "not worse"; None: no such verdict.
     """
 
     metric: Metric
@@ -38,7 +38,7 @@ class Rule:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """An arm by itself; timesteps and frames are means over its seeds."""
+    """The figures of one arm; timesteps and frames are means over its seeds."""
 
     name: str
     scores: tuple[float, ...]
@@ -52,14 +52,19 @@ class Summary:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """`arm` minus `against`.
+    """The difference of two arms: `arm` minus `against`.
 
     Attributes:
-        interval: of the mean difference, at 1 - alpha; None: too few seeds.
-        lower_end: of the one-sided interval; with several comparisons at 1 - alpha / their number.
-        p_value: two-sided; adjusted: with Holm's method over all comparisons.
-        smallest_p_value: that so many seeds can give.
-        superiority: the share of pairs of seeds in which `arm` has more.
+        differences: one for each pair of seeds; empty if seeds are not paired.
+        interval: the interval of the mean difference, at 1 - alpha; None with too few seeds.
+        lower_end: lower end of its one-sided interval, at 1 - alpha / number of comparisons; None
+            with too few seeds.
+        p_value: two-sided.
+        adjusted_p_value: adjusted with Holm's method over all comparisons.
+        smallest_p_value: the smallest one that so many seeds can give.
+        patterns: number of regroupings that the test looks at.
+        is_exact: whether these are all regroupings, instead of drawn ones.
+        superiority: share of pairs of seeds in which `arm` has the higher score; ties count half.
     """
 
     arm: str
@@ -79,7 +84,7 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """All that the reports show."""
+    """Everything that the reports show."""
 
     rule: Rule
     arms: tuple[Arm, ...]
@@ -88,7 +93,7 @@ class Comparison:
 
 
 def compare_arms(arms: Sequence[Arm], rule: Rule, pairs: Sequence[Pair]) -> Comparison:
-    """Judge each pair by the rule."""
+    """Compare each pair of arms, and judge it by the rule."""
     worst = worst_value(arms, rule.metric)
     by_name = {arm.name: arm for arm in arms}
     found = [
@@ -109,7 +114,7 @@ def compare_arms(arms: Sequence[Arm], rule: Rule, pairs: Sequence[Pair]) -> Comp
 
 
 def can_be_paired(arms: Sequence[Arm]) -> bool:
-    """Whether all have the same seeds."""
+    """Whether all arms have the same seeds."""
     return len({tuple(arm.seeds) for arm in arms}) == 1
 
 
@@ -164,7 +169,7 @@ def _judged(difference: Difference, rule: Rule) -> Difference:
 
 
 def verdict_of(difference: Difference, rule: Rule) -> Verdict:
-    """By the rule alone: significance and size, then the margin."""
+    """Apply the rule: first significance and size, then the margin."""
     is_different = difference.adjusted_p_value <= rule.alpha
     if is_different and abs(difference.mean) >= rule.minimum and difference.mean != 0:
         return "better" if difference.mean > 0 else "worse"

@@ -1,4 +1,4 @@
-"""Curves of several seeds at the same places, for a plot."""
+"""Learning curves of several seeds, interpolated at common places for a plot."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,14 +16,17 @@ _MOST_PLACES = 200
 
 @dataclass(frozen=True)
 class Curve:
-    """Of one seed: float64 [n] each, x ascending."""
+    """The learning curve of one seed: x and y are float64 [n], x ascending."""
 
     x: Floats
     y: Floats
 
 
 def curve_of(outcome: Outcome, metric: Metric, axis: Axis) -> Curve | None:
-    """Over everybody's timesteps or frames; None where nothing was evaluated on the way."""
+    """Return a seed's curve, or None without evaluations.
+
+    The x axis counts the timesteps or frames of the run and of everything that it comes from.
+    """
     points = [p for p in outcome.curve if metric == "mean_reward" or p.success_rate is not None]
     if not points:
         return None
@@ -38,7 +41,10 @@ def curves_of(arm: Arm, metric: Metric, axis: Axis) -> list[Curve]:
 
 
 def places_of(curves: Sequence[Curve]) -> Floats:
-    """Where every curve has a value, at evaluations of any of them; empty: nowhere."""
+    """Return places within the range that all curves cover; empty if there is none.
+
+    They are the places of any curve's evaluations or, if these are more than 200, 200 even ones.
+    """
     if not curves:
         return np.empty(0)
     first, last = max(curve.x[0] for curve in curves), min(curve.x[-1] for curve in curves)
@@ -50,5 +56,5 @@ def places_of(curves: Sequence[Curve]) -> Floats:
 
 
 def values_at(curves: Sequence[Curve], places: Floats) -> Floats:
-    """Float64 [curves, places], in straight lines between evaluations."""
+    """Interpolate linearly between evaluations; float64 [curves, places]."""
     return np.array([np.interp(places, curve.x, curve.y) for curve in curves])

@@ -1,4 +1,4 @@
-"""What a run's evaluations say; they are only read."""
+"""Reading of a run's evaluations."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from game_rl.run_dir import RunDir
 
 
 def curve_of(run_dir: RunDir, own: Source) -> tuple[Point, ...]:
-    """The run's evaluations; without those that a fork has from its parent.
+    """Return a run's evaluations, without those that a fork has from its parent.
 
     Args:
         own: the run itself.

@@ -1,4 +1,4 @@
-"""Populations and mixtures as outcomes; they are only read."""
+"""Reading of populations and mixtures for a comparison."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,14 +33,15 @@ _NO_DIFFERENCE_OF_PLAYERS = (*NO_DIFFERENCE, "lake.path", "algorithm.learn_from.
 
 @dataclass(frozen=True)
 class Everybody:
-    """What all runs of an experiment have come to.
+    """The totals of all runs of an experiment, and its curve.
 
     Attributes:
-        timesteps: that they have played, those that were copied over, too.
-        total_timesteps: with all that they come from.
-        curve: of the champion and its ancestors at the ends of generations, of a live mixture at
-            all its evaluations; where there is no champion yet, of the best. Over everybody's
-            timesteps.
+        timesteps: timesteps that the runs have played, those that were copied over included.
+        total_timesteps: the same with everything that the runs come from.
+        total_frames: emulator frames of these.
+        curve: the champion's or, before there is one, the best member's. It has a point for the
+            run and its ancestors at the end of each generation; in a live mixture, for each
+            evaluation of the run. Its x axis counts the timesteps of all runs.
     """
 
     timesteps: int
@@ -50,10 +51,10 @@ class Everybody:
 
 
 def read_experiment(folder: ExperimentDir) -> Found:
-    """An experiment with its champion.
+    """Read an experiment with its champion.
 
     Raises:
-        UsageError: it has none yet.
+        UsageError: it has no champion yet.
     """
     run_of(folder.root)
     experiment = load_experiment(folder.config, is_saved=True)
@@ -76,11 +77,11 @@ def read_experiment(folder: ExperimentDir) -> Found:
 
 
 def read_everybody(folder: ExperimentDir, frame_skip: int, *, is_live: bool = False) -> Everybody:
-    """What is known of an experiment, wherever it is.
+    """Read the totals and the curve of an experiment, complete or not.
 
     Args:
-        frame_skip: of all its runs.
-        is_live: it is a live mixture, whose generation has evaluations within.
+        frame_skip: the same for all its runs.
+        is_live: whether it is a live mixture, whose curve has the evaluations of one run.
     """
     paths = sorted(folder.members.iterdir()) if folder.members.is_dir() else []
     runs = {p.name: played_by(RunDir(p), frame_skip) for p in paths if RunDir(p).exists()}
@@ -116,11 +117,11 @@ def _settings(experiment: Experiment) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class _Moment:
-    """Members of a generation have trained, or who trained after them.
+    """The moment at which a generation's members, or the run after them, have trained.
 
     Attributes:
-        trained: by their folders.
-        played: what everybody had played by then, timesteps and frames.
+        trained: the runs that have just trained, by folder.
+        played: timesteps and frames that all runs had played by then.
     """
 
     trained: Mapping[str, TrainedMember]
@@ -151,7 +152,7 @@ def _best(folder: ExperimentDir, records: Sequence[GenerationRecord]) -> str:
 
 
 def _moments(records: Sequence[GenerationRecord], runs: Mapping[str, Source]) -> Iterator[_Moment]:
-    """Two in each generation that has an apprentice, the earliest first."""
+    """Yield moments, the earliest first: two for each generation with an apprentice, else one."""
     reached: dict[str, int] = {}
     for record in records:
         apprentice = None if record.learner is None else record.learner.number
@@ -165,7 +166,7 @@ def _moments(records: Sequence[GenerationRecord], runs: Mapping[str, Source]) ->
 
 
 def _parents(records: Sequence[GenerationRecord]) -> dict[str, str]:
-    """By the folder of a run, that of the one that it began from."""
+    """Return the parent's folder of each run that has a parent, by the run's folder."""
     parents = {c.folder: c.parent_folder for record in records for c in record.copies}
     for record in records:
         learner = record.learner
@@ -178,7 +179,10 @@ def _parents(records: Sequence[GenerationRecord]) -> dict[str, str]:
 def _ancestry(
     moments: Sequence[_Moment], parents: Mapping[str, str], name: str
 ) -> Iterator[tuple[_Moment, str]]:
-    """Whenever a run trained, or the one that it began from did before it; the earliest first."""
+    """Yield the moments at which a run or its ancestors trained, the earliest first.
+
+    Each comes with the folder of the run that trained.
+    """
     found = []
     for moment in reversed(moments):
         if name not in moment.trained:

@@ -1,4 +1,4 @@
-"""What a folder holds that is compared: a run, or an experiment that counts as one."""
+"""The content of a folder that is compared: a run, or an experiment that counts as one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from game_rl.config.changed_values import flat
 from game_rl.experiments.compare.outcome import Point, Score
 
 NO_DIFFERENCE = ("seed", "run_dir", "recording", "upload", "env.n_workers", "env.worker_timeout_s")
-"""Keys of a run's config that make no arm of its own."""
+"""Keys of a run's config in which the runs of an arm may differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a folder holds.
+    """The run or experiment that a folder holds.
 
     Attributes:
-        settings: its config without what makes no arm of its own, such as the seed.
-        final: of episodes that selected nothing; None where it has not come to its end.
-        last: of its newest evaluation.
-        failure: why it broke off; empty: it did not.
+        settings: its config, without keys in which the runs of an arm may differ, such as the seed.
+        final: score on episodes that were not used for selection; None if it is not complete.
+        last: score of its newest evaluation, or None before the first one.
+        failure: why it failed; empty if it did not.
     """
 
     path: Path
@@ -35,7 +35,7 @@ class Found:
 
 
 def settings_of(config: dict[str, object], left_out: Sequence[str]) -> dict[str, object]:
-    """What is in a config, by key, but for the keys and sections that are left out."""
+    """Return the values of a config by dotted key, without the keys and sections left out."""
     items = flat(config)
     return {
         key: value

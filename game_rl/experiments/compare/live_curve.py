@@ -1,4 +1,4 @@
-"""The curve of a live mixture, in which nobody waits for anybody."""
+"""The curve of a live mixture, whose runs train at once and do not wait for each other."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from game_rl.run_dir import RunDir
 
 @dataclass(frozen=True)
 class _Progress:
-    """When a run had come how far, by its events; float64 [n] each, both ascending.
+    """A run's timesteps over time, by its events; float64 [n] each, both ascending.
 
     Attributes:
-        times_s: since the epoch.
+        times_s: seconds since the epoch.
     """
 
     times_s: NDArray[np.float64]
@@ -34,13 +34,13 @@ class _Progress:
 
 
 def live_curve(folder: ExperimentDir, runs: Mapping[str, Source], name: str) -> Iterator[Point]:
-    """A run's evaluations, over what everybody had played by then.
+    """Yield a run's evaluations, with the timesteps and frames of all runs at that moment.
 
-    How far the others were at that moment is known between two events of theirs: in a straight
-    line.
+    The other runs' timesteps at that moment are interpolated linearly between their events.
 
     Args:
-        runs: as far as each has come, by its folder.
+        runs: all runs in their present state, by folder.
+        name: folder of the run.
     """
     progress = {each: _progress(folder.member(each)) for each in runs}
     for point in curve_of(folder.member(name), runs[name]) if name in runs else ():

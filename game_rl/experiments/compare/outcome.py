@@ -1,4 +1,4 @@
-"""What one seed of an arm has come to, wherever that is read from."""
+"""The outcome of one seed of an arm, whatever it is read from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 class Point(Saved):
-    """An evaluation on the way."""
+    """An evaluation during training."""
 
     timesteps: _Count
-    """Of the run itself."""
+    """Timesteps of the run itself."""
     total_timesteps: _Count
-    """That everybody had played by then: the run, and all that it comes from."""
+    """Timesteps that the run and everything that it comes from had played by then."""
     total_frames: _Count
     mean_reward: float
     success_rate: float | None = None
@@ -26,7 +26,7 @@ class Point(Saved):
 
 @dataclass(frozen=True)
 class Score:
-    """Of some episodes."""
+    """The result of some episodes."""
 
     mean_reward: float
     success_rate: float | None
@@ -38,12 +38,14 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """One seed of an arm.
+    """The outcome of one seed of an arm.
 
     Attributes:
-        name: of its folder or file.
-        score: None where it failed.
-        failure: why, in words.
+        name: path of its folder or file.
+        score: None if it failed.
+        timesteps: timesteps that the run has played itself.
+        total_timesteps: timesteps that the run and everything that it comes from have played.
+        failure: why it failed; empty if it did not.
     """
 
     name: str
@@ -68,12 +70,12 @@ class Arm:
         return [outcome.seed for outcome in self.outcomes]
 
     def scores(self, metric: Metric, *, worst: float) -> list[float]:
-        """One for each seed; whoever failed has the worst."""
+        """Return one score for each seed; a seed that failed gets `worst`."""
         return [_value(outcome, metric, worst) for outcome in self.outcomes]
 
 
 def worst_value(arms: Sequence[Arm], metric: Metric) -> float:
-    """What a seed that failed counts: no success, or the lowest mean reward that any other has."""
+    """Return the score of a failed seed: success 0, or the lowest mean reward of all others."""
     if metric == "success_rate":
         return 0.0
     scores = [o.score.mean_reward for arm in arms for o in arm.outcomes if o.score is not None]

@@ -1,4 +1,4 @@
-"""What runs, and all that they come from, have played: each counts once."""
+"""Timesteps and frames that runs and everything that they come from have played, counted once."""
 
 from collections.abc import Sequence
 
@@ -8,22 +8,22 @@ from game_rl.run_dir import RunDir
 
 
 def played_by(run_dir: RunDir, frame_skip: int) -> Source:
-    """The run, as far as its account and its checkpoints go, with all that it comes from."""
+    """Return a run in its newest state, by its events and checkpoints, with its sources."""
     saved = [int(path.name) for path in run_dir.checkpoints_newest_first()[:1]]
     told = [event.timesteps for event in read_events(run_dir)[-1:]]
     return account_of(run_dir, max(saved + told, default=0), frame_skip=frame_skip).run
 
 
 def at(run: Source, timesteps: int) -> Source:
-    """The run when it had come to this timestep, if it has come so far."""
+    """Return the run as it was at this timestep, or as it is if it has not reached it."""
     return run.model_copy(update={"timesteps": min(run.timesteps, timesteps)})
 
 
 def totals(runs: Sequence[Source]) -> tuple[int, int]:
-    """Timesteps and frames that all of them, and all that they come from, have played.
+    """Return the timesteps and frames that runs and everything that they come from have played.
 
-    What one of the runs has played is what it says itself: who reads its rows from a Lake counts by
-    their numbers, of which a fork leaves one out for each env.
+    Each run counts with the figures that it states itself. A reader of its rows in a Lake would
+    count by their numbers, of which a fork skips one for each env.
     """
     own = {run.run: run for run in runs}
     counted = [own.get(source.run, source) for source in counted_once(runs)]

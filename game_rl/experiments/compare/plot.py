@@ -1,4 +1,4 @@
-"""A comparison as a picture: each seed and the mean, and the differences with their interval."""
+"""The plot of a comparison: each seed and the mean, and the differences with their intervals."""
 
 import io
 import math
@@ -23,13 +23,13 @@ from game_rl.experiments.compare.outcome import Arm
 from game_rl.statistics.permutation import paired_values, unpaired_values
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-# of Okabe and Ito: told apart by colour-blind people, too
+# Okabe and Ito's palette, which colour-blind people can tell apart
 _WIDTH_INCHES, _ARMS_INCHES, _DIFFERENCE_INCHES, _DPI = 9, 4, 3, 110
 _NAMES = {"success_rate": "success rate", "mean_reward": "mean reward"}
 
 
 def picture(comparison: Comparison, axis: Axis) -> bytes:
-    """A PNG: the arms, and below them a panel for each difference, side by side in pairs."""
+    """Return a PNG: the arms, and below them a panel for each difference, in two columns."""
     figure = draw(comparison, axis)
     file = io.BytesIO()
     figure.savefig(file, format="png", metadata={"Software": None})
@@ -37,7 +37,7 @@ def picture(comparison: Comparison, axis: Axis) -> bytes:
 
 
 def draw(comparison: Comparison, axis: Axis) -> Figure:
-    """The picture before it is a file; the arms are its first axes, the differences follow."""
+    """Return the figure; its first axes show the arms, the others the differences."""
     differences = comparison.differences
     columns = min(2, max(1, len(differences)))
     rows = 1 + math.ceil(len(differences) / columns)
@@ -92,7 +92,7 @@ def _draw_difference(
 def _curves(
     arm: Arm, against: Arm, comparison: Comparison, axis: Axis
 ) -> tuple[list[Curve], list[Curve]]:
-    """Of both arms; where seeds are paired, only pairs of which both have a curve."""
+    """Return the curves of both arms; of paired seeds, only those in which both have a curve."""
     metric = comparison.rule.metric
     if not comparison.rule.paired:
         return curves_of(arm, metric, axis), curves_of(against, metric, axis)
@@ -105,7 +105,7 @@ def _curves(
 
 
 def _band(one: Floats, two: Floats, comparison: Comparison) -> tuple[list[float], list[float]]:
-    """The interval of the difference at each place by itself."""
+    """Return the ends of the difference's interval, computed separately at each place."""
     level, bounds = 1 - comparison.rule.alpha, []
     for ours, theirs in zip(one.T, two.T, strict=True):
         is_paired = comparison.rule.paired

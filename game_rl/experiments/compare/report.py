@@ -1,4 +1,4 @@
-"""A comparison as Markdown, for people, and as JSON, for programs."""
+"""Reports of a comparison, as Markdown and as JSON."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -16,7 +16,7 @@ from game_rl.experiments.compare.wording import (
 )
 
 _METRIC_NAMES = {"success_rate": "success rate", "mean_reward": "mean reward"}
-_MUCH_MORE = 1.02  # of the timesteps of everybody: more than what the last update overshoots
+_MUCH_MORE = 1.02  # a ratio of total timesteps; more than what the last update can overshoot
 
 
 def verdict_lines(comparison: Comparison) -> list[str]:
@@ -28,10 +28,10 @@ def verdict_lines(comparison: Comparison) -> list[str]:
 
 
 def comparison_lines(comparison: Comparison, notes: Sequence[str] = ()) -> list[str]:
-    """Markdown: verdicts, rule, tables and what to bear in mind; of one arm its tables alone.
+    """Return Markdown: verdicts, rule, tables and notes; for a single arm only tables and notes.
 
     Args:
-        notes: of whoever made the comparison.
+        notes: the caller's notes, which come first.
     """
     between = [*_differences_table(comparison), ""] if comparison.differences else []
     return [
@@ -70,7 +70,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Of Markdown."""
+    """Return the lines of a Markdown table."""
     return [
         f"| {' | '.join(header)} |",
         f"|{'---|' * len(header)}",
@@ -155,7 +155,7 @@ def _interval_head(comparison: Comparison) -> str:
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
-    """What makes a figure weaker than it looks."""
+    """Yield caveats about the figures."""
     for arm in comparison.arms:
         for outcome in arm.outcomes:
             if outcome.failure:

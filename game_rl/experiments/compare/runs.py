@@ -1,4 +1,4 @@
-"""Run directories as outcomes; they are only read."""
+"""Reading of run directories for a comparison."""
 
 from pathlib import Path
 
@@ -16,10 +16,10 @@ from game_rl.run_dir import RunDir
 
 
 def read_folder(path: Path) -> Found:
-    """A run, or a population or mixture with its champion.
+    """Read a run, or a population or mixture with its champion.
 
     Raises:
-        UsageError: it is neither, or has no champion yet.
+        UsageError: the folder holds neither, or there is no champion yet.
     """
     folder = ExperimentDir(path)
     return read_experiment(folder) if folder.exists() else _run(path)
@@ -30,7 +30,7 @@ def _run(path: Path) -> Found:
     if not run_dir.exists():
         raise UsageError(
             f"{path} is not a run directory: it has no {run_dir.config.name}; name the run_dir of "
-            "a training or of an experiment, or a study's file"
+            "a run or of an experiment, or a study's file"
         )
     config = load_config(run_dir.config, is_saved=True)
     own = played_by(run_dir, config.env.frame_skip)
@@ -51,7 +51,7 @@ def _run(path: Path) -> Found:
 
 
 def _end_of(run_dir: RunDir) -> tuple[Score | None, str]:
-    """The final evaluation of a run that is complete, and why one that is not has failed."""
+    """Return a complete run's final score, if any, and the reason of a failed run's failure."""
     events = read_events(run_dir)
     ends = [event for event in events if isinstance(event, Ended)]
     if ends and events[-1] is ends[-1] and ends[-1].reason == "failed":

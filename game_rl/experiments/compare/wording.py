@@ -1,4 +1,4 @@
-"""Figures of a comparison in words: rates in percent, their differences in points."""
+"""Texts for the figures of a comparison: rates in percent, their differences in points."""
 
 from game_rl.experiments.compare.comparison import Difference, Rule
 from game_rl.experiments.compare.outcome import Metric
@@ -14,7 +14,9 @@ def difference_words(value: float, metric: Metric) -> str:
 
 
 def interval_words(interval: tuple[float, float] | None, metric: Metric, *, signed: bool) -> str:
-    """`signed`: of a difference."""
+    """Args:
+    signed: write a plus sign, as for differences.
+    """
     if interval is None:
         return "none: fewer than 8 seeds"
     scale, digits = (100, 1) if metric == "success_rate" else (1, 2)
@@ -24,7 +26,7 @@ def interval_words(interval: tuple[float, float] | None, metric: Metric, *, sign
 
 
 def share_words(rate: float, episodes: int) -> str:
-    """Wilson's interval of the episodes that one policy has played."""
+    """Return Wilson's 95 % interval of a success rate over one policy's episodes, in percent."""
     low, high = wilson_interval(round(rate * episodes), episodes)
     return f"{100 * low:.0f} to {100 * high:.0f}"
 
@@ -35,7 +37,7 @@ def p_words(difference: Difference) -> str:
 
 
 def rule_words(rule: Rule) -> list[str]:
-    """One sentence for each verdict."""
+    """Return one sentence for each verdict."""
     least = ""
     if rule.minimum:
         least = f" and the means differ by at least {_amount(rule.minimum, rule.metric)}"

@@ -1,4 +1,4 @@
-"""How long an experiment takes, from how fast its members are side by side, and its learner."""
+"""The duration of an experiment, from the measured speeds of its members and its learner."""
 
 from dataclasses import dataclass
 
@@ -8,19 +8,19 @@ from game_rl.experiments.forecast.growth import stretches
 from game_rl.preflight.report import Report
 from game_rl.preflight.speed import ExperimentSpeed, MeasuredSpeed, playing_s
 
-_JOB_S = 1.3  # a process is forked, a checkpoint read, a result left; two at once on two cores
-_DECISION_S = 1.0  # the record, and the copies that begin from it
+_JOB_S = 1.3  # fork a process, read a checkpoint, leave a result; for two at once on two cores
+_DECISION_S = 1.0  # write the record, and make the copies
 
 
 @dataclass(frozen=True)
 class Duration:
-    """Of an experiment, in seconds.
+    """The duration of an experiment, in seconds.
 
     Attributes:
-        members_s: of all generations, members in turns.
-        learner_s: of its runs in all generations.
-        champion_s: of the episodes that choose it, and of those that it plays then.
-        at_once: the learner trains beside the members, and not after them.
+        members_s: time of the members in all generations; they take turns on the slots.
+        learner_s: time of the learner's runs in all generations.
+        champion_s: time of the episodes that choose the champion and that it plays afterwards.
+        at_once: whether the learner trains at the same time as the members, and not after them.
     """
 
     members_s: float
@@ -42,12 +42,13 @@ def duration(
     slots: int,
     episode_timesteps: float,
 ) -> Duration | None:
-    """None where nobody has measured the machine.
+    """Estimate the duration of an experiment; None without a measurement of the machine.
 
-    Nobody plays the evaluation that ends a run, of a member or of the learner.
+    The final evaluation of a run does not count: members and learner do not play it.
 
     Args:
-        member, learner: with the speed that was measured.
+        member: report with the measured speed.
+        learner: report with the measured speed, or None without a learner.
         slots: members that train at once.
         episode_timesteps: mean length of an episode.
     """
@@ -77,7 +78,7 @@ def duration(
 def _training_s(
     run: RunConfig, report: Report, measured: MeasuredSpeed, episode_timesteps: float
 ) -> float:
-    """Of a whole run, without its start and the evaluation that would end it."""
+    """Return the time of a whole run, without its start and its final evaluation."""
     assert report.speed is not None
     episodes = run.evaluation.final_episodes
     final_s = playing_s(run.evaluation, episodes, measured, episode_timesteps=episode_timesteps)

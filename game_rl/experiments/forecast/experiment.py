@@ -1,4 +1,4 @@
-"""Whether an experiment fits a machine, whatever its kind."""
+"""The preflight of an experiment of any kind: whether it fits a machine."""
 
 from dataclasses import replace
 
@@ -40,7 +40,10 @@ def experiment_preflight(
 
 
 def _as_population(mixture: Mixture) -> Population:
-    """One that takes what the mixture takes: in each round, half of the members are cloned."""
+    """Return a population that needs as much as the mixture.
+
+    It copies half of its members in each generation, as if half of the members were cloned over.
+    """
     config = mixture.config
     rounds, executor = config.rounds, config.executor
     if config.is_live:
@@ -68,7 +71,7 @@ def _as_population(mixture: Mixture) -> Population:
 
 
 def _of_rounds(finding: Finding) -> Finding:
-    """With the mixture's own name for what it keeps."""
+    """Rename keys of a population in a finding to those of a mixture."""
     fix = finding.fix
     named = None if fix is None else Fix(_key_of_rounds(fix.key), fix.value)
     return replace(finding, key=_key_of_rounds(finding.key), fix=named)

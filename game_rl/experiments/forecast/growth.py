@@ -1,4 +1,4 @@
-"""What the folder of an experiment grows to, generation by generation."""
+"""The disk space of an experiment's folder after each generation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,17 +12,19 @@ from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.growth import lake_bytes
 from game_rl.preflight.report import Report
 
-_FILES_A_STRETCH_BYTES = 4_000  # result, output and lines of the record and the account
+_FILES_A_STRETCH_BYTES = 4_000  # result, output, and lines of the record and of events.jsonl
 
 
 @dataclass(frozen=True)
 class GenerationRow:
-    """The experiment's folder after one generation; a file with several names counts once.
+    """The experiment's folder after one generation; a file with several hard links counts once.
 
     Attributes:
-        transitions: of all members, copied over or not, and of the learner; of the last, of who
-            trains on, too.
-        lake: None: nobody measured how the game compresses.
+        transitions: transitions of all members, copied over or not, and of the learner; after the
+            last generation, those of the best member training on, too.
+        checkpoints: bytes.
+        lake: bytes; None if the game's compression was not measured.
+        logs: bytes.
     """
 
     generation: int
@@ -39,11 +41,11 @@ class GenerationRow:
 def generation_rows(
     population: Population, facts: RunFacts, member: Report, learner: Report | None
 ) -> Iterator[GenerationRow]:
-    """One for each generation.
+    """Yield one row for each generation.
 
-    Checkpoints: of each kept generation one a member and the learner's. Logs: of a member, those of
-    its updates so far; a copy has its parent's, too, and what it was copied over stays. The learner
-    has a run of its own in each generation.
+    Checkpoints: one for each member and one for the learner, in each generation that is kept. Logs:
+    those of a member's updates so far. A copy also has its parent's, and the logs of the run that
+    it replaces stay. The learner has a run of its own in each generation.
     """
     config, disk = population.config, member.footprint.disk
     per_generation, logs = config.timesteps_per_generation, 0.0
@@ -66,7 +68,7 @@ def generation_rows(
 def _with_train_on(
     row: GenerationRow, population: Population, facts: RunFacts, member: Report
 ) -> GenerationRow:
-    """The last one, with the run of the best member, if that is to train on."""
+    """Add the run of the best member to the last row, if it trains on."""
     config = population.config
     if config.train_on is None:
         return row
@@ -83,19 +85,22 @@ def _with_train_on(
 
 
 def stretches(config: PopulationConfig) -> float:
-    """That a member's total is made of; what the best trains on counts as so much of one."""
+    """Return the stretches in a member's total timesteps.
+
+    The timesteps of `train_on` count as a fraction of a stretch, or as several.
+    """
     return config.total_timesteps / config.timesteps_per_generation
 
 
 def kept_generations(keep: KeepGenerationsConfig, newest: int) -> int:
-    """How many are kept after generation `newest`."""
+    """Return the number of generations that are kept after generation `newest`."""
     return sum(keep.keeps(generation, newest=newest) for generation in range(1, newest + 1))
 
 
 def kept_checkpoints_bytes(
     population: Population, member: Report, learner: Report | None, keep: KeepGenerationsConfig
 ) -> int:
-    """After the last generation, if these are kept."""
+    """Return the size of the checkpoints after the last generation, if it keeps `keep`."""
     config = population.config
     each = config.members * member.footprint.disk.checkpoint_bytes + _checkpoint_bytes(learner)
     return kept_generations(keep, config.generations) * each
@@ -104,7 +109,10 @@ def kept_checkpoints_bytes(
 def momentary_bytes(
     population: Population, member: Report, learner: Report | None, *, slots: int
 ) -> int:
-    """Beside the last row: while all members save, or while the learner's run is underway."""
+    """Return the disk space that is needed in addition to the last row, but only for a while.
+
+    It is that of all members saving or, if larger, of the learner's run, plus that of an upload.
+    """
     config = population.config
     of_members = _momentary_bytes_of_members(config, member, slots)
     sent = config.members * member.footprint.disk.checkpoint_bytes + _checkpoint_bytes(learner)
@@ -116,13 +124,18 @@ def momentary_bytes(
 
 
 def upload_held_bytes(upload: UploadConfig | None, sent_bytes: int) -> int:
-    """Of what is being sent and is not needed here any more; it stays until it has arrived."""
+    """Return the size of files that only an upload under way still needs.
+
+    They stay until they are uploaded, up to `upload.backlog_gb`.
+    """
     return 0 if upload is None else min(sent_bytes, round(upload.backlog_gb * 1e9))
 
 
 def _momentary_bytes_of_members(config: PopulationConfig, member: Report, slots: int) -> int:
-    """While members save, beside what they replace; where members train on disks of their own, and
-    these are ours, too.
+    """Return the size of what members write before they delete older files.
+
+    If members on Ray train on their nodes' own disks (with `executor.storage`) and the one node is
+    this machine, their run directories there count, too.
     """
     disk, executor = member.footprint.disk, config.executor
     found = 2 * config.members * disk.checkpoint_bytes
@@ -162,7 +175,7 @@ def _played(learner: Report | None) -> int:
 
 
 def _lake_bytes(population: Population, facts: RunFacts, timesteps: int) -> int | None:
-    """Of the Lake of all members or, without a learner, of each one's own."""
+    """Return the size of the Lake that all members share or, without a learner, of all Lakes."""
     members = population.config.members
     if population.learner is not None:
         return lake_bytes(population.run, facts, members * timesteps)

@@ -1,4 +1,4 @@
-"""What the learner of an experiment takes, before its Lake is there."""
+"""The preflight of an experiment's learner, before its Lake exists."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from game_rl.preflight.report import Report
 from game_rl.preflight.speed import ExperimentSpeed
 from game_rl.system.machine import Machine
 
-_ROWS_OF_A_BLOCK = 62  # of at most 64 frames, of which the first stack shares some
+_ROWS_OF_A_BLOCK = 62  # a block has at most 64 frames, some of which belong to its first stack
 
 
 def learner_report(
@@ -25,7 +25,10 @@ def learner_report(
     probe: EpisodeLengths | None,
     measured: ExperimentSpeed | None,
 ) -> Report | None:
-    """In the last generation, when the Lake is largest; None: there is no learner."""
+    """Return the report of the learner's last run, which reads the largest Lake.
+
+    None without a learner.
+    """
     if population.learner is None:
         return None
     run = population.learner
@@ -41,7 +44,7 @@ def learner_report(
 
 
 def _lake_rows(population: Population) -> LakeRows:
-    """Of all members; each emulator begins a block in each generation."""
+    """Return the rows of all members; each emulator begins a new block in each generation."""
     config, n_envs = population.config, population.run.env.n_envs
     transitions = config.members * config.total_timesteps
     begun = config.members * config.generations * n_envs
@@ -49,7 +52,7 @@ def _lake_rows(population: Population) -> LakeRows:
 
 
 def _taught(population: Population, run: RunConfig) -> RunConfig:
-    """With a teacher, if it gets one; which that is makes no difference here."""
+    """Add a teacher, if the learner gets one; it does not matter here which run it is."""
     assert isinstance(run.algorithm, DQNConfig)
     if not population.config.is_taught:
         return run

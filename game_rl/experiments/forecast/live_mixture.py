@@ -1,4 +1,4 @@
-"""Whether a live mixture fits a machine: all its members and its learner train at once."""
+"""The preflight of a live mixture, whose members and learner all train at once."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +11,11 @@ from game_rl.system.units import format_bytes
 
 
 def live_report(mixture: Mixture, report: PopulationReport) -> PopulationReport:
-    """Args: report: of a population with as many slots as the mixture has members."""
+    """Turn a population's report into that of a live mixture.
+
+    Args:
+        report: the report of a population with as many slots as the mixture has members.
+    """
     live = replace(report, is_live=True)
     if report.duration is not None:
         live = replace(live, duration=replace(report.duration, at_once=True))
@@ -41,6 +45,6 @@ def _of_all_at_once(mixture: Mixture, live: PopulationReport) -> Iterator[Findin
             "members_share_cpus",
             "members",
             f"{members} members and the learner have {wanted} threads at work on {machine.cpus} "
-            "CPUs: each is slower than alone, and the learner sees what they play later",
+            "CPUs: each is slower than alone, and what the members play reaches the learner later",
             None,
         )

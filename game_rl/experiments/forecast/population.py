@@ -1,4 +1,4 @@
-"""What a population takes: memory of members that train at once, disk by generation, time."""
+"""Memory, disk space and time that a population needs."""
 
 import math
 from collections.abc import Iterator
@@ -36,30 +36,30 @@ from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
 
 CONTROLLER_BYTES = 60_000_000  # its resident size at the end of 25 generations of 16 members
-# What local members have in common: they are forked by a process that has loaded torch. 2 and 4
-# members of duel_population took 869 and 1,273 MB with their controller, 525 MB being the forecast
-# of one alone; where each loads torch itself, 2 took 930.
+# Memory that local members share, as a process that has loaded torch forks them. 2 and 4 members of
+# duel_population took 869 and 1,273 MB with their controller, where the forecast of one alone was
+# 525 MB. When each loaded torch itself, 2 took 930 MB.
 LOADED_BYTES = 200_000_000
-RAY_CONTROLLER_BYTES = 120_000_000  # the same with Ray loaded
-RAY_NODE_BYTES = 400_000_000  # what Ray runs on a node that is the head, too
+RAY_CONTROLLER_BYTES = 120_000_000  # the controller's size with Ray loaded
+RAY_NODE_BYTES = 400_000_000  # Ray's own processes on a node that is also the head
 RAY_WORKER_BYTES = 80_000_000
-STORAGE_BYTES = 40_000_000  # obstore and what it sends or fetches: three files of 30 MB to S3
+STORAGE_BYTES = 40_000_000  # obstore and its buffers, measured with three files of 30 MB to S3
 
 
 @dataclass(frozen=True)
 class PopulationReport:
-    """Whether a population fits a machine.
+    """The preflight's report on an experiment: whether it fits a machine.
 
     Attributes:
-        member: of one member, alone on the machine with the CPUs that it gets.
+        member: report on one member, alone on the machine with the CPUs that it gets.
         slots: members that train at once.
-        growth: after each generation.
-        momentary_bytes: beside the last row, while members save.
-        duration: of all generations; None where nobody measured the machine.
-        gpus_per_member: that it asks a cluster for.
-        kind: of the experiment.
-        learner: who trains while no member does; None: nobody.
-        is_live: the learner trains beside the members.
+        growth: the folder's size after each generation.
+        momentary_bytes: disk space needed for a while, in addition to the last row of `growth`.
+        duration: duration of the experiment; None if the machine was not measured.
+        gpus_per_member: GPUs that a member requests from a cluster.
+        kind: kind of the experiment.
+        learner: report on the learner, or None without one.
+        is_live: whether the learner trains at the same time as the members.
     """
 
     verdict: Verdict
@@ -78,19 +78,20 @@ class PopulationReport:
 
     @property
     def ram_bytes(self) -> int:
-        """Of members that train at once or, where it takes more, of the learner, who is alone; of a
-        live mixture, of all of them.
+        """Memory of the members that train at once or, if it is more, of the learner alone.
+
+        In a live mixture, it is that of all members and the learner.
         """
         if self.is_live:
             assert self.learner is not None
             learner = self.learner.footprint.ram.peak.bytes + task_bytes(self.executor)
-            return self.members_ram_bytes + learner + VIEW_BYTES  # a second one while it is renewed
+            return self.members_ram_bytes + learner + VIEW_BYTES  # a second view, on renewal
         alone = self.largest_run_bytes + task_bytes(self.executor)
         return max(self.members_ram_bytes, alone + controller_bytes(self.executor))
 
     @property
     def runs_at_once(self) -> int:
-        """Members, and the learner of a live mixture beside them."""
+        """Runs that train at once: members and, in a live mixture, the learner."""
         return self.slots + self.is_live
 
     @property
@@ -100,14 +101,14 @@ class PopulationReport:
 
     @property
     def largest_run_bytes(self) -> int:
-        """Of memory, at its peak."""
+        """The larger one of a member's and the learner's peak memory."""
         runs = (self.member, self.learner or self.member)
         peaks: list[int] = [run.footprint.ram.peak.bytes for run in runs]
         return max(peaks)
 
     @property
     def is_of_a_node(self) -> bool:
-        """The machine is one of several, all like it, as far as anyone knows."""
+        """Whether `machine` stands for each node of a cluster, as all are assumed to be like it."""
         return is_on_nodes(self.executor)
 
     @property
@@ -156,10 +157,10 @@ def population_preflight(
     lake: MeasuredLake | None = None,
     measured: ExperimentSpeed | None = None,
 ) -> PopulationReport:
-    """Multiply what one member takes, and add what the learner takes.
+    """Predict what a population needs, from reports on one member and on the learner.
 
     Args:
-        measured: how fast members and the learner are on `machine`.
+        measured: measured speeds of members and learner on `machine`.
     """
     alone = replace(machine, cpus=population.config.cpus_per_member)
     facts = run_facts(population.run, game, alone, probe, lake)
@@ -186,9 +187,10 @@ def population_preflight(
 
 
 def slots_of(config: PopulationConfig, member: Report, machine: Machine) -> int:
-    """Members that train at once: as the config says, or as many as CPUs and memory allow.
+    """Return the number of members that train at once.
 
-    A node of a cluster never gets more than it has room for.
+    It is the config's or, if that is "auto", as many as CPUs and memory allow. A node of a cluster
+    never gets more than it has room for.
     """
     wanted, executor = config.executor.parallel, config.executor
     most = config.members if wanted == "auto" else min(wanted, config.members)
@@ -208,26 +210,33 @@ def _slots_by_memory(executor: ExecutorConfig, member: Report, machine: Machine)
 
 
 def is_on_nodes(executor: ExecutorConfig) -> bool:
-    """Of a cluster that is more than this machine."""
+    """Whether members train on the nodes of an existing cluster instead of on this machine."""
     return isinstance(executor, RayExecutorConfig) and not executor.starts_cluster
 
 
 def controller_bytes(executor: ExecutorConfig) -> int:
-    """What runs beside the members, however many they are."""
+    """Return the memory of everything that runs once, whatever the number of members."""
     if isinstance(executor, RayExecutorConfig):
         return RAY_CONTROLLER_BYTES + RAY_NODE_BYTES + (STORAGE_BYTES if executor.storage else 0)
     return CONTROLLER_BYTES + LOADED_BYTES
 
 
 def task_bytes(executor: ExecutorConfig) -> int:
-    """Of what waits for a member's process; below 0: of what it need not load itself."""
+    """Return the memory that each member takes in addition to a run of its own.
+
+    It is that of Ray's worker; on the local executor it is negative, as members share what they
+    have loaded.
+    """
     if isinstance(executor, RayExecutorConfig):
         return RAY_WORKER_BYTES + (STORAGE_BYTES if executor.storage else 0)
     return -LOADED_BYTES
 
 
 def gpus_of(executor: ExecutorConfig, member: Report, machine: Machine) -> float:
-    """That a member asks a cluster for: as the config says, or its share of this machine's GPU."""
+    """Return the GPUs that a member requests from a cluster.
+
+    It is the config's number or, if that is "auto", the member's share of this machine's GPU.
+    """
     if isinstance(executor, LocalExecutorConfig):
         return 0.0
     if executor.gpus_per_member != "auto":
@@ -252,7 +261,7 @@ def verdict_of(report: PopulationReport) -> Verdict:
 
 
 def _verdicts(report: PopulationReport) -> list[Verdict]:
-    """Of a member and the learner, each alone."""
+    """Return the verdicts on a member and on the learner, each alone."""
     return [report.member.verdict, *([] if report.learner is None else [report.learner.verdict])]
 
 
@@ -267,7 +276,7 @@ def is_short_of_memory(report: PopulationReport) -> bool:
 
 
 def _findings(population: Population, report: PopulationReport) -> Iterator[Finding]:
-    """What does not fit, each with the smallest change that mends it; then those of the runs."""
+    """Yield what does not fit, with the smallest change that fixes it, and the runs' findings."""
     config, machine = population.config, report.machine
     if is_short_of_memory(report) and report.slots > 1:
         fitting = _slots_by_memory(config.executor, report.member, machine)
@@ -298,7 +307,7 @@ def _findings(population: Population, report: PopulationReport) -> Iterator[Find
 
 
 def _of_run(section: str, report: Report) -> Iterator[Finding]:
-    """Its own findings, with keys of the experiment's file."""
+    """Yield the findings of a run, with keys of the experiment's file."""
     for finding in report.findings:
         fix = finding.fix
         yield replace(
@@ -315,14 +324,17 @@ def _gpu_by_number(report: PopulationReport) -> Iterator[Finding]:
             "error",
             "ray_chooses_gpu",
             "member.device",
-            f"a member is to use cuda:{vram.gpu}, and Ray shows each member only the GPU that it "
-            "gives it",
+            f"the config has members use cuda:{vram.gpu}, but Ray shows each member only the GPU "
+            "that it assigns to it",
             Fix("member.device", "cuda"),
         )
 
 
 def _disk_fix(population: Population, report: PopulationReport) -> Fix | None:
-    """Fewer kept generations: first those that are kept for good, then the newest."""
+    """Return the fix that keeps fewer generations: fewer multiples of `every`, else fewer new ones.
+
+    None if no such change is enough.
+    """
     last_row, config = report.growth[-1], population.config
     others = last_row.total - last_row.checkpoints + report.momentary_bytes
     room = report.machine.disk_free_bytes - others

@@ -1,4 +1,4 @@
-"""How many runs a machine's memory has room for at once."""
+"""The number of runs that a machine's memory has room for at once."""
 
 from game_rl.preflight import calibration
 from game_rl.preflight.report import Report
@@ -6,7 +6,7 @@ from game_rl.system.machine import Machine
 
 
 def comfortable_ram_bytes(machine: Machine) -> float:
-    """What is free, less the margin beyond which the preflight calls a run tight."""
+    """Return the free memory, less the margin within which the preflight calls a run tight."""
     free = (1 - calibration.RAM_MARGIN_FRACTION) * machine.ram_available_bytes
     return free - calibration.RAM_MARGIN_BYTES
 
@@ -14,11 +14,11 @@ def comfortable_ram_bytes(machine: Machine) -> float:
 def slots_by_memory(
     report: Report, machine: Machine, *, beside_all_bytes: int, beside_each_bytes: int = 0
 ) -> int:
-    """Runs like that of `report` which are comfortable in RAM and VRAM together; 0 is possible.
+    """Return how many runs like that of `report` fit comfortably in RAM and VRAM; may be 0.
 
     Args:
-        beside_all_bytes: of RAM, taken once, however many runs there are.
-        beside_each_bytes: of RAM, taken with each run.
+        beside_all_bytes: RAM that is taken once, whatever the number of runs.
+        beside_each_bytes: RAM that each run takes in addition to its peak; may be negative.
     """
     free = comfortable_ram_bytes(machine) - beside_all_bytes
     slots = int(free // (report.footprint.ram.peak.bytes + beside_each_bytes))

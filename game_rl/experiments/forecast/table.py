@@ -1,4 +1,4 @@
-"""An experiment's forecast for people: the verdict, members at once, disk by generation."""
+"""The preflight of an experiment for the terminal: verdict, members at once, disk space."""
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -74,7 +74,7 @@ def _growth(report: PopulationReport) -> Table:
 
 
 def _shown(rows: tuple[GenerationRow, ...]) -> list[GenerationRow]:
-    """The first, the last and some between them, evenly: of 25 those of 1, 5, 10, 15, 20, 25."""
+    """Return the first row, the last one and evenly spaced others: of 25 1, 5, 10, 15, 20, 25."""
     if len(rows) <= _MOST_ROWS:
         return list(rows)
     step = -(-len(rows) // (_MOST_ROWS - 1))

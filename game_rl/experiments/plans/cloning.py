@@ -1,4 +1,4 @@
-"""Which members of a mixture go on as clones of the learner."""
+"""The choice of a mixture's members that clones of the learner replace."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,13 @@ from game_rl.experiments.plans.selection import Copy, Scored, ranked
 
 
 def clones(members: Sequence[Scored], learner: Scored, config: CloneConfig) -> list[Copy]:
-    """By their fitness on the same episodes; of equal ones the higher mean reward decides.
+    """Return which members are cloned over, by their fitness on the same episodes.
 
-    A member that is not finite is always cloned over: by the learner or, where that is not finite
-    either, by the best member.
+    Of equal fitness, the higher mean reward is better. A member with non-finite weights is always
+    cloned over: by the learner or, if its weights are not finite either, by the best member.
 
     Returns:
-        In the order of the members' numbers; none if nobody is finite.
+        The clones, in the order of the members' numbers; empty if no weights are finite.
     """
     order = ranked(members)
     parent = learner if learner.fitness is not None else order[0]

@@ -1,4 +1,4 @@
-"""What follows from the results of a generation: a pure function of them and named generators."""
+"""The decision after a generation: pure functions of its results and of seeded generators."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,10 @@ from game_rl.training.stretch_result import StretchResult
 
 
 def first_members(config: PopulationConfig, values: Mapping[str, Value]) -> tuple[Member, ...]:
-    """Who trains first: the control members as the config says, the others mutated."""
+    """Return the members of the first generation.
+
+    Control members have the values of the config, the others mutated ones.
+    """
     rng = np.random.default_rng(seed_for(config.seed, "first_members"))
     members = []
     for number in range(config.members):
@@ -35,16 +38,20 @@ def first_members(config: PopulationConfig, values: Mapping[str, Value]) -> tupl
 
 
 def fitness_seed(seed: int, generation: int) -> int:
-    """Of the episodes of all members in a generation of an experiment with this seed."""
+    """Return the seed of the episodes that all members play at the end of a generation.
+
+    Args:
+        seed: the experiment's.
+    """
     return seed_for(seed, f"fitness/{generation}")
 
 
 @dataclass(frozen=True)
 class Trained:
-    """Who has trained in a generation.
+    """The members that have trained in a generation.
 
     Attributes:
-        before: the record of the generation before; None: there was none.
+        before: the record of the generation before, or None for the first generation.
     """
 
     before: GenerationRecord | None
@@ -57,7 +64,7 @@ def trained(
     results: Mapping[int, StretchResult],
     before: GenerationRecord | None,
 ) -> Trained:
-    """What a record says of members and the results of their stretches."""
+    """Combine members with the results of their stretches, as a record states them."""
     began_at = timesteps_before(before)
     found = []
     for member in members:
@@ -81,7 +88,10 @@ def trained(
 
 
 def timesteps_before(before: GenerationRecord | None) -> dict[str, int]:
-    """By run, the timestep at which it begins the next generation; of all others 0."""
+    """Return, by run folder, the timestep at which a run begins the next generation.
+
+    A run that is missing begins at 0.
+    """
     if before is None:
         return {}
     began_at = {member.folder: member.timesteps for member in before.members}
@@ -91,7 +101,10 @@ def timesteps_before(before: GenerationRecord | None) -> dict[str, int]:
 
 
 def timesteps_of_all(found: Trained) -> int | None:
-    """That all runs have played so far, the learner's too; None: nobody has counted them."""
+    """Return the timesteps that all runs, the learner's included, have played so far.
+
+    None if the record of the generation before does not count them.
+    """
     before = 0 if found.before is None else found.before.timesteps_of_all
     if before is None:
         return None
@@ -99,10 +112,10 @@ def timesteps_of_all(found: Trained) -> int | None:
 
 
 def decide(config: PopulationConfig, generation: int, found: Trained) -> GenerationRecord:
-    """Who is how good, and who goes on as a copy of whom; nobody after the last generation.
+    """Rank the members and select which are copied over; none are after the last generation.
 
     Args:
-        found: the members; a learner is nobody who is selected.
+        found: the members, without a learner, which takes no part in selection.
 
     Raises:
         NobodyLeftError: no member has finite weights.
@@ -126,7 +139,7 @@ def decide(config: PopulationConfig, generation: int, found: Trained) -> Generat
 
 
 def all_non_finite(config: PopulationConfig, generation: int) -> str:
-    """What to say where nobody can go on."""
+    """Return the message of the NobodyLeftError for a generation without finite weights."""
     back = "" if config.learner is not None else "go back with --generation and "
     return (
         f"the weights of all members became non-finite in generation {generation}; {back}lower "
@@ -135,7 +148,7 @@ def all_non_finite(config: PopulationConfig, generation: int) -> str:
 
 
 def members_after(record: GenerationRecord) -> tuple[Member, ...]:
-    """Who trains next, without a learner."""
+    """Return the members of the next generation, without a learner."""
     copies = {copy.number: copy for copy in record.copies}
     learner = None if record.learner is None else record.learner.number
     by_number = {member.number: member for member in record.members}
@@ -159,7 +172,7 @@ def _copy_of(copied: CopyRecord, by_number: Mapping[int, TrainedMember], generat
 
 
 def best_trained(members: Sequence[TrainedMember]) -> TrainedMember | None:
-    """None: nobody has finite weights."""
+    """Return the best member, or None if no member has finite weights."""
     first = ranked([scored_member(member) for member in members])[0]
     if first.fitness is None:
         return None
@@ -167,7 +180,7 @@ def best_trained(members: Sequence[TrainedMember]) -> TrainedMember | None:
 
 
 def scored_member(member: TrainedMember) -> Scored:
-    """What is compared of it."""
+    """Return the figures of a member that selection compares."""
     fitness = member.fitness
     if fitness is None:
         return Scored(member.number, None, 0.0)
@@ -184,7 +197,7 @@ def _copied(
     by_number = {member.number: member for member in trained}
     parent, child = by_number[copy.parent], by_number[copy.number]
     assert parent.checkpoint is not None
-    # a control member that broke goes on as the config says, with somebody's weights
+    # a control member that became non-finite keeps its own values, with its parent's weights
     new, weights = mutated(parent.values, config.mutation.values, rng), config.mutation.weights
     if copy.number < config.control:
         new, weights = child.values, None
@@ -203,5 +216,5 @@ def _copied(
 
 
 def member_seed(config: PopulationConfig, number: int, *, copied_after: int = 0) -> int:
-    """Of a member's own random numbers; a copy draws others than its parent."""
+    """Return the seed of a member's own random numbers; a copy's differs from its parent's."""
     return seed_for(config.seed, f"member/{folder_of(number)}/{copied_after}")

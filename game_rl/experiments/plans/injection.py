@@ -1,4 +1,4 @@
-"""The learner of a population among its members: how good it is, and whom it replaces."""
+"""The learner among a population's members: its place in the ranking, and which it replaces."""
 
 from game_rl.config.experiments.population import PopulationConfig
 from game_rl.experiments.experiment_dir import folder_of
@@ -23,10 +23,13 @@ def is_injected(config: PopulationConfig, generation: int) -> bool:
 
 
 def replaced(config: PopulationConfig, record: GenerationRecord) -> TrainedMember | None:
-    """The worst member that is no control, whatever selection makes of it; never the best one.
+    """Return the member that the learner replaces, or None if there is none.
+
+    It is the worst member that is not a control member, whether selection copies it over or not,
+    and never the best of all.
 
     Args:
-        record: of the members alone.
+        record: without the learner.
     """
     numbers = [number for number in record.ranking[1:] if number >= config.control]
     return next((m for m in record.members if numbers and m.number == numbers[-1]), None)
@@ -35,7 +38,11 @@ def replaced(config: PopulationConfig, record: GenerationRecord) -> TrainedMembe
 def with_learner(
     record: GenerationRecord, found: Trained, learner: LearnerRecord
 ) -> GenerationRecord:
-    """The record of the members alone, with the learner among those who have trained."""
+    """Add the learner to a record of the members alone.
+
+    Args:
+        found: the members and the learner.
+    """
     scored = [scored_member(member) for member in found.members]
     changes = {
         "ranking": tuple(member.number for member in ranked(scored)),
@@ -47,7 +54,7 @@ def with_learner(
 
 
 def with_injected(record: GenerationRecord, injected: CopyRecord) -> GenerationRecord:
-    """With this copy instead of what selection would have made of the member."""
+    """Add the injected copy to a record, in place of the member's copy by selection, if any."""
     others = [copy for copy in record.copies if copy.number != injected.number]
     copies = sorted([*others, injected], key=lambda copy: copy.number)
     return record.model_copy(update={"copies": tuple(copies)})
@@ -59,7 +66,7 @@ def injection(
     child: TrainedMember,
     parent: TrainedMember,
 ) -> CopyRecord:
-    """`child` goes on with the learner's weights, and the values that it had.
+    """Return the copy that gives `child` the learner's weights; it keeps its own values.
 
     Args:
         parent: the learner, whose weights are finite.

@@ -1,4 +1,4 @@
-"""The learner of an experiment: who trains once a generation's members have, on their Lake."""
+"""The learner of an experiment: it trains on the members' Lake, after them in each generation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,15 +24,16 @@ Starts = Literal["kept", "fresh", "best_member"]
 
 @dataclass(frozen=True)
 class Learner:
-    """One for the experiment, with a run of its own in each generation.
+    """The one learner of an experiment, with a run of its own in each generation.
 
     Attributes:
         run: the config of its first run.
-        seed: of the experiment.
-        number: among those who train; it follows on the members'.
-        starts: kept: from its own end of the generation before; fresh: from new weights;
-            best_member: from the weights of the generation's best member.
-        is_taught: by the generation's best member.
+        seed: the experiment's.
+        number: the learner's number, which follows the members' numbers.
+        cpus: cores of each job.
+        starts: what its run begins from. kept: the learner's newest weights, of the generation
+            before; fresh: new weights; best_member: the weights of the generation's best member.
+        is_taught: whether the generation's best member is its teacher.
         shares: weights of members in what it draws from the Lake; see `agents_of`.
     """
 
@@ -47,17 +48,17 @@ class Learner:
 
     @property
     def stretch_timesteps(self) -> int:
-        """That each of its runs plays, from 0."""
+        """Timesteps that each of its runs plays, counted from 0."""
         return self.run.total_timesteps
 
     def member(self, generation: int) -> Member:
         return Member(number=self.number, folder=f"learner.g{generation:04d}", values={})
 
     def apprentice(self, generation: int, best: TrainedMember) -> Apprentice:
-        """With what its run begins from.
+        """Return the learner of a generation, with what its run begins from.
 
         Args:
-            best: of the generation's members.
+            best: the best of the generation's members.
         """
         member, before = self.member(generation), self._before(generation)
         config = self._config(member.folder, best)
@@ -84,7 +85,7 @@ class Learner:
         )
 
     def _before(self, generation: int) -> TrainedMember | None:
-        """Whom the learner of a generation goes on from; None: it begins by itself."""
+        """Return the learner of the generation before, if this one continues from its weights."""
         record = read_record(self.folder.generation(generation - 1).record, GenerationRecord)
         if record is None or self.starts != "kept":
             return None
@@ -122,7 +123,10 @@ class Learner:
         return agents_of(self.shares, members=self.number, best=best.number)
 
     def _teacher(self, best: TrainedMember) -> dict[str, object] | None:
-        """Who is better is the plan's to say, and not the learner's run's."""
+        """Return the section `teacher` of the learner's run, or None if it is not taught.
+
+        The plan decides which member teaches, so the run must not compare the two.
+        """
         if not self.is_taught:
             return None
         assert best.checkpoint is not None

@@ -21,12 +21,12 @@ from game_rl.experiments.records import CopyRecord, GenerationRecord, LearnerRec
 from game_rl.experiments.tasks import Task
 
 LEARNER = "learner"
-"""The name of its run directory."""
+"""The name of the learner's run directory."""
 
 
 @dataclass(frozen=True)
 class LiveMixturePlan:
-    """A Plan: the learner follows what members play while they play it; nobody is copied."""
+    """A Plan: the learner trains on what members play while they play it; none is copied."""
 
     folder: ExperimentDir
     mixture: Mixture
@@ -47,7 +47,7 @@ class LiveMixturePlan:
         )
 
     def first_members(self) -> tuple[Member, ...]:
-        """The learner is the last."""
+        """Return the members and, as the last one, the learner."""
         names = [*map(folder_of, range(self.mixture.config.members)), LEARNER]
         return tuple(Member(number=n, folder=name, values={}) for n, name in enumerate(names))
 
@@ -100,8 +100,8 @@ class LiveMixturePlan:
         found = decision.trained(metric, trained, results, None)
         if all(member.fitness is None for member in found.members):
             raise ExperimentError(
-                "the weights of members and learner became non-finite; begin another mixture with "
-                "a lower algorithm.learning_rate of both"
+                "the weights of all members and of the learner became non-finite; begin another "
+                "mixture with a lower algorithm.learning_rate in member and in learner"
             )
         return GenerationRecord(
             generation=generation,
@@ -123,4 +123,4 @@ class LiveMixturePlan:
         return self.first_members()
 
     def copy(self, record: GenerationRecord, copied: CopyRecord) -> Task:  # noqa: ARG002
-        raise ExperimentError(f"nobody is copied in a live mixture, but {copied.folder} was")
+        raise ExperimentError(f"a live mixture has no copies, but its record names {copied.folder}")

@@ -1,4 +1,4 @@
-"""From the config of an experiment to its plan."""
+"""The choice of an experiment's plan by its config."""
 
 from game_rl.config.experiments.experiment_files import Experiment
 from game_rl.config.experiments.mixture_files import Mixture

@@ -1,4 +1,4 @@
-"""The plan of a mixture: its rounds, its learner, and who goes on as a clone of it."""
+"""The plan of a mixture: its rounds, its learner, and the members that become its clones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ _EXPLORING_ROUNDS = 0.5
 
 @dataclass(frozen=True)
 class MixturePlan:
-    """A Plan: members play apart, the learner learns from all of it, members become its clones."""
+    """A Plan: members train alone, the learner on their Lake; its clones replace members."""
 
     folder: ExperimentDir
     mixture: Mixture
@@ -153,7 +153,7 @@ class MixturePlan:
         return decision.trained(self.mixture.config.fitness.metric, members, results, before)
 
     def _best(self, generation: int, members: Trained) -> TrainedMember:
-        """Of a round's members.
+        """Return the best of a round's members.
 
         Raises:
             NobodyLeftError: none has finite weights.
@@ -167,7 +167,10 @@ class MixturePlan:
         return best
 
     def _clone_config(self, generation: int) -> RunConfig:
-        """Of a member that goes on as a clone after a round; exploration begins again."""
+        """Return the config of a member that a clone replaces after a round.
+
+        Its exploration begins again.
+        """
         config, algorithm = self.mixture.config, self.mixture.run.algorithm
         end = algorithm.model_dump(mode="json")["exploration"]["end"]
         exploration = ExplorationConfig(

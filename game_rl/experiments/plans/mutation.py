@@ -1,4 +1,4 @@
-"""How the values of a copy differ from those of the member that it is copied from."""
+"""Mutation: how a copy's values differ from those of the member that it is copied from."""
 
 from collections.abc import Mapping
 from math import exp, log
@@ -9,11 +9,11 @@ import numpy as np
 from game_rl.config.experiments.population import MutationConfig, is_discount, value_at
 
 Value = float | dict[str, float]
-"""A number, or a schedule as it is written."""
+"""A number, or a schedule as the config states it: `{start: ..., end: ...}`."""
 
 
 def values_of(run: Mapping[str, Any], mutation: Mapping[str, MutationConfig]) -> dict[str, Value]:
-    """What a run's config, dumped, has at the keys that are mutated."""
+    """Return the values of a dumped run config at the keys that mutate."""
     return {key: value_at(run, key) for key in mutation}
 
 
@@ -22,11 +22,11 @@ def mutated(
     mutation: Mapping[str, MutationConfig],
     rng: np.random.Generator,
 ) -> dict[str, Value]:
-    """Each value times a factor of its own, drawn evenly on a log scale and held in bounds.
+    """Multiply each value by a factor of its own, drawn evenly on a log scale, within bounds.
 
-    f = exp(u), u ~ U(log least, log most). A number x becomes clip(x f); a discount moves as
-    1 - x, so it becomes clip(1 - (1 - x) f). Of a schedule, the start moves so, and the end is
-    multiplied by what the start was in fact multiplied by.
+    f = exp(u), u ~ U(log least, log most). A number x becomes clip(x f). A discount moves as
+    1 - x, so it becomes clip(1 - (1 - x) f). The start of a schedule moves like a number; its end
+    is multiplied by the ratio of the clipped start to the old one.
 
     Args:
         rng: draws one number for each key, in the order of `mutation`.

@@ -1,4 +1,4 @@
-"""What the controller of an experiment asks its plan: who trains next, and what follows from it."""
+"""The interface of plans, which the controller asks what to train next and what to decide."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,18 +16,19 @@ from game_rl.experiments.tasks import Task
 from game_rl.training.stretch_result import StretchResult
 
 Results = Mapping[int, StretchResult]
-"""By the number of a member."""
+"""The results of stretches, by the member's number."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What every plan has, whatever it decides.
+    """Settings that plans of every kind have.
 
     Attributes:
-        seed: of the experiment; the champion's episodes follow from it.
-        is_live: a mixture's learner trains beside the members.
-        shares_lake: all who train feed one Lake, or learn from it.
-        extra_candidate: number of who may be the champion beside the best, whatever it reaches.
+        seed: the experiment's; the seeds of the champion's episodes follow from it.
+        is_live: whether the learner of a mixture trains while the members do.
+        shares_lake: whether all runs feed one Lake or learn from it.
+        extra_candidate: number of a member that is a candidate for the champion in addition to the
+            best ones, whatever its fitness.
     """
 
     seed: int
@@ -44,10 +45,10 @@ class Rules:
 
 @dataclass(frozen=True)
 class Apprentice:
-    """Who trains after the others of a generation, on what they have played.
+    """A run that trains after the generation's members: the learner, or the best, training on.
 
     Attributes:
-        beginning: the task that makes its run of another's, or the config of one of its own.
+        beginning: the task that forks its run from another one, or the config of a new run.
     """
 
     member: Member
@@ -55,7 +56,7 @@ class Apprentice:
 
 
 class Plan(Protocol):
-    """Pure functions of a config and of results; nothing here waits for anybody."""
+    """Functions of a config and of results; none of them waits for a job."""
 
     @property
     def folder(self) -> ExperimentDir: ...
@@ -64,38 +65,41 @@ class Plan(Protocol):
     def rules(self) -> Rules: ...
 
     def first_members(self) -> tuple[Member, ...]:
-        """Who trains in the first generation."""
+        """Return the members that train in the first generation."""
 
     def timesteps(self, generation: int) -> int:
-        """Of a member at the end of a generation, those of whom it was copied from included."""
+        """Return the timesteps of a member at the end of a generation, its ancestors' included."""
 
     def config_of(self, member: Member) -> RunConfig:
-        """Of a member of the first generation."""
+        """Return the config of a member of the first generation."""
 
     def run_id(self, member: Member) -> str | None:
-        """Of its run; None: drawn. Only for who holds the experiment's lock."""
+        """Return the id of the member's run, or None to let the run draw one at random.
+
+        Call it only while holding the experiment's lock.
+        """
 
     def until(self, member: Member, generation: int) -> int:
-        """The timestep of a member's own run at which a generation ends for it."""
+        """Return the timestep of the member's run at which it ends the generation."""
 
     def stretch(self, member: Member, generation: int) -> Task:
-        """Train to the end of a generation, and play there."""
+        """Return the task that trains a member to the end of a generation, and plays there."""
 
     def apprentice_of(self, generation: int) -> Member | None:
-        """Who trains once the members have; None: nobody."""
+        """Return the member that trains after the others of a generation, or None."""
 
     def apprentice(
         self, generation: int, members: Sequence[Member], results: Results
     ) -> Apprentice | None:
-        """The same, with what it begins from: the members' results say that."""
+        """Return the same member with what it begins from, which follows from the results."""
 
     def decide(
         self, generation: int, trained: Sequence[Member], results: Results
     ) -> GenerationRecord:
-        """Who is how good, and who goes on as a copy of whom."""
+        """Return the generation's record: the ranking, and which members are copied over."""
 
     def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:
-        """Who trains next."""
+        """Return the members that train in the next generation."""
 
     def copy(self, record: GenerationRecord, copied: CopyRecord) -> Task:
-        """Make the run of a copy."""
+        """Return the task that makes the run of a copy."""

@@ -42,10 +42,10 @@ from game_rl.experiments.tasks import Task
 
 @dataclass(frozen=True)
 class PopulationPlan:
-    """A Plan: members train side by side, and the worst go on as copies of the best.
+    """A Plan: members train side by side, and copies of the best replace the worst.
 
-    With a learner, they feed one Lake; the learner learns from it, and now and then the worst goes
-    on as a copy of the learner.
+    With a learner, the members feed one Lake, from which it learns. After every `inject_every`
+    generations, a copy of the learner replaces the worst member.
     """
 
     folder: ExperimentDir
@@ -81,7 +81,7 @@ class PopulationPlan:
         return with_changed(self.population.run, {**places, **_changes(member.values)})
 
     def run_id(self, member: Member) -> str | None:
-        """Drawn, where no rows of a Lake are drawn in the order of these ids."""
+        """Return None without a learner: then no rows of a Lake are drawn in the order of ids."""
         return None if self._learner is None else run_id(self.folder.identity().id, member)
 
     def until(self, member: Member, generation: int) -> int:
@@ -93,7 +93,7 @@ class PopulationPlan:
         return self.timesteps(generation - member.counts_from)
 
     def stretch(self, member: Member, generation: int) -> Task:
-        # whoever trains on plays games that selected nobody
+        # the member that trains on plays episodes that were not used for selection
         games = generation + 1 if self._is_trained_on(member) else generation
         return self._jobs.stretch(
             member.number,
@@ -104,7 +104,10 @@ class PopulationPlan:
         )
 
     def apprentice_of(self, generation: int) -> Member | None:
-        """The learner or, after the last generation, who trains on; never both."""
+        """Return the learner or, after the last generation, the member that trains on.
+
+        No experiment has both.
+        """
         config = self.population.config
         if self._learner is not None:
             return self._learner.member(generation)
@@ -168,7 +171,7 @@ class PopulationPlan:
         return config.train_on is not None and member.number == config.members
 
     def _trained_on(self, generation: int, member: Member, best: TrainedMember) -> Apprentice:
-        """The best member goes on: with its seed, so as the run that it would have become."""
+        """Fork the best member with its own seed: the fork is what its run would have become."""
         assert best.checkpoint is not None
         made_by = self._jobs.copy(
             member.folder,
@@ -203,7 +206,7 @@ class PopulationPlan:
         return decision.trained(self.population.config.fitness.metric, members, results, before)
 
     def _best(self, generation: int, members: Trained) -> TrainedMember:
-        """Raise NobodyLeftError if no member has finite weights."""
+        """Return the best member, or raise NobodyLeftError if none has finite weights."""
         best = best_trained(members.members)
         if best is None:
             raise NobodyLeftError(decision.all_non_finite(self.population.config, generation))
@@ -214,9 +217,9 @@ class PopulationPlan:
         return values_of(dumped, self.population.config.mutation.values)
 
     def _config(self, values: Mapping[str, Value], counts_from: int) -> RunConfig:
-        """Of a run that begins after this generation, at timestep 0, with a member's values.
+        """Return the config of a run that begins at timestep 0, after generation `counts_from`.
 
-        Those of a schedule are of the whole line, of which the run has the rest.
+        The values of a schedule describe the member's whole training; the run gets what is left.
         """
         run = with_changed(self.population.run, _changes(values))
         if not counts_from:

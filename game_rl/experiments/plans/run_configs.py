@@ -19,10 +19,10 @@ _OF_THE_PLACE = ("run_dir", "fork")
 
 
 def run_id(experiment: str, member: Member) -> str:
-    """Of a member's run, which no other run has.
+    """Return the unique id of a member's run.
 
-    Rows of a Lake are drawn in the order of the streams' names, which are these: so they ascend
-    with the member's number and the generation, whatever the id of the experiment is.
+    Streams of a Lake have these ids as names, and rows are drawn in the order of the names. So the
+    ids ascend with the member's number and the generation, whatever the experiment's id is.
     """
     unique = sha256(f"{experiment}/{member.folder}".encode()).hexdigest()[:24]
     return f"{_id_beginning(member.number)}{copied_after(member.folder) or 0:04x}{unique}"
@@ -51,20 +51,20 @@ def _id_beginning(number: int) -> str:
 
 
 def run_seed(seed: int, folder: str) -> int:
-    """Of a run's own random numbers, in an experiment of this seed."""
+    """Return the seed of a run's own random numbers, in an experiment with this seed."""
     return seed_for(seed, f"run/{folder}")
 
 
 def sections_of(config: RunConfig) -> dict[str, Any]:
-    """All that a fork of another run takes from this config, for a command line."""
+    """Return all that a fork takes over from this config, as JSON values."""
     sections: dict[str, Any] = json.loads(config.model_dump_json())
     return {key: value for key, value in sections.items() if key not in _OF_THE_PLACE}
 
 
 def counting_anew(config: RunConfig, *, at: int, exploration: ExplorationConfig) -> RunConfig:
-    """A member's config from timestep `at` on, for a run that counts its timesteps from there.
+    """Return a member's config for a run that begins at its timestep `at` and counts from 0.
 
-    Its learning rate goes on where the member's line is.
+    The schedule of the learning rate continues where the member's is.
     """
     rate = config.algorithm.model_dump(mode="json")["learning_rate"]
     if isinstance(rate, dict):
@@ -81,9 +81,9 @@ def counting_anew(config: RunConfig, *, at: int, exploration: ExplorationConfig)
 def exploration_from(
     config: ExplorationConfig, *, at: int, total_timesteps: int
 ) -> ExplorationConfig:
-    """The rest of a member's exploration, for a run that counts its timesteps from `at`.
+    """Return the rest of a member's exploration, for a run that counts its timesteps from `at`.
 
-    A restart that has begun by then is over.
+    A restart that began before `at` is left out, even if it would not have ended yet.
     """
     ends_at = config.fraction * total_timesteps
     ramp, left = Ramp(config.start, config.end, max(1, round(ends_at))), total_timesteps - at

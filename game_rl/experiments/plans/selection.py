@@ -1,4 +1,4 @@
-"""Which members of a population go on as copies of which others."""
+"""Selection: which members of a population are replaced by copies of which others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ class Scored:
     """A member at the end of a generation.
 
     Attributes:
-        fitness: what selection compares; None: its weights are not finite.
-        mean_reward: decides between equals.
+        fitness: what selection compares; None if the weights are not finite.
+        mean_reward: breaks ties of fitness.
     """
 
     number: int
@@ -25,7 +25,7 @@ class Scored:
 
     @property
     def order(self) -> tuple[bool, float, float, int]:
-        """Ascends from the best member to the worst."""
+        """A sort key that ascends from the best member to the worst."""
         if self.fitness is None:
             return True, 0.0, 0.0, self.number
         return False, -self.fitness, -self.mean_reward, self.number
@@ -33,14 +33,17 @@ class Scored:
 
 @dataclass(frozen=True)
 class Copy:
-    """Member `number` goes on as a copy of member `parent`."""
+    """A copy of member `parent` that replaces member `number`."""
 
     number: int
     parent: int
 
 
 def ranked(members: Sequence[Scored]) -> list[Scored]:
-    """Best first; of equal fitness the higher mean reward, then the lower number."""
+    """Sort members, the best first.
+
+    Of equal fitness, the higher mean reward comes first, then the lower number.
+    """
     return sorted(members, key=lambda member: member.order)
 
 
@@ -51,19 +54,19 @@ def select(
     control: int,
     rng: np.random.Generator,
 ) -> list[Copy]:
-    """Truncation selection (Jaderberg et al. 2017), with a gap, and members that stay apart.
+    """Select copies by truncation (Jaderberg et al. 2017), with a gap and control members.
 
     k = max(1, floor(share x members)). Each of the k worst members copies one of the k best, drawn
-    evenly, unless its fitness is less than `gap` below that one's. Members below `control` are
-    never copied over, however bad: the worst are counted among the others. Whoever is not finite
-    copies, whatever its number and its rank, and is never copied.
+    evenly, unless its fitness is less than `gap` below that one's. Members with a number below
+    `control` are never copied over, however bad: the k worst are those of the others. A member
+    with non-finite weights always copies, whatever its number and its rank, and is never copied.
 
     Args:
-        rng: draws one parent for each of the worst, from the worst upwards; a copy that the gap
-            forbids has drawn, too, so that the gap changes no other decision.
+        rng: draws one parent for each of the worst, from the worst upwards. It also draws for a
+            copy that the gap then forbids, so that the gap changes no other decision.
 
     Returns:
-        In the order of the copies' numbers; none if nobody is finite.
+        The copies, in the order of their numbers; empty if no member has finite weights.
     """
     order = ranked(members)
     finite = [member for member in order if member.fitness is not None]

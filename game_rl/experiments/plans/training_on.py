@@ -7,12 +7,16 @@ from game_rl.experiments.records import LearnerRecord, TrainedMember
 
 
 def trained_on_folder(generation: int) -> str:
-    """The name of its run directory, of a generation that is the last."""
+    """Return the name of its run directory; `generation` is the last one."""
     return f"trained_on.g{generation:04d}"
 
 
 def counted_from(best: TrainedMember, found: Trained, folder: str) -> Trained:
-    """With what the run in this folder has played itself, without what it has from the best."""
+    """Count of the run in this folder only what it has played since it was forked.
+
+    Args:
+        best: the member that it was forked from.
+    """
     assert best.checkpoint is not None
     began_at = int(best.checkpoint)
     members = tuple(
@@ -25,7 +29,7 @@ def counted_from(best: TrainedMember, found: Trained, folder: str) -> Trained:
 
 
 def trained_on_record(number: int, best: TrainedMember) -> LearnerRecord:
-    """Where the run comes from."""
+    """Return the record of the run's origin, the best member."""
     return LearnerRecord(
         number=number,
         parent_folder=best.folder,

@@ -1,4 +1,4 @@
-"""How a learner and the members that it learns from mix: what it draws, how far they differ."""
+"""The mix of learner and members: the rows that it draws, and how much their actions differ."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ from game_rl.run_dir import RunDir
 
 @dataclass(frozen=True)
 class DrawnStatus:
-    """Of what a learner has made its batches.
+    """The rows that a learner's batches were made of.
 
     Attributes:
-        learner: folder of its run; rows of that alone are counted.
+        learner: folder of the learner's run; only rows that this run has drawn are counted.
         own: rows that it has played itself.
-        runs: rows of each member's run, by its folder; of a stream of another run, by its id.
+        runs: rows of each member's run, by its folder; of another run's stream, by the run's id.
         offline_runs: the same before the learner's first timestep.
     """
 
@@ -28,19 +28,19 @@ class DrawnStatus:
 
     @property
     def words(self) -> str:
-        """For people; empty: nothing was drawn yet."""
+        """A text for the terminal; empty if nothing was drawn yet."""
         parts = []
         if total := self.own + sum(self.runs.values()):
             found = [("its own", self.own), *_by_member(self.runs)]
-            parts.append(f"of {total:,} rows {_shares(found, total)}")
+            parts.append(f"{total:,} rows ({_shares(found, total)})")
         if offline := sum(self.offline_runs.values()):
             found = _by_member(self.offline_runs)
-            parts.append(f"before its first timestep, of {offline:,} {_shares(found, offline)}")
+            parts.append(f"{offline:,} rows before its first timestep ({_shares(found, offline)})")
         return f"{self.learner} has drawn {'; '.join(parts)}" if parts else ""
 
 
 def _by_member(runs: dict[str, int]) -> list[tuple[str, int]]:
-    """A member with all that it was a copy of."""
+    """Sum the rows by member, over its runs before and after copies."""
     found: dict[str, int] = {}
     for name, rows in runs.items():
         member = name.partition(".")[0]
@@ -54,12 +54,12 @@ def _shares(found: list[tuple[str, int]], total: int) -> str:
 
 @dataclass(frozen=True)
 class DifferencesStatus:
-    """How far actions differ on the same observations; see `ActionDifferences`.
+    """How much actions differ on the same observations; see `ActionDifferences`.
 
     Attributes:
-        members: mean over pairs of members; None: there is none, as for the next.
-        learner: mean over members, of each and the learner.
-        words: all of it, for people.
+        members: mean over pairs of members; None if there is no pair.
+        learner: mean over the members of the difference to the learner; None without a learner.
+        words: a text for the terminal.
     """
 
     generation: int
@@ -72,7 +72,7 @@ class DifferencesStatus:
 
 
 def drawn_status(plan: Plan, generation: int) -> DrawnStatus | None:
-    """By the learner of this generation, or else by that of the one before."""
+    """Return the rows drawn by the learner of this generation, else of the one before, or None."""
     for number in (generation, generation - 1):
         learner = _learner(plan, number)
         found = None if learner is None else read_tail(plan.folder.member(learner).events).drawn
@@ -88,7 +88,7 @@ def drawn_status(plan: Plan, generation: int) -> DrawnStatus | None:
 
 
 def _learner(plan: Plan, generation: int) -> str | None:
-    """The folder of its run; None: there is no learner."""
+    """Return the folder of the learner's run in a generation, or None without a learner."""
     if plan.rules.is_live:
         return plan.first_members()[-1].folder
     found = plan.apprentice_of(generation)
@@ -96,13 +96,13 @@ def _learner(plan: Plan, generation: int) -> str | None:
 
 
 def _names_of_streams(folder: ExperimentDir) -> dict[str, str]:
-    """The name of each run directory, by the id of the run."""
+    """Return the name of each run directory, by the id of its run."""
     files = sorted(folder.members.glob("*/run.json"))
     return {RunDir(file.parent).identity().id: file.parent.name for file in files}
 
 
 def differences_status(plan: Plan, generation: int) -> DifferencesStatus | None:
-    """At the end of a generation."""
+    """Return the differences at the end of a generation, or None if they were not measured."""
     record = read_record(plan.folder.generation(generation).record, GenerationRecord)
     if record is None or record.differences is None:
         return None

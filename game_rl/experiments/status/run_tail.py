@@ -1,4 +1,4 @@
-"""The end of a run's account: where the run is, without reading all that has happened."""
+"""The end of a run's event file: the run's progress, without reading the whole file."""
 
 import json
 from dataclasses import dataclass, fields
@@ -10,7 +10,7 @@ _LAST_BYTES = 65_536  # more than the last hundred events
 
 @dataclass(frozen=True)
 class FollowedStatus:
-    """What the learner of a live mixture sees; see `events.LakesFollowed`."""
+    """What the learner of a live mixture sees of its Lake; see `events.LakesFollowed`."""
 
     rows: int
     newest_age_s: float | None
@@ -20,10 +20,10 @@ class FollowedStatus:
 
 @dataclass(frozen=True)
 class RunTail:
-    """The last of each that a run's account tells of.
+    """The newest value of each kind in a run's events.
 
     Attributes:
-        drawn: an event `rows_drawn`.
+        drawn: the newest event `rows_drawn`.
     """
 
     timesteps: int = 0
@@ -33,7 +33,7 @@ class RunTail:
 
 
 def read_tail(events: Path) -> RunTail:
-    """As far as the account goes; lines that are torn are left out."""
+    """Read the end of an event file; torn lines are skipped."""
     if not events.exists():
         return RunTail()
     with events.open("rb") as file:
@@ -50,7 +50,7 @@ def read_tail(events: Path) -> RunTail:
                 drawn=event if event.get("event") == "rows_drawn" else found.drawn,
             )
         except (KeyError, ValueError, AttributeError, TypeError):
-            continue  # torn, or the middle of a line
+            continue  # a torn line, or the end of one whose start was not read
     return found
 
 

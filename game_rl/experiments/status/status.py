@@ -1,4 +1,4 @@
-"""Where an experiment is, from its folder alone: for another terminal, and for programs."""
+"""The status of an experiment, read from its folder alone."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -28,12 +28,14 @@ from game_rl.lineage import read_lineage
 
 @dataclass(frozen=True)
 class MemberStatus:
-    """Attributes:
-    timesteps: as far as its account says; the newest checkpoint may be older.
-    until: the timestep at which its stretch ends.
-    has_ended_stretch: it waits for the others.
-    last: what it reached in the last generation; None for a new copy.
-    followed: None: it follows nobody, or has not begun to.
+    """The progress of a member or of the learner.
+
+    Attributes:
+        timesteps: by its newest event; its newest checkpoint may be older.
+        until: the timestep at which its stretch ends.
+        has_ended_stretch: whether it has ended its stretch and waits for the others.
+        last: fitness at the end of the last generation; None for a new copy.
+        followed: None if it does not follow a Lake or has not begun to.
     """
 
     number: int
@@ -48,15 +50,19 @@ class MemberStatus:
 
 @dataclass(frozen=True)
 class ExperimentStatus:
-    """`generation` is the one that is underway, or the last one.
+    """The status of an experiment.
 
     Attributes:
-        timesteps_of_all: that all runs have played so far, the learner's and those that were copied
-            over too; None: nobody has counted them.
-        is_live: there is one generation, in which the learner trains beside the members.
-        drawn: by the newest learner; None: there is none that has learned.
-        differences: None: there is no generation yet whose actions were compared.
-        safe: what of it is where in object storage; None: nothing was ever sent.
+        generation: the one that is underway, or the last one.
+        stretch_until: timesteps of a member at the end of `generation`.
+        text: why the experiment has stopped or failed, or is not training; else empty.
+        timesteps_of_all: timesteps that all runs have played so far, the learner's and those that
+            were copied over included; None if the records do not count them.
+        is_live: whether there is one generation in which the learner trains while the members do.
+        drawn: rows drawn by the newest learner; None if none has learned yet.
+        differences: None before the first generation whose actions were compared.
+        safe: the newest generation in object storage and its address; None if nothing was ever
+            uploaded.
     """
 
     path: str
@@ -82,7 +88,7 @@ class ExperimentStatus:
 
 
 def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
-    """Read only; the controller and its members do not notice."""
+    """Return the status of an experiment; reading it does not disturb the controller or a run."""
     plan = make_plan(folder, load_experiment(folder.config, is_saved=True))
     state, generations = read_state(plan), plan.rules.generations
     now = min(state.generation + 1, generations)
@@ -108,7 +114,7 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
 def _timesteps_of_all(
     plan: Plan, state: ExperimentState, members: Sequence[MemberStatus]
 ) -> int | None:
-    """Those of the last record, and what members have played since."""
+    """Return the timesteps of the last record and those that members have played since."""
     record = read_record(plan.folder.generation(state.generation).record, GenerationRecord)
     counted = 0 if record is None else record.timesteps_of_all
     if counted is None or state.generation == plan.rules.generations:
@@ -121,7 +127,10 @@ def _timesteps_of_all(
 
 
 def _began_at(plan: Plan, member: MemberStatus) -> int:
-    """Of a run that no record names yet; one that trains on has its first timesteps of another."""
+    """Return the timestep at which a run began that no record names yet.
+
+    It is not 0 for the best member's fork that trains on.
+    """
     return read_lineage(plan.folder.member(member.folder)).began_at
 
 
@@ -148,7 +157,7 @@ def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[Membe
 
 
 def _apprentice(plan: Plan, generation: int) -> tuple[Member, ...]:
-    """Who trains after the members, once its run is there."""
+    """Return the member that trains after the others, once its run exists."""
     found = plan.apprentice_of(generation)
     is_there = found is not None and plan.folder.member(found.folder).exists()
     return (found,) if found is not None and is_there else ()

@@ -1,4 +1,4 @@
-"""An experiment's state and its descent, for people."""
+"""The status of an experiment and the descent of its runs, for the terminal."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What becomes of members after a break: of those that go on, of copies, and of the learner."""
+"""Scores across a break, separately for members that continue, for copies and for the learner."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
@@ -16,24 +16,28 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 class Reached(Saved):
-    """A member or the learner at the end of a generation, over the episodes that all play then."""
+    """The score of a member or the learner at the end of a generation.
+
+    It is over the episodes that all of them play then.
+    """
 
     generation: _Count
     number: _Count
     is_learner: bool = False
     began_as: int | None = None
-    """The number of who had its weights one generation before: its own, or that of the one that it
-    is a copy of. None in the first generation, and of the learner."""
+    """Number of the member whose weights it began from: its own number, or for a copy the parent's.
+    None in the first generation, and for the learner."""
     mean_reward: float | None
-    """None where its weights became non-finite, as for the next."""
+    """None if its weights became non-finite."""
     success_rate: float | None
+    """None if its weights became non-finite, or if the game does not define success."""
 
     def value(self, metric: Metric) -> float | None:
         return self.success_rate if metric == "success_rate" else self.mean_reward
 
 
 def reached(records: Sequence[GenerationRecord]) -> Iterator[Reached]:
-    """Of all generations, the earliest first."""
+    """Yield the scores of all generations, the earliest first."""
     copies: dict[int, int] = {}
     for place, record in enumerate(records):
         learner = None if record.learner is None else record.learner.number
@@ -52,10 +56,10 @@ def reached(records: Sequence[GenerationRecord]) -> Iterator[Reached]:
 
 
 def break_lines(arms: Mapping[str, Sequence[Sequence[Reached]]], metric: Metric) -> list[str]:
-    """A Markdown table of means over seeds; nothing where no arm is an experiment.
+    """Return a Markdown table of means over seeds; empty if no arm is an experiment.
 
     Args:
-        arms: by arm and seed, everybody at the end of each generation.
+        arms: by arm and seed, the scores of all runs at the end of each generation.
     """
     header = ["arm", "generation", "went on: before, after", "copies: before, after", "learner"]
     rows = [row for name, seeds in arms.items() for row in _rows(name, seeds, metric)]
@@ -85,7 +89,7 @@ def _rows(name: str, seeds: Sequence[Sequence[Reached]], metric: Metric) -> Iter
 def _steps(
     seed: Sequence[Reached], generation: int, metric: Metric
 ) -> Iterator[tuple[str, float | None, float]]:
-    """What kind each is, the score that it began from, and the one that it came to."""
+    """Yield each run's kind, its score a generation before if it had one, and its score now."""
     before = {r.number: r.value(metric) for r in seed if r.generation == generation - 1}
     for each in seed:
         after = each.value(metric)

@@ -1,7 +1,7 @@
-"""Carrying a study out: whatever (arm, seed) has no result yet, on one machine or on several.
+"""Carrying out a study: it makes the missing result of each (arm, seed), on one machine or several.
 
-All that is known is on the disk. Killed at any moment, the next call makes what is not there, and
-so comes to the same results.
+All state is on the disk. If the process is killed, at whatever moment, the next call makes what is
+missing and reaches the same results.
 """
 
 from collections.abc import Callable
@@ -25,14 +25,14 @@ from game_rl.training.finished import Finished, read_finished
 
 @dataclass(frozen=True, kw_only=True)
 class StudyCommand:
-    """How somebody wants a study to be carried out.
+    """Options of the command that carries out a study.
 
     Attributes:
-        force: start even if it does not fit this machine.
-        stop: ends it early when it is set.
+        stop: ends the study early once it is set.
+        force: start even if the study does not fit this machine.
         show: gets the preflight's report before anything starts.
-        on_result: gets each result that is new, and how many there are of how many.
-        on_death: gets each process that was killed, and how often since its newest checkpoint.
+        on_result: gets each new result, the number of results so far and the number of all.
+        on_death: gets each process that was killed, and its deaths since its newest checkpoint.
     """
 
     stop: StopFlag
@@ -47,17 +47,17 @@ def carry_out(study: Study, command: StudyCommand) -> None:
 
     Raises:
         UsageError: the study is not registered, or another process carries it out.
-        ExperimentError: it is not what was registered, or a run cannot go on.
-        DoesNotFitError: the preflight says so, and nobody forces it.
-        Interrupted: by a signal; all that was learned is saved.
+        ExperimentError: it is not what was registered, or a run cannot continue.
+        DoesNotFitError: it does not fit this machine, and the command does not force it.
+        Interrupted: a signal stopped it; all that was learned is saved.
     """
     registration, folder = registered(study).sha256(), study_dir(study.config)
     report = study_preflight(study, detect_machine(study.config.run_dir))
     command.show(report)
     if report.verdict == "does_not_fit" and not command.force:
         raise DoesNotFitError(
-            "the study does not fit this machine; lower executor.parallel, make room, or try all "
-            "the same with --force"
+            "the study does not fit this machine; lower executor.parallel, make room, or start it "
+            "anyway with --force"
         )
     folder.runs.mkdir(parents=True, exist_ok=True)
     with folder.locked():
@@ -68,7 +68,7 @@ def carry_out(study: Study, command: StudyCommand) -> None:
 
 
 def _claim(folder: StudyDir, registration: str) -> None:
-    """Runs of another registration must not become results of this one."""
+    """Mark the runs as those of this registration; raise if they belong to another one."""
     path = folder.registration_of_runs
     if not path.exists():
         write_atomic(path, registration + "\n")
@@ -109,11 +109,11 @@ class StudyRun:
             TaskRunner(self.executor, self.command.stop, self.command.on_death).run(tasks, take)
         except Interrupted as reason:
             raise Interrupted(
-                f"{reason}; all runs are saved, the same command goes on",
+                f"{reason}; all runs are saved, the same command continues the study",
                 exit_code=reason.exit_code,
             ) from None
         except ExperimentError as error:
-            raise ExperimentError(f"{error} (a study goes on with the same command)") from None
+            raise ExperimentError(f"{error} (the same command continues the study)") from None
 
     def _has_result(self, pair: Pair) -> bool:
         return read_result(self.folder, pair, registration=self.registration) is not None
@@ -125,10 +125,11 @@ class StudyRun:
 
 
 def give_up(study: Study, pair: Pair, reason: str) -> Result:
-    """Have a run that cannot be brought to its end count as failed.
+    """Record a run that cannot be brought to its end as failed.
 
     Raises:
-        UsageError: there is no such (arm, seed), it has a result, or the study is carried out.
+        UsageError: the study has no such (arm, seed), or one with a result, or a process carries
+            out the study.
         ExperimentError: the study is not what was registered.
     """
     registration, folder = registered(study).sha256(), study_dir(study.config)
@@ -140,7 +141,9 @@ def give_up(study: Study, pair: Pair, reason: str) -> Result:
     folder.runs.mkdir(parents=True, exist_ok=True)
     with folder.locked():
         if read_result(folder, pair, registration=registration) is not None:
-            raise UsageError(f"{pair.name} has a result: {folder.result(pair.arm, pair.seed)}")
+            raise UsageError(
+                f"{pair.name} has a result already: {folder.result(pair.arm, pair.seed)}"
+            )
         finished = Finished(failure="given_up", text=f"given up: {reason}")
         return _kept(study, folder, pair, finished, registration)
 

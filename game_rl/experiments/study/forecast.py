@@ -1,4 +1,4 @@
-"""What a study takes: memory of runs that are carried out at once, disk of all of them."""
+"""Memory that a study's runs need at once, and disk space that all of them need."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,12 +21,13 @@ from game_rl.system.machine import Machine
 
 @dataclass(frozen=True)
 class ArmReport:
-    """What one seed of an arm takes, alone on the machine with the CPUs that it gets.
+    """Resources that one seed of an arm needs, alone on the machine with the CPUs that it gets.
 
     Attributes:
-        at_work: of the runs that there are in it, of which one is at work at a time.
-        beside_bytes: of RAM, taken by its own controller, if it has one.
-        has_unmeasured_lake: it writes a Lake, whose bytes nobody knows; `disk_bytes` is without.
+        at_work: reports on its runs, of which one works at a time.
+        beside_bytes: RAM of its own controller; 0 if it is a single run.
+        has_unmeasured_lake: whether it writes a Lake whose size was not measured, so that
+            `disk_bytes` does not include it.
     """
 
     report: Report | PopulationReport
@@ -44,7 +45,7 @@ class ArmReport:
         return self.report.verdict
 
     def slots(self, machine: Machine) -> int:
-        """So many of them are comfortable in memory together."""
+        """Return how many of them fit comfortably in memory at once."""
         return min(
             slots_by_memory(
                 each,
@@ -61,8 +62,8 @@ class StudyReport:
     """Whether a study fits a machine.
 
     Attributes:
-        slots: runs at once.
-        runs: in all.
+        slots: runs that train at once.
+        runs: number of all runs.
     """
 
     verdict: Verdict
@@ -73,13 +74,13 @@ class StudyReport:
 
     @property
     def ram_bytes(self) -> int:
-        """With the largest arm in every slot."""
+        """Memory with the largest arm in every slot."""
         largest = max(arm.ram_bytes for arm in self.arms.values())
         return self.slots * largest + CONTROLLER_BYTES
 
     @property
     def disk_bytes(self) -> int:
-        """Of all run directories, none of which was deleted."""
+        """Disk space of all run directories, if none of them is deleted."""
         each = sum(arm.disk_bytes for arm in self.arms.values())
         return self.runs // len(self.arms) * each
 
@@ -109,10 +110,10 @@ class StudyReport:
 def study_preflight(
     study: Study, machine: Machine, *, lakes: Mapping[str, MeasuredLake] | None = None
 ) -> StudyReport:
-    """Multiply what one seed of each arm takes.
+    """Predict what a study needs, from reports on one seed of each arm.
 
     Args:
-        lakes: how well a Lake compresses the game, by the names of arms that write one.
+        lakes: measured compression of the game in a Lake, by the name of an arm that writes one.
     """
     config = study.config
     alone = replace(machine, cpus=config.cpus_per_run)

@@ -1,6 +1,4 @@
-"""What a study is made of: a run or an experiment for each arm and seed, and the job that brings
-it to its end.
-"""
+"""The pairs of a study: for each arm and seed a run or an experiment, and the job that ends it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from game_rl.run_dir import write_atomic
 
 @dataclass(frozen=True)
 class Pair:
-    """An arm with a seed."""
+    """An arm and a seed."""
 
     arm: str
     seed: int
@@ -29,7 +27,10 @@ class Pair:
 
 
 def pairs_of(study: Study) -> Iterator[Pair]:
-    """Arm beside arm, seed after seed: what else the machine does meets all arms alike."""
+    """Yield all arms of the first seed, then those of the next.
+
+    So other work on the machine affects all arms alike.
+    """
     for seed in study.config.seeds:
         for arm in study.arms:
             yield Pair(arm, seed)
@@ -37,13 +38,13 @@ def pairs_of(study: Study) -> Iterator[Pair]:
 
 @dataclass(frozen=True)
 class PairRuns:
-    """Pairs as folders and jobs."""
+    """Makes the folders and jobs of pairs."""
 
     study: Study
     folder: StudyDir
 
     def begin(self, pair: Pair) -> None:
-        """Write the config of its run or experiment, unless it is there."""
+        """Write the config of a pair's run or experiment, unless it exists."""
         arm, run_dir = self.study.arms[pair.arm], self.folder.run(pair.arm, pair.seed)
         if isinstance(arm, ExperimentArm):
             path = ExperimentDir(run_dir.root).config
@@ -55,7 +56,7 @@ class PairRuns:
             write_atomic(path, text)
 
     def task(self, pair: Pair) -> Task:
-        """Train to the end, and play the test."""
+        """Return the task that trains a pair to its end and plays the test."""
         config, run_dir = self.study.config, self.folder.run(pair.arm, pair.seed)
         result = self.folder.finished(pair.arm, pair.seed)
         arguments: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""A study, frozen before its first run: its plan, and a hash of every file that may change it."""
+"""The registration of a study before its first run: its plan, and hashes of all files it uses."""
 
 import hashlib
 import json
@@ -22,23 +22,23 @@ _SHOWN = 5
 
 
 class Registration(Saved):
-    """What was written down; a file to commit before the first run."""
+    """A study's registration; its file should be committed before the first run."""
 
     format: Literal[1] = 1
     registered: datetime
-    """In UTC."""
+    """Time of the registration, in UTC."""
     study: str
-    """The study's file, from the folder of results."""
+    """Path of the study's file, relative to the folder of results."""
     plan: dict[str, Any]
-    """What the file says, with its defaults."""
+    """The content of the study's file, with defaults filled in."""
     files: dict[str, str]
     """SHA-256 of each arm's file, of those of its members and learner, and of games that are not
-    bundled, from the study's folder."""
+    bundled, by path relative to the study's folder."""
     code: dict[str, str]
-    """SHA-256 of each file of game_rl."""
+    """SHA-256 of each file of game_rl, by path."""
 
     def sha256(self) -> str:
-        """Of all but the date: results carry it."""
+        """Return the hash that results carry: of everything but the date and the study's path."""
         content = self.model_dump(mode="json", exclude={"registered", "study"})
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -47,13 +47,13 @@ def register(study: Study) -> Registration:
     """Write the registration.
 
     Raises:
-        UsageError: there is one already, or a game does not know the metric.
+        UsageError: there is one already, or a game does not define the metric.
     """
     _check_metric(study)
     path = study_dir(study.config).registration
     if path.exists():
         raise UsageError(
-            f"{path} is there already: a study is registered once, before its first run. For "
+            f"{path} exists already: a study is registered once, before its first run. For "
             "another study, name another results folder in the file; to register this one anew, "
             f"delete {path.parent} with the results in it"
         )
@@ -74,24 +74,24 @@ def _check_metric(study: Study) -> None:
         knows_success = load_game(game).definition.success is not None
         if study.config.metric == "success_rate" and not knows_success:
             raise UsageError(
-                f"arm {name}: the game {game} does not say what success is; write metric: "
-                "mean_reward, or give the game file a success condition"
+                f"arm {name}: the game {game} does not define success; write metric: mean_reward, "
+                "or give the game file a success condition"
             )
 
 
 def registered(study: Study) -> Registration:
-    """The study's registration, once nothing differs from it.
+    """Return the study's registration, after a check that nothing differs from it.
 
     Raises:
-        UsageError: it is not registered.
-        ExperimentError: the file, an arm's config or the code are not what was registered.
+        UsageError: the study is not registered.
+        ExperimentError: the file, an arm's config or the code is not what was registered.
     """
     path = study_dir(study.config).registration
     registration = read_record(path, Registration)
     if registration is None:
         raise UsageError(
-            f"{study.file} is not registered: write down first what is asked and how it is "
-            f"decided, with game-rl study register {study.file}, and commit {path}"
+            f"{study.file} is not registered: before its first run, fix the question and the rule "
+            f"with game-rl study register {study.file}, and commit {path}"
         )
     found = [*_differences(registration, study)]
     if found:
@@ -106,7 +106,7 @@ def registered(study: Study) -> Registration:
 
 
 def code_hashes() -> dict[str, str]:
-    """Of every file of the package, but for what Python compiles."""
+    """Return the SHA-256 of every file of the package, except compiled Python, by path."""
     paths = (p for p in _PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
     return {path.relative_to(_PACKAGE).as_posix(): _sha256(path) for path in sorted(paths)}
 
@@ -123,7 +123,7 @@ def _file_hashes(study: Study) -> dict[str, str]:
 
 
 def _files(study: Study) -> Iterator[Path]:
-    """Whatever an arm is made of that is not in the study's file or in game_rl."""
+    """Yield the files that arms use, without the study's file and those of game_rl."""
     yield from (path for arm in study.arms.values() for path in arm.files)
     for run in (run for arm in study.arms.values() for run in arm.players):
         if run.game in bundled_games():

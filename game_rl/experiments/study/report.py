@@ -1,4 +1,4 @@
-"""What a study has found, by the rule that was registered."""
+"""The findings of a complete study, judged by the registered rule."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,10 +19,11 @@ from game_rl.experiments.study.study_dir import study_dir
 
 @dataclass(frozen=True)
 class StudyFindings:
-    """The comparison of a complete study, with what it was and what it deviates in.
+    """The comparison of a complete study.
 
     Attributes:
-        breaks: a Markdown table of what became of members at breaks; empty: there are none.
+        notes: the plan in words, and the deviations from it.
+        breaks: a Markdown table of the scores across breaks; empty if no arm is an experiment.
     """
 
     study: Study
@@ -37,7 +38,7 @@ def study_findings(study: Study) -> StudyFindings:
 
     Raises:
         UsageError: it is not registered.
-        ExperimentError: a file, a config, the code or a result are not what was registered, or
+        ExperimentError: a file, a config, the code or a result is not what was registered, or
             results are missing.
     """
     registration, folder = registered(study), study_dir(study.config)
@@ -47,8 +48,8 @@ def study_findings(study: Study) -> StudyFindings:
     if missing:
         raise ExperimentError(
             f"{len(missing)} of {len(missing) + len(there)} results are missing ({missing[0]}, for "
-            "one), and a study is judged when it is complete: python train.py --config "
-            f"{study.file}"
+            "example), and a study is judged only once it is complete; make them with python "
+            f"train.py --config {study.file}"
         )
     arms = [arm_of(name, found, folder) for name, found in results.items()]
     check_metric(arms, study.config.metric)
@@ -60,7 +61,7 @@ def study_findings(study: Study) -> StudyFindings:
 
 
 def _judged(study: Study, arms: list[Arm]) -> Comparison:
-    """The primary comparison by itself; the others share their error."""
+    """Judge the primary comparison alone, and the others together, with Holm's correction."""
     config = study.config
     rule = Rule(
         metric=config.metric,
@@ -94,7 +95,7 @@ def _plan_notes(study: Study, registration: Registration) -> Iterator[str]:
 
 
 def _deviations(study: Study, results: list[Result]) -> Iterator[str]:
-    """Whatever is not as planned, or differs between results."""
+    """Yield deviations from the plan, and differences in how results were made."""
     for each in results:
         most = study.config.budget.timesteps + study.arms[each.arm].rounding_timesteps
         if each.total_timesteps >= most:

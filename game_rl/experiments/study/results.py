@@ -1,4 +1,4 @@
-"""What each (arm, seed) of a study leaves for good."""
+"""The result of each (arm, seed) of a study."""
 
 from typing import Annotated, Literal
 
@@ -26,39 +26,42 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 class Result(Saved):
-    """One (arm, seed), written once; all but the last three is the same in each attempt."""
+    """The result of one (arm, seed), written once.
+
+    All fields but the last three are the same in each attempt.
+    """
 
     format: Literal[1] = 1
     registration: str
-    """SHA-256 of what was registered."""
+    """SHA-256 of the registration."""
     arm: str
     seed: _Count
     timesteps: _Count
-    """That the run has played itself; of an experiment, all its members and its learner."""
+    """Timesteps that the run has played itself; of an experiment, those of all its runs."""
     total_timesteps: _Count
-    """That everybody has played: these, and all that they come from."""
+    """These timesteps, and those of everything that the run or the experiment's runs come from."""
     total_frames: _Count
     policy_timesteps: _Count
-    """Of the tested policy's own run, at which it was learned."""
+    """Timestep of its own run at which the tested policy was learned."""
     weights_sha256: str | None
     played: Played | None
-    """The test's episodes; None where the run failed."""
+    """The test's episodes; None if the run failed."""
     curve: tuple[Point, ...]
-    """The evaluations on the way."""
+    """The evaluations during training."""
     reached: tuple[Reached, ...] = ()
-    """Of an experiment: how all have played at the end of each generation."""
+    """Scores of all members and the learner of an experiment at the end of each generation."""
     failure: str = ""
-    """Why it failed; empty: it did not."""
+    """Why it failed; empty if it did not."""
     host: str = ""
     seconds: float = 0.0
-    """Of the process that ended it."""
+    """Time of the process that brought it to its end."""
     versions: dict[str, str] = Field(default_factory=dict)
 
 
 def result_of(
     study: Study, folder: StudyDir, pair: Pair, finished: Finished, *, registration: str
 ) -> Result:
-    """What follows from the folder of a run or experiment, and from how that has ended."""
+    """Return the result of a run or experiment that has ended, from its folder."""
     everybody = _everybody(study, folder, pair)
     return Result(
         registration=registration,
@@ -101,10 +104,10 @@ def _reached(study: Study, folder: StudyDir, pair: Pair) -> tuple[Reached, ...]:
 
 
 def read_results(study: Study, folder: StudyDir, *, registration: str) -> dict[str, list[Result]]:
-    """Of each arm those that are there, in the order of seeds.
+    """Read the results that exist of each arm, in the order of seeds.
 
     Raises:
-        ExperimentError: one is of another registration, or was moved.
+        ExperimentError: one belongs to another registration, or its file was renamed.
     """
     return {
         arm: [
@@ -117,19 +120,19 @@ def read_results(study: Study, folder: StudyDir, *, registration: str) -> dict[s
 
 
 def read_result(folder: StudyDir, pair: Pair, *, registration: str) -> Result | None:
-    """None where there is none yet; raises as `read_results`."""
+    """Read a result, or return None if there is none yet; raises as `read_results`."""
     path = folder.result(pair.arm, pair.seed)
     found = read_record(path, Result)
     if found is None:
         return None
     if found.registration != registration:
         raise ExperimentError(
-            f"{path} is of another registration than {folder.registration}; delete it, and it is "
+            f"{path} is of another registration than {folder.registration}; delete it to have it "
             "made again, or restore the registration that it belongs to"
         )
     if (found.arm, found.seed) != (pair.arm, pair.seed):
         raise ExperimentError(
-            f"{path} holds arm {found.arm}, seed {found.seed}; give it its own name back"
+            f"{path} holds arm {found.arm}, seed {found.seed}; give the file its old name back"
         )
     return found
 

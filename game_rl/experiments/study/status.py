@@ -1,4 +1,4 @@
-"""How far a study is, from its folders alone."""
+"""The progress of a study, read from its folders alone."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -31,7 +31,7 @@ class PairStatus:
 
 
 def study_status(study: Study) -> list[PairStatus]:
-    """Read only; whoever carries the study out does not notice.
+    """Return the progress of all pairs; reading it does not disturb a process at work on the study.
 
     Raises:
         UsageError: the study is not registered.
@@ -61,7 +61,7 @@ def result_words(result: Result) -> str:
 
 
 def _progress(study: Study, folder: StudyDir, pair: Pair) -> tuple[int, str]:
-    """Of everybody in an experiment, and in which generation or round it is."""
+    """Return a pair's timesteps and a text; an experiment counts all its runs."""
     arm, run_dir = study.arms[pair.arm], folder.run(pair.arm, pair.seed)
     stage = ""
     if isinstance(arm, ExperimentArm):

@@ -1,4 +1,4 @@
-"""Every path of a study: what is worth keeping, and what may be deleted."""
+"""All paths of a study, in a folder to keep and a folder that may be deleted."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +17,8 @@ class StudyDir:
     """The two folders of one study.
 
     Attributes:
-        results: to be committed.
-        runs: disposable.
+        results: the registration and the results, to be committed.
+        runs: run directories, which may be deleted once their results exist.
     """
 
     results: Path
@@ -29,18 +29,18 @@ class StudyDir:
         return self.results / "registered.json"
 
     def result(self, arm: str, seed: int) -> Path:
-        """Of an (arm, seed), written once."""
+        """Result of an (arm, seed), written once."""
         return self.results / "results" / f"{arm}-{seed}.json"
 
     def run(self, arm: str, seed: int) -> RunDir:
         return RunDir(self.runs / f"{arm}-{seed}")
 
     def finished(self, arm: str, seed: int) -> Path:
-        """What the run's process has left."""
+        """File that the run's process leaves at its end."""
         return self.runs / f"{arm}-{seed}.json"
 
     def output(self, arm: str, seed: int) -> Path:
-        """What the run's process has printed."""
+        """Output of the run's process."""
         return self.runs / f"{arm}-{seed}.log"
 
     @property
@@ -50,18 +50,20 @@ class StudyDir:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Be the only controller here; the kernel lets go when the process ends.
+        """Hold the study's lock, so that no other process carries it out meanwhile.
+
+        The kernel releases the lock when the process ends.
 
         Raises:
-            UsageError: another one is.
+            UsageError: another process holds it.
         """
         try:
             with FileLock(self.runs / "lock", timeout=0):
                 yield
         except Timeout:
             raise UsageError(
-                f"another process carries the study out in {self.runs}; wait until it has ended, "
-                "or stop it"
+                f"another process is carrying out the study in {self.runs}; wait until it has "
+                "ended, or stop it"
             ) from None
 
 

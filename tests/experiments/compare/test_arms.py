@@ -49,7 +49,7 @@ def test_arms_whose_folders_say_nothing_get_different_names(tmp_path: Path) -> N
 def test_a_pattern_gathers_runs_of_different_configs(tmp_path: Path) -> None:
     runs = [found(tmp_path, f"x{seed}", seed, f"algorithm.gamma=0.{seed}") for seed in (1, 2)]
     assert list(grouped(runs, {"all": "x*"})) == ["all"]
-    with pytest.raises(UsageError, match="none of the folders"):
+    with pytest.raises(UsageError, match="none of the folders named matches the pattern"):
         grouped(runs, {"all": "y*"})
 
 

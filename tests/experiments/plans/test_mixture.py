@@ -310,6 +310,6 @@ def test_status_says_what_the_learner_drew_by_member(
     }
     Console(width=1000).print(status_table(status))
     assert (
-        "learner.g0004 has drawn of 100 rows 50.0% its own, 20.0% 00, 30.0% 01; before its first "
-        "timestep, of 4 25.0% 00, 75.0% 01"
+        "learner.g0004 has drawn 100 rows (50.0% its own, 20.0% 00, 30.0% 01); 4 rows before its "
+        "first timestep (25.0% 00, 75.0% 01)"
     ) in capsys.readouterr().out

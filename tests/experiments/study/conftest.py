@@ -83,7 +83,7 @@ MakeStudy = Callable[..., Study]
 
 
 def write_study(place: Path) -> Path:
-    """The file of a study whose folders are in `place`, with that of its arms beside it."""
+    """Write the file of a study whose folders are in `place`, and its arms' config next to it."""
     place.mkdir(exist_ok=True)
     (place / "arm.yaml").write_text(TINY.format(run_dir=place / "unused"))
     path = place / "study.yaml"
@@ -92,7 +92,7 @@ def write_study(place: Path) -> Path:
 
 
 def write_study_of_experiments(place: Path) -> Path:
-    """The same with a population and a mixture beside a run."""
+    """Write a study with a run, a population and a mixture as arms."""
     write_study(place)
     (place / "four.yaml").write_text(_FOUR)
     (place / "pqn.yaml").write_text(PQN)
@@ -103,7 +103,7 @@ def write_study_of_experiments(place: Path) -> Path:
 
 
 def with_erl(file: Path) -> Path:
-    """The same file, with a learner in its population."""
+    """Give the population in the file a learner; return the file."""
     (file.parent / "erl.yaml").write_text(_ERL)
     (file.parent / "learner.yaml").write_text(DQN)
     text = file.read_text()

@@ -131,7 +131,7 @@ def test_a_run_that_fails_otherwise_ends_the_command_and_is_no_result(
     make_study: MakeStudy,
 ) -> None:
     study = make_study()
-    with pytest.raises(ExperimentError, match=r"fast, seed 6 failed with exit code 1.*goes on"):
+    with pytest.raises(ExperimentError, match=r"fast, seed 6 failed with exit code 1.*continues"):
         on_paper(study, PaperFinisher(exit_codes={"fast, seed 6": 1}))
     assert "fast-6.json" not in results_of(study)
     on_paper(study)

@@ -32,7 +32,7 @@ def test_a_study_that_is_not_registered_is_told_how(make_study: MakeStudy) -> No
 
 def test_a_study_is_registered_once(make_study: MakeStudy) -> None:
     register(make_study())
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         register(make_study())
 
 
