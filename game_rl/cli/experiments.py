@@ -47,8 +47,10 @@ def show_lineage(root: Path, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps([descent_json(branch) for branch in branches], indent=2))
     else:
-        kind = load_experiment(folder.config, is_saved=True).config.kind
-        Console().print(descent_tree(str(root), branches, kind=kind))
+        experiment = load_experiment(folder.config, is_saved=True)
+        kind, frame_skip = experiment.config.kind, experiment.run.env.frame_skip
+        tree = descent_tree(str(root), branches, kind=kind, frame_skip=frame_skip)
+        Console().print(tree)
     return 0
 
 

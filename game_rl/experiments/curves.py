@@ -12,16 +12,25 @@ from game_rl.run_dir import write_atomic
 
 
 def write_curves(folder: Path, record: GenerationRecord, rules: Rules) -> None:
-    """Write one file for the generation, whose step is the generation's timesteps."""
-    folder.mkdir(exist_ok=True)
-    path = folder / f"events.out.tfevents.{record.generation:010d}.population"
+    """Write two files for the generation.
+
+    The step of one is a member's timesteps. The step of the other, in `over_frames`, is the
+    emulator frames of all runs.
+    """
     values = {**_fitness(record, rules), **_hyperparameters(record)}
-    write_atomic(path, event_file(values, step=record.timesteps, wall_time_s=time.time()))
+    steps = {folder: record.timesteps}
+    frames = rules.frames_of(record.timesteps_of_all)
+    if frames is not None:
+        steps[folder / "over_frames"] = frames
+    for place, step in steps.items():
+        place.mkdir(exist_ok=True)
+        path = place / f"events.out.tfevents.{record.generation:010d}.population"
+        write_atomic(path, event_file(values, step=step, wall_time_s=time.time()))
 
 
 def remove_curves(folder: Path, *, after: int) -> None:
     """Remove the curves of the generations after `after`."""
-    for path in folder.glob("events.out.tfevents.*.population"):
+    for path in folder.rglob("events.out.tfevents.*.population"):
         if int(path.name.split(".")[3]) > after:
             path.unlink()
 

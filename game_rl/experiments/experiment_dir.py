@@ -11,6 +11,8 @@ from game_rl.errors import UsageError
 from game_rl.executors.notes import errands_folder
 from game_rl.run_dir import RunDir, RunIdentity
 
+_LOCK_WAIT_S = 1.0  # `game-rl status` holds the lock for an instant
+
 
 @dataclass(frozen=True)
 class ExperimentDir:
@@ -107,7 +109,7 @@ class ExperimentDir:
             UsageError: another process holds it.
         """
         try:
-            with FileLock(self.root / "lock", timeout=0):
+            with FileLock(self.root / "lock", timeout=_LOCK_WAIT_S):
                 yield
         except Timeout:
             raise UsageError(

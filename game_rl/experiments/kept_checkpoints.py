@@ -100,10 +100,9 @@ def checkpoints_bytes(folder: ExperimentDir) -> int:
     A file with several hard links counts once.
     """
     seen: dict[tuple[int, int], int] = {}
-    for path in folder.root.rglob("*"):
-        is_checkpoint = path.parent.name.isdecimal()
-        if is_checkpoint and path.is_file():
-            status = path.stat()
+    for manifest in folder.root.rglob("manifest.json"):
+        for file in manifest.parent.iterdir():
+            status = file.stat()
             seen[status.st_dev, status.st_ino] = status.st_size
     return sum(seen.values())
 

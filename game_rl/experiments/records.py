@@ -179,6 +179,8 @@ class ChampionRecord(Saved):
     """Its fitness on episodes that were not used for any selection."""
     timesteps_of_all: _Count | None = None
     """Timesteps that all runs of the experiment have played, as in the last generation's record."""
+    frames_of_all: _Count | None = None
+    """The same in emulator frames."""
 
 
 def write_record(path: Path, record: Saved) -> None:

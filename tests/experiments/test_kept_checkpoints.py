@@ -4,7 +4,11 @@ from pathlib import Path
 
 from game_rl.config.experiments.population import KeepGenerationsConfig
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.kept_checkpoints import forget_generations
+from game_rl.experiments.kept_checkpoints import (
+    checkpoints_bytes,
+    forget_generations,
+    link_checkpoint,
+)
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
 from tests.lake.plays import SCHEMA
@@ -55,3 +59,18 @@ def test_the_lake_keeps_nothing_for_runs_that_have_ended_and_learners_that_have_
     forget_generations(folder, KeepGenerationsConfig(), newest=1, present=present)
     kept = {path.stem.partition(".")[0] for path in (folder.lake / "pins").iterdir()}
     assert kept == {ids["00"], ids["01.g0001"], f"reads-{ids['learner.g0002']}"}
+
+
+def test_the_size_of_all_checkpoints_counts_a_linked_file_once_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    folder = ExperimentDir(tmp_path)
+    for number, n_bytes in enumerate((1_000, 20)):
+        checkpoint = folder.member(f"{number:02d}").checkpoint(64)
+        checkpoint.mkdir(parents=True)
+        (checkpoint / "policy.safetensors").write_bytes(bytes(n_bytes))
+        (checkpoint / "manifest.json").write_bytes(bytes(3))
+        folder.member(f"{number:02d}").events.write_bytes(bytes(500))
+        link_checkpoint(checkpoint, folder.generation(1).checkpoint(number))
+    folder.generation(1).record.write_bytes(bytes(70))
+    assert checkpoints_bytes(folder) == 1_020 + 2 * 3

@@ -1,6 +1,6 @@
 """Texts for the figures of a comparison: rates in percent, their differences in points."""
 
-from game_rl.experiments.compare.comparison import Difference, Rule
+from game_rl.experiments.compare.comparison import LEAST_SEEDS, Difference, Rule
 from game_rl.experiments.compare.outcome import Metric
 from game_rl.statistics.proportion import wilson_interval
 
@@ -18,7 +18,7 @@ def interval_words(interval: tuple[float, float] | None, metric: Metric, *, sign
     signed: write a plus sign, as for differences.
     """
     if interval is None:
-        return "none: fewer than 8 seeds"
+        return f"none: fewer than {LEAST_SEEDS} seeds"
     scale, digits = (100, 1) if metric == "success_rate" else (1, 2)
     sign = "+" if signed else ""
     low, high = (f"{scale * end:{sign}.{digits}f}" for end in interval)

@@ -122,7 +122,7 @@ def decide(config: PopulationConfig, generation: int, found: Trained) -> Generat
     """
     scored = [scored_member(member) for member in found.members]
     if best_trained(found.members) is None:
-        raise NobodyLeftError(all_non_finite(config, generation))
+        raise NobodyLeftError(all_non_finite(generation))
     rng = np.random.default_rng(seed_for(config.seed, f"decision/{generation}"))
     copies: list[Copy] = []
     if generation < config.generations:
@@ -138,12 +138,11 @@ def decide(config: PopulationConfig, generation: int, found: Trained) -> Generat
     )
 
 
-def all_non_finite(config: PopulationConfig, generation: int) -> str:
+def all_non_finite(generation: int) -> str:
     """Return the message of the NobodyLeftError for a generation without finite weights."""
-    back = "" if config.learner is not None else "go back with --generation and "
     return (
-        f"the weights of all members became non-finite in generation {generation}; {back}lower "
-        "algorithm.learning_rate in a new population"
+        f"the weights of all members became non-finite in generation {generation}; begin another "
+        "population with a lower algorithm.learning_rate of member"
     )
 
 

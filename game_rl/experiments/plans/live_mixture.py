@@ -41,6 +41,7 @@ class LiveMixturePlan:
             champion=config.champion,
             keep_generations=KeepGenerationsConfig(),
             cpus_per_member=config.cpus_per_member,
+            frame_skip=self.mixture.run.env.frame_skip,
             kind="mixture",
             shares_lake=True,
             is_live=True,

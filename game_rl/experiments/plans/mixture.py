@@ -54,6 +54,7 @@ class MixturePlan:
             champion=config.champion,
             keep_generations=config.keep_rounds,
             cpus_per_member=config.cpus_per_member,
+            frame_skip=self.mixture.run.env.frame_skip,
             kind="mixture",
             shares_lake=True,
         )

@@ -25,6 +25,7 @@ class Rules:
 
     Attributes:
         seed: the experiment's; the seeds of the champion's episodes follow from it.
+        frame_skip: emulator frames of a timestep, the same in all runs.
         is_live: whether the learner of a mixture trains while the members do.
         shares_lake: whether all runs feed one Lake or learn from it.
         extra_candidate: number of a member that is a candidate for the champion in addition to the
@@ -37,10 +38,15 @@ class Rules:
     champion: ChampionConfig
     keep_generations: KeepGenerationsConfig
     cpus_per_member: int
+    frame_skip: int
     kind: Literal["population", "mixture"] = "population"
     is_live: bool = False
     shares_lake: bool = False
     extra_candidate: int | None = None
+
+    def frames_of(self, timesteps: int | None) -> int | None:
+        """Return the emulator frames of so many timesteps; None if these were not counted."""
+        return None if timesteps is None else timesteps * self.frame_skip
 
 
 @dataclass(frozen=True)

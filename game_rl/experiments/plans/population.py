@@ -61,6 +61,7 @@ class PopulationPlan:
             champion=config.champion,
             keep_generations=config.keep_generations,
             cpus_per_member=config.cpus_per_member,
+            frame_skip=self.population.run.env.frame_skip,
             shares_lake=config.learner is not None,
             extra_candidate=None if config.train_on is None else config.members,
         )
@@ -209,7 +210,7 @@ class PopulationPlan:
         """Return the best member, or raise NobodyLeftError if none has finite weights."""
         best = best_trained(members.members)
         if best is None:
-            raise NobodyLeftError(decision.all_non_finite(self.population.config, generation))
+            raise NobodyLeftError(decision.all_non_finite(generation))
         return best
 
     def _values_in(self, run: RunConfig) -> dict[str, Value]:

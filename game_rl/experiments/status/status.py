@@ -58,6 +58,7 @@ class ExperimentStatus:
         text: why the experiment has stopped or failed, or is not training; else empty.
         timesteps_of_all: timesteps that all runs have played so far, the learner's and those that
             were copied over included; None if the records do not count them.
+        frames_of_all: the same in emulator frames.
         is_live: whether there is one generation in which the learner trains while the members do.
         drawn: rows drawn by the newest learner; None if none has learned yet.
         differences: None before the first generation whose actions were compared.
@@ -74,6 +75,7 @@ class ExperimentStatus:
     members: tuple[MemberStatus, ...]
     text: str
     timesteps_of_all: int | None
+    frames_of_all: int | None
     is_live: bool = False
     safe: str | None = None
     drawn: DrawnStatus | None = None
@@ -94,6 +96,7 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
     now = min(state.generation + 1, generations)
     how, text = _how_it_is(folder, is_complete=state.complete)
     members = _members(plan, state, now)
+    timesteps = _timesteps_of_all(plan, state, members)
     return ExperimentStatus(
         path=str(folder.root),
         kind=plan.rules.kind,
@@ -104,7 +107,8 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
         members=members,
         text=text,
         is_live=plan.rules.is_live,
-        timesteps_of_all=_timesteps_of_all(plan, state, members),
+        timesteps_of_all=timesteps,
+        frames_of_all=plan.rules.frames_of(timesteps),
         safe=_safe(folder),
         drawn=drawn_status(plan, now),
         differences=differences_status(plan, state.generation),

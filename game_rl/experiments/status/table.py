@@ -21,6 +21,8 @@ def status_table(status: ExperimentStatus) -> RenderableType:
     line = f"{status.path}: {status.state}, {stage}"
     if status.timesteps_of_all is not None:
         line += f", {status.timesteps_of_all:,} timesteps of all runs"
+    if status.frames_of_all is not None:
+        line += f" ({status.frames_of_all:,} frames)"
     table = Table()
     for name in ("member", "timesteps", "timesteps/s", "last fitness", "reward"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -32,7 +34,7 @@ def status_table(status: ExperimentStatus) -> RenderableType:
             f"{member.timesteps:,} of {member.until:,}",
             "" if speed is None else f"{speed:,.0f}",
             *(("", "") if last is None else fitness_cells(last)),
-            "has ended its stretch" if member.has_ended_stretch else "",
+            "done" if member.has_ended_stretch else "",
         )
     followed = [
         f"{member.folder} follows the Lake: {', '.join(_followed_words(member.followed))}"
@@ -61,12 +63,13 @@ def _followed_words(followed: FollowedStatus) -> Iterator[str]:
         yield f"the newest {followed.newest_age_s:.1f} s old (median)"
 
 
-def descent_tree(name: str, branches: Sequence[Branch], *, kind: str) -> Tree:
+def descent_tree(name: str, branches: Sequence[Branch], *, kind: str, frame_skip: int) -> Tree:
     tree = Tree(Text(name))
     for branch in branches:
         _grow(tree, branch, STAGES[kind])
     if played := sum(map(_played, branches)):
-        tree.add(Text(f"all that was played: {played:,} timesteps"))
+        frames = played * frame_skip
+        tree.add(Text(f"all that was played: {played:,} timesteps, {frames:,} frames"))
     return tree
 
 

@@ -17,7 +17,7 @@ from game_rl.experiments.descent import descent, read_records
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.plans.make_plan import make_plan
 from game_rl.experiments.status.status import experiment_status
-from game_rl.experiments.status.table import status_table
+from game_rl.experiments.status.table import descent_tree, status_table
 from game_rl.experiments.tasks import StopFlag
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.conftest import MakeMixture
@@ -268,6 +268,26 @@ def test_status_and_curves_show_how_far_actions_differ(
         points = curves.Scalars(f"mixture/differing_actions_{name}")
         assert [point.step for point in points] == [128, 256, 384, 512]
         assert points[-1].value == pytest.approx(value)
+
+
+def test_timesteps_of_all_runs_are_counted_in_frames_too(
+    make_mixture: MakeMixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = carry_out(
+        make_mixture("mixture", "member.env.frame_skip=8", "learner.env.frame_skip=8")
+    )
+    played = [number * (4 * 128 + 64) for number in range(1, 5)]
+    status = experiment_status(folder)
+    assert (status.timesteps_of_all, status.frames_of_all) == (played[-1], 8 * played[-1])
+    champion = json.loads(folder.champion_record.read_text())
+    assert champion["frames_of_all"] == 8 * played[-1]
+    tree = descent_tree("x", descent(read_records(folder)), kind="mixture", frame_skip=8)
+    Console(width=1000).print(tree)
+    assert f"{played[-1]:,} timesteps, {8 * played[-1]:,} frames" in capsys.readouterr().out
+    curves = EventAccumulator(str(folder.curves / "over_frames"))
+    curves.Reload()
+    best = curves.Scalars("mixture/mean_reward_best")
+    assert [point.step for point in best] == [8 * timesteps for timesteps in played]
 
 
 def test_who_is_not_finite_is_not_asked(make_mixture: MakeMixture) -> None:
