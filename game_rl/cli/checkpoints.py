@@ -39,7 +39,7 @@ def add_export(commands: "Commands") -> None:
         example="game-rl export runs/duel_ppo --format sb3 --output duel.zip",
     )
     add_run_arguments(parser)
-    parser.add_argument("--format", choices=["sb3"], default="sb3")
+    parser.add_argument("--format", choices=["sb3"], default="sb3", help="format of the file")
     parser.add_argument(
         "--output", type=Path, metavar="FILE", required=True, help="zip file to write"
     )

@@ -65,11 +65,21 @@ def _add_options_of_runs(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="arm that the others are compared with (default: that of the first run)",
     )
-    options.add_argument("--metric", choices=["success_rate", "mean_reward"])
+    options.add_argument(
+        "--metric",
+        choices=["success_rate", "mean_reward"],
+        help="score of a run (default: success_rate, if the game defines success)",
+    )
     options.add_argument(
         "--unpaired", action="store_true", help="do not compare runs of the same seed in pairs"
     )
-    options.add_argument("--alpha", type=float, default=0.05, metavar="P")
+    options.add_argument(
+        "--alpha",
+        type=float,
+        default=0.05,
+        metavar="P",
+        help="largest p-value of a difference (default: 0.05)",
+    )
     options.add_argument(
         "--minimum",
         type=float,

@@ -30,8 +30,16 @@ def add_check_game(commands: "Commands") -> None:
         metavar="FILE",
         help='JSON of one more episode: {"start_state": ..., "seed": 0, "actions": [names]}',
     )
-    parser.add_argument("--timesteps", type=positive, default=2_000, metavar="N")
-    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument(
+        "--timesteps",
+        type=positive,
+        default=2_000,
+        metavar="N",
+        help="random timesteps to play (default: 2,000)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of the random buttons (default: 0)"
+    )
     parser.add_argument(
         "--sheet",
         type=Path,
@@ -49,7 +57,7 @@ def add_new_game(commands: "Commands") -> None:
         summary="write a starter game.yaml for a ROM",
         example="game-rl new-game roms/my_game.gb --folder my_game",
     )
-    parser.add_argument("rom", type=Path, metavar="ROM")
+    parser.add_argument("rom", type=Path, metavar="ROM", help="the game's ROM, .gb or .gbc")
     parser.add_argument(
         "--folder", type=Path, metavar="DIR", help="folder for the file (default: the ROM's)"
     )

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 
 def add_member(commands: "Commands") -> None:
-    parser = commands.add_parser("member", help="carry out one job of an experiment or a study")
+    parser = commands.add_parser(
+        "member",
+        help="carry out one job of an experiment or a study",
+        description="Jobs that the controller of an experiment or a study starts. You need them "
+        "only to repeat one by hand.",
+    )
     steps = parser.add_subparsers(title="steps", metavar="STEP", required=True)
     train = add_command(
         steps,
@@ -21,10 +26,16 @@ def add_member(commands: "Commands") -> None:
         summary="train a run up to a timestep, evaluate it there and write the result",
         example="game-rl member train runs/x/members/03 --until 16384 --seed 7 --result 03.json",
     )
-    train.add_argument("run", type=Path, metavar="RUN")
-    train.add_argument("--until", type=positive, required=True, metavar="T")
-    train.add_argument("--seed", type=not_negative, required=True, metavar="N")
-    train.add_argument("--result", type=Path, required=True, metavar="FILE")
+    train.add_argument("run", type=Path, metavar="RUN", help="run directory")
+    train.add_argument(
+        "--until", type=positive, required=True, metavar="T", help="timestep to train to"
+    )
+    train.add_argument(
+        "--seed", type=not_negative, required=True, metavar="N", help="seed of the episodes"
+    )
+    train.add_argument(
+        "--result", type=Path, required=True, metavar="FILE", help="JSON file to write"
+    )
     _add_finish(steps)
     _add_finish_experiment(steps)
     _add_copy(steps)
@@ -41,12 +52,20 @@ def _add_copy(steps: "Commands") -> None:
         example="game-rl member copy runs/x/members/01 --at 16384 --to runs/x/members/03.g0001 "
         "--values '{\"seed\": 5}'",
     )
-    copy.add_argument("run", type=Path, metavar="RUN")
-    copy.add_argument("--at", type=positive, required=True, metavar="T")
-    copy.add_argument("--to", type=Path, required=True, metavar="NEW")
-    copy.add_argument("--values", type=json.loads, default={}, metavar="JSON")
-    copy.add_argument("--fork", type=json.loads, default={}, metavar="JSON")
-    copy.add_argument("--id", metavar="ID")
+    copy.add_argument("run", type=Path, metavar="RUN", help="run directory")
+    copy.add_argument("--at", type=positive, required=True, metavar="T", help="checkpoint to copy")
+    copy.add_argument("--to", type=Path, required=True, metavar="NEW", help="run directory to make")
+    copy.add_argument(
+        "--values",
+        type=json.loads,
+        default={},
+        metavar="JSON",
+        help="values at dotted keys of the config",
+    )
+    copy.add_argument(
+        "--fork", type=json.loads, default={}, metavar="JSON", help="keys of the section fork"
+    )
+    copy.add_argument("--id", metavar="ID", help="id of the new run (default: random)")
     copy.add_argument(
         "--known-as", type=Path, metavar="PATH", help="RUN's path in the copy's files"
     )
@@ -61,11 +80,17 @@ def _add_play(steps: "Commands") -> None:
         example="game-rl member play runs/x/members/03 --checkpoint 16384 --episodes 200 --seed 7 "
         "--result 03.json",
     )
-    play.add_argument("run", type=Path, metavar="RUN")
-    play.add_argument("--checkpoint", required=True, metavar="T")
-    play.add_argument("--episodes", type=positive, required=True, metavar="N")
-    play.add_argument("--seed", type=not_negative, required=True, metavar="N")
-    play.add_argument("--result", type=Path, required=True, metavar="FILE")
+    play.add_argument("run", type=Path, metavar="RUN", help="run directory")
+    play.add_argument("--checkpoint", required=True, metavar="T", help="checkpoint to play with")
+    play.add_argument(
+        "--episodes", type=positive, required=True, metavar="N", help="episodes to play"
+    )
+    play.add_argument(
+        "--seed", type=not_negative, required=True, metavar="N", help="seed of the episodes"
+    )
+    play.add_argument(
+        "--result", type=Path, required=True, metavar="FILE", help="JSON file to write"
+    )
 
 
 def _add_actions(steps: "Commands") -> None:
@@ -78,12 +103,30 @@ def _add_actions(steps: "Commands") -> None:
         example='game-rl member actions runs/x/members --checkpoints \'{"00": 16384, '
         '"01": 16384}\' --lake runs/x/lake --seed 7 --result actions.json',
     )
-    actions.add_argument("members", type=Path, metavar="DIR")
-    actions.add_argument("--checkpoints", type=json.loads, required=True, metavar="JSON")
-    actions.add_argument("--lake", type=Path, required=True, metavar="LAKE")
-    actions.add_argument("--observations", type=positive, default=512, metavar="N")
-    actions.add_argument("--seed", type=not_negative, required=True, metavar="N")
-    actions.add_argument("--result", type=Path, required=True, metavar="FILE")
+    actions.add_argument("members", type=Path, metavar="DIR", help="folder of the runs")
+    actions.add_argument(
+        "--checkpoints",
+        type=json.loads,
+        required=True,
+        metavar="JSON",
+        help="checkpoint of each run",
+    )
+    actions.add_argument(
+        "--lake", type=Path, required=True, metavar="LAKE", help="Lake to draw from"
+    )
+    actions.add_argument(
+        "--observations",
+        type=positive,
+        default=512,
+        metavar="N",
+        help="observations to draw (default: 512)",
+    )
+    actions.add_argument(
+        "--seed", type=not_negative, required=True, metavar="N", help="seed of the observations"
+    )
+    actions.add_argument(
+        "--result", type=Path, required=True, metavar="FILE", help="JSON file to write"
+    )
 
 
 def _add_finish(steps: "Commands") -> None:
@@ -94,11 +137,19 @@ def _add_finish(steps: "Commands") -> None:
         summary="train a run to its end, play a test with it and write the result",
         example="game-rl member finish runs/x/ppo-100 --episodes 200 --seed 7 --result ppo.json",
     )
-    finish.add_argument("run", type=Path, metavar="RUN")
-    finish.add_argument("--selection", choices=["best", "last"], default="best")
-    finish.add_argument("--episodes", type=positive, required=True, metavar="N")
-    finish.add_argument("--seed", type=not_negative, required=True, metavar="N")
-    finish.add_argument("--result", type=Path, required=True, metavar="FILE")
+    finish.add_argument("run", type=Path, metavar="RUN", help="run directory")
+    finish.add_argument(
+        "--selection", choices=["best", "last"], default="best", help="checkpoint to play with"
+    )
+    finish.add_argument(
+        "--episodes", type=positive, required=True, metavar="N", help="episodes to play"
+    )
+    finish.add_argument(
+        "--seed", type=not_negative, required=True, metavar="N", help="seed of the episodes"
+    )
+    finish.add_argument(
+        "--result", type=Path, required=True, metavar="FILE", help="JSON file to write"
+    )
 
 
 def _add_finish_experiment(steps: "Commands") -> None:
@@ -111,10 +162,16 @@ def _add_finish_experiment(steps: "Commands") -> None:
         example="game-rl member finish-experiment runs/x/four-100 --episodes 200 --seed 7 "
         "--result four.json",
     )
-    finish.add_argument("run", type=Path, metavar="DIR")
-    finish.add_argument("--episodes", type=positive, required=True, metavar="N")
-    finish.add_argument("--seed", type=not_negative, required=True, metavar="N")
-    finish.add_argument("--result", type=Path, required=True, metavar="FILE")
+    finish.add_argument("run", type=Path, metavar="DIR", help="directory of the experiment")
+    finish.add_argument(
+        "--episodes", type=positive, required=True, metavar="N", help="episodes to play"
+    )
+    finish.add_argument(
+        "--seed", type=not_negative, required=True, metavar="N", help="seed of the episodes"
+    )
+    finish.add_argument(
+        "--result", type=Path, required=True, metavar="FILE", help="JSON file to write"
+    )
 
 
 def _actions(arguments: argparse.Namespace) -> int:

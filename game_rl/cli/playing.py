@@ -27,7 +27,13 @@ def add_evaluate(commands: "Commands") -> None:
         example="game-rl evaluate runs/duel_ppo --checkpoint latest --episodes 50",
     )
     add_run_arguments(parser)
-    parser.add_argument("--episodes", type=positive, default=100, metavar="N")
+    parser.add_argument(
+        "--episodes",
+        type=positive,
+        default=100,
+        metavar="N",
+        help="episodes to play (default: 100)",
+    )
     parser.add_argument(
         "--seed",
         type=not_negative,
@@ -53,7 +59,9 @@ def add_record(commands: "Commands") -> None:
         example="game-rl record runs/duel_ppo --output fight.mp4 --episodes 3",
     )
     add_run_arguments(parser)
-    parser.add_argument("--episodes", type=positive, default=2, metavar="N")
+    parser.add_argument(
+        "--episodes", type=positive, default=2, metavar="N", help="episodes to record (default: 2)"
+    )
     parser.add_argument(
         "--output",
         type=Path,

@@ -30,7 +30,9 @@ _URL = (
 
 def add_remote(commands: "Commands") -> None:
     parser = commands.add_parser(
-        "remote", help="list, fetch, verify and upload runs and experiments in object storage"
+        "remote",
+        help="list, fetch, verify and upload runs and experiments in object storage",
+        description="List, fetch, verify and upload runs and experiments in object storage.",
     )
     remote = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listing = add_command(
@@ -60,7 +62,7 @@ def _add_fetch(remote: "Commands") -> None:
         "fetch",
         _fetch,
         summary="fetch a run or an experiment to a new folder, where it can be resumed and played",
-        example="game-rl remote fetch s3://bucket/folder/runs/ID@250000 runs/mine",
+        example="game-rl remote fetch s3://bucket/folder/runs/ID@301056 runs/mine",
     )
     fetching.add_argument(
         "url",

@@ -42,7 +42,7 @@ def _add_info(commands: "Commands") -> None:
         summary="show the transitions, bytes, streams and episodes of a Lake",
         example="game-rl replay info runs/duel_dqn/lake",
     )
-    parser.add_argument("lake", type=Path, metavar="LAKE")
+    parser.add_argument("lake", type=Path, metavar="LAKE", help="folder of the Lake")
     parser.add_argument("--json", action="store_true", help="one JSON object, for scripts")
 
 
@@ -54,7 +54,7 @@ def _add_verify(commands: "Commands") -> None:
         summary="compare every byte of a Lake with its checksums",
         example="game-rl replay verify runs/duel_dqn/lake",
     )
-    parser.add_argument("lake", type=Path, metavar="LAKE")
+    parser.add_argument("lake", type=Path, metavar="LAKE", help="folder of the Lake")
     parser.add_argument("--json", action="store_true", help="one JSON object, for scripts")
 
 
@@ -66,7 +66,7 @@ def _add_compact(commands: "Commands") -> None:
         summary="merge small segments of a Lake that no process is writing to",
         example="game-rl replay compact runs/duel_dqn/lake",
     )
-    parser.add_argument("lake", type=Path, metavar="LAKE")
+    parser.add_argument("lake", type=Path, metavar="LAKE", help="folder of the Lake")
 
 
 def _add_import(commands: "Commands") -> None:
@@ -100,7 +100,7 @@ def _add_export(commands: "Commands") -> None:
         summary="export a Lake's transitions for Stable-Baselines3 or Minari",
         example="game-rl replay export my_lake --format sb3 --output replay_buffer.pkl",
     )
-    parser.add_argument("lake", type=Path, metavar="LAKE")
+    parser.add_argument("lake", type=Path, metavar="LAKE", help="folder of the Lake")
     parser.add_argument("--format", choices=["sb3", "minari"], default="sb3", help="default: sb3")
     parser.add_argument(
         "--output", type=Path, metavar="PATH", required=True, help="file, or folder for minari"
@@ -148,7 +148,7 @@ def _export(arguments: argparse.Namespace) -> int:
             from game_rl.interchange.minari_export import export_minari
         except ImportError as error:
             raise UsageError(
-                f"--format minari needs Minari ({error}); pip install 'minari[hdf5]'"
+                f"--format minari needs Minari ({error}); pip install 'game_rl[minari]'"
             ) from None
         with _Bar() as bar:
             episodes, n = export_minari(lake, output, n_actions=n_actions, progress=bar)

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 def add_study(commands: "Commands") -> None:
     parser = commands.add_parser(
-        "study", help="register a study before its first run, show its progress, give up a run"
+        "study",
+        help="register a study before its first run, show its progress, give up a run",
+        description="Register a study before its first run, show its progress, give up a run.",
     )
     steps = parser.add_subparsers(title="steps", metavar="STEP", required=True)
     register = add_command(
@@ -32,7 +34,7 @@ def add_study(commands: "Commands") -> None:
         summary="record a study's plan, and a hash of every file that may change a result",
         example="game-rl study register configs/study_ppo_pqn.yaml",
     )
-    register.add_argument("file", type=Path, metavar="FILE")
+    register.add_argument("file", type=Path, metavar="FILE", help="the study's file")
     give_up = add_command(
         steps,
         "give-up",
@@ -41,9 +43,11 @@ def add_study(commands: "Commands") -> None:
         example="game-rl study give-up configs/study_ppo_pqn.yaml --arm pqn --seed 103 "
         "--reason 'the emulator locks up'",
     )
-    give_up.add_argument("file", type=Path, metavar="FILE")
-    give_up.add_argument("--arm", required=True, metavar="NAME")
-    give_up.add_argument("--seed", type=not_negative, required=True, metavar="N")
+    give_up.add_argument("file", type=Path, metavar="FILE", help="the study's file")
+    give_up.add_argument("--arm", required=True, metavar="NAME", help="arm of the run")
+    give_up.add_argument(
+        "--seed", type=not_negative, required=True, metavar="N", help="seed of the run"
+    )
     give_up.add_argument(
         "--reason", required=True, metavar="TEXT", help="text that the report shows"
     )
@@ -54,7 +58,7 @@ def add_study(commands: "Commands") -> None:
         summary="show which (arm, seed) has a result, and the progress of the others",
         example="game-rl study status configs/study_ppo_pqn.yaml",
     )
-    status.add_argument("file", type=Path, metavar="FILE")
+    status.add_argument("file", type=Path, metavar="FILE", help="the study's file")
     status.add_argument("--json", action="store_true", help="print one JSON object")
 
 
