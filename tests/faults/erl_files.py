@@ -17,6 +17,7 @@ control: 0
 learner:
   config: learner.yaml
   inject_every: 2
+  member_shares: {best_member: 2}
   learn_from:
     own_share: 0.5
     offline: {evaluate_every_gradient_steps: 4, save_every_gradient_steps: 2}

@@ -37,6 +37,7 @@ rounds: 2
 timesteps_per_round: 64
 learner:
   config: learner.yaml
+  member_shares: {best_member: 2}
   learn_from:
     own_share: 0.5
     offline: {evaluate_every_gradient_steps: 4, save_every_gradient_steps: 2}
@@ -58,6 +59,7 @@ rounds: 2
 timesteps_per_round: 640
 learner:
   config: learner.yaml
+  member_shares: {1: 3}
   learn_from: {own_share: 0.25, follow_every_s: 0.1}
   checkpoints: {every_timesteps: 64}
 learner_per_round: {timesteps: 96}
