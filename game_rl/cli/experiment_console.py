@@ -18,7 +18,7 @@ from game_rl.experiments.tables import champion_table, differences_words, genera
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from game_rl.experiments.forecast.population import PopulationReport
+    from game_rl.experiments.forecast.report import ExperimentReport
 
 
 def print_json(event: ExperimentEvent) -> None:
@@ -41,7 +41,7 @@ class ExperimentConsole:
         """Print a notice from a signal handler, which may run at any moment."""
         self._console.print(f"[yellow]{escape(text)}[/]")
 
-    def show_preflight(self, report: "PopulationReport") -> None:
+    def show_preflight(self, report: "ExperimentReport") -> None:
         self._console.print(forecast_table(report))
 
     def __call__(self, event: ExperimentEvent) -> None:

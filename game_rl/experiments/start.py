@@ -23,7 +23,7 @@ from game_rl.experiments.account import (
 from game_rl.experiments.controller import ExperimentRun, read_state
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.experiments.forecast.experiment import experiment_preflight
-from game_rl.experiments.forecast.population import PopulationReport
+from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.experiments.going_back import finish_going_back, go_back
 from game_rl.experiments.plans.make_plan import make_plan
 from game_rl.experiments.plans.plan import Plan
@@ -55,7 +55,7 @@ class ExperimentCommand:
     force: bool = False
     take_over: bool = False
     listeners: Sequence[Listener] = ()
-    show: Callable[[PopulationReport], None] = lambda _: None
+    show: Callable[[ExperimentReport], None] = lambda _: None
 
 
 def begin_experiment(experiment: Experiment, command: ExperimentCommand) -> ChampionRecord:
@@ -167,7 +167,7 @@ def _flat(experiment: Experiment) -> dict[str, object]:
     return config
 
 
-def _check_fit(experiment: Experiment, command: ExperimentCommand) -> PopulationReport:
+def _check_fit(experiment: Experiment, command: ExperimentCommand) -> ExperimentReport:
     config = experiment.config
     report = experiment_preflight(
         experiment, load_game(experiment.run.game), detect_machine(config.run_dir)
@@ -187,7 +187,7 @@ def _carried_out(
     folder: ExperimentDir,
     experiment: Experiment,
     command: ExperimentCommand,
-    report: PopulationReport,
+    report: ExperimentReport,
     went: WentBackFrom,
 ) -> ChampionRecord:
     config, identity = experiment.config, folder.identity()
@@ -215,7 +215,7 @@ def _carried_out(
         return _run(plan, executor, account, command.stop)
 
 
-def _demand(experiment: Experiment, report: PopulationReport, account: Account) -> Demand:
+def _demand(experiment: Experiment, report: ExperimentReport, account: Account) -> Demand:
     config = experiment.config
     return Demand(
         slots=report.runs_at_once,
@@ -231,7 +231,7 @@ def _demand(experiment: Experiment, report: PopulationReport, account: Account) 
     )
 
 
-def _disk_bytes(report: PopulationReport) -> int:
+def _disk_bytes(report: ExperimentReport) -> int:
     """Return the disk space that one member's run needs, temporary files included."""
     disk = report.member.footprint.disk
     return disk.bytes + disk.momentary_bytes

@@ -8,7 +8,8 @@ from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.config.experiments.population import PopulationConfig, SelectionConfig
 from game_rl.config.experiments.population_files import Population
 from game_rl.experiments.forecast.live_mixture import live_report
-from game_rl.experiments.forecast.population import PopulationReport, population_preflight
+from game_rl.experiments.forecast.population import population_preflight
+from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.games.definition import Game
 from game_rl.preflight.changes import Fix
 from game_rl.preflight.findings import Finding
@@ -25,7 +26,7 @@ def experiment_preflight(
     probe: EpisodeLengths | None = None,
     lake: MeasuredLake | None = None,
     measured: ExperimentSpeed | None = None,
-) -> PopulationReport:
+) -> ExperimentReport:
     """See `population_preflight`."""
     if isinstance(experiment, Population):
         return population_preflight(

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from game_rl.config.experiments.mixture_files import Mixture
-from game_rl.experiments.forecast.population import PopulationReport, is_short_of_memory, verdict_of
+from game_rl.experiments.forecast.report import ExperimentReport
+from game_rl.experiments.forecast.verdict import is_short_of_memory, verdict_of
 from game_rl.preflight.changes import Fix
 from game_rl.preflight.findings import Finding
 from game_rl.system.units import format_bytes
 
 
-def live_report(mixture: Mixture, report: PopulationReport) -> PopulationReport:
+def live_report(mixture: Mixture, report: ExperimentReport) -> ExperimentReport:
     """Turn a population's report into that of a live mixture.
 
     Args:
@@ -25,7 +26,7 @@ def live_report(mixture: Mixture, report: PopulationReport) -> PopulationReport:
     )
 
 
-def _of_all_at_once(mixture: Mixture, live: PopulationReport) -> Iterator[Finding]:
+def _of_all_at_once(mixture: Mixture, live: ExperimentReport) -> Iterator[Finding]:
     members, machine = mixture.config.members, live.machine
     if is_short_of_memory(live):
         over = live.ram_bytes - machine.ram_available_bytes

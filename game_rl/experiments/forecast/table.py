@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.experiments.forecast.growth import GenerationRow
-from game_rl.experiments.forecast.population import PopulationReport
+from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.experiments.stages import STAGES
 from game_rl.preflight.table import VERDICTS, finding_text
 from game_rl.system.units import format_bytes, format_duration
@@ -13,13 +13,13 @@ from game_rl.system.units import format_bytes, format_duration
 _MOST_ROWS = 6
 
 
-def forecast_table(report: PopulationReport) -> RenderableType:
+def forecast_table(report: ExperimentReport) -> RenderableType:
     return Group(
         _headline(report), _growth(report), *(finding_text(each) for each in report.findings)
     )
 
 
-def _headline(report: PopulationReport) -> Text:
+def _headline(report: ExperimentReport) -> Text:
     words, style = VERDICTS[report.verdict]
     machine, member = report.machine, report.member.footprint
     at_once = "1 member at once" if report.slots == 1 else f"{report.slots} members at once"
@@ -45,7 +45,7 @@ def _headline(report: PopulationReport) -> Text:
     )
 
 
-def _took(report: PopulationReport) -> str:
+def _took(report: ExperimentReport) -> str:
     if report.duration is None:
         return ""
     took, of_learner = report.duration, ""
@@ -55,7 +55,7 @@ def _took(report: PopulationReport) -> str:
     return f"; about {format_duration(took.wall_s)}{where}{of_learner}"
 
 
-def _growth(report: PopulationReport) -> Table:
+def _growth(report: ExperimentReport) -> Table:
     stage = STAGES[report.kind]
     table = Table(box=None, pad_edge=False, title=f"disk by {stage}", title_justify="left")
     for name in (stage, "transitions", "checkpoints", "Lake", "logs", "total"):

@@ -7,7 +7,8 @@ from typing import Any
 from game_rl.config.experiments.arms import Arm, ExperimentArm
 from game_rl.config.experiments.study_files import Study
 from game_rl.experiments.forecast.experiment import experiment_preflight
-from game_rl.experiments.forecast.population import CONTROLLER_BYTES, PopulationReport
+from game_rl.experiments.forecast.overhead import CONTROLLER_BYTES
+from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.experiments.forecast.slots import comfortable_ram_bytes, slots_by_memory
 from game_rl.games.definition import load_game
 from game_rl.preflight import calibration
@@ -30,7 +31,7 @@ class ArmReport:
             `disk_bytes` does not include it.
     """
 
-    report: Report | PopulationReport
+    report: Report | ExperimentReport
     at_work: tuple[Report, ...]
     disk_bytes: int
     beside_bytes: int = 0

@@ -7,7 +7,8 @@ from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.config.experiments.population_files import Population
 from game_rl.config.schema import RunConfig
 from game_rl.experiments.forecast.experiment import experiment_preflight
-from game_rl.experiments.forecast.population import PopulationReport, population_preflight
+from game_rl.experiments.forecast.population import population_preflight
+from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.games.definition import load_game
 from game_rl.preflight.measurements import EpisodeLengths
 from game_rl.preflight.speed import ExperimentSpeed, MeasuredSpeed
@@ -152,7 +153,7 @@ def test_in_a_live_mixture_all_train_at_once(
     assert wall_s(report) == pytest.approx(longest + choosing_s(mixture, 4))
 
 
-def forecast(experiment: Population | Mixture, cpus: int) -> PopulationReport:
+def forecast(experiment: Population | Mixture, cpus: int) -> ExperimentReport:
     return experiment_preflight(
         experiment,
         load_game("duel"),
@@ -169,6 +170,6 @@ def choosing_s(experiment: Population | Mixture, slots: int) -> float:
     return in_turns([candidate_s] * champion.candidates, slots) + candidate_s
 
 
-def wall_s(report: PopulationReport) -> float:
+def wall_s(report: ExperimentReport) -> float:
     assert report.duration is not None
     return report.duration.wall_s

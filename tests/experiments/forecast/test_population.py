@@ -7,12 +7,9 @@ from hypothesis import strategies as st
 from game_rl.config.experiments.population import KeepGenerationsConfig
 from game_rl.config.experiments.population_files import Population, load_population
 from game_rl.experiments.forecast.growth import kept_generations
-from game_rl.experiments.forecast.population import (
-    CONTROLLER_BYTES,
-    LOADED_BYTES,
-    PopulationReport,
-    population_preflight,
-)
+from game_rl.experiments.forecast.overhead import CONTROLLER_BYTES, LOADED_BYTES
+from game_rl.experiments.forecast.population import population_preflight
+from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.games.definition import load_game
 from game_rl.preflight.measurements import MeasuredLake
 from game_rl.preflight.preflight import preflight
@@ -32,7 +29,7 @@ def machine(*, ram_gib: float = 32, disk_gib: float = 100, cpus: int = 8) -> Mac
     )
 
 
-def forecast(population: Population, on: Machine) -> PopulationReport:
+def forecast(population: Population, on: Machine) -> ExperimentReport:
     return population_preflight(population, load_game(population.run.game), on)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from game_rl.experiments.forecast.population import (
+from game_rl.experiments.forecast.overhead import (
     CONTROLLER_BYTES,
     LOADED_BYTES,
     RAY_CONTROLLER_BYTES,

@@ -8,7 +8,7 @@ from game_rl.errors import ExperimentError
 from game_rl.experiments.descent import descent, read_records
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.forecast.experiment import experiment_preflight
-from game_rl.experiments.forecast.population import LOADED_BYTES
+from game_rl.experiments.forecast.overhead import LOADED_BYTES
 from game_rl.experiments.status.status import experiment_status
 from game_rl.games.definition import load_game
 from game_rl.system.machine import detect_machine, parse_machine
