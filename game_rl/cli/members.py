@@ -30,12 +30,7 @@ def add_member(commands: "Commands") -> None:
     train.add_argument(
         "--until", type=positive, required=True, metavar="T", help="timestep to train to"
     )
-    train.add_argument(
-        "--seed", type=not_negative, required=True, metavar="N", help="seed of the episodes"
-    )
-    train.add_argument(
-        "--result", type=Path, required=True, metavar="FILE", help="JSON file to write"
-    )
+    _add_seed_and_result(train, seed="episodes")
     _add_finish(steps)
     _add_finish_experiment(steps)
     _add_copy(steps)
@@ -82,15 +77,7 @@ def _add_play(steps: "Commands") -> None:
     )
     play.add_argument("run", type=Path, metavar="RUN", help="run directory")
     play.add_argument("--checkpoint", required=True, metavar="T", help="checkpoint to play with")
-    play.add_argument(
-        "--episodes", type=positive, required=True, metavar="N", help="episodes to play"
-    )
-    play.add_argument(
-        "--seed", type=not_negative, required=True, metavar="N", help="seed of the episodes"
-    )
-    play.add_argument(
-        "--result", type=Path, required=True, metavar="FILE", help="JSON file to write"
-    )
+    _add_episodes(play)
 
 
 def _add_actions(steps: "Commands") -> None:
@@ -121,12 +108,7 @@ def _add_actions(steps: "Commands") -> None:
         metavar="N",
         help="observations to draw (default: 512)",
     )
-    actions.add_argument(
-        "--seed", type=not_negative, required=True, metavar="N", help="seed of the observations"
-    )
-    actions.add_argument(
-        "--result", type=Path, required=True, metavar="FILE", help="JSON file to write"
-    )
+    _add_seed_and_result(actions, seed="observations")
 
 
 def _add_finish(steps: "Commands") -> None:
@@ -141,15 +123,7 @@ def _add_finish(steps: "Commands") -> None:
     finish.add_argument(
         "--selection", choices=["best", "last"], default="best", help="checkpoint to play with"
     )
-    finish.add_argument(
-        "--episodes", type=positive, required=True, metavar="N", help="episodes to play"
-    )
-    finish.add_argument(
-        "--seed", type=not_negative, required=True, metavar="N", help="seed of the episodes"
-    )
-    finish.add_argument(
-        "--result", type=Path, required=True, metavar="FILE", help="JSON file to write"
-    )
+    _add_episodes(finish)
 
 
 def _add_finish_experiment(steps: "Commands") -> None:
@@ -163,13 +137,21 @@ def _add_finish_experiment(steps: "Commands") -> None:
         "--result four.json",
     )
     finish.add_argument("run", type=Path, metavar="DIR", help="directory of the experiment")
-    finish.add_argument(
+    _add_episodes(finish)
+
+
+def _add_episodes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--episodes", type=positive, required=True, metavar="N", help="episodes to play"
     )
-    finish.add_argument(
-        "--seed", type=not_negative, required=True, metavar="N", help="seed of the episodes"
+    _add_seed_and_result(parser, seed="episodes")
+
+
+def _add_seed_and_result(parser: argparse.ArgumentParser, *, seed: str) -> None:
+    parser.add_argument(
+        "--seed", type=not_negative, required=True, metavar="N", help=f"seed of the {seed}"
     )
-    finish.add_argument(
+    parser.add_argument(
         "--result", type=Path, required=True, metavar="FILE", help="JSON file to write"
     )
 
