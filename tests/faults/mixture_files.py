@@ -53,7 +53,7 @@ _LIVE = """\
 kind: mixture
 mode: live
 run_dir: PLACE
-member: {config: member.yaml, checkpoints: {every_timesteps: 320}}
+member: {config: member.yaml, checkpoints: {every_timesteps: 64}}
 members: 2
 rounds: 2
 timesteps_per_round: 640
