@@ -73,6 +73,11 @@ def _add_options_of_runs(parser: argparse.ArgumentParser) -> None:
     options.add_argument(
         "--unpaired", action="store_true", help="do not compare runs of the same seed in pairs"
     )
+    _add_rule(options)
+
+
+def _add_rule(options: argparse._ArgumentGroup) -> None:
+    """Add the options of the rule that gives the verdict."""
     options.add_argument(
         "--alpha",
         type=float,

@@ -46,8 +46,7 @@ def find_champion(
     found = read_record(folder.champion_record, ChampionRecord)
     if found is None:
         candidates = _candidates(plan, record)
-        tasks = [_play(plan, member, "validation") for member in candidates]
-        bring(tasks)
+        bring(tasks := [_play(plan, member, "validation") for member in candidates])
         validated = [
             _candidate(member, _played(task, metric))
             for member, task in zip(candidates, tasks, strict=True)

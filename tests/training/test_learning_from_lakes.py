@@ -169,7 +169,7 @@ def test_a_run_that_is_in_the_phase_is_neither_forked_nor_set_back(
     with pytest.raises(UsageError, match=r"still learning before .* --until 0, then --fork .*@0"):
         find_source(root, None)
     steps = RunDir(root).offline.checkpoints_newest_first()
-    with pytest.raises(CheckpointError, match=r"of gradient steps \d, .*--until 0"):
+    with pytest.raises(CheckpointError, match=r"gradient steps \d, .*--until 0"):
         find_source(root, 0)
     with pytest.raises(CheckpointError, match="of the phase before the first timestep"):
         resume(root, command(console()), at=int(steps[0].name))
