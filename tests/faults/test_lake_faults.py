@@ -11,7 +11,7 @@ from tests.faults.lake_faults import N_ENVS, all_trials
 def test_a_lake_whose_writer_is_killed_or_whose_files_rot_serves_nothing_wrong() -> None:
     tallies = all_trials(kills=8, flips=5, seed=1)
     assert [tally.problems for tally in tallies.values()] == [[]] * 7
-    assert tallies["kill"].checked  # how many depends on how busy the machine is
+    assert tallies["kill"].checked > 100
     assert [tally.trials for tally in tallies.values()] == [8, 8, 5, 5, 5, 5, 5]
 
 
