@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from game_rl.cli.main import main
-from tests.config.wrong_configs import WRONG_CONFIGS, WrongConfig
+from tests.config.wrong_configs.every import WRONG_CONFIGS
+from tests.config.wrong_configs.wrong_config import WrongConfig
 from tests.emulator.roms import BAD_ROMS, BadRom
 from tests.games.example import BAD_GAMES, BadGame
 

@@ -4,7 +4,8 @@ import pytest
 
 from game_rl.config.loader import load_config
 from game_rl.errors import ConfigError
-from tests.config.wrong_configs import WRONG_CONFIGS, WrongConfig
+from tests.config.wrong_configs.every import WRONG_CONFIGS
+from tests.config.wrong_configs.wrong_config import WrongConfig
 
 
 @pytest.fixture(params=WRONG_CONFIGS, ids=lambda wrong: wrong.name)
