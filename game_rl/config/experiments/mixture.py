@@ -38,9 +38,9 @@ class CloneConfig(StrictModel):
     only_if_better: bool = True
     """true: only members that the learner beats on the round's episodes become clones. false: they
     become clones however good the learner is."""
-    exploration: UnitInterval = 0.3
-    """Share of random actions that a clone begins with. It falls in a straight line, in half a
-    round, to exploration.end of the member's config."""
+    exploration: UnitInterval = 0.02
+    """Share of random actions that a clone begins with, at least exploration.end of the member's
+    config. It falls to that end in a straight line, in half a round."""
     optimiser: Literal["new", "keep"] = "new"
     """new: moments begin at zero. keep: take over the learner's moments; this needs members with
     the learner's algorithm."""

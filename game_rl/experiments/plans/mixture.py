@@ -168,15 +168,12 @@ class MixturePlan:
         return best
 
     def _clone_config(self, generation: int) -> RunConfig:
-        """Return the config of a member that a clone replaces after a round.
-
-        Its exploration begins again.
-        """
+        """Return the config of a clone after a round, with the clone's own exploration."""
         config, algorithm = self.mixture.config, self.mixture.run.algorithm
         end = algorithm.model_dump(mode="json")["exploration"]["end"]
         exploration = ExplorationConfig(
-            start=config.clone.exploration,
-            end=min(config.clone.exploration, end),
+            start=max(config.clone.exploration, end),
+            end=end,
             fraction=_EXPLORING_ROUNDS / (config.rounds - generation),
         )
         at = self.timesteps(generation)

@@ -114,14 +114,26 @@ def test_all_members_and_the_learner_play_the_same_new_games_in_each_round(
 
 
 def test_a_clone_explores_again_and_its_learning_rate_goes_on(make_mixture: MakeMixture) -> None:
-    folder = carry_out(make_mixture("mixture", "clone.only_if_better=false"))
+    overrides = ("clone.only_if_better=false", "clone.exploration=0.3")
+    folder = carry_out(make_mixture("mixture", *overrides))
     config = saved_config(folder, "02.g0001")
     assert config["total_timesteps"] == 3 * 128
     assert config["algorithm"]["name"] == "pqn"
     assert config["algorithm"]["learning_rate"]["start"] == pytest.approx(0.75e-3)
     exploration = config["algorithm"]["exploration"]
-    assert exploration["start"] == 0.3
+    end = saved_config(folder, "02")["algorithm"]["exploration"]["end"]
+    assert (exploration["start"], exploration["end"]) == (0.3, end)
     assert exploration["fraction"] * config["total_timesteps"] == pytest.approx(128 / 2)
+
+
+@pytest.mark.parametrize(("end", "start"), [(0.1, 0.1), (0.01, 0.02)])
+def test_a_clone_explores_at_least_as_much_as_members_do_at_their_end(
+    make_mixture: MakeMixture, end: float, start: float
+) -> None:
+    ends = f"member.algorithm.exploration={{end: {end}}}"
+    folder = carry_out(make_mixture("mixture", "clone.only_if_better=false", ends))
+    exploration = saved_config(folder, "02.g0001")["algorithm"]["exploration"]
+    assert (exploration["start"], exploration["end"]) == (start, end)
 
 
 def test_the_best_member_of_the_round_teaches_the_learner(make_mixture: MakeMixture) -> None:
