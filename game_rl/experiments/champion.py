@@ -33,7 +33,7 @@ def find_champion(
 ) -> ChampionRecord:
     """Find the champion of the last generation, and make its run directory and its record.
 
-    Candidates are the members with the highest fitness, and the one that the plan adds. The best of
+    Candidates are the members with the highest fitness, and the run that the plan adds. The best of
     them over new episodes is the champion. It then plays further episodes, which give the figure to
     report: the best of three measured figures is too high, by 1.8 points where each is of 200
     episodes and 90 % are won.

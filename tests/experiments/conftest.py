@@ -53,7 +53,7 @@ timesteps_per_round: 128
 learner: {config: dqn.yaml, learn_from: {own_share: 0.5}}
 learner_per_round: {gradient_steps: 10, timesteps: 64}
 fitness: {episodes: 8, metric: mean_reward}
-champion: {candidates: 3, episodes: 10}
+champion: {candidates: 2, episodes: 10}
 keep_rounds: {last: 2}
 """
 PQN = """\
@@ -105,7 +105,7 @@ mutation: {weights: {sigma: 0.02}}
 control: 0
 learner: {config: dqn.yaml, inject_every: 2, learn_from: {own_share: 0.5}}
 learner_per_generation: {gradient_steps: 10, timesteps: 64}
-champion: {candidates: 3, episodes: 10}
+champion: {candidates: 2, episodes: 10}
 keep_generations: {last: 2}
 """
 

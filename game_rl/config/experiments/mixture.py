@@ -23,6 +23,7 @@ from game_rl.config.experiments.population import (
     ChampionConfig,
     FitnessConfig,
     KeepGenerationsConfig,
+    candidates_problems,
 )
 from game_rl.config.lake import LakeConfig
 from game_rl.config.strict_model import Problem, StrictModel
@@ -157,13 +158,7 @@ class MixtureConfig(StrictModel):
             yield from self._problems_of_upload()
         else:
             yield from one_lake_problems(self.executor, kind=self.kind)
-        if self.champion.candidates > self.members + 1:
-            yield Problem(
-                ("champion", "candidates"),
-                f"{self.champion.candidates} is more than members and learner, "
-                f"{self.members + 1}; use at most that",
-                (("members",),),
-            )
+        yield from candidates_problems(self.champion, members=self.members)
 
     def _problems_of_executor(self) -> Iterator[Problem]:
         """Check that all runs can train at once, so that the learner has members to follow."""

@@ -101,10 +101,22 @@ class ChampionConfig(StrictModel):
     """How the best member is chosen at the end, on episodes that selected nothing before."""
 
     candidates: Count = 3
-    """Number of candidates: the best at the end, each of which plays the same new episodes."""
+    """Number of members, the best at the end, that play the same new episodes. A learner is always
+    a candidate, too, and so is the member of `train_on`."""
     episodes: Count = 200
     """Number of episodes that each candidate plays. The champion then plays as many again, with
     another seed."""
+
+
+def candidates_problems(champion: ChampionConfig, *, members: int) -> Iterator[Problem]:
+    """Check the number of candidates for the champion."""
+    if champion.candidates > members:
+        yield Problem(
+            ("champion", "candidates"),
+            f"{champion.candidates} is more than the number of members, {members}; use at most "
+            f"{members}",
+            (("members",),),
+        )
 
 
 class TrainOnConfig(StrictModel):
@@ -213,6 +225,11 @@ class PopulationConfig(StrictModel):
         return self.generations * self.timesteps_per_generation + more
 
     @property
+    def has_apprentice(self) -> bool:
+        """Whether a run trains after the members: the learner, or the best member, alone."""
+        return self.learner is not None or self.train_on is not None
+
+    @property
     def inject_every(self) -> int:
         """Number of generations after which the learner replaces the worst member."""
         every = (self.learner or {}).get("inject_every", INJECT_EVERY)
@@ -249,21 +266,14 @@ class PopulationConfig(StrictModel):
                 f"use at most {self.members}",
                 (("members",),),
             )
-        most, there = self.members, "the number of members"
+        yield from candidates_problems(self.champion, members=self.members)
         if self.learner is not None:
-            most, there = self.members + 1, "members and learner"
             yield from self._learner_problems()
         elif self.lake is not None:
             yield Problem(
                 ("lake",),
                 "one Lake for all members needs a learner: add learner: {config: ...}; for a Lake "
                 "of each member, write member: {lake: {}}",
-            )
-        if self.champion.candidates > most:
-            yield Problem(
-                ("champion", "candidates"),
-                f"{self.champion.candidates} is more than {there}, {most}; use at most {most}",
-                (("members",), ("learner",)),
             )
         if self.selection.gap > 1 and self.fitness.metric == "success_rate":
             yield Problem(

@@ -64,7 +64,7 @@ def duration(
         members_s += start_s + more * learning_s + _DECISION_S
     episodes = config.champion.episodes
     chosen_s = playing_s(run.evaluation, episodes, speed, episode_timesteps=episode_timesteps)
-    turns = -(-config.champion.candidates // slots) + 1
+    turns = -(-(config.champion.candidates + config.has_apprentice) // slots) + 1
     learner_s = 0.0
     if population.learner is not None:
         assert learner is not None

@@ -45,6 +45,7 @@ class LiveMixturePlan:
             kind="mixture",
             shares_lake=True,
             is_live=True,
+            extra_candidate=config.members,
         )
 
     def first_members(self) -> tuple[Member, ...]:

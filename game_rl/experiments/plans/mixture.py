@@ -57,6 +57,7 @@ class MixturePlan:
             frame_skip=self.mixture.run.env.frame_skip,
             kind="mixture",
             shares_lake=True,
+            extra_candidate=config.members,
         )
 
     def first_members(self) -> tuple[Member, ...]:

@@ -28,8 +28,8 @@ class Rules:
         frame_skip: emulator frames of a timestep, the same in all runs.
         is_live: whether the learner of a mixture trains while the members do.
         shares_lake: whether all runs feed one Lake or learn from it.
-        extra_candidate: number of a member that is a candidate for the champion in addition to the
-            best ones, whatever its fitness.
+        extra_candidate: number of the learner, or of the best member that trains on. It is a
+            candidate for the champion in addition to the best members, whatever its fitness.
     """
 
     seed: int

@@ -63,7 +63,7 @@ class PopulationPlan:
             cpus_per_member=config.cpus_per_member,
             frame_skip=self.population.run.env.frame_skip,
             shares_lake=config.learner is not None,
-            extra_candidate=None if config.train_on is None else config.members,
+            extra_candidate=config.members if config.has_apprentice else None,
         )
 
     def first_members(self) -> tuple[Member, ...]:

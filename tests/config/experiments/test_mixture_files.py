@@ -99,7 +99,7 @@ def test_what_is_saved_is_read_back_as_it_was(
         ("member.lake={}", "the mixture has one for all members"),
         ("member.total_timesteps=5", "it is rounds x timesteps_per_round"),
         ("lake.path=x", "the Lake is always the folder lake in run_dir"),
-        ("champion.candidates=5", "more than members and learner, 4"),
+        ("champion.candidates=5", "more than the number of members, 3"),
         ("generations=5", "did you mean rounds"),
     ],
 )

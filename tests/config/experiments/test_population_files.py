@@ -196,7 +196,7 @@ def test_a_saved_population_with_a_learner_reads_back_equal(
         ("train_on={timesteps: 64}", "remove the section and write more generations"),
         ("upload={to: 'file:///mnt/x', what: [checkpoints]}", "add lake"),
         ("executor={kind: ray, storage: s3://bucket/x}", "write one Lake, in run_dir"),
-        ("champion.candidates=6", "more than members and learner, 5"),
+        ("champion.candidates=6", "more than the number of members, 4"),
         ("inject_every=2", "it belongs to the learner"),
     ],
 )

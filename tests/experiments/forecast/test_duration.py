@@ -164,10 +164,10 @@ def forecast(experiment: Population | Mixture, cpus: int) -> ExperimentReport:
 
 
 def choosing_s(experiment: Population | Mixture, slots: int) -> float:
-    """Of the champion: all candidates, and then the one that is chosen."""
-    champion = experiment.config.champion
+    """Of the champion: all candidates, a learner among them, and then the one that is chosen."""
+    champion, has_learner = experiment.config.champion, experiment.learner is not None
     candidate_s = MEASURED.start_s + JOB_S + episodes_s(experiment.run, champion.episodes)
-    return in_turns([candidate_s] * champion.candidates, slots) + candidate_s
+    return in_turns([candidate_s] * (champion.candidates + has_learner), slots) + candidate_s
 
 
 def wall_s(report: ExperimentReport) -> float:

@@ -16,6 +16,7 @@ from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent, read_records
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.plans.make_plan import make_plan
+from game_rl.experiments.records import ChampionRecord, read_record
 from game_rl.experiments.status.status import experiment_status
 from game_rl.experiments.status.table import descent_tree, status_table
 from game_rl.experiments.tasks import StopFlag
@@ -134,6 +135,18 @@ def test_a_clone_explores_at_least_as_much_as_members_do_at_their_end(
     folder = carry_out(make_mixture("mixture", "clone.only_if_better=false", ends))
     exploration = saved_config(folder, "02.g0001")["algorithm"]["exploration"]
     assert (exploration["start"], exploration["end"]) == (start, end)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_learner_is_a_candidate_for_the_champion_whatever_it_reaches(
+    make_mixture: MakeMixture, seed: int
+) -> None:
+    small = ("rounds=1", "champion.candidates=1", f"seed={seed}")
+    folder = carry_out(make_mixture("mixture", *small))
+    found = read_record(folder.champion_record, ChampionRecord)
+    assert found is not None
+    best = next(n for n in record(folder, 1).ranking if n != LEARNER)
+    assert [each.number for each in found.candidates] == [best, LEARNER]
 
 
 def test_the_best_member_of_the_round_teaches_the_learner(make_mixture: MakeMixture) -> None:
