@@ -119,6 +119,26 @@ def test_members_and_candidates_take_turns(make_population: MakePopulation, cpus
     assert wall_s(report) == pytest.approx(config.generations * generation_s + champion_s)
 
 
+def test_a_member_that_trains_on_is_one_candidate_more(make_population: MakePopulation) -> None:
+    """On two slots, two candidates take one turn and three take two; the champion takes another."""
+    train_on = ("train_on={timesteps: 128}", "timesteps_per_generation=128", SAVED)
+    choosing = []
+    for name, overrides in (("alone", train_on[1:]), ("on", train_on)):
+        population = make_population(name, *overrides)
+        report = population_preflight(
+            population,
+            load_game("duel"),
+            machine(2),
+            probe=LENGTHS,
+            measured=ExperimentSpeed(MEASURED),
+        )
+        assert report.duration is not None
+        choosing.append(report.duration.champion_s)
+    episodes = population.config.champion.episodes
+    candidate_s = MEASURED.start_s + JOB_S + episodes_s(population.run, episodes)
+    assert choosing == [pytest.approx(2 * candidate_s), pytest.approx(3 * candidate_s)]
+
+
 @pytest.mark.parametrize("cpus", [1, 2, 8])
 def test_the_learner_trains_when_the_members_of_a_generation_have(
     make_erl: MakePopulation, cpus: int
