@@ -22,6 +22,8 @@ with warnings.catch_warnings():
 _FOUR_SHADES = (0xFFFFFF, 0xAAAAAA, 0x555555, 0x000000)  # equal steps: 255 - 85 x shade
 _BOOT_FRAMES = 8  # the LCD is on after five; the boot code takes longer
 _SILENT = 5  # above PyBoy's highest level, as it prints to stdout even at ERROR
+_TIMES_OF_DAY = (-10_450, -10_425)  # two float64, counted from the end of a state with a clock
+_FORMAT_WITH_THESE_TIMES = 29
 
 
 class PyBoyEmulator:
@@ -157,6 +159,12 @@ class PyBoyEmulator:
     def _raw_state(self) -> bytes:
         file = io.BytesIO()
         self._running().save_state(file)
+        if self._rom.cartridge.has_clock and STATE_VERSION == _FORMAT_WITH_THESE_TIMES:
+            # The clock stands still, so nothing reads these times, but with them two states of
+            # one moment would differ.
+            for place in _TIMES_OF_DAY:
+                file.seek(place, io.SEEK_END)
+                file.write(bytes(8))
         return file.getvalue()
 
     def _check_banked(self, bank: int, address: int) -> None:
