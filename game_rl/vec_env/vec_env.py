@@ -59,7 +59,8 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         n_workers: number of processes, each with a contiguous block of envs; None for one per env.
         timeout_s: seconds that a worker may take for one command.
         lost_info: entries for the infos of episodes that end because their worker died.
-        start_method: with "forkserver", workers share the memory of the modules they import.
+        start_method: "forkserver", which None stands for, or "spawn". With the first, workers
+            share the memory of the modules they import.
 
     Attributes:
         packed_frames: the packed frames of the last `reset`, `step_wait` or `load_states`; None
@@ -68,8 +69,8 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         allocate: function that makes the arrays for observations; None means np.empty.
 
     Raises:
-        ValueError: `frame_stack` is more than 1 and the observations are not pictures, or the
-            packing does not fit the frames.
+        ValueError: `frame_stack` is more than 1 and the observations are not pictures, the
+            packing does not fit the frames, or the start method is "fork" or unknown.
         WorkerError: an env could not be built, or its spaces differ.
         GameRLError: an env's constructor raised one.
     """
@@ -83,7 +84,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         n_workers: int | None = None,
         timeout_s: float = 60.0,
         lost_info: Mapping[str, Any] = _NO_INFO,
-        start_method: StartMethod = "forkserver",
+        start_method: StartMethod | None = None,
     ) -> None:
         self.waiting = False
         self.packing = packing

@@ -250,7 +250,7 @@ class _Worker:
 
     def _store(self, number: int, observation: object) -> None:
         """Copy into the shared row, with checks: NumPy would broadcast and cast silently."""
-        place = self._arrays.observations[self._arrays.rows[0], number]
+        place = self._arrays.observations[self._arrays.rows[0], number, ...]  # a view, of 0-d too
         array = np.asarray(observation)
         if array.shape != place.shape or array.dtype != place.dtype:
             raise ValueError(

@@ -88,7 +88,7 @@ class WorkerPool:
     """
 
     def __init__(
-        self, blocks: Sequence[range], *, timeout_s: float, start_method: StartMethod
+        self, blocks: Sequence[range], *, timeout_s: float, start_method: StartMethod | None
     ) -> None:
         self.deaths: dict[int, WorkerError] = {}
         self._timeout_s = timeout_s
@@ -96,8 +96,13 @@ class WorkerPool:
         self._handles: list[_Handle] = []
         self._closed_because = ""
         self._shut_down = weakref.finalize(self, _shut_down, self._handles, os.getpid())
-        context = multiprocessing.get_context(start_method)
-        assert isinstance(context, (ForkServerContext, SpawnContext))
+        context = multiprocessing.get_context(start_method or "forkserver")
+        if not isinstance(context, (ForkServerContext, SpawnContext)):
+            raise ValueError(
+                f"start_method is {start_method!r}, but workers are started by 'forkserver' or "
+                "'spawn': a fork of this process would copy the locks that PyTorch's threads hold "
+                "and could hang; leave start_method out"
+            )
         context.set_forkserver_preload(_PRELOAD)
         self._context = context
         try:

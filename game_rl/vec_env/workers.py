@@ -44,7 +44,7 @@ class Workers:
         *,
         n_workers: int,
         timeout_s: float,
-        start_method: StartMethod,
+        start_method: StartMethod | None,
     ) -> None:
         self.blocks = _contiguous_blocks(len(env_fns), min(n_workers, len(env_fns)))
         self.deaths = WorkerDeaths(len(self.blocks))

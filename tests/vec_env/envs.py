@@ -64,6 +64,15 @@ class RandomEpisodes(gym.Env):
         return picture
 
 
+class Numbers(RandomEpisodes):
+    """An observation is one number."""
+
+    observation_space = spaces.Discrete(50, start=-3)
+
+    def _picture(self, action: int) -> np.int64:
+        return self.np_random.integers(-3, 47)
+
+
 class FourShades(RandomEpisodes):
     """Pictures that two bits a pixel can hold."""
 

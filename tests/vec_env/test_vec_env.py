@@ -29,6 +29,7 @@ from tests.vec_env.envs import (
     SHAPE,
     Careless,
     Continuous,
+    Numbers,
     RandomEpisodes,
     TracedWrapper,
     Wrong,
@@ -111,6 +112,20 @@ def test_any_number_of_frames_can_be_stacked(make: Maker, frame_stack: int) -> N
 def test_spawned_workers_do_the_same(make: Maker) -> None:
     vec_env = make(*[RandomEpisodes] * 3, n_workers=2, start_method="spawn")
     np.testing.assert_equal(played(vec_env, 50), played(DummyVecEnv([RandomEpisodes] * 3), 50))
+
+
+def test_an_observation_can_be_one_number(make: Maker) -> None:
+    vec_env = make(*[Numbers] * 3, n_workers=2)
+    np.testing.assert_equal(played(vec_env, 100), played(DummyVecEnv([Numbers] * 3), 100))
+
+
+def test_workers_are_not_forked_from_a_process_with_threads(make: Maker) -> None:
+    with pytest.raises(ValueError, match="'fork', but .*'spawn': .*PyTorch's threads"):
+        make(RandomEpisodes, start_method="fork")
+
+
+def test_the_start_method_of_none_is_the_default_as_in_sb3(make: Maker) -> None:
+    assert make(RandomEpisodes, start_method=None).get_attr("colour") == [7]
 
 
 def test_numbers_are_not_stacked(make: Maker) -> None:
