@@ -7,7 +7,8 @@ import signal
 import pytest
 from hypothesis import settings
 
-from tests.tiny_run import make_config as make_config  # a fixture
+from tests.tiny_run import fake_workers as fake_workers  # fixtures
+from tests.tiny_run import make_config as make_config
 
 # tests run in parallel, so threads that wait for each other should leave the core to other tests
 os.environ.setdefault("OMP_NUM_THREADS", "1")

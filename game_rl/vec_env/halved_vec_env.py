@@ -12,6 +12,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecMonitor
 
+from game_rl.vec_env.in_process_worker import InProcessWorker
 from game_rl.vec_env.packed_frames import PackedFrames, joined_frames
 from game_rl.vec_env.vec_env import Indices, Infos, SharedMemoryVecEnv
 from game_rl.vec_env.worker_deaths import WorkerDeath
@@ -60,7 +61,7 @@ class HalvedVecEnv(SubprocVecEnv):
         VecEnv.__init__(self, n_envs, first.observation_space, first.action_space)
 
     @property
-    def processes(self) -> list[BaseProcess]:  # type: ignore[override]  # an attribute in SB3
+    def processes(self) -> list[BaseProcess | InProcessWorker]:  # type: ignore[override]  # an attribute in SB3
         return [process for part in self._parts for process in part.processes]
 
     @property

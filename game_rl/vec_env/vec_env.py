@@ -15,10 +15,10 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
+from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod
 from game_rl.vec_env.messages import STEP, Attachment, Command, Request, Spaces, StepReport
 from game_rl.vec_env.packed_frames import Packed, PackedFrames, packed_frames
 from game_rl.vec_env.worker_deaths import WorkerDeath
-from game_rl.vec_env.worker_pool import StartMethod
 from game_rl.vec_env.workers import EnvFn, Workers
 
 Infos = list[dict[str, Any]]
@@ -112,7 +112,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
             raise
 
     @property
-    def processes(self) -> list[BaseProcess]:  # type: ignore[override]  # an attribute in SB3
+    def processes(self) -> list[BaseProcess | InProcessWorker]:  # type: ignore[override]  # an attribute in SB3
         return self._workers.processes
 
     @property

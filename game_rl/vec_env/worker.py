@@ -6,6 +6,7 @@ same holds for the program's `__main__`, which Python imports again in every wor
 """
 
 import contextlib
+import functools
 import math
 import os
 import pickle
@@ -61,7 +62,7 @@ def run_worker(connection: Connection, first_env: int) -> None:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     _let_others_finish()
-    worker = _Worker(connection, first_env)
+    worker = Worker(first_env, functools.partial(recv_handle, connection))
     socket = connection.fileno()
     poll = select.poll()
     poll.register(socket, select.POLLIN)
@@ -114,10 +115,16 @@ def _leave_with_parent() -> None:
     os._exit(1)
 
 
-class _Worker:
-    def __init__(self, connection: Connection, first_env: int) -> None:
-        self._connection = connection
+class Worker:
+    """The envs of a worker, from `first_env` on, and its answers to requests.
+
+    Args:
+        receive_descriptor: function that returns the file descriptor that follows an ATTACH.
+    """
+
+    def __init__(self, first_env: int, receive_descriptor: Callable[[], int]) -> None:
         self._first_env = first_env
+        self._receive_descriptor = receive_descriptor
         self._envs: list[Env] = []
         self._numbers = range(first_env, first_env)
         self._arrays: SharedArrays  # from ATTACH on
@@ -195,7 +202,7 @@ class _Worker:
         return first
 
     def _attach(self, attachment: Attachment) -> None:
-        file_descriptor = recv_handle(self._connection)
+        file_descriptor = self._receive_descriptor()
         self._arrays = SharedArrays(file_descriptor, attachment)
         self._packing = attachment.packing
         os.close(file_descriptor)

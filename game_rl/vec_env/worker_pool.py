@@ -1,72 +1,34 @@
 """The parent's side of the workers: start them, exchange messages, detect deaths, close them."""
 
 import contextlib
-import multiprocessing
 import os
-import select
 import signal
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, SpawnContext
+from collections.abc import Iterable, Mapping, Sequence
 from multiprocessing.process import BaseProcess
-from multiprocessing.reduction import send_handle
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from game_rl.errors import WorkerError
-from game_rl.vec_env.messages import Command, Failure, Request, pack, receive, send, unpack_answer
-from game_rl.vec_env.worker import run_worker
-
-StartMethod = Literal["forkserver", "spawn"]
+from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod, default_start_method
+from game_rl.vec_env.messages import Command, Failure, Request, pack, unpack_answer
+from game_rl.vec_env.worker_process import WorkerProcess, worker_context
 
 _START_TIMEOUT_S = 120.0  # imports from a cold network disk
 _LAST_CHANCE_S = 1.0  # after Ctrl-Z and fg every deadline is over, but the answers come at once
 _LEAVE_TIMEOUT_S = 2.0  # for a worker to close its envs
 _DEATH_TIMEOUT_S = 1.0  # for the kernel to end a killed process and to say how
 
-# The forkserver imports these once, and the workers share its pages. Two workers with four Duels
-# each: PSS 27 MB a worker and 0.5 s to start them; spawned, 50 MB and 2.6 s (Linux, 2 busy cores).
-_PRELOAD = [
-    "game_rl.vec_env.worker",
-    "game_rl.envs.make_env",
-    "game_rl.vec_env.forkserver_signals",
-]
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-
 
 class _Handle:
-    """One worker process; `awaited` is the command that it has not answered yet, if any."""
+    """One worker; `awaited` is the command that it has not answered yet, if any."""
 
-    def __init__(
-        self, number: int, envs: range, process: BaseProcess, connection: Connection
-    ) -> None:
+    def __init__(self, number: int, envs: range, worker: WorkerProcess | InProcessWorker) -> None:
         self.number = number
         self.envs = envs
-        self.process = process
-        self.connection = connection
-        self.descriptor = connection.fileno()
+        self.worker = worker
+        self.process = worker.process
         self.awaited: Command | None = Command.START  # its greeting
-        self._poll = select.poll()
-        self._poll.register(self.descriptor, select.POLLIN)
-        self._poll.register(process.sentinel, select.POLLIN)
-
-    def is_heard(self) -> bool:
-        """Whether there is a message, or the process has ended."""
-        return bool(self._poll.poll(0))
-
-    def receive(self, timeout_s: float) -> bytes | None:
-        """Return the next message, or None if there is none in time.
-
-        Raises:
-            EOFError, OSError: the process has ended, and all its messages have been received.
-        """
-        events = self._poll.poll(timeout_s * 1000)  # in the order of `register`
-        if not events:
-            return None
-        if events[0][0] != self.descriptor:
-            raise EOFError
-        return receive(self.descriptor)
 
     def __str__(self) -> str:
         envs = (
@@ -96,15 +58,8 @@ class WorkerPool:
         self._handles: list[_Handle] = []
         self._closed_because = ""
         self._shut_down = weakref.finalize(self, _shut_down, self._handles, os.getpid())
-        context = multiprocessing.get_context(start_method or "forkserver")
-        if not isinstance(context, (ForkServerContext, SpawnContext)):
-            raise ValueError(
-                f"start_method is {start_method!r}, but workers are started by 'forkserver' or "
-                "'spawn': a fork of this process would copy the locks that PyTorch's threads hold "
-                "and could hang; leave start_method out"
-            )
-        context.set_forkserver_preload(_PRELOAD)
-        self._context = context
+        start_method = start_method or default_start_method.get()
+        self._context = None if start_method == "in_process" else worker_context(start_method)
         try:
             for number, envs in enumerate(blocks):
                 self._handles.append(self._start(number, envs))
@@ -115,7 +70,7 @@ class WorkerPool:
             raise
 
     @property
-    def processes(self) -> list[BaseProcess]:
+    def processes(self) -> list[BaseProcess | InProcessWorker]:
         return [handle.process for handle in self._handles]
 
     @property
@@ -140,10 +95,7 @@ class WorkerPool:
             message = pack(request)
             handle.awaited = request.command
             try:
-                send(handle.descriptor, message)
-                if file_descriptor is not None:
-                    assert handle.process.pid is not None
-                    send_handle(handle.connection, file_descriptor, handle.process.pid)
+                handle.worker.send(message, file_descriptor=file_descriptor)
             except OSError:
                 self._bury(handle)
 
@@ -194,28 +146,24 @@ class WorkerPool:
         self._shut_down()
 
     def _start(self, number: int, envs: range) -> _Handle:
-        ours, theirs = self._context.Pipe()
-        with theirs, _environment(_ONE_THREAD):
-            process = self._context.Process(
-                target=run_worker,
-                args=(theirs, envs.start),
-                name=f"game_rl worker {number}",
-                daemon=True,
-            )
-            process.start()
+        worker: WorkerProcess | InProcessWorker
+        if self._context is None:
+            worker = InProcessWorker(envs.start)
+        else:
+            worker = WorkerProcess(number, envs.start, self._context)
         self._patience_s = max(self._timeout_s, _START_TIMEOUT_S)
-        return _Handle(number, envs, process, ours)
+        return _Handle(number, envs, worker)
 
     def _collect_from(self, handle: _Handle, deadline: float, results: dict[int, Any]) -> None:
         try:
-            message = handle.receive(max(deadline - time.monotonic(), 0))
+            message = handle.worker.receive(max(deadline - time.monotonic(), 0))
             if message is None:
-                message = handle.receive(min(self._timeout_s, _LAST_CHANCE_S))
+                message = handle.worker.receive(min(self._timeout_s, _LAST_CHANCE_S))
         except (EOFError, OSError):
             self._bury(handle)
             return
         if message is None:
-            silent = [h for h in self._handles if h.awaited and not h.is_heard()]
+            silent = [h for h in self._handles if h.awaited and not h.worker.is_heard()]
             self.fail(_hang(silent or [handle], self._patience_s))
         handle.awaited = None
         answer = unpack_answer(message)
@@ -226,7 +174,7 @@ class WorkerPool:
     def _bury(self, handle: _Handle) -> None:
         self.deaths[handle.number] = _death(handle)
         handle.awaited = None
-        handle.connection.close()
+        handle.worker.hang_up()
 
     def _raise(self, failure: Failure, handle: _Handle) -> NoReturn:
         place = handle if failure.env is None else f"env {failure.env}"
@@ -252,7 +200,7 @@ def _shut_down(handles: list[_Handle], owner: int) -> None:
     if os.getpid() != owner:
         return  # a fork of the owner must not end the owner's workers
     for handle in handles:
-        handle.connection.close()
+        handle.worker.hang_up()
     _join(handles, _LEAVE_TIMEOUT_S)
     for handle in handles:
         with contextlib.suppress(OSError):  # it has just exited
@@ -293,18 +241,3 @@ def _ending(exitcode: int | None) -> str:
         )
     native = name in {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT"}
     return f"was ended by {name}{', a crash in native code,' if native else ''}"
-
-
-@contextlib.contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for the processes that are started in the block."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

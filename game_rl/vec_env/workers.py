@@ -11,10 +11,11 @@ import cloudpickle
 import gymnasium as gym
 
 from game_rl.errors import WorkerError
+from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod
 from game_rl.vec_env.messages import Attachment, Command, Request, Spaces
 from game_rl.vec_env.shared_arrays import SharedArrays, nameless_file
 from game_rl.vec_env.worker_deaths import WorkerDeaths
-from game_rl.vec_env.worker_pool import StartMethod, WorkerPool
+from game_rl.vec_env.worker_pool import WorkerPool
 
 EnvFn = Callable[[], gym.Env[Any, Any]]
 RequestFor = Callable[[int], Request | None]
@@ -57,7 +58,7 @@ class Workers:
         self._pool = WorkerPool(self.blocks, timeout_s=timeout_s, start_method=start_method)
 
     @property
-    def processes(self) -> list[BaseProcess]:
+    def processes(self) -> list[BaseProcess | InProcessWorker]:
         return self._pool.processes
 
     @property
