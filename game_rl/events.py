@@ -43,6 +43,8 @@ class Begun(_Event):
     """Emulator frames in a timestep; None in logs of the last release, which lack it."""
     device: str
     precision: str
+    stop_when: tuple[str, ...] = ()
+    """The conditions under which the run ends before its total, in words."""
 
 
 class Resumed(_Event):
@@ -57,6 +59,8 @@ class Resumed(_Event):
     """Emulator frames in a timestep; None in logs of the last release, which lack it."""
     device: str
     precision: str
+    stop_when: tuple[str, ...] = ()
+    """The conditions under which the run ends before its total, in words."""
     superseded_from_bytes: _Count
     """Length of the file at the checkpoint; events from there up to this one no longer count."""
     restored: tuple[str, ...]
@@ -154,6 +158,29 @@ class Evaluated(_Event):
     """Whether it is of the best policy, after the training, on episodes not used to select it."""
     offline_gradient_steps: _Count | None = None
     """Gradient steps so far, if the run is learning from Lakes before its first timestep."""
+
+
+class ConfirmationPlayed(_Event):
+    """New episodes were played, because the evaluations reached a goal of `stop_when`."""
+
+    event: Literal["confirmation_played"] = "confirmation_played"
+    deterministic: bool
+    """Whether the policy took its likeliest actions instead of drawing them."""
+    episodes: _Count
+    mean_reward: float
+    std_reward: float
+    success_rate: _Share | None
+    mean_length: float
+    seconds: float
+    is_reached: bool
+    """Whether they reached the goal as well, so that the run ends."""
+
+
+class StopConditionMet(_Event):
+    """A condition of `stop_when` ends the run before its total."""
+
+    event: Literal["stop_condition_met"] = "stop_condition_met"
+    text: str
 
 
 class CheckpointSaved(_Event):
@@ -334,6 +361,8 @@ class Ended(_Event):
     """until: it reached the timestep that it was asked for; stopped: a signal ended it."""
     exit_code: int
     text: str = ""
+    """The error of a run that was stopped or failed; the condition of `stop_when` that ended a
+    complete one before its total."""
 
 
 Event = (
@@ -345,6 +374,8 @@ Event = (
     | RolloutEnded
     | Evaluating
     | Evaluated
+    | ConfirmationPlayed
+    | StopConditionMet
     | CheckpointSaved
     | Warned
     | WorkerRestarted

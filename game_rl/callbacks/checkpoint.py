@@ -9,9 +9,10 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.stop import StopRequest
+from game_rl.callbacks.training_time import TrainingTime
 from game_rl.checkpoints.evaluation_files import seed_of
 from game_rl.checkpoints.size import checkpoint_bytes
-from game_rl.checkpoints.state import Best, CheckpointState
+from game_rl.checkpoints.state import Best, CheckpointState, StopCounters
 from game_rl.checkpoints.store import CheckpointStore
 from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved
@@ -35,6 +36,8 @@ class CheckpointCallback(BoundaryCallback):
     Attributes:
         best: the best evaluation so far.
         evaluation_due: whether an evaluation at this boundary was interrupted by a stop.
+        stop_counters: counters of `stop_when`.
+        training_time: seconds of training, over all sessions of the run.
     """
 
     def __init__(
@@ -49,6 +52,8 @@ class CheckpointCallback(BoundaryCallback):
         super().__init__()
         self.best: Best | None = None
         self.evaluation_due = False
+        self.stop_counters = StopCounters()
+        self.training_time = TrainingTime()
         self._store = store
         self._stop = stop
         self._events = events
@@ -64,11 +69,14 @@ class CheckpointCallback(BoundaryCallback):
         is_comparable = best is not None and best.seed == seed_of(self._fixed.config)
         self.best = best if is_comparable else None
         self.evaluation_due = self._saved_as_due = state.evaluation_due
+        self.stop_counters = state.counters_with(self._fixed.config)
+        self.training_time = TrainingTime(state.training_s)
 
     def _on_training_start(self) -> None:
         super()._on_training_start()
         self._interval.last_timesteps = self.num_timesteps
         self._boundary_s = time.monotonic()
+        self.training_time.start()
         self._envs()  # an env that cannot be saved should fail now, not after an hour
 
     def on_boundary(self, *, is_last: bool) -> None:
@@ -136,6 +144,8 @@ class CheckpointCallback(BoundaryCallback):
                 "n_updates": self._algorithm._n_updates,
                 "best": self.best,
                 "evaluation_due": self.evaluation_due,
+                "training_s": round(self.training_time.seconds(), 3),
+                "stop_counters": self.stop_counters,
                 "events_bytes": self._events.n_bytes(),
             }
         )

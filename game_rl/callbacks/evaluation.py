@@ -16,14 +16,16 @@ from game_rl.callbacks.evaluate import (
     better_of,
     evaluated_event,
 )
+from game_rl.callbacks.stop_when import StopWhen, Verdict
 from game_rl.checkpoints.evaluation_files import (
     EpisodeLists,
     append_row,
     read_episodes,
     write_episodes,
 )
+from game_rl.checkpoints.state import StopCounters
 from game_rl.event_log import EventLog
-from game_rl.events import Evaluating
+from game_rl.events import Evaluating, StopConditionMet
 from game_rl.run_dir import RunDir
 
 
@@ -38,11 +40,16 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
     A stop interrupts an evaluation. The checkpoint then notes that it is due, and the resumed run
     plays it first.
 
+    With conditions that end the run before its total, each evaluation is judged before anything is
+    saved. A policy that new episodes have confirmed becomes the best, so that the run ends with it.
+    Once a condition is met, the policy of that boundary is evaluated, as at the total.
+
     Args:
         callback_on_new_best: SB3's; called after the best was saved. If it or the next one returns
             False, the training ends at this boundary.
         callback_after_eval: SB3's.
         on_evaluated: called with each evaluation's success rate before anything is saved.
+        stop_when: conditions that end the run before its total, if there are any.
     """
 
     def __init__(
@@ -56,6 +63,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         callback_on_new_best: BaseCallback | None = None,
         callback_after_eval: BaseCallback | None = None,
         on_evaluated: Callable[[float | None], None] | None = None,
+        stop_when: StopWhen | None = None,
     ) -> None:
         super().__init__(
             games.vec_env,
@@ -72,6 +80,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         self._run_dir = run_dir
         self._events = events
         self._on_evaluated = on_evaluated
+        self._stop_when = stop_when
         self._interval = Interval(every_timesteps)
         self._evaluated_at: int | None = None
         self._goes_on = True
@@ -109,9 +118,30 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
 
     def on_boundary(self, *, is_last: bool) -> None:
         due = self._interval.crossed(self.boundary_timesteps)
-        is_complete = is_last and self.boundary_timesteps >= self.model._total_timesteps
+        self._look_at_the_clock()
+        is_complete = (is_last and self._is_at_total) or bool(self._checkpoints.stop_counters.met)
         if due or (is_complete and self.boundary_timesteps != self._evaluated_at):
             self._evaluate_now()
+
+    @property
+    def _is_at_total(self) -> bool:
+        total: int = self.model._total_timesteps
+        return self.boundary_timesteps >= total
+
+    def _look_at_the_clock(self) -> None:
+        counters = self._checkpoints.stop_counters
+        if self._stop_when is None or counters.met or self._is_at_total:
+            return
+        if self._stop_when.has_trained_long_enough(self._checkpoints.training_time.seconds()):
+            self._count(self._stop_when.after_hours(counters))
+
+    def _count(self, counters: StopCounters) -> None:
+        """Keep the counters for the next checkpoint, and report a condition that is met now."""
+        was_met, self._checkpoints.stop_counters = self._checkpoints.stop_counters.met, counters
+        if counters.met and not was_met:
+            self._events.emit(
+                StopConditionMet(timesteps=self.boundary_timesteps, text=counters.met)
+            )
 
     def _evaluate_now(self) -> None:
         timesteps, episodes = self.boundary_timesteps, self._games.episodes * len(self._games.ways)
@@ -120,16 +150,33 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         )
         try:
             played = self._games.play(self.model)
+            verdict = self._judge(better_of(played))
         except EvaluationInterrupted:
             self._checkpoints.evaluation_due = True
             return
         self._checkpoints.evaluation_due = False
         self._evaluated_at = timesteps
-        self._keep(played)
+        self._keep(played, verdict)
 
-    def _keep(self, played: Sequence[Evaluation]) -> None:
-        best, better = self._checkpoints.best, better_of(played)
-        is_best = best is None or better.mean_reward > best.mean_reward
+    def _judge(self, better: Evaluation) -> Verdict:
+        counters = self._checkpoints.stop_counters
+        if self._stop_when is None or self._is_at_total:
+            return Verdict(counters)
+        return self._stop_when.judge(
+            self.model,
+            better,
+            counters,
+            is_best=self._is_best(better),
+            timesteps=self.boundary_timesteps,
+        )
+
+    def _is_best(self, evaluation: Evaluation) -> bool:
+        best = self._checkpoints.best
+        return best is None or evaluation.mean_reward > best.mean_reward
+
+    def _keep(self, played: Sequence[Evaluation], verdict: Verdict) -> None:
+        better = better_of(played)
+        is_best = self._is_best(better) or verdict.is_confirmed
         self._fill_attributes(better)
         if self._on_evaluated is not None:
             self._on_evaluated(better.success_rate)
@@ -147,6 +194,9 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
                     is_best=is_it,
                 )
             )
+        if (confirmation := verdict.event(self.boundary_timesteps)) is not None:
+            self._events.emit(confirmation)
+        self._count(verdict.counters)
         if is_best:  # after everything is written, because it saves the run
             self.best_mean_reward = better.mean_reward
             self._checkpoints.keep_as_best(better.mean_reward, deterministic=better.deterministic)

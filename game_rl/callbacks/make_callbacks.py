@@ -22,6 +22,7 @@ from game_rl.callbacks.progress import ProgressCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
 from game_rl.callbacks.rows_drawn import RowsDrawnCallback
 from game_rl.callbacks.stop import StopCallback, StopRequest
+from game_rl.callbacks.stop_when import StopWhen
 from game_rl.callbacks.upload import UploadCallback
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
 from game_rl.checkpoints.state import CheckpointState
@@ -107,7 +108,9 @@ def make_callbacks(
     checkpoints = _checkpoints(parts, fixed)
     cores = CoresCallback(effective_cpus(), trials_s=parts.cores_trials_s)
     evaluation = _evaluation(parts, evaluation_env, checkpoints)
-    stop = StopCallback(parts.stop, parts.events)
+    stop = StopCallback(
+        parts.stop, parts.events, has_won=lambda: bool(checkpoints.stop_counters.met)
+    )
     growth = [] if parts.feed is None else [_lake_growth(parts, parts.feed, checkpoints)]
     uploads = [] if parts.upload is None else [UploadCallback(parts.upload, parts.rhythm)]
     in_order: list[BaseCallback] = [
@@ -150,13 +153,18 @@ def _checkpoints(parts: RunParts, fixed: CheckpointState) -> CheckpointCallback:
 def _evaluation(
     parts: RunParts, vec_env: VecEnv, checkpoints: CheckpointCallback
 ) -> EvaluationCallback:
+    games, conditions = make_games(parts, vec_env), parts.config.stop_when
+    stop_when = None
+    if conditions is not None:
+        stop_when = StopWhen(conditions, games, seed=parts.config.seed, events=parts.events)
     return EvaluationCallback(
-        make_games(parts, vec_env),
+        games,
         checkpoints,
         parts.run_dir,
         parts.events,
         every_timesteps=parts.config.evaluation.every_timesteps,
         on_evaluated=None if parts.teacher is None else parts.teacher.note_evaluation,
+        stop_when=stop_when,
     )
 
 

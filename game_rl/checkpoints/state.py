@@ -1,5 +1,6 @@
 """Models of the JSON files of a checkpoint."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field, JsonValue, model_validator
@@ -26,6 +27,19 @@ class Best(Saved):
     """`evaluation.seed` at that time, which chose the games."""
 
 
+class StopCounters(Saved):
+    """Counters of the conditions in the config's `stop_when`, in evaluations in a row."""
+
+    success_rate: _Count = 0
+    """Evaluations that reached the success rate."""
+    mean_reward: _Count = 0
+    """Evaluations that reached the mean reward."""
+    without_improvement: _Count = 0
+    """Evaluations without a new best mean reward."""
+    met: str = ""
+    """The condition that has ended the run, in words; empty if none has."""
+
+
 class CheckpointState(Saved):
     """Description of a checkpoint; it is small, so that many can be listed."""
 
@@ -40,6 +54,10 @@ class CheckpointState(Saved):
     best: Best | None
     evaluation_due: bool = False
     """Whether an evaluation of this checkpoint was interrupted by a stop and is still due."""
+    training_s: Annotated[float, Field(ge=0)] = 0.0
+    """Seconds of training so far, over all sessions, without those that a kill has lost."""
+    stop_counters: StopCounters = StopCounters()
+    """Counters of `stop_when` in this checkpoint's config."""
     events_bytes: _Count = 0
     """Size of the run's `events.jsonl`."""
     rom_sha256: str
@@ -49,6 +67,15 @@ class CheckpointState(Saved):
     """The run's game file at that time."""
     versions: dict[str, str]
     computing: dict[str, str]
+
+    def counters_with(self, config: Mapping[str, object]) -> StopCounters:
+        """Return the counters, or new ones if `config` has another `stop_when`.
+
+        Args:
+            config: a run's config as JSON values.
+        """
+        is_same = config.get("stop_when") == self.config.get("stop_when")
+        return self.stop_counters if is_same else StopCounters()
 
     @model_validator(mode="before")
     @classmethod

@@ -15,6 +15,7 @@ from game_rl.config.fork import ForkConfig
 from game_rl.config.image_size import image_fault
 from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.lake import LakeConfig
+from game_rl.config.stop_when import StopWhenConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.teacher import LEAST_VALIDATION_EPISODES
 from game_rl.config.upload import UploadConfig
@@ -129,6 +130,9 @@ class RunConfig(StrictModel):
     total_timesteps: Annotated[Timesteps, Field(examples=[400_000])]
     """Length of the run in timesteps, counted over all envs. The run ends with the update that
     reaches it."""
+    stop_when: StopWhenConfig | None = None
+    """Conditions under which the run ends before total_timesteps, such as {success_rate: 0.95};
+    null: it plays all of them."""
     run_dir: Annotated[Path, Field(examples=["runs/my_run"]), AfterValidator(named_folder)]
     """Folder for all files of this run, relative to the current folder."""
     device: Annotated[

@@ -227,6 +227,7 @@ def _endless(config: RunConfig) -> RunConfig:
     return config.model_copy(
         update={
             "total_timesteps": _NEVER_TIMESTEPS,
+            "stop_when": None,
             "evaluation": config.evaluation.model_copy(update=never),
             "checkpoints": config.checkpoints.model_copy(update={**never, "deadline_s": 86_400.0}),
         }

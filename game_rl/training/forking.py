@@ -15,7 +15,7 @@ from game_rl.algorithms.automatic import resolved
 from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.forked import NewParts, link_for_play, write_forked_checkpoint
-from game_rl.checkpoints.state import Best, CheckpointState
+from game_rl.checkpoints.state import Best, CheckpointState, StopCounters
 from game_rl.checkpoints.teacher import has_teacher, link_teacher
 from game_rl.checkpoints.tensors import Tensors
 from game_rl.config.changed_values import with_changed
@@ -298,6 +298,8 @@ def _first_state(plan: ForkPlan, events_bytes: int) -> CheckpointState:
         "config": config.model_dump(mode="json"),
         "game": plan.game.definition.model_dump(mode="json", by_alias=True),
         "events_bytes": events_bytes,
+        "training_s": 0.0,
+        "stop_counters": StopCounters(),
     }
     if not plan.keeps_best:
         changes["best"] = None

@@ -21,6 +21,7 @@ from game_rl.callbacks.make_callbacks import RunParts, make_games
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.rows_drawn import rows_drawn
 from game_rl.callbacks.stop import StopRequest
+from game_rl.callbacks.training_time import TrainingTime
 from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.evaluation_files import (
@@ -93,11 +94,13 @@ class OfflinePhase:
         self._evaluation_due = False
         self._saved_at = 0
         self._told_s = 0.0
+        self._training_time = TrainingTime()
 
     def continue_from(self, state: CheckpointState, best: Best | None) -> None:
         """Take over the counters of the phase's checkpoint from which the model was restored."""
         self.gradient_steps = self._saved_at = state.offline_gradient_steps
         self.best, self._evaluation_due = best, state.evaluation_due
+        self._training_time = TrainingTime(state.training_s)
 
     def learn(self, stop: StopRequest) -> bool:
         """Learn until the phase ends or a stop is requested, and save; return whether it has ended.
@@ -108,6 +111,7 @@ class OfflinePhase:
         """
         total, started = self._config.gradient_steps, time.monotonic()
         began_at = self.gradient_steps
+        self._training_time.start()
         if self._evaluation_due:
             self._evaluate()
         while self.gradient_steps < total and not stop.is_asked:
@@ -256,6 +260,7 @@ class OfflinePhase:
                 "offline_gradient_steps": self.gradient_steps,
                 "best": self.best,
                 "evaluation_due": self._evaluation_due,
+                "training_s": round(self._training_time.seconds(), 3),
                 "events_bytes": self._events.n_bytes(),
             }
         )

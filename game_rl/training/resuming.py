@@ -16,7 +16,8 @@ from game_rl.config.changed_values import flat
 from game_rl.config.older import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
-from game_rl.events import Begun, Resumed
+from game_rl.event_log import read_events
+from game_rl.events import Begun, Ended, Resumed
 from game_rl.games.definition import Game
 from game_rl.run_dir import RunDir, RunIdentity
 from game_rl.system.versions import installed_versions, version_differences
@@ -174,6 +175,19 @@ def go_back_to(checkpoint: Checkpoint, run_dir: RunDir, place: Path) -> list[Pat
     return moved
 
 
+def ended_by(checkpoint: Checkpoint | None, config: RunConfig) -> str:
+    """Return the condition of `stop_when` that has ended the run; empty if none has."""
+    if checkpoint is None:
+        return ""
+    return checkpoint.state.counters_with(config.model_dump(mode="json")).met
+
+
+def has_completed(run_dir: RunDir) -> bool:
+    """Whether the last process has trained the run to its end, with its final evaluation."""
+    events = read_events(run_dir)
+    return bool(events) and isinstance(events[-1], Ended) and events[-1].reason == "completed"
+
+
 def begin_again(run_dir: RunDir) -> list[str]:
     """Undo everything that the run wrote before its first checkpoint; return warnings."""
     restore_evaluations(run_dir, "", b"")
@@ -190,6 +204,7 @@ def begun(identity: RunIdentity, config: RunConfig) -> Begun:
         frame_skip=config.env.frame_skip,
         device=placement.device,
         precision=placement.precision,
+        stop_when=() if config.stop_when is None else config.stop_when.in_words,
     )
 
 
@@ -211,6 +226,7 @@ def resumed(
         frame_skip=config.env.frame_skip,
         device=placement.device,
         precision=placement.precision,
+        stop_when=() if config.stop_when is None else config.stop_when.in_words,
         superseded_from_bytes=state.events_bytes,
         restored=checkpoint.contents,
         not_restored=(*_begins_anew(config, checkpoint), *_differences(state, placement.device)),

@@ -118,6 +118,11 @@ class TrainingSession:
         return self.model.num_timesteps
 
     @property
+    def ended_by(self) -> str:
+        """The condition of `stop_when` that has ended the run; empty if none has."""
+        return self._callbacks.checkpoints.stop_counters.met
+
+    @property
     def callbacks(self) -> Callbacks:
         return self._callbacks
 
@@ -125,7 +130,7 @@ class TrainingSession:
         """Train up to the first update at or beyond `timesteps`, and no vec step further.
 
         If `timesteps` is at least the run's total, train to the run's end, with its last evaluation
-        and checkpoint.
+        and checkpoint. A condition of `stop_when` may end it earlier.
 
         Raises:
             Interrupted: a signal stopped the run.
@@ -134,7 +139,7 @@ class TrainingSession:
         total = self._config.total_timesteps
         if self._offline is not None and not self._learn_offline(self._offline, timesteps):
             return
-        is_there = self.num_timesteps >= min(timesteps, total)
+        is_there = self.num_timesteps >= min(timesteps, total) or bool(self.ended_by)
         if is_there and not self._callbacks.checkpoints.evaluation_due:
             return
         self._callbacks.stop.until = timesteps if timesteps < total else None

@@ -37,8 +37,10 @@ from game_rl.training.resuming import (
     begin_again,
     begun,
     changes,
+    ended_by,
     find_checkpoint,
     go_back_to,
+    has_completed,
     resumed,
 )
 from game_rl.training.run_upload import uploading
@@ -58,6 +60,8 @@ class TrainingResult:
             not reached its end or the command asked for none.
         best_name: name of the best policy, for people; None without a final evaluation.
         video: clip of the best policy; None if none was recorded.
+        ended_by: condition of `stop_when` that ended the run before its total; empty if none did.
+            Without a final evaluation it had done so before, and nothing was trained.
     """
 
     run_dir: RunDir
@@ -67,6 +71,7 @@ class TrainingResult:
     evaluation: Evaluation | None = None
     best_name: str | None = None
     video: Path | None = None
+    ended_by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +144,8 @@ def resume(
 ) -> TrainingResult:
     """Resume the run at `root` from its newest valid checkpoint.
 
-    A run that ended before its first checkpoint begins again, with the same random numbers.
+    A run that ended before its first checkpoint begins again, with the same random numbers. Nothing
+    is done with one that a condition of `stop_when` has ended, until that section is changed.
 
     Args:
         overrides: `key=value` texts, for keys that may change in a resumed run.
@@ -162,6 +168,9 @@ def resume(
             checkpoint.check_game(game)
             changed = changes(checkpoint.state, config, game)
         config = resolved(config, game)
+        if (won := ended_by(checkpoint, config)) and checkpoint and has_completed(run_dir):
+            timesteps, frame_skip = checkpoint.state.num_timesteps, config.env.frame_skip
+            return TrainingResult(run_dir, timesteps, frame_skip, {}, ended_by=won)
         report = report or _check_fit(config, game, command)
         moved: list[Path] = []
         if checkpoint is None:
@@ -246,6 +255,7 @@ class _Run:
                     timesteps=result.timesteps,
                     reason="completed" if is_complete else "until",
                     exit_code=0,
+                    text=result.ended_by,
                 )
             )
         return result
@@ -261,11 +271,11 @@ class _Run:
         footprint: FootprintComparison = {}
         frame_skip = self.config.env.frame_skip
         with _measured(self.run_dir, self.report, footprint) as memory:
-            timesteps = self._learn(events, memory, upload)
+            timesteps, won = self._learn(events, memory, upload)
             gc.collect()  # the algorithm has reference cycles, and evaluation reuses its memory
-            is_at_end = self._until >= self.config.total_timesteps
+            is_at_end = bool(won) or self._until >= self.config.total_timesteps
             if not (is_at_end and self.command.evaluates_at_end):
-                return TrainingResult(self.run_dir, timesteps, frame_skip, footprint)
+                return TrainingResult(self.run_dir, timesteps, frame_skip, footprint, ended_by=won)
             final = evaluate_best(self.run_dir, self.config, events, self.command.stop)
         return TrainingResult(
             self.run_dir,
@@ -275,10 +285,13 @@ class _Run:
             final.evaluation,
             final.policy_name,
             final.video,
+            won,
         )
 
-    def _learn(self, events: EventLog, memory: PssSampler, upload: BackgroundUpload | None) -> int:
-        """Train, and return the timestep that the run has reached."""
+    def _learn(
+        self, events: EventLog, memory: PssSampler, upload: BackgroundUpload | None
+    ) -> tuple[int, str]:
+        """Train; return the timestep that is reached, and the condition that ended the run."""
         with training_process():
             self._announce(events)
             with TrainingSession(
@@ -299,7 +312,7 @@ class _Run:
                     )
                 session.learn_until(self._until)
                 session.save()
-                return session.num_timesteps
+                return session.num_timesteps, session.ended_by
 
     def _announce(self, events: EventLog) -> None:
         identity, checkpoint = self.run_dir.identity(), self.checkpoint

@@ -9,6 +9,7 @@ from game_rl.config.based_on import based_on, named_file, run_based_on, with_dec
 from game_rl.config.changed_values import with_changed
 from game_rl.config.experiments.everybody import everybody
 from game_rl.config.experiments.experiment_files import Experiment, experiment_of, players_of
+from game_rl.config.experiments.learner_runs import STOP_WHEN, WHOLE_BUDGET
 from game_rl.config.experiments.study import StudyConfig
 from game_rl.config.kind import kind_in
 from game_rl.config.loader import Source
@@ -122,6 +123,7 @@ def given_away(name: str, section: Node) -> Iterator[Problem]:
     reasons: dict[Key, str] = {
         ("run_dir",): "runs are in run_dir of the study",
         ("seed",): "every arm has the seeds of the study",
+        STOP_WHEN: WHOLE_BUDGET,
         ("cpus_per_member",): "it is cpus_per_run of the study",
         _EXECUTOR: "members of an arm train one after the other, so that cpus_per_run holds; "
         "executor of the study sets how many runs there are at once",
@@ -155,6 +157,7 @@ def _decided_of_run(
     yield ("seed",), config.seeds[0], "seeds"
     if not section.has(("total_timesteps",)):
         yield ("total_timesteps",), config.budget.timesteps, "budget.timesteps"
+    yield STOP_WHEN, None, "study"
     yield ("recording", "episodes"), 0, "study"
 
 

@@ -17,6 +17,9 @@ Decided = Iterator[tuple[Key, Any, str]]
 _LEARN_FROM: Key = ("algorithm", "learn_from")
 FOLLOW: Key = (*_LEARN_FROM, "follow_every_s")
 OFFLINE: Key = (*_LEARN_FROM, "offline")
+STOP_WHEN: Key = ("stop_when",)
+WHOLE_BUDGET = "every run plays all its timesteps, so that budgets are equal"
+"""Reason why no run of an experiment or a study has `stop_when`."""
 _SEEN_ALIKE = ("frame_skip", "frame_stack", "observation")
 
 
@@ -53,6 +56,7 @@ class LearnerSetting:
         timesteps, key = self.stretch.timesteps, self.stretch_key
         yield ("run_dir",), str(self.run_dir / "members" / "learner"), "run_dir"
         yield ("total_timesteps",), timesteps, f"{key}.timesteps"
+        yield STOP_WHEN, None, f"kind: {self.kind}"
         yield ("evaluation", "every_timesteps"), timesteps, f"{key}.timesteps"
         yield ("checkpoints", "save_replay_buffer"), True, f"kind: {self.kind}"
         yield (*_LEARN_FROM, "lakes"), [str(self.lake_path)], "run_dir"
@@ -98,7 +102,7 @@ def given_away(
         reasons: the keys that the experiment decides, each with the reason for the message.
         example: a file that the section might name.
     """
-    for key, reason in reasons.items():
+    for key, reason in {**reasons, STOP_WHEN: WHOLE_BUDGET}.items():
         if section.has(key):
             yield Problem((name, *key), f"{reason}: remove the line")
     config = section.nearest(("config",))

@@ -8,6 +8,7 @@ from game_rl.config.based_on import run_based_on
 from game_rl.config.experiments.learner import OWN_KEYS
 from game_rl.config.experiments.learner_runs import (
     FOLLOW,
+    STOP_WHEN,
     Decided,
     LearnerSetting,
     as_run,
@@ -112,6 +113,7 @@ def _decided_of_member(config: MixtureConfig) -> Decided:
     yield ("total_timesteps",), config.total_timesteps, "rounds x timesteps_per_round"
     yield ("evaluation", "every_timesteps"), config.timesteps_per_round, "timesteps_per_round"
     yield ("evaluation", "episodes"), config.fitness.episodes, "fitness.episodes"
+    yield STOP_WHEN, None, "kind: mixture"
     yield ("recording", "episodes"), 0, "kind: mixture"
     yield from _setting(config).of_members_lake()
     if config.is_live:

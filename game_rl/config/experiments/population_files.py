@@ -9,6 +9,7 @@ from game_rl.config.based_on import run_based_on
 from game_rl.config.experiments.learner import OWN_KEYS
 from game_rl.config.experiments.learner_runs import (
     FOLLOW,
+    STOP_WHEN,
     LearnerSetting,
     as_run,
     disagreements,
@@ -171,6 +172,7 @@ def _decided(config: PopulationConfig) -> Iterator[tuple[Key, Any, str]]:
     yield ("total_timesteps",), config.total_timesteps, "generations x timesteps_per_generation"
     yield ("evaluation", "every_timesteps"), stretch, "timesteps_per_generation"
     yield ("evaluation", "episodes"), config.fitness.episodes, "fitness.episodes"
+    yield STOP_WHEN, None, "kind: population"
     yield ("recording", "episodes"), 0, "members"
     if config.learner is not None:
         yield from _setting(config).of_members_lake()

@@ -1,0 +1,143 @@
+"""Conditions that end a run before its total: what they count, and what new episodes decide."""
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stable_baselines3.common.callbacks import EvalCallback, StopTrainingOnNoModelImprovement
+
+from game_rl.callbacks.evaluate import Evaluation, EvaluationGames
+from game_rl.callbacks.stop_when import StopWhen, Verdict
+from game_rl.callbacks.training_time import TrainingTime
+from game_rl.checkpoints.state import StopCounters
+from game_rl.config.stop_when import StopWhenConfig
+from game_rl.event_log import EventLog
+from game_rl.seeds import seed_for
+from tests.callbacks.conftest import FIXED_STATE
+
+
+def evaluation(rate: float = 0.0, reward: float = 0.0, *, drawn: bool = False) -> Evaluation:
+    won = round(20 * rate)
+    return Evaluation(
+        deterministic=not drawn,
+        rewards=(reward,) * 20,
+        lengths=(9,) * 20,
+        successes=(True,) * won + (False,) * (20 - won),
+        seconds=0.0,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptedGames(EvaluationGames):
+    """Plays nothing: each call returns the next of `results`, and is kept in `played`."""
+
+    results: list[Evaluation]
+    played: list[EvaluationGames] = field(default_factory=list)
+
+    def play(self, policy: object) -> tuple[Evaluation, ...]:  # noqa: ARG002
+        self.played.append(self)
+        return (self.results.pop(0),)
+
+
+def run_of(
+    conditions: dict[str, Any], evaluations: list[Evaluation], confirmations: list[Evaluation]
+) -> tuple[list[Verdict], list[EvaluationGames]]:
+    """Judge evaluations at timesteps 100, 200, … until a condition is met."""
+    games = ScriptedGames(
+        vec_env=cast("Any", None), episodes=20, ways=(True, False), seed=1, results=confirmations
+    )
+    judge = StopWhen(StopWhenConfig(**conditions), games, seed=7, events=EventLog())
+    counters, verdicts, best = StopCounters(), [], float("-inf")
+    for number, each in enumerate(evaluations, start=1):
+        verdicts.append(
+            judge.judge(
+                cast("Any", None),
+                each,
+                counters,
+                is_best=each.mean_reward > best,
+                timesteps=100 * number,
+            )
+        )
+        best, counters = max(best, each.mean_reward), verdicts[-1].counters
+        if counters.met:
+            break
+    return verdicts, games.played
+
+
+def test_new_episodes_decide_once_enough_evaluations_in_a_row_have_reached_the_rate() -> None:
+    rates = [0.95, 0.9, 1.0, 0.95, 1.0]
+    verdicts, played = run_of(
+        {"success_rate": 0.95, "confirm_episodes": 50},
+        [evaluation(rate, drawn=True) for rate in rates],
+        [evaluation(0.95)],
+    )
+    assert [v.counters.success_rate for v in verdicts] == [1, 0, 1, 2]
+    assert [v.is_confirmed for v in verdicts] == [False, False, False, True]
+    assert verdicts[-1].counters.met == (
+        "stop_when.success_rate: 0.95 in 20 new episodes, 0.95 wanted"
+    )
+    (games,) = played
+    assert (games.episodes, games.ways, games.seed) == (50, (False,), seed_for(7, "stop_when/400"))
+
+
+def test_episodes_that_do_not_reach_it_let_the_run_go_on_and_are_others_the_next_time() -> None:
+    verdicts, played = run_of(
+        {"success_rate": 0.95, "evaluations": 1},
+        [evaluation(1.0), evaluation(0.5), evaluation(1.0), evaluation(1.0)],
+        [evaluation(0.9), evaluation(0.9), evaluation(1.0)],
+    )
+    assert [bool(v.counters.met) for v in verdicts] == [False, False, False, True]
+    assert [v.confirmation is not None for v in verdicts] == [True, False, True, True]
+    assert len({games.seed for games in played} | {1}) == 4  # 1 is the usual evaluations'
+
+
+def test_each_goal_needs_its_own_evaluations_and_its_own_confirmation() -> None:
+    both = {"success_rate": 0.9, "mean_reward": 5.0}
+    in_turn = [evaluation(1.0, 0.0), evaluation(0.0, 9.0)] * 3
+    assert run_of(both, in_turn, [])[1] == []
+    verdicts, _ = run_of(both, [evaluation(1.0, 4.0)] * 3, [evaluation(0.0, 9.0), evaluation(1.0)])
+    assert [v.is_confirmed for v in verdicts] == [False, False, True]  # 9.0 is not what was reached
+    verdicts, _ = run_of(both, [evaluation(0.0, 5.0)] * 2, [evaluation(0.0, 5.0)])
+    assert verdicts[-1].counters.met.startswith("stop_when.mean_reward: 5 in 20 new episodes")
+
+
+@given(st.lists(st.integers(0, 4), max_size=12), st.integers(1, 3))
+def test_no_improvement_ends_a_run_where_sb3s_callback_does(means: list[int], most: int) -> None:
+    verdicts, _ = run_of(
+        {"no_improvement_evaluations": most}, [evaluation(reward=float(m)) for m in means], []
+    )
+    ours = [bool(v.counters.met) for v in verdicts]
+    sb3 = StopTrainingOnNoModelImprovement(max_no_improvement_evals=most)
+    sb3.parent, theirs = cast("EvalCallback", type("Parent", (), {})()), []
+    for number in range(len(ours)):
+        sb3.parent.best_mean_reward = max(means[: number + 1])
+        sb3.n_calls += 1
+        theirs.append(not sb3._on_step())
+    assert ours == theirs
+
+
+def test_hours_are_those_of_training_over_all_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    watch = TrainingTime(3_000.0)
+    now[0] += 500  # before the training
+    watch.start()
+    now[0] += 300
+    assert watch.seconds() == 3_300
+    now[0] += 299
+    judge = StopWhen(StopWhenConfig(hours=1), cast("Any", None), seed=0, events=EventLog())
+    assert not judge.has_trained_long_enough(watch.seconds())
+    now[0] += 1
+    assert judge.has_trained_long_enough(watch.seconds())
+    assert judge.after_hours(StopCounters()).met == "stop_when.hours: the run has trained for 1 h"
+
+
+def test_counters_are_of_one_stop_when() -> None:
+    counters = StopCounters(success_rate=1, met="x")
+    config = {"stop_when": {"success_rate": 0.9}}
+    state = FIXED_STATE.model_copy(update={"config": config, "stop_counters": counters})
+    assert state.counters_with({"seed": 1, **config}) == counters
+    for other in ({"stop_when": None}, {}, {"stop_when": {"success_rate": 0.95}}):
+        assert state.counters_with(other) == StopCounters()
