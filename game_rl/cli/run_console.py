@@ -13,7 +13,6 @@ from rich.progress import (
     Progress,
     TaskID,
     TextColumn,
-    TimeRemainingColumn,
 )
 
 from game_rl import events
@@ -62,12 +61,13 @@ class RunConsole:
         self._console = console
         self._total = 0
         self._frame_skip = 1
+        self._may_end_early = False
         self._next_line_at = self._next_offline_at = 0
         self._bar = Progress(
             TextColumn("[bold]{task.completed:>11,.0f}[/] / {task.total:,.0f} timesteps"),
             BarColumn(),
             TextColumn("{task.fields[status]}"),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}"),
             console=console,
         )
         self._task: TaskID | None = None
@@ -102,6 +102,10 @@ class RunConsole:
                 self._show_evaluating(event)
             case events.Evaluated(is_final=False):
                 self._line(event, _evaluation_line(event))
+            case events.ConfirmationPlayed():
+                self._line(event, _confirmation_line(event))
+            case events.StopConditionMet():
+                self._line(event, f"the run ends here: {event.text}")
             case events.CheckpointSaved():
                 self._line(event, _checkpoint_line(event), style="dim")
             case events.UploadQueued():
@@ -138,6 +142,9 @@ class RunConsole:
             for reason in event.not_restored:
                 self._print("[yellow]not bit for bit as without the break:[/]", reason)
         self._print(f"the network multiplies in {event.precision}, on {event.device}")
+        self._may_end_early = bool(event.stop_when)
+        if self._may_end_early:
+            self._print("the run may end early: ", ", or ".join(event.stop_when))
 
     def _show_fork(self, event: events.Forked) -> None:
         self._print(f"a fork of {escape(event.parent_path)}, timestep {event.parent_timesteps:,}")
@@ -147,24 +154,32 @@ class RunConsole:
             self._print("[yellow]begins anew:[/]", part)
 
     def _show_progress(self, event: events.Progress | events.RolloutEnded) -> None:
-        status = _status(event)
+        status, left = _status(event), self._time_left(event)
         if self._console.is_terminal:
-            if self._task is None:
-                self._task = self._bar.add_task("", total=self._total, status="")
-                self._bar.start()
-            self._bar.update(self._task, completed=event.timesteps, status=status)
+            self._bar.update(self._shown_bar(), completed=event.timesteps, status=status, left=left)
         elif event.timesteps >= self._next_line_at:
             self._next_line_at = event.timesteps + -(-self._total // _LINES_A_RUN)
-            self._print(f"{event.timesteps:>11,} / {self._total:,} timesteps  {status}")
+            self._print(f"{event.timesteps:>11,} / {self._total:,} timesteps  {status}  {left}")
+
+    def _shown_bar(self) -> TaskID:
+        if self._task is None:
+            self._task = self._bar.add_task("", total=self._total, status="", left="")
+            self._bar.start()
+        return self._task
+
+    def _time_left(self, event: events.Progress | events.RolloutEnded) -> str:
+        """Return the time up to the total at the speed so far, evaluations included."""
+        missing = self._total - event.timesteps
+        if missing <= 0 or event.timesteps_per_s <= 0:
+            return ""
+        about = "at most" if self._may_end_early else "about"
+        return f"{about} {format_duration(missing / event.timesteps_per_s)} left"
 
     def _show_offline(self, event: events.OfflineProgress) -> None:
         text = f"offline {event.gradient_steps:,}/{event.total:,} gradient steps"
         status = f"{text}  {event.gradient_steps_per_s:,.0f}/s"
         if self._console.is_terminal:
-            if self._task is None:
-                self._task = self._bar.add_task("", total=self._total, status="")
-                self._bar.start()
-            self._bar.update(self._task, completed=0, status=status)
+            self._bar.update(self._shown_bar(), completed=0, status=status)
         elif event.gradient_steps >= self._next_offline_at:
             self._next_offline_at = event.gradient_steps + -(-event.total // _LINES_A_RUN)
             self._print(status)
@@ -228,6 +243,15 @@ def _evaluation_line(event: events.Evaluated) -> str:
         f"evaluation of {event.episodes}{drawn}: "
         f"reward {event.mean_reward:.2f} ± {event.std_reward:.2f}{success}, "
         f"length {event.mean_length:.0f}{best}"
+    )
+
+
+def _confirmation_line(event: events.ConfirmationPlayed) -> str:
+    drawn = "" if event.deterministic else ", actions drawn"
+    return (
+        f"confirmation by {event.episodes:,} new episodes{drawn}: "
+        f"reward {event.mean_reward:.2f} ± {event.std_reward:.2f}{_success(event.success_rate)}"
+        f"; {'reached' if event.is_reached else 'not reached, so the run goes on'}"
     )
 
 

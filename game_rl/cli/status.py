@@ -50,7 +50,8 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _lines(status: "RunStatus") -> list[tuple[str, str]]:
-    total = "" if status.total_timesteps is None else f" of {status.total_timesteps:,}"
+    at_most = "at most " if status.stop_when and not status.ended_by else ""
+    total = "" if status.total_timesteps is None else f" of {at_most}{status.total_timesteps:,}"
     speed = "" if status.timesteps_per_s is None else f", {status.timesteps_per_s:,.0f}/s"
     ended = "not training now" if status.ended is None else status.ended
     lines = [
@@ -59,6 +60,10 @@ def _lines(status: "RunStatus") -> list[tuple[str, str]]:
         ("timesteps", f"{status.timesteps:,}{total}{speed}"),
         ("checkpoint", _timesteps(status.last_checkpoint)),
     ]
+    if status.ended_by:
+        lines.insert(2, ("ended early", status.ended_by))
+    elif status.stop_when:
+        lines.append(("ends early", f"after {', or '.join(status.stop_when)}"))
     if (evaluation := status.evaluation) is not None:
         success = evaluation["success_rate"]
         rate = "" if success is None else f", success {success:.0%}"

@@ -6,6 +6,7 @@ from game_rl.config.image_size import check_image_size
 from game_rl.config.schema import RunConfig
 from game_rl.envs.frames import Crop, frame_shape
 from game_rl.envs.make_env import check_env_config, make_frame_format
+from game_rl.errors import UsageError
 from game_rl.games.definition import Game
 from game_rl.lake.agreement import LakeRows, check_agreement
 from game_rl.lake.make_feed import lake_schema
@@ -76,10 +77,12 @@ def run_facts(
     Raises:
         ConfigError: the network cannot take pictures of this size, or the game's crop cannot be
             halved.
-        UsageError: the game has no such start state, or the fork's parent no such checkpoint.
+        UsageError: the game has no such start state or does not define success, or the fork's
+            parent has no such checkpoint.
         LakeError: a Lake to learn from is missing or empty, or its rows do not fit the run.
     """
     check_env_config(config.env, game)
+    _check_stop_when(config, game)
     crop = Crop(**game.definition.observation.crop.model_dump())
     _check_picture(config, crop)
     assumed = max(_USUAL_EPISODE_FRAMES // config.env.frame_skip, 1)
@@ -123,3 +126,12 @@ def _check_picture(config: RunConfig, crop: Crop) -> None:
         size=observation.size, colour=observation.colour, crop=crop
     )
     check_image_size(height, width, channels=channels * config.env.frame_stack)
+
+
+def _check_stop_when(config: RunConfig, game: Game) -> None:
+    rate = None if config.stop_when is None else config.stop_when.success_rate
+    if rate is not None and game.definition.success is None:
+        raise UsageError(
+            f"stop_when.success_rate is {rate:g}, but the game {game.name} does not define "
+            "success; write stop_when: {mean_reward: ...}, or give its game.yaml a success condition"
+        )

@@ -5,7 +5,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from game_rl.event_log import read_events
-from game_rl.events import Begun, CheckpointSaved, Ended, Evaluated, Resumed
+from game_rl.events import (
+    Begun,
+    CheckpointSaved,
+    Ended,
+    Evaluated,
+    Event,
+    Resumed,
+    RolloutEnded,
+    StopConditionMet,
+)
 from game_rl.run_dir import RunDir
 from game_rl.storage.journal import UploadState, read_state
 from game_rl.storage.manifest import run_folder
@@ -45,6 +54,8 @@ class RunStatus:
         evaluation: timesteps, mean reward and success rate of the newest evaluation, and whether
             it is the final one.
         ended: how the last process ended, in a word; None while it trains, or if it was killed.
+        stop_when: conditions under which the run ends before its total, in words.
+        ended_by: the one that has ended it; empty if none has.
         uploads: None if the run was never uploaded.
     """
 
@@ -56,6 +67,8 @@ class RunStatus:
     last_checkpoint: int | None
     evaluation: dict[str, float | int | bool | None] | None
     ended: str | None
+    stop_when: tuple[str, ...]
+    ended_by: str
     uploads: StoredPart | None
 
     def to_json(self) -> dict[str, object]:
@@ -66,7 +79,7 @@ def run_status(run_dir: RunDir) -> RunStatus:
     """Return the state of a run; raise UsageError if its identity cannot be read."""
     events = read_events(run_dir)
     here = [int(path.name) for path in run_dir.checkpoints_newest_first()]
-    totals = [e.total_timesteps for e in events if isinstance(e, Begun | Resumed)]
+    starts = [event for event in events if isinstance(event, Begun | Resumed)]
     speeds = [event.timesteps_per_s for event in events if event.event == "rollout_ended"]
     evaluations = [event for event in events if isinstance(event, Evaluated)]
     saved = [event.timesteps for event in events if isinstance(event, CheckpointSaved)]
@@ -77,13 +90,21 @@ def run_status(run_dir: RunDir) -> RunStatus:
         run=run,
         is_training=_is_locked(run_dir.root / "lock"),
         timesteps=max([event.timesteps for event in events], default=0),
-        total_timesteps=totals[-1] if totals else None,
+        total_timesteps=starts[-1].total_timesteps if starts else None,
         timesteps_per_s=speeds[-1] if speeds else None,
         last_checkpoint=max([*here, *saved[-1:]], default=None),
         evaluation=None if not evaluations else _evaluation(evaluations[-1]),
         ended=last.reason if isinstance(last, Ended) else None,
+        stop_when=starts[-1].stop_when if starts else (),
+        ended_by=_ended_by(events),
         uploads=None if state.to is None else _stored_part(state, run, here),
     )
+
+
+def _ended_by(events: list[Event]) -> str:
+    """Return the condition that has ended the run, if nothing was played since."""
+    last = [event for event in events if isinstance(event, StopConditionMet | RolloutEnded)][-1:]
+    return last[0].text if last and isinstance(last[0], StopConditionMet) else ""
 
 
 def _evaluation(event: Evaluated) -> dict[str, float | int | bool | None]:
