@@ -6,6 +6,7 @@ from typing import Literal
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.schema import RunConfig
+from game_rl.config.stop_when import StopWhenConfig
 from game_rl.preflight.learning import offline_of
 
 
@@ -34,6 +35,9 @@ class TrainingArithmetic:
         offline_gradient_steps: gradient steps before the first timestep.
         offline_evaluations: evaluations before the first timestep.
         offline_checkpoints: checkpoints before the first timestep.
+        may_end_early: whether a condition may end the run before its total, so that all counts are
+            upper bounds.
+        confirmations: upper bound of how often new episodes confirm an evaluation.
     """
 
     timesteps_per_update: int
@@ -50,6 +54,8 @@ class TrainingArithmetic:
     offline_gradient_steps: int = 0
     offline_evaluations: int = 0
     offline_checkpoints: int = 0
+    may_end_early: bool = False
+    confirmations: int = 0
 
     @property
     def played_timesteps(self) -> int:
@@ -78,6 +84,7 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
         final_is_periodic = final // every > (final - rollout) // every
         return periodic + (not final_is_periodic)
 
+    evaluations, stop_when = times_due(config.evaluation.every_timesteps), config.stop_when
     return TrainingArithmetic(
         timesteps_per_update=rollout,
         updates=updates,
@@ -88,12 +95,19 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
         gradient_steps_per_update=per_update,
         gradient_steps=learning * per_update,
         checkpoints=times_due(config.checkpoints.every_timesteps),
-        evaluations=times_due(config.evaluation.every_timesteps),
+        evaluations=evaluations,
         samples_per_timestep=samples,
         offline_gradient_steps=0 if offline is None else offline.gradient_steps,
         offline_evaluations=0 if offline is None else _times(offline, "evaluate"),
         offline_checkpoints=0 if offline is None else _times(offline, "save"),
+        may_end_early=stop_when is not None,
+        confirmations=0 if stop_when is None else _confirmations(stop_when, evaluations),
     )
+
+
+def _confirmations(stop_when: StopWhenConfig, evaluations: int) -> int:
+    """How many evaluations new episodes may confirm: the last one ends the run in any case."""
+    return max(0, evaluations - stop_when.evaluations) if stop_when.has_goal else 0
 
 
 def _times(offline: OfflineConfig, what: Literal["evaluate", "save"]) -> int:

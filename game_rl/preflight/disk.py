@@ -175,9 +175,10 @@ def _event_bytes(config: RunConfig, training: TrainingArithmetic) -> int:
     if isinstance(config.algorithm, DQNConfig):
         rollouts = min(rollouts, training.played_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
     saved = training.checkpoints + training.evaluations
+    evaluations = training.evaluations * len(config.evaluation_ways) + training.confirmations
     return (
         rollouts * calibration.EVENT_ROLLOUT_BYTES
-        + training.evaluations * len(config.evaluation_ways) * calibration.EVENT_EVALUATION_BYTES
+        + evaluations * calibration.EVENT_EVALUATION_BYTES
         + saved * calibration.EVENT_CHECKPOINT_BYTES
     )
 

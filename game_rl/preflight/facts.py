@@ -132,6 +132,6 @@ def _check_stop_when(config: RunConfig, game: Game) -> None:
     rate = None if config.stop_when is None else config.stop_when.success_rate
     if rate is not None and game.definition.success is None:
         raise UsageError(
-            f"stop_when.success_rate is {rate:g}, but the game {game.name} does not define "
-            "success; write stop_when: {mean_reward: ...}, or give its game.yaml a success condition"
+            f"stop_when.success_rate is {rate:g}, but {game.name} does not define success; write "
+            "stop_when: {mean_reward: ...}, or give its game.yaml a success condition"
         )

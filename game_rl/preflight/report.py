@@ -39,7 +39,8 @@ class Report:
         The parts of RAM and VRAM are those of the peak phase and sum to the peak. `vram` describes
         the network's GPU, `replay_vram` the replay's if that is another one. `disk.parts` sum to
         the size of the run directory at the run's end, without a Lake. The Lake is in `growth`,
-        which is empty for a run that keeps no timesteps on disk.
+        which is empty for a run that keeps no timesteps on disk. Timesteps, time and disk are upper
+        bounds if `may_end_early`.
         """
         disk, training, machine = self.footprint.disk, self.footprint.training, self.machine
         return {
@@ -63,6 +64,7 @@ class Report:
                 "frames": training.frames,
                 "samples_per_timestep": training.samples_per_timestep,
                 "offline_gradient_steps": training.offline_gradient_steps,
+                "may_end_early": training.may_end_early,
             },
             "speed": _speed_json(self.speed) if self.speed else None,
             "growth": [asdict(row) for row in self.growth],

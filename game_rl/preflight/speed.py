@@ -53,10 +53,12 @@ class SpeedForecast:
     Attributes:
         timesteps: timesteps that the run plays in training.
         seconds: time of each part of the run; their sum is `wall_s`.
+        limit_s: training time after which the run ends in any case; None: no limit.
     """
 
     timesteps: int
     seconds: Mapping[Part, float]
+    limit_s: float | None = None
 
     @property
     def wall_s(self) -> float:
@@ -83,7 +85,8 @@ def forecast_speed(
 
     An evaluation may be played in two ways (deterministic or drawn actions), which are assumed to
     take the same time. The final evaluation is played in one way. Every evaluation counts as the
-    best so far, which writes a checkpoint. `target_kl` is assumed never to end an update early.
+    best so far, which writes a checkpoint. `target_kl` is assumed never to end an update early, and
+    `stop_when` never to end the run; its new episodes are played as often as they can be.
 
     Args:
         episode_timesteps: mean length of an evaluation's episode.
@@ -93,6 +96,7 @@ def forecast_speed(
     times = (training.evaluations + training.offline_evaluations) * len(config.evaluation_ways)
     played = times * _longest_share(evaluation, evaluation.episodes)
     played += _longest_share(evaluation, evaluation.final_episodes)
+    played += training.confirmations * _confirmation_share(config)
     saved = training.checkpoints + training.offline_checkpoints
     saved += training.evaluations + training.offline_evaluations
     if config.validation_episodes:  # student and teacher play as many each
@@ -108,7 +112,21 @@ def forecast_speed(
             "checkpoints": saved * measured.checkpoint_s,
             "start": measured.start_s,
         },
+        limit_s=_limit_s(config),
     )
+
+
+def _limit_s(config: RunConfig) -> float | None:
+    hours = None if config.stop_when is None else config.stop_when.hours
+    return None if hours is None else hours * 3_600
+
+
+def _confirmation_share(config: RunConfig) -> int:
+    """As `_longest_share`, of the new episodes that the usual evaluation's envs play."""
+    if config.stop_when is None:
+        return 0
+    n_envs = config.evaluation.envs_for(config.evaluation.episodes)
+    return -(-config.stop_when.confirm_episodes // n_envs)
 
 
 def playing_s(

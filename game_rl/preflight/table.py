@@ -35,7 +35,7 @@ def report_table(
         _headline(verdict, footprint, machine),
         _resources(footprint, machine),
         _training(footprint),
-        *([_speed(speed)] if speed else ()),
+        *([_speed(speed, footprint.training)] if speed else ()),
         *([_growth(growth)] if growth else ()),
         *(finding_text(finding) for finding in findings),
     )
@@ -65,7 +65,8 @@ def _resources(footprint: Footprint, machine: Machine) -> Table:
     if (vram := footprint.replay_vram) is not None:
         _add_memory(table, f"VRAM of cuda:{vram.gpu}", vram, machine.gpu_free_bytes(vram.gpu))
     disk = footprint.disk
-    _add_whole(table, "disk", disk.bytes, machine.disk_free_bytes)
+    most = _at_most(footprint.training)
+    _add_whole(table, "disk", disk.bytes, machine.disk_free_bytes, most)
     _add_parts(table, disk.parts, disk.bytes)
     table.add_row("", "  while a checkpoint is written", f"+{format_bytes(disk.momentary_bytes)}")
     return table
@@ -76,7 +77,11 @@ def _add_memory(table: Table, name: str, memory: MemoryFootprint, limit: int) ->
     _add_parts(table, memory.peak.parts, memory.peak.bytes)
 
 
-def _add_whole(table: Table, name: str, size: int, limit: int) -> None:
+def _at_most(training: TrainingArithmetic) -> str:
+    return "at most " if training.may_end_early else ""
+
+
+def _add_whole(table: Table, name: str, size: int, limit: int, most: str = "") -> None:
     share = size / limit if limit else 1.0
     style = "red" if share > 1 else "yellow" if share > 0.9 else "green"
     filled = min(_BAR_WIDTH, round(share * _BAR_WIDTH))
@@ -84,7 +89,7 @@ def _add_whole(table: Table, name: str, size: int, limit: int) -> None:
     table.add_row(
         Text(name, style="bold"),
         bar,
-        Text(format_bytes(size), style="bold"),
+        Text(f"{most}{format_bytes(size)}", style="bold"),
         f"of {format_bytes(limit)} ({share:.0%})",
     )
 
@@ -105,11 +110,11 @@ def _training(footprint: Footprint) -> Text:
     if minibatches is not None:
         note = f"{minibatches:,} minibatches an epoch"
     return Text(
-        f"training  {t.updates:,} updates of {t.timesteps_per_update:,} timesteps; "
+        f"training  {_at_most(t)}{t.updates:,} updates of {t.timesteps_per_update:,} timesteps; "
         f"{t.gradient_steps_per_update:,} gradient steps in each "
         f"({note}); "
         f"{t.checkpoints:,} checkpoints, {t.evaluations:,} evaluations; "
-        f"{t.played_timesteps:,} timesteps ({t.frames:,} frames){_replay_ratio(t)}"
+        f"{_at_most(t)}{t.played_timesteps:,} timesteps ({t.frames:,} frames){_replay_ratio(t)}"
     )
 
 
@@ -124,13 +129,15 @@ def _replay_ratio(t: TrainingArithmetic) -> str:
     )
 
 
-def _speed(speed: SpeedForecast) -> Text:
-    rate = speed.timesteps_per_s
+def _speed(speed: SpeedForecast, training: TrainingArithmetic) -> Text:
+    rate, duration = speed.timesteps_per_s, format_duration(speed.wall_s)
+    if speed.limit_s is not None and speed.limit_s < speed.wall_s:
+        duration = f"{format_duration(speed.limit_s)} of training"
     return Text.assemble(
         "speed     about ",
         (f"{rate:,.{0 if rate >= 10 else 1}f} timesteps/s", "bold"),
         ", ",
-        (format_duration(speed.wall_s), "bold"),
+        (f"{_at_most(training)}{duration}", "bold"),
         f"\n        collecting {speed.share('emulation', 'inference'):.0%} "
         f"(network {speed.share('inference'):.0%}, emulators {speed.share('emulation'):.0%}), "
         f"updating {speed.share('update'):.0%}, evaluating {speed.share('evaluation'):.0%}",

@@ -6,7 +6,16 @@ import pytest
 from rich.console import Console
 
 from game_rl.cli.run_console import RunConsole
-from game_rl.events import Evaluated, Uploaded, UploadProgress, UploadQueued
+from game_rl.events import (
+    Begun,
+    ConfirmationPlayed,
+    Evaluated,
+    Progress,
+    StopConditionMet,
+    Uploaded,
+    UploadProgress,
+    UploadQueued,
+)
 
 
 @pytest.mark.parametrize(
@@ -55,4 +64,68 @@ def test_uploads_are_told_in_two_lines_and_what_is_left_at_the_end_in_one() -> N
         "    250,100   ⏳ queued checkpoint 250,000 (13.0 MiB) → s3://bucket/x",
         "    250,200   ✓ checkpoint 250,000 uploaded in 2.1 s, verified",
         "uploading the last 4.00 MiB",
+    ]
+
+
+def _progress_told(stop_when: tuple[str, ...]) -> list[str]:
+    output = StringIO()
+    console = RunConsole(Console(file=output, width=200))
+    console(
+        Begun(
+            run="x",
+            algorithm="ppo",
+            total_timesteps=400_000,
+            device="cpu",
+            precision="float32",
+            stop_when=stop_when,
+        )
+    )
+    for timesteps in (100_000, 400_000):
+        console(Progress(timesteps=timesteps, timesteps_per_s=500.0))
+    return output.getvalue().splitlines()
+
+
+def test_progress_shows_the_time_that_is_left() -> None:
+    _, line, last = _progress_told(())
+    assert line == "    100,000 / 400,000 timesteps  500/s  about 10 min left"
+    assert last.rstrip() == "    400,000 / 400,000 timesteps  500/s"
+
+
+def test_a_run_that_may_end_early_has_at_most_that_time_left() -> None:
+    _, conditions, line, _ = _progress_told(("8 h of training", "a mean reward of 3"))
+    assert conditions == "the run may end early:  8 h of training, or a mean reward of 3"
+    assert line == "    100,000 / 400,000 timesteps  500/s  at most 10 min left"
+
+
+def test_the_bar_of_a_terminal_shows_it_too() -> None:
+    output = StringIO()
+    console = RunConsole(Console(file=output, width=120, force_terminal=True, color_system=None))
+    begun = {"run": "x", "algorithm": "ppo", "device": "cpu", "precision": "float32"}
+    console(Begun(total_timesteps=400_000, **begun))
+    console(Progress(timesteps=100_000, timesteps_per_s=500.0))
+    console.close()
+    assert "about 10 min left" in output.getvalue()
+
+
+def test_a_win_is_told_in_two_lines() -> None:
+    output = StringIO()
+    console = RunConsole(Console(file=output, width=200))
+    console(
+        ConfirmationPlayed(
+            timesteps=64,
+            deterministic=False,
+            episodes=100,
+            mean_reward=1.5,
+            std_reward=0.25,
+            success_rate=0.97,
+            mean_length=30,
+            seconds=1,
+            is_reached=True,
+        )
+    )
+    console(StopConditionMet(timesteps=64, text="stop_when.success_rate: 0.97 in 100 new episodes"))
+    assert [line.strip() for line in output.getvalue().splitlines()] == [
+        "64   confirmation by 100 new episodes, actions drawn: reward 1.50 ± 0.25, success 97%; "
+        "reached",
+        "64   the run ends here: stop_when.success_rate: 0.97 in 100 new episodes",
     ]

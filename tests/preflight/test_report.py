@@ -1,6 +1,7 @@
 """The report as programs and as people read it."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,7 @@ def test_the_json_has_exactly_the_promised_keys() -> None:
         "frames",
         "samples_per_timestep",
         "offline_gradient_steps",
+        "may_end_early",
     }
     assert found["vram"] is None
     assert found["speed"] is None
@@ -107,9 +109,34 @@ def test_the_32_gb_run_has_the_numbers_of_lean_storage() -> None:
         "frames": 40_042_496,
         "samples_per_timestep": None,
         "offline_gradient_steps": 0,
+        "may_end_early": False,
     }
     codes = {finding["code"] for finding in found["findings"]}
     assert {"n_steps_is_no_episode_length", "machine_under_used"} <= codes
+
+
+def test_a_run_that_may_end_early_takes_at_most_what_its_total_takes() -> None:
+    measured = MeasuredSpeed(
+        inference_s=0.02,
+        emulation_s=0.02,
+        gradient_step_s=0.02,
+        evaluation_vec_step_s=0.01,
+        checkpoint_s=0.1,
+        start_s=2,
+    )
+
+    def text(**stop_when: float) -> str:
+        config = make_config(stop_when=stop_when or None)
+        return " ".join(text_of(report_of(config, FACTS, MACHINE, measured=measured)).split())
+
+    assert "at most" not in text()
+    long, short = text(success_rate=0.95, hours=1_000), text(hours=0.5)
+    for said in (long, short):
+        assert "at most 489 updates" in said
+        assert "at most 1,001,472 timesteps" in said
+        assert re.search(r"disk \S+ at most [\d.]+ MiB of 250 GiB", said)
+    assert re.search(r"timesteps/s, at most \d+ h \d+ min", long)
+    assert "timesteps/s, at most 30 min of training" in short
 
 
 RUNS = [path for path in sorted(CONFIGS.glob("*.yaml")) if kind_of(path) is None]

@@ -103,6 +103,20 @@ def test_a_forecast_is_the_sum_of_what_happens(
     assert speed.share(*speed.seconds) == pytest.approx(1)
 
 
+def test_new_episodes_count_as_often_as_evaluations_can_nominate() -> None:
+    def evaluating_s(**keys: object) -> float:
+        config = make_config(evaluation={"every_timesteps": 200_000, "episodes": 3}, **keys)
+        training = training_arithmetic(config)
+        speed = forecast_speed(config, training, MEASURED, episode_timesteps=50)
+        return speed.seconds["evaluation"]
+
+    # at 400, 600 and 800 thousand timesteps; at the end nothing is nominated
+    most = 3 * -(-10 // 3) * 50 * MEASURED.evaluation_vec_step_s
+    added = evaluating_s(stop_when={"success_rate": 0.9, "confirm_episodes": 10}) - evaluating_s()
+    assert added == pytest.approx(most)
+    assert evaluating_s(stop_when={"hours": 9}) == evaluating_s()
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [

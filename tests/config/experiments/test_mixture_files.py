@@ -12,6 +12,7 @@ _RUN = """\
 game: duel
 total_timesteps: 400_000
 run_dir: runs/x
+stop_when: {success_rate: 0.95}
 env: {n_envs: 8, frame_skip: 8}
 algorithm: ALGORITHM
 """
@@ -56,6 +57,7 @@ def test_members_write_the_lake_that_the_learner_reads(file: Path) -> None:
     assert (learn_from.lakes, learn_from.own_share) == ((lake,), 0.4)
     assert learn_from.offline.gradient_steps == 700
     assert (mixture.run.total_timesteps, mixture.learner.total_timesteps) == (5 * 16_384, 4_096)
+    assert (mixture.run.stop_when, mixture.learner.stop_when) == (None, None)
     assert mixture.learner.checkpoints.save_replay_buffer
 
 
@@ -95,6 +97,8 @@ def test_what_is_saved_is_read_back_as_it_was(
         ("learner.member_shares={best_member: 0}", "found 0; write a number above 0"),
         ("learner.member_shares={0: 0, 1: 0, 2: 0}", "no member has a weight above 0"),
         ("learner.algorithm.teacher={run: x}", "write teacher: best_member"),
+        ("member.stop_when={hours: 1}", "member.stop_when: every run plays all its timesteps"),
+        ("learner.stop_when={hours: 1}", "learner.stop_when: every run plays all its timesteps"),
         ("learner.lake={}", "the mixture has one for all members"),
         ("member.lake={}", "the mixture has one for all members"),
         ("member.total_timesteps=5", "it is rounds x timesteps_per_round"),

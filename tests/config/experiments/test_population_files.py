@@ -11,6 +11,7 @@ _RUN = """\
 game: duel
 total_timesteps: 400_000
 run_dir: runs/x
+stop_when: {success_rate: 0.95}
 env: {n_envs: 16, frame_skip: 8, observation: {size: half, colour: grey}}
 algorithm: {n_steps: 128, batch_size: 256, learning_rate: 5.0e-4, ent_coef: 0.01}
 evaluation: {every_timesteps: 50_000, episodes: 20, n_envs: 2}
@@ -59,6 +60,7 @@ def test_the_plan_decides_total_rhythm_and_episodes(file: Path) -> None:
     assert (run.evaluation.every_timesteps, run.evaluation.episodes) == (16_384, 7)
     assert run.evaluation.n_envs == 2
     assert run.recording.episodes == 0
+    assert run.stop_when is None
 
 
 def test_a_saved_population_reads_back_equal_wherever_it_is(file: Path, tmp_path: Path) -> None:
@@ -76,6 +78,8 @@ def test_a_saved_population_reads_back_equal_wherever_it_is(file: Path, tmp_path
     [
         ("member.total_timesteps=1000", "it is generations x timesteps_per_generation"),
         ("member.evaluation.episodes=3", "it is fitness.episodes"),
+        ("member.stop_when={hours: 1}", "every run plays all its timesteps, so that budgets are"),
+        ("train_on={timesteps: 16_384, stop_when: {hours: 1}}", "train_on.stop_when: unknown key"),
         ("member.seed=1", "each member gets its own"),
         ("member.env.n_env=3", "population.yaml --set member.env.n_env=3  env.n_env: unknown key"),
         ("timesteps_per_generation=500", "timesteps_per_generation  evaluation.every_timesteps"),
@@ -156,6 +160,7 @@ def test_members_write_the_lake_that_the_learner_reads(erl: Path) -> None:
     assert (learn_from["lakes"], learn_from["own_share"]) == ((lake,), 0.4)
     assert learn_from["offline"]["gradient_steps"] == 700
     assert population.learner.total_timesteps == 4_096
+    assert (population.run.stop_when, population.learner.stop_when) == (None, None)
     assert (population.config.inject_every, population.config.is_taught) == (3, False)
 
 
@@ -181,6 +186,7 @@ def test_a_saved_population_with_a_learner_reads_back_equal(
         ("learner.config=run.yaml", "write name: dqn"),
         ("learner.algorithm.layer_norm=none", "differs from the members' channels"),
         ("learner.env.frame_stack=2", "differs from the members' 4"),
+        ("learner.stop_when={hours: 1}", "learner.stop_when: every run plays all its timesteps"),
         ("learner.inject_every=0", "a number of generations of at least 1"),
         ("learner.inject_every=often", "a number of generations of at least 1"),
         ("learner.teacher=somebody", "write best_member"),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.experiments.study_files import load_study
+from game_rl.config.loader import load_config
 from game_rl.errors import ConfigError, GameRLError, UsageError
 from tests.experiments.study.conftest import write_study
 
@@ -33,6 +34,13 @@ def test_an_arm_is_the_file_with_what_differs_and_the_budget(file: Path) -> None
     assert {arm.files for arm in study.arms.values()} == {(file.with_name("arm.yaml"),)}
 
 
+def test_no_arm_ends_early(file: Path) -> None:
+    arm = file.with_name("arm.yaml")
+    arm.write_text(f"{arm.read_text()}stop_when: {{success_rate: 0.95}}\n")
+    assert load_config(arm).stop_when is not None
+    assert all(study_arm.run.stop_when is None for study_arm in load_study(file).arms.values())
+
+
 def test_an_arm_that_learns_from_others_may_play_less_than_the_budget(file: Path) -> None:
     file.write_text(file.read_text().replace("slow: {config", "slow: {total_timesteps: 96, config"))
     study = load_study(file)
@@ -54,6 +62,7 @@ def test_what_is_no_study_is_refused_for_that_alone(file: Path, line: str, kind:
         ("[5, 6, 7, 8, 9, 10]", "[5, 6, 7, 7]", "7 is named twice"),
         ("[5, 6, 7, 8, 9, 10]", "[5, 6, 7, 8, 9]", "5 seeds can never give a p below 0.0625"),
         ("slow: {config", "slow: {seed: 3, config", "every arm has the seeds of the study"),
+        ("slow: {config", "slow: {stop_when: {hours: 1}, config", "every run plays all its"),
         ("slow: {config", "slow: {run_dir: x, config", "runs are in run_dir"),
         ("slow: {config", "slow: {kind: population, config", "config names has its kind"),
         ("slow: {config: arm.yaml", "slow: {config: study.yaml", "a study cannot be an arm"),

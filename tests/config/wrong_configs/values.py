@@ -223,6 +223,21 @@ DISAGREEMENTS = (
         ("line 4", "checkpoints.save_replay_buffer: ppo is on-policy", "remove the line"),
     ),
     WrongConfig(
+        "a run that stops for nothing",
+        valid_and("stop_when: {evaluations: 3}\n"),
+        ("line 4", "stop_when: has no condition", "write success_rate", "or stop_when: null"),
+    ),
+    WrongConfig(
+        "a success rate in percent",
+        valid_and("stop_when:\n  success_rate: 95\n"),
+        ("line 5", "stop_when.success_rate: found 95", "a number above 0 and at most 1"),
+    ),
+    WrongConfig(
+        "hours below zero",
+        valid_and("stop_when: {hours: -1}\n"),
+        ("line 4", "stop_when.hours: found -1", "above 0"),
+    ),
+    WrongConfig(
         "more workers than envs",
         valid_and("env: {n_envs: 4, n_workers: 6}\n"),
         ("line 4", "env.n_workers: 6 workers for 4 envs", "use at most 4"),
