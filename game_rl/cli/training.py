@@ -230,34 +230,29 @@ def _fork_config(arguments: argparse.Namespace) -> "RunConfig":
 def _print_result(result: "TrainingResult", console: "Console") -> None:
     from game_rl.cli.next_steps import next_steps
     from game_rl.preflight.report import footprint_line
+    from game_rl.system.units import with_frames
 
     def line(name: str, text: object) -> None:
         console.print(f"{name:<12} {text}", soft_wrap=True, markup=False, highlight=False)
 
+    root = result.run_dir.root
+    if result.left_alone:
+        console.print(result.left_alone, soft_wrap=True, markup=False)
+        return
     if result.evaluation is None:
-        console.print(_without_evaluation(result), soft_wrap=True, markup=False)
+        console.print(
+            f"trained up to timestep {with_frames(result.timesteps, result.frame_skip)} and saved; "
+            f"continue with --resume {root}",
+            soft_wrap=True,
+            markup=False,
+        )
         return
     title = f"best policy, {result.best_name}"
     console.print(evaluation_table(result.evaluation, title))
     if result.ended_by:
         line("ended early", result.ended_by)
     line("footprint", footprint_line(result.footprint))
-    line("run", result.run_dir.root)
-    console.print("what to look at next:", markup=False)
-    for name, text in next_steps(result.run_dir.root, result.video):
+    line("run", root)
+    console.print("what to look at next:")
+    for name, text in next_steps(root, result.video):
         line(f"  {name}", text)
-
-
-def _without_evaluation(result: "TrainingResult") -> str:
-    """Describe a training that has ended without a final evaluation, and say how to go on."""
-    from game_rl.cli.next_steps import shell_command
-    from game_rl.system.units import with_frames
-
-    root, reached = result.run_dir.root, with_frames(result.timesteps, result.frame_skip)
-    if result.ended_by:
-        go_on = shell_command("game-rl", "train", "--resume", str(root), "--set", "stop_when=null")
-        return (
-            f"{root} has ended at timestep {reached}: {result.ended_by}. Nothing was trained; to "
-            f"go on to its total: {go_on}"
-        )
-    return f"trained up to timestep {reached} and saved; continue with --resume {root}"

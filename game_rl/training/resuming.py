@@ -16,8 +16,7 @@ from game_rl.config.changed_values import flat
 from game_rl.config.older import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
-from game_rl.event_log import read_events
-from game_rl.events import Begun, Ended, Resumed
+from game_rl.events import Begun, Resumed
 from game_rl.games.definition import Game
 from game_rl.run_dir import RunDir, RunIdentity
 from game_rl.system.versions import installed_versions, version_differences
@@ -173,19 +172,6 @@ def go_back_to(checkpoint: Checkpoint, run_dir: RunDir, place: Path) -> list[Pat
     moved += set_aside_newer(run_dir.offline, offline, place / "offline")
     checkpoint.restore_reports(run_dir)
     return moved
-
-
-def ended_by(checkpoint: Checkpoint | None, config: RunConfig) -> str:
-    """Return the condition of `stop_when` that has ended the run; empty if none has."""
-    if checkpoint is None:
-        return ""
-    return checkpoint.state.counters_with(config.model_dump(mode="json")).met
-
-
-def has_completed(run_dir: RunDir) -> bool:
-    """Whether the last process has trained the run to its end, with its final evaluation."""
-    events = read_events(run_dir)
-    return bool(events) and isinstance(events[-1], Ended) and events[-1].reason == "completed"
 
 
 def begin_again(run_dir: RunDir) -> list[str]:

@@ -37,15 +37,14 @@ from game_rl.training.resuming import (
     begin_again,
     begun,
     changes,
-    ended_by,
     find_checkpoint,
     go_back_to,
-    has_completed,
     resumed,
 )
 from game_rl.training.run_upload import uploading
 from game_rl.training.session import TrainingSession
 from game_rl.training.training_process import training_process
+from game_rl.training.won import won
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,8 @@ class TrainingResult:
             not reached its end or the command asked for none.
         best_name: name of the best policy, for people; None without a final evaluation.
         video: clip of the best policy; None if none was recorded.
+        left_alone: why nothing was done; empty if something was.
         ended_by: condition of `stop_when` that ended the run before its total; empty if none did.
-            Without a final evaluation it had done so before, and nothing was trained.
     """
 
     run_dir: RunDir
@@ -71,6 +70,7 @@ class TrainingResult:
     evaluation: Evaluation | None = None
     best_name: str | None = None
     video: Path | None = None
+    left_alone: str = ""
     ended_by: str = ""
 
 
@@ -168,9 +168,8 @@ def resume(
             checkpoint.check_game(game)
             changed = changes(checkpoint.state, config, game)
         config = resolved(config, game)
-        if (won := ended_by(checkpoint, config)) and checkpoint and has_completed(run_dir):
-            timesteps, frame_skip = checkpoint.state.num_timesteps, config.env.frame_skip
-            return TrainingResult(run_dir, timesteps, frame_skip, {}, ended_by=won)
+        if checkpoint is not None and (ended := won(run_dir, config, checkpoint)) is not None:
+            return _left_alone(run_dir, config, ended, command)
         report = report or _check_fit(config, game, command)
         moved: list[Path] = []
         if checkpoint is None:
@@ -185,6 +184,16 @@ def resume(
         run = _Run(config, game, run_dir, command, report, checkpoint, warnings, changed)
         run = run if at is None else replace(run, set_aside=moved)
         return run.bring_to_its_end()
+
+
+def _left_alone(
+    run_dir: RunDir, config: RunConfig, ended: Ended, command: Command
+) -> TrainingResult:
+    """Tell the listeners, but not the run's own account, how the run has ended."""
+    for listener in command.listeners:
+        listener(ended)
+    frame_skip = config.env.frame_skip
+    return TrainingResult(run_dir, ended.timesteps, frame_skip, {}, left_alone=ended.text)
 
 
 def _saved_config(run_dir: RunDir, overrides: Sequence[str]) -> RunConfig:
@@ -271,11 +280,11 @@ class _Run:
         footprint: FootprintComparison = {}
         frame_skip = self.config.env.frame_skip
         with _measured(self.run_dir, self.report, footprint) as memory:
-            timesteps, won = self._learn(events, memory, upload)
+            timesteps, ended_by = self._learn(events, memory, upload)
             gc.collect()  # the algorithm has reference cycles, and evaluation reuses its memory
-            is_at_end = bool(won) or self._until >= self.config.total_timesteps
+            is_at_end = bool(ended_by) or self._until >= self.config.total_timesteps
             if not (is_at_end and self.command.evaluates_at_end):
-                return TrainingResult(self.run_dir, timesteps, frame_skip, footprint, ended_by=won)
+                return TrainingResult(self.run_dir, timesteps, frame_skip, footprint)
             final = evaluate_best(self.run_dir, self.config, events, self.command.stop)
         return TrainingResult(
             self.run_dir,
@@ -285,7 +294,7 @@ class _Run:
             final.evaluation,
             final.policy_name,
             final.video,
-            won,
+            ended_by=ended_by,
         )
 
     def _learn(

@@ -1,7 +1,10 @@
 """A run that has won ends as at its total, wherever it was broken off, and goes on when told to."""
 
+import shlex
 import shutil
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ import torch
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
-from game_rl.config.loader import load_config
+from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted, UsageError
 from game_rl.event_log import read_events
@@ -38,15 +41,27 @@ def command(
 
 
 def config_in(folder: Path, *overrides: str) -> RunConfig:
+    folder.mkdir(exist_ok=True)
     path = folder / "run.yaml"
     path.write_text(TINY.format(run_dir=folder / "run"))
     return load_config(path, ["checkpoints={every_timesteps: 32, keep_last: 20}", *overrides])
 
 
 @pytest.fixture(scope="module")
-def won(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
-    """A run that has won at timestep 128 of 192; the tests only read it."""
-    return train_once(config_in(tmp_path_factory.mktemp("won"), WINS))
+def command_line(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunDir, str]:
+    """A run that has won at timestep 128 of 192, and what its command printed."""
+    config = config_in(tmp_path_factory.mktemp("it has") / "won", WINS)
+    path = config.run_dir.with_suffix(".yaml")
+    path.write_text(dump_config(config))
+    with redirect_stdout(StringIO()) as printed:
+        assert main(["train", "--config", str(path)]) == 0
+    return RunDir(config.run_dir), printed.getvalue()
+
+
+@pytest.fixture(scope="module")
+def won(command_line: tuple[RunDir, str]) -> RunDir:
+    """The run alone; the tests only read it."""
+    return command_line[0]
 
 
 @pytest.fixture
@@ -103,6 +118,38 @@ def test_a_run_that_has_won_ends_as_at_its_total(won: RunDir) -> None:
     assert state.training_s > 0
 
 
+def test_the_command_says_why_it_ended_and_what_to_look_at_next(
+    command_line: tuple[RunDir, str],
+) -> None:
+    run_dir, printed = command_line
+    assert "the run may end early:  a mean reward of -100 in 2 evaluations in a row" in printed
+    assert "128   confirmation by 3 new episodes" in printed
+    assert "128   the run ends here: stop_when.mean_reward: " in printed
+    assert "\nended early  stop_when.mean_reward: " in printed
+    last = printed.partition("what to look at next:\n")[2].splitlines()
+    words = {line.split()[0]: shlex.split(line)[1:] for line in last}
+    assert words["watch"] == [str(run_dir.videos / "best.gif")]
+    assert words["curves"][1:] == ["--logdir", str(run_dir.root)]
+    assert words["evaluate"][1:3] == ["evaluate", str(run_dir.root)]
+
+
+def test_status_says_what_ended_it(won: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", str(won.root)]) == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert lines["state"] == "completed"
+    assert lines["ended"].startswith("early  stop_when.mean_reward: ")
+    assert lines["timesteps"].startswith("128 of 192")
+
+
+def test_status_says_what_may_end_it(copy: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+    events = copy.events.read_text().splitlines(keepends=True)
+    copy.events.write_text("".join(line for line in events if '"timesteps":128' not in line))
+    assert main(["status", str(copy.root)]) == 0
+    said = capsys.readouterr().out
+    assert "of at most 192" in said
+    assert "ends early   after a mean reward of -100 in 2 evaluations in a row and in 3" in said
+
+
 def test_compare_counts_a_run_that_has_won(won: RunDir) -> None:
     found = read_folder(won.root)
     assert found.final is not None
@@ -146,7 +193,7 @@ def test_resuming_says_that_it_has_won_and_touches_nothing(
     said = " ".join(capsys.readouterr().out.split())
     assert "has ended at timestep 128" in said
     assert "stop_when.mean_reward" in said
-    assert f"game-rl train --resume {copy.root} --set stop_when=null" in said
+    assert f"with --resume {copy.root} --set stop_when=null" in said
     assert {p: p.stat().st_mtime_ns for p in copy.root.rglob("*") if p.is_file()} == before
 
 
