@@ -144,7 +144,7 @@ class RunConsole:
         self._print(f"the network multiplies in {event.precision}, on {event.device}")
         self._may_end_early = bool(event.stop_when)
         if self._may_end_early:
-            self._print("the run may end early: ", ", or ".join(event.stop_when))
+            self._print("the run may end early:", ", or ".join(event.stop_when))
 
     def _show_fork(self, event: events.Forked) -> None:
         self._print(f"a fork of {escape(event.parent_path)}, timestep {event.parent_timesteps:,}")

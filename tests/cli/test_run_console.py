@@ -93,7 +93,7 @@ def test_progress_shows_the_time_that_is_left() -> None:
 
 def test_a_run_that_may_end_early_has_at_most_that_time_left() -> None:
     _, conditions, line, _ = _progress_told(("8 h of training", "a mean reward of 3"))
-    assert conditions == "the run may end early:  8 h of training, or a mean reward of 3"
+    assert conditions == "the run may end early: 8 h of training, or a mean reward of 3"
     assert line == "    100,000 / 400,000 timesteps  500/s  at most 10 min left"
 
 

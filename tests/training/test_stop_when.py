@@ -122,7 +122,7 @@ def test_the_command_says_why_it_ended_and_what_to_look_at_next(
     command_line: tuple[RunDir, str],
 ) -> None:
     run_dir, printed = command_line
-    assert "the run may end early:  a mean reward of -100 in 2 evaluations in a row" in printed
+    assert "the run may end early: a mean reward of -100 in 2 evaluations in a row" in printed
     assert "128   confirmation by 3 new episodes" in printed
     assert "128   the run ends here: stop_when.mean_reward: " in printed
     assert "\nended early  stop_when.mean_reward: " in printed
