@@ -12,7 +12,16 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, TypeAdapter
 
-from game_rl.events import Begun, CheckpointSaved, Event, Listener, Resumed, Warned
+from game_rl.events import (
+    Begun,
+    CheckpointSaved,
+    Ended,
+    Evaluated,
+    Event,
+    Listener,
+    Resumed,
+    Warned,
+)
 from game_rl.json_lines import JsonLines, located_lines, parsed
 from game_rl.run_dir import RunDir
 
@@ -85,6 +94,13 @@ def read_events(run_dir: RunDir) -> list[Event]:
                 kept = [(at, old) for at, old in kept if at < end or _is_of(event, old)]
         kept.append((offset, event))
     return [event for _, event in kept]
+
+
+def final_evaluation(events: Sequence[Event]) -> Evaluated | None:
+    """Return the final evaluation of a run that is complete, or None if it is not complete."""
+    finals = [event for event in events if isinstance(event, Evaluated) and event.is_final]
+    ends = [event for event in events if isinstance(event, Ended)]
+    return finals[-1] if finals and ends and ends[-1].reason == "completed" else None
 
 
 def _is_of(resumed: Resumed, event: Event) -> bool:

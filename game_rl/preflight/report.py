@@ -1,6 +1,8 @@
 """The result of a preflight, as JSON for programs; preflight/table.py renders it for people."""
 
+import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
@@ -96,6 +98,14 @@ def compare_footprint(
         "ram_peak_bytes": _compare(predicted.ram.peak.bytes, ram_peak_bytes),
         "disk_total_bytes": _compare(predicted.disk.bytes, disk_bytes),
     }
+
+
+def measured_ram_peak_bytes(footprint: Path) -> int:
+    """Return the peak that a footprint.json has; 0 if there is no such file, or it is damaged."""
+    try:
+        return int(json.loads(footprint.read_bytes())["ram_peak_bytes"]["measured"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def footprint_line(footprint: FootprintComparison) -> str:

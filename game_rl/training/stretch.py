@@ -16,6 +16,7 @@ from game_rl.errors import ExperimentError, NonFiniteError
 from game_rl.events import Event, Listener, Progress, RolloutEnded
 from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import open_trained_run
+from game_rl.preflight.report import measured_ram_peak_bytes
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.seeds import seed_for
 from game_rl.training.offline import is_offline
@@ -77,22 +78,21 @@ def run_stretch(
 
 
 def _trained(root: Path, command: Command, seed: int) -> int:
-    """Train, and return the peak of memory in bytes.
+    """Train, and return the run's peak of memory in bytes.
 
     The seed's games are played only at the end of the stretch. Evaluations during the phase before
     the first timestep use other games. So the best policy is always that of a stretch's end, which
     is what an experiment keeps.
     """
-    ram_peak = 0
     if _is_before_first_timestep(RunDir(root)):
         others = seed_for(seed, "before the first timestep")
-        ram_peak = _resumed(root, replace(command, until=0), others)
-    return max(ram_peak, _resumed(root, command, seed))
+        _resume(root, replace(command, until=0), others)
+    _resume(root, command, seed)
+    return measured_ram_peak_bytes(RunDir(root).footprint)
 
 
-def _resumed(root: Path, command: Command, seed: int) -> int:
-    trained = resume(root, command, overrides=[f"evaluation.seed={seed}"])
-    return int(trained.footprint["ram_peak_bytes"]["measured"])
+def _resume(root: Path, command: Command, seed: int) -> None:
+    resume(root, command, overrides=[f"evaluation.seed={seed}"])
 
 
 def _is_before_first_timestep(run_dir: RunDir) -> bool:

@@ -49,7 +49,7 @@ class StretchResult(Saved):
     seconds: float = 0.0
     """Duration of that process, including the evaluation."""
     ram_peak_bytes: _Count = 0
-    """Peak of memory in that process."""
+    """Peak of the run's memory so far."""
 
 
 def read_result(path: Path) -> StretchResult | None:

@@ -22,7 +22,12 @@ from game_rl.events import Ended, Listener
 from game_rl.games.definition import Game, load_game
 from game_rl.playback.policy import find_run
 from game_rl.preflight.preflight import preflight
-from game_rl.preflight.report import FootprintComparison, Report, compare_footprint
+from game_rl.preflight.report import (
+    FootprintComparison,
+    Report,
+    compare_footprint,
+    measured_ram_peak_bytes,
+)
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.game_files import upload_settings
@@ -33,6 +38,7 @@ from game_rl.training.ending import told_how_it_ends
 from game_rl.training.final_evaluation import evaluate_best
 from game_rl.training.find_teacher import check_teacher
 from game_rl.training.forking import make_fork, plan_fork
+from game_rl.training.reached import reached
 from game_rl.training.resuming import (
     begin_again,
     begun,
@@ -54,7 +60,7 @@ class TrainingResult:
     Attributes:
         timesteps: number of timesteps learned from so far.
         frame_skip: emulator frames in each timestep.
-        footprint: memory and disk, predicted and measured.
+        footprint: memory and disk, predicted and measured; empty if the run was left alone.
         evaluation: final evaluation of the best policy; None if there was none, because the run has
             not reached its end or the command asked for none.
         best_name: name of the best policy, for people; None without a final evaluation.
@@ -144,8 +150,9 @@ def resume(
 ) -> TrainingResult:
     """Resume the run at `root` from its newest valid checkpoint.
 
-    A run that ended before its first checkpoint begins again, with the same random numbers. Nothing
-    is done with one that a condition of `stop_when` has ended, until that section is changed.
+    A run that ended before its first checkpoint begins again, with the same random numbers. A run
+    that is already where the command would bring it, or that a condition of `stop_when` has ended,
+    is left as it is, and the result says so.
 
     Args:
         overrides: `key=value` texts, for keys that may change in a resumed run.
@@ -168,8 +175,12 @@ def resume(
             checkpoint.check_game(game)
             changed = changes(checkpoint.state, config, game)
         config = resolved(config, game)
-        if checkpoint is not None and (ended := won(run_dir, config, checkpoint)) is not None:
-            return _left_alone(run_dir, config, ended, command)
+        if checkpoint is not None:
+            ended = won(run_dir, config, checkpoint) or _reached(
+                run_dir, config, checkpoint, command, is_changed=bool(overrides)
+            )
+            if ended is not None:
+                return _left_alone(run_dir, config, ended, command)
         report = report or _check_fit(config, game, command)
         moved: list[Path] = []
         if checkpoint is None:
@@ -184,6 +195,18 @@ def resume(
         run = _Run(config, game, run_dir, command, report, checkpoint, warnings, changed)
         run = run if at is None else replace(run, set_aside=moved)
         return run.bring_to_its_end()
+
+
+def _reached(
+    run_dir: RunDir,
+    config: RunConfig,
+    checkpoint: Checkpoint,
+    command: Command,
+    *,
+    is_changed: bool,
+) -> Ended | None:
+    final_is_due = None if command.evaluates_at_end and not is_changed else command.evaluates_at_end
+    return reached(run_dir, config, checkpoint, until=command.until, final_is_due=final_is_due)
 
 
 def _left_alone(
@@ -279,7 +302,10 @@ class _Run:
     def _train(self, events: EventLog, upload: BackgroundUpload | None) -> TrainingResult:
         footprint: FootprintComparison = {}
         frame_skip = self.config.env.frame_skip
-        with _measured(self.run_dir, self.report, footprint) as memory:
+        before = 0  # the peak of the part before
+        if self.checkpoint is not None:
+            before = measured_ram_peak_bytes(self.run_dir.footprint)
+        with _measured(self.run_dir, self.report, footprint, at_least=before) as memory:
             timesteps, ended_by = self._learn(events, memory, upload)
             gc.collect()  # the algorithm has reference cycles, and evaluation reuses its memory
             is_at_end = bool(ended_by) or self._until >= self.config.total_timesteps
@@ -342,17 +368,20 @@ class _Run:
 
 @contextmanager
 def _measured(
-    run_dir: RunDir, report: Report, footprint: FootprintComparison
+    run_dir: RunDir, report: Report, footprint: FootprintComparison, *, at_least: int
 ) -> Iterator[PssSampler]:
     """Sample memory inside the block, and write footprint.json however it ends.
 
     The file compares the prediction with the measurement, as does `footprint`, which is updated.
+
+    Args:
+        at_least: peak in bytes that was measured before the block.
     """
     sampler = PssSampler()
     sampler.start()
 
     def write() -> None:
-        peak_bytes = sampler.stop()
+        peak_bytes = max(sampler.stop(), at_least)
         footprint.update(
             compare_footprint(report, ram_peak_bytes=peak_bytes, disk_bytes=run_dir.size_bytes())
         )

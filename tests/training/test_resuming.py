@@ -182,12 +182,6 @@ def test_a_run_from_before_auto_begins_again_as_it_was(broken: Callable[..., Run
     assert (algorithm.precision, algorithm.micro_batch_size) == ("float32", None)
 
 
-def test_a_finished_run_is_only_evaluated_again(broken: Callable[..., RunDir], whole: Path) -> None:
-    run_dir = broken(192)
-    resume(run_dir.root, command(console()))
-    assert_same_run(run_dir.root, whole)
-
-
 @pytest.mark.parametrize("name", ["policy.safetensors", "play.json", "manifest.json"])
 def test_a_damaged_newest_checkpoint_is_told_set_aside_and_done_again(
     broken: Callable[..., RunDir], whole: Path, name: str

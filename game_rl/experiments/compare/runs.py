@@ -4,8 +4,8 @@ from pathlib import Path
 
 from game_rl.config.loader import load_config
 from game_rl.errors import UsageError
-from game_rl.event_log import read_events
-from game_rl.events import Ended, Evaluated
+from game_rl.event_log import final_evaluation, read_events
+from game_rl.events import Ended
 from game_rl.experiments.compare.evaluations import curve_of, last_evaluation
 from game_rl.experiments.compare.experiments import read_experiment
 from game_rl.experiments.compare.found import NO_DIFFERENCE, Found, settings_of
@@ -53,11 +53,10 @@ def _run(path: Path) -> Found:
 def _end_of(run_dir: RunDir) -> tuple[Score | None, str]:
     """Return a complete run's final score, if any, and the reason of a failed run's failure."""
     events = read_events(run_dir)
-    ends = [event for event in events if isinstance(event, Ended)]
-    if ends and events[-1] is ends[-1] and ends[-1].reason == "failed":
-        return None, ends[-1].text.splitlines()[0] if ends[-1].text else "it failed"
-    finals = [event for event in events if isinstance(event, Evaluated) and event.is_final]
-    if not (finals and ends and ends[-1].reason == "completed"):
+    last = events[-1] if events else None
+    if isinstance(last, Ended) and last.reason == "failed":
+        return None, last.text.splitlines()[0] if last.text else "it failed"
+    final = final_evaluation(events)
+    if final is None:
         return None, ""
-    final = finals[-1]
     return Score(final.mean_reward, final.success_rate, final.episodes), ""

@@ -1,0 +1,58 @@
+"""A run that is already where a command would bring it: it is left as it is."""
+
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.config.schema import RunConfig
+from game_rl.event_log import final_evaluation, read_events
+from game_rl.events import Ended
+from game_rl.run_dir import RunDir
+from game_rl.system.units import with_frames
+
+
+def reached(
+    run_dir: RunDir,
+    config: RunConfig,
+    checkpoint: Checkpoint,
+    *,
+    until: int | None,
+    final_is_due: bool | None,
+) -> Ended | None:
+    """Return how the run has ended, or None if there is something to do for the command.
+
+    Args:
+        checkpoint: the one that the command continues from.
+        until: timestep that the command asks for; None: the run's end.
+        final_is_due: whether the final evaluation is played at the run's end; None: unless it was.
+    """
+    state, total = checkpoint.state, config.total_timesteps
+    is_newest = run_dir.checkpoints_newest_first()[:1] == [checkpoint.path]
+    end = total if until is None else min(until, total)
+    if not is_newest or state.evaluation_due or state.num_timesteps < end:
+        return None
+    final = final_evaluation(read_events(run_dir))
+    is_complete = final is not None and final.timesteps == state.num_timesteps
+    if end == total and (not is_complete if final_is_due is None else final_is_due):
+        return None
+    return Ended(
+        timesteps=state.num_timesteps,
+        reason="completed" if is_complete else "until",
+        exit_code=0,
+        text=_words(run_dir, config, state.num_timesteps, end, is_complete=is_complete),
+    )
+
+
+def _words(
+    run_dir: RunDir, config: RunConfig, timesteps: int, end: int, *, is_complete: bool
+) -> str:
+    """Say that nothing was done, and what can be done instead."""
+    total, root = config.total_timesteps, run_dir.root
+    asked = f", and --until asks for {end:,}" if end < total else ", its end"
+    way_on = (
+        f"train it on with --resume {root} --set total_timesteps={2 * total}"
+        if is_complete
+        else f"continue with --resume {root}"
+    )
+    back = "; --at T goes back to an earlier checkpoint" if end < timesteps else ""
+    return (
+        f"{root} is already at timestep {with_frames(timesteps, config.env.frame_skip)}{asked}: "
+        f"nothing was trained and nothing was changed; {way_on}{back}"
+    )
