@@ -1,6 +1,6 @@
 """Tables for the terminal: a generation of an experiment, and its champion."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 from rich.text import Text
@@ -19,25 +19,41 @@ def generation_table(
     Args:
         stretches: the known stretches, by member's number; they give each member's speed and host.
     """
-    table = Table()
-    for name in ("member", "fitness", "reward"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("goes on as")
-    for name in ("timesteps/s", "where"):
-        table.add_column(name, justify="right", no_wrap=True)
     by_number = {member.number: member for member in record.members}
     copies = {copy.number: copy for copy in record.copies}
     learner = None if record.learner is None else record.learner.number
+    rows = []
     for number in record.ranking:
         member, stretch = by_number[number], (stretches or {}).get(number)
         speed = 0.0 if stretch is None else stretch.timesteps_per_s
-        table.add_row(
-            member.folder,
-            *_fitness_cells(member),
-            _future(copies.get(number), learner),
-            "" if not speed else f"{speed:,.0f}",
-            "" if stretch is None else stretch.host,
+        rows.append(
+            (
+                member.folder,
+                *_fitness_cells(member),
+                _future(copies.get(number), learner),
+                "" if not speed else f"{speed:,.0f}",
+                "" if stretch is None else stretch.host,
+            )
         )
+    names = ("member", "fitness", "reward", "goes on as", "timesteps/s", "where")
+    return filled_table(names, rows, texts=["goes on as"])
+
+
+def filled_table(
+    names: Sequence[str], rows: Sequence[Sequence[str]], *, texts: Sequence[str]
+) -> Table:
+    """Return a table of the columns in which any row has a cell.
+
+    Args:
+        texts: names of the columns that are set flush left and may wrap.
+    """
+    filled = [n for n, cells in enumerate(zip(*rows, strict=True)) if any(cells)]
+    table = Table()
+    for n in filled:
+        is_text = names[n] in texts
+        table.add_column(names[n], justify="left" if is_text else "right", no_wrap=not is_text)
+    for row in rows:
+        table.add_row(*(row[n] for n in filled))
     return table
 
 

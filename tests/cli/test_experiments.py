@@ -1,13 +1,22 @@
 """Populations on the command line."""
 
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from game_rl.cli.experiment_console import ExperimentConsole
 from game_rl.cli.main import main
-from game_rl.experiments.account import Account, ExperimentBegun
+from game_rl.experiments.account import (
+    Account,
+    ExperimentBegun,
+    ExperimentEvent,
+    StretchEnded,
+)
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.going_back import go_back
 from tests.experiments.conftest import MakePopulation, make_population  # noqa: F401 - a fixture
 from tests.experiments.plans.test_population import carry_out
 
@@ -130,3 +139,32 @@ def test_a_mistake_in_a_population_is_told_with_its_line(
     file.write_text(file.read_text().replace("generations: 5", "generation: 5"))
     assert main(["train", "--config", str(file)]) == 2
     assert "line 5  generation: unknown key; did you mean generations?" in told(capsys)
+
+
+def test_a_table_of_a_generation_has_no_empty_column(
+    make_population: MakePopulation,  # noqa: F811
+) -> None:
+    def listen(event: ExperimentEvent) -> None:
+        if isinstance(event, StretchEnded):
+            event = event.model_copy(update={"timesteps_per_s": 700.0, "host": "here"})
+        console(event)
+
+    output = Console(file=StringIO(), width=200)
+    console = ExperimentConsole(output)
+    folder = carry_out(population := make_population(), listener=listen)
+    assert headings(output) == [[*HEADINGS, "timesteps/s", "where"]] * 5
+    go_back(folder, 4)
+    output.file = StringIO()
+    carry_out(population, listener=listen)
+    assert headings(output) == [HEADINGS, [*HEADINGS, "timesteps/s", "where"]]
+
+
+HEADINGS = ["member", "fitness", "reward", "goes on as"]
+
+
+def headings(console: Console) -> list[list[str]]:
+    """The headings of the tables of generations."""
+    assert isinstance(console.file, StringIO)
+    lines = console.file.getvalue().splitlines()
+    tables = [[cell.strip() for cell in line.strip("\u2503").split("\u2503")] for line in lines]
+    return [cells for cells in tables if cells[0] == "member"]

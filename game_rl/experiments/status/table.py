@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
@@ -12,7 +11,7 @@ from game_rl.experiments.descent import Branch
 from game_rl.experiments.stages import STAGES
 from game_rl.experiments.status.run_tail import FollowedStatus
 from game_rl.experiments.status.status import ExperimentStatus
-from game_rl.experiments.tables import changes_words, fitness_cells
+from game_rl.experiments.tables import changes_words, filled_table, fitness_cells
 
 
 def status_table(status: ExperimentStatus) -> RenderableType:
@@ -23,19 +22,18 @@ def status_table(status: ExperimentStatus) -> RenderableType:
         line += f", {status.timesteps_of_all:,} timesteps of all runs"
     if status.frames_of_all is not None:
         line += f" ({status.frames_of_all:,} frames)"
-    table = Table()
-    for name in ("member", "timesteps", "timesteps/s", "last fitness", "reward"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("now")
-    for member in status.members:
-        speed, last = member.timesteps_per_s, member.last
-        table.add_row(
+    rows = [
+        (
             member.folder,
             f"{member.timesteps:,} of {member.until:,}",
-            "" if speed is None else f"{speed:,.0f}",
-            *(("", "") if last is None else fitness_cells(last)),
+            "" if member.timesteps_per_s is None else f"{member.timesteps_per_s:,.0f}",
+            *(("", "") if member.last is None else fitness_cells(member.last)),
             "done" if member.has_ended_stretch else "",
         )
+        for member in status.members
+    ]
+    names = ("member", "timesteps", "timesteps/s", "last fitness", "reward", "now")
+    table = filled_table(names, rows, texts=["now"])
     followed = [
         f"{member.folder} follows the Lake: {', '.join(_followed_words(member.followed))}"
         for member in status.members
