@@ -11,11 +11,10 @@ from game_rl.config.experiments.study_files import Study
 from game_rl.errors import DoesNotFitError, ExperimentError, Interrupted, UsageError
 from game_rl.executors.executor import Ended, Executor
 from game_rl.executors.local import LocalExecutor
-from game_rl.experiments.records import write_record
 from game_rl.experiments.study.forecast import StudyReport, study_preflight
 from game_rl.experiments.study.pairs import Pair, PairRuns, pairs_of
 from game_rl.experiments.study.registration import registered
-from game_rl.experiments.study.results import Result, read_result, result_of
+from game_rl.experiments.study.results import Result, read_result, result_of, write_result
 from game_rl.experiments.study.study_dir import StudyDir, study_dir
 from game_rl.experiments.tasks import StopFlag, Task, TaskRunner
 from game_rl.run_dir import RunDir, write_atomic
@@ -152,5 +151,4 @@ def _kept(
     study: Study, folder: StudyDir, pair: Pair, finished: Finished, registration: str
 ) -> Result:
     result = result_of(study, folder, pair, finished, registration=registration)
-    write_record(folder.result(pair.arm, pair.seed), result)
-    return result
+    return write_result(folder, result)

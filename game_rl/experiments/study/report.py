@@ -1,6 +1,6 @@
 """The findings of a complete study, judged by the registered rule."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from game_rl.config.experiments.arms import ExperimentArm
@@ -54,7 +54,7 @@ def study_findings(study: Study) -> StudyFindings:
     arms = [arm_of(name, found, folder) for name, found in results.items()]
     check_metric(arms, study.config.metric)
     every = [each for found in results.values() for each in found]
-    notes = (*_plan_notes(study, registration), *_deviations(study, every))
+    notes = (*_plan_notes(study, registration), *_deviations(study, every), *_unsealed(results))
     of_arms = {name: [each.reached for each in found] for name, found in results.items()}
     breaks = tuple(break_lines(of_arms, study.config.metric))
     return StudyFindings(study, registration, _judged(study, arms), notes, breaks)
@@ -107,6 +107,20 @@ def _deviations(study: Study, results: list[Result]) -> Iterator[str]:
     hosts = sorted({each.host for each in results if each.host})
     if len(hosts) > 1:
         yield f"results were made on {len(hosts)} machines: {', '.join(hosts)}"
+
+
+def _unsealed(results: Mapping[str, list[Result]]) -> Iterator[str]:
+    """Yield a note that names the results in which an edit could not be noticed."""
+    seeds = {
+        arm: ", ".join(str(each.seed) for each in found if each.sha256 is None)
+        for arm, found in results.items()
+    }
+    names = [f"{arm} (seeds {found})" for arm, found in seeds.items() if found]
+    if names:
+        yield (
+            f"without a SHA-256 of their own, so that an edit would not be noticed: results of "
+            f"{', '.join(names)}"
+        )
 
 
 def _version_deviations(results: list[Result]) -> Iterator[str]:

@@ -1,6 +1,9 @@
 """The result of each (arm, seed) of a study."""
 
-from typing import Annotated, Literal
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -15,7 +18,7 @@ from game_rl.experiments.compare.played import played_by, totals
 from game_rl.experiments.descent import read_records
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import fitness_of
-from game_rl.experiments.records import read_record
+from game_rl.experiments.records import read_record, write_record
 from game_rl.experiments.study.breaks import Reached, reached
 from game_rl.experiments.study.pairs import Pair
 from game_rl.experiments.study.study_dir import StudyDir
@@ -56,6 +59,8 @@ class Result(Saved):
     seconds: float = 0.0
     """Time of the process that brought it to its end."""
     versions: dict[str, str] = Field(default_factory=dict)
+    sha256: str | None = None
+    """SHA-256 of all that is above; None in results of versions that did not write it."""
 
 
 def result_of(
@@ -103,11 +108,25 @@ def _reached(study: Study, folder: StudyDir, pair: Pair) -> tuple[Reached, ...]:
     return tuple(reached(read_records(ExperimentDir(folder.run(pair.arm, pair.seed).root))))
 
 
+def write_result(folder: StudyDir, result: Result) -> Result:
+    """Write a result with the hash of its content, and return it."""
+    sealed = result.model_copy(update={"sha256": _sha256(json.loads(result.model_dump_json()))})
+    write_record(folder.result(result.arm, result.seed), sealed)
+    return sealed
+
+
+def _sha256(content: dict[str, Any]) -> str:
+    """Return the hash of a result file's values, whatever its spaces and the order of its keys."""
+    values = {key: value for key, value in content.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
 def read_results(study: Study, folder: StudyDir, *, registration: str) -> dict[str, list[Result]]:
     """Read the results that exist of each arm, in the order of seeds.
 
     Raises:
-        ExperimentError: one belongs to another registration, or its file was renamed.
+        ExperimentError: one was changed after it was written, or belongs to another registration,
+            or its file was renamed.
     """
     return {
         arm: [
@@ -125,6 +144,7 @@ def read_result(folder: StudyDir, pair: Pair, *, registration: str) -> Result | 
     found = read_record(path, Result)
     if found is None:
         return None
+    _check_unchanged(path, found)
     if found.registration != registration:
         raise ExperimentError(
             f"{path} is of another registration than {folder.registration}; delete it to have it "
@@ -135,6 +155,18 @@ def read_result(folder: StudyDir, pair: Pair, *, registration: str) -> Result | 
             f"{path} holds arm {found.arm}, seed {found.seed}; give the file its old name back"
         )
     return found
+
+
+def _check_unchanged(path: Path, found: Result) -> None:
+    if found.sha256 is None:
+        return
+    now = _sha256(json.loads(path.read_bytes()))
+    if now != found.sha256:
+        raise ExperimentError(
+            f"{path} was changed after it was written: its content has the SHA-256 {now[:16]}, and "
+            f"it says {found.sha256[:16]}; restore it (git checkout -- {path}), or delete it to "
+            "have it made again"
+        )
 
 
 def arm_of(name: str, results: list[Result], folder: StudyDir) -> Arm:

@@ -11,7 +11,7 @@ from game_rl.config.loader import load_config
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.study.carrying_out import StudyCommand, StudyRun, carry_out
 from game_rl.experiments.study.registration import Registration, register
-from game_rl.experiments.study.results import Result
+from game_rl.experiments.study.results import Result, write_result
 from game_rl.experiments.study.study_dir import study_dir
 from game_rl.experiments.tasks import StopFlag
 from tests.experiments.plans.test_population import Killed, killed_at
@@ -82,7 +82,8 @@ def test_killed_at_any_moment_it_comes_to_the_same_results(make_study: MakeStudy
 
 
 def _without_registration(results: dict[str, str]) -> dict[str, object]:
-    return {name: {**json.loads(text), "registration": ""} for name, text in results.items()}
+    without = {"registration": "", "sha256": ""}
+    return {name: json.loads(text) | without for name, text in results.items()}
 
 
 def test_another_machine_goes_on_with_what_is_missing(
@@ -112,8 +113,9 @@ def test_a_run_that_breaks_its_weights_is_a_result(make_study: MakeStudy) -> Non
 def test_a_result_of_another_registration_is_refused(make_study: MakeStudy) -> None:
     study = make_study()
     on_paper(study)
-    path = study_dir(study.config).result("slow", 5)
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"registration": "0"}))
+    folder = study_dir(study.config)
+    content = json.loads(folder.result("slow", 5).read_text())
+    write_result(folder, Result.model_validate(content | {"registration": "0"}))
     with pytest.raises(ExperimentError, match=r"slow-5\.json is of another registration"):
         on_paper(study)
 

@@ -1,11 +1,13 @@
 """What a study's results come to, by the rule that was registered."""
 
+import hashlib
 import json
 
 import pytest
 
 from game_rl.errors import ExperimentError
 from game_rl.experiments.study.report import study_findings
+from game_rl.experiments.study.results import Result, write_result
 from game_rl.experiments.study.status import study_status
 from game_rl.experiments.study.study_dir import study_dir
 from tests.experiments.study.conftest import MakeStudy
@@ -55,8 +57,8 @@ def test_the_report_names_what_was_not_as_planned(make_study: MakeStudy) -> None
     folder = study_dir(study.config)
 
     def change(arm: str, seed: int, **values: object) -> None:
-        path = folder.result(arm, seed)
-        path.write_text(json.dumps(json.loads(path.read_text()) | values))
+        text = folder.result(arm, seed).read_text()
+        write_result(folder, Result.model_validate(json.loads(text) | values))
 
     change("slow", 5, versions={"torch": "2.12"}, host="b")
     change("slow", 6, versions={"torch": "2.13"})
@@ -65,3 +67,45 @@ def test_the_report_names_what_was_not_as_planned(make_study: MakeStudy) -> None
     assert "deviation: results were made with torch 2.12 and 2.13" in notes
     assert "deviation: everybody of fast, seed 7 played 5,000 timesteps" in notes
     assert "results were made on 2 machines: a, b" in notes
+    assert "SHA-256" not in notes
+
+
+def test_a_result_that_was_edited_changes_no_verdict_because_it_is_refused(
+    make_study: MakeStudy,
+) -> None:
+    study = make_study()
+    on_paper(study)
+    path = study_dir(study.config).result("fast", 7)
+    written = path.read_text()
+    content = json.loads(written)
+    content["played"]["rewards"][3] += 1e-9
+    path.write_text(json.dumps(content))
+    for read in (study_findings, study_status, on_paper):
+        with pytest.raises(ExperimentError, match=r"fast-7\.json was changed after it was written"):
+            read(study)
+    path.write_text(json.dumps(json.loads(written), sort_keys=True))  # the same values
+    assert study_findings(study).comparison.differences[0].verdict == "better"
+
+
+def test_results_without_a_hash_count_and_are_named(make_study: MakeStudy) -> None:
+    study = make_study()
+    on_paper(study)
+    whole = study_findings(study)
+    for arm, seed in (("slow", 5), ("fast", 6), ("fast", 7)):
+        path = study_dir(study.config).result(arm, seed)
+        content = json.loads(path.read_text())
+        del content["sha256"]
+        path.write_text(json.dumps(content))
+    found = study_findings(study)
+    assert found.comparison == whole.comparison
+    (note,) = set(found.notes) - set(whole.notes)
+    assert note.endswith("results of slow (seeds 5), fast (seeds 6, 7)")
+
+
+def test_a_result_carries_the_hash_of_its_own_content(make_study: MakeStudy) -> None:
+    study = make_study()
+    on_paper(study)
+    content = json.loads(study_dir(study.config).result("slow", 5).read_text())
+    said = content.pop("sha256")
+    text = json.dumps(content, sort_keys=True)
+    assert said == hashlib.sha256(text.encode()).hexdigest()
