@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from game_rl.errors import UsageError
 
+EXPERIMENT_VARIABLE = "GAME_RL_EXPERIMENT"
+"""Environment variable of a job's process: the experiment's folder, as its user knows it."""
 _TEMPORARY = ".tmp"
 _TRASH = ".trash"
 
@@ -54,6 +57,11 @@ class RunDir:
     def config(self) -> Path:
         """The resolved config; its presence makes a directory a run."""
         return self.root / "config.yaml"
+
+    @property
+    def way_on(self) -> str:
+        """The option that continues the run or, in a job of an experiment, the experiment."""
+        return f"--resume {shlex.quote(os.environ.get(EXPERIMENT_VARIABLE, str(self.root)))}"
 
     @property
     def identity_file(self) -> Path:

@@ -10,6 +10,7 @@ from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.stop import StopRequest
 from game_rl.errors import TrainingError
 from game_rl.event_log import EventLog
+from game_rl.run_dir import RunDir
 from game_rl.system.machine import cpu_percent, disk_free_bytes, effective_ram_bytes
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.units import GIB, MIB, format_bytes
@@ -61,14 +62,15 @@ class ResourceMonitorCallback(BoundaryCallback):
 
     def _check_disk(self, free: int) -> None:
         # space for the last checkpoint, which is written before an older one is deleted
-        needed = self._checkpoints.expected_bytes + _DISK_MARGIN_BYTES
-        if free < needed:
+        needed, reserve = self._checkpoints.expected_bytes, _DISK_MARGIN_BYTES
+        if free < needed + reserve:
             self._stop.ask(
                 TrainingError(
                     f"stopped at timestep {self.num_timesteps:,} with a checkpoint: "
-                    f"the disk of {self._run_dir} has {format_bytes(free)} left, and one more "
-                    f"checkpoint needs {format_bytes(needed)}; free some space, then continue "
-                    f"with --resume {self._run_dir}"
+                    f"the disk of {self._run_dir} has {format_bytes(free)} left; one more "
+                    f"checkpoint needs {format_bytes(needed)}, and {format_bytes(reserve)} stay "
+                    "free for logs and other programs; free some space, then "
+                    f"continue with {RunDir(self._run_dir).way_on}"
                 )
             )
 

@@ -225,7 +225,7 @@ class CheckpointStore:
         return (
             f"the checkpoint of timestep {state.num_timesteps:,} could not be written to "
             f"{self._run_dir.checkpoints} ({error.strerror or error}); {newest}; free some space "
-            f"or allow writing there, then continue with --resume {self._run_dir.root}"
+            f"or allow writing there, then continue with {self._run_dir.way_on}"
         )
 
 

@@ -12,6 +12,7 @@ from game_rl.cli.arguments import add_command, add_config_arguments, not_negativ
 from game_rl.cli.experiments import is_experiment, train_experiment
 from game_rl.cli.playing import evaluation_table
 from game_rl.errors import UsageError
+from game_rl.experiments.experiment_dir import refuse_run_of_experiment
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,6 +105,8 @@ def _train(arguments: argparse.Namespace) -> int:
         return train_experiment(arguments)
     if arguments.generation is not None:
         raise UsageError("--generation goes back in an experiment: name it with --resume")
+    if arguments.resume is not None:
+        refuse_run_of_experiment(Path(arguments.resume))
     from game_rl.cli.run_console import PatientConsole, RunConsole
 
     console = PatientConsole(quiet=arguments.log == "json")

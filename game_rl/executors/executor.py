@@ -24,6 +24,7 @@ class Job:
         module: the command, as a module for `python -m`.
         reads: folders of the experiment that it needs.
         writes: files and folders that it writes, apart from its output.
+        experiment: the experiment's folder, as messages to the user name it; None without one.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Job:
     module: str = "game_rl"
     reads: tuple[Path, ...] = ()
     writes: tuple[Path, ...] = ()
+    experiment: str | None = None
 
 
 @dataclass(frozen=True)

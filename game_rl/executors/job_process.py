@@ -13,6 +13,7 @@ from typing import Protocol
 from game_rl.claims import CLAIM_VARIABLE
 from game_rl.executors.executor import Job
 from game_rl.executors.nursery import Nursery
+from game_rl.run_dir import EXPERIMENT_VARIABLE
 from game_rl.system.parent_death import PARENT_VARIABLE
 from game_rl.system.share import share_environment
 
@@ -152,8 +153,9 @@ class JobProcess:
 def job_environment(job: Job, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the environment of a job's process, except for `PARENT_VARIABLE`.
 
-    An inherited claim is removed: a job that starts jobs itself has a claim to another run.
+    An inherited claim or experiment is removed: a job that starts jobs itself has others.
     """
-    own = {name: value for name, value in inherited.items() if name != CLAIM_VARIABLE}
+    of_job = {CLAIM_VARIABLE: job.claim, EXPERIMENT_VARIABLE: job.experiment}
+    own = {name: value for name, value in inherited.items() if name not in of_job}
     own |= share_environment(job.cpus)
-    return own if job.claim is None else {**own, CLAIM_VARIABLE: job.claim}
+    return own | {name: value for name, value in of_job.items() if value is not None}

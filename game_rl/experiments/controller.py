@@ -23,6 +23,7 @@ from game_rl.experiments.account import (
 )
 from game_rl.experiments.champion import find_champion
 from game_rl.experiments.curves import write_curves
+from game_rl.experiments.excess import undo_excess
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import fitness_of
 from game_rl.experiments.jobs import Jobs
@@ -99,9 +100,10 @@ class ExperimentRun:
         number, started = state.generation + 1, time.monotonic()
         until = self.plan.timesteps(number)
         self.account.emit(GenerationBegun(generation=number, timesteps=until))
+        self._undo_excess(state.members, number)
         record = self._trained(state.members, number)
         keep_generation(self.folder, record)
-        self._bring([self.plan.copy(record, copied) for copied in record.copies])
+        self._copy(record)
         self._warn_of_failures(record)
         after = ExperimentState(generation=number, members=self.plan.members_after(record))
         write_curves(self.folder.curves, record, self.plan.rules)
@@ -117,6 +119,13 @@ class ExperimentRun:
             )
         )
         return after
+
+    def _undo_excess(self, members: Sequence[Member], number: int) -> None:
+        text = undo_excess(self.plan, members, number)
+        if text:
+            self.account.emit(Warned(generation=number, text=text))
+            if number > 1:
+                self._copy(self._record(number - 1))
 
     def _trained(self, members: Sequence[Member], number: int) -> GenerationRecord:
         """Return the record of a generation; if it does not exist, train the generation first."""
@@ -184,6 +193,10 @@ class ExperimentRun:
         self, tasks: Sequence[Task], on_done: Callable[[Task], None] = lambda _: None
     ) -> None:
         TaskRunner(self.executor, self.stop, self._tell_of_death).run(tasks, on_done)
+
+    def _copy(self, record: GenerationRecord) -> None:
+        """Make the copies that do not exist yet."""
+        self._bring([self.plan.copy(record, copied) for copied in record.copies])
 
     def _record(self, generation: int) -> GenerationRecord:
         record = read_record(self.folder.generation(generation).record, GenerationRecord)

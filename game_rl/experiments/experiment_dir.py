@@ -1,5 +1,7 @@
 """All paths of an experiment, and its lock."""
 
+import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from game_rl.errors import UsageError
 from game_rl.executors.notes import errands_folder
 from game_rl.run_dir import RunDir, RunIdentity
 
+_RUNS = ("members", "champion")  # folders with runs of the experiment
 _LOCK_WAIT_S = 1.0  # `game-rl status` holds the lock for an instant
 
 
@@ -169,6 +172,22 @@ def find_experiment(root: Path) -> ExperimentDir:
     return folder
 
 
+def refuse_run_of_experiment(root: Path) -> None:
+    """Raise UsageError if `root` is a member, the learner or the champion of an experiment.
+
+    Only the experiment knows how far each of its runs may train.
+    """
+    run = root.resolve()
+    for above in run.parents:
+        if ExperimentDir(above).exists() and run.relative_to(above).parts[0] in _RUNS:
+            shown = above if root.is_absolute() else Path(os.path.relpath(above))
+            raise UsageError(
+                f"{root} is a run of the experiment in {shown}, which decides how far it trains: "
+                f"continue the experiment with {RunDir(shown).way_on}, or train a copy of this run "
+                f"with --fork {shlex.quote(str(root))} --set run_dir=runs/NAME"
+            )
+
+
 def run_of(root: Path) -> Path:
     """Return the run directory that `root` stands for: of an experiment, its champion's.
 
@@ -181,6 +200,6 @@ def run_of(root: Path) -> Path:
     if not folder.champion.is_dir():
         raise UsageError(
             f"{root} is an experiment that has no champion yet; name one of its members, such as "
-            f"{folder.members / folder_of(0)}, or continue it with --resume {root}"
+            f"{folder.members / folder_of(0)}, or continue it with {RunDir(root).way_on}"
         )
     return folder.champion

@@ -11,6 +11,7 @@ from game_rl.experiments.records import (
     ExperimentState,
     GenerationRecord,
     Member,
+    TrainedMember,
     read_record,
     write_record,
 )
@@ -51,10 +52,9 @@ def finish_going_back(folder: ExperimentDir) -> None:
 
 
 def _finish(folder: ExperimentDir, state: ExperimentState, record: GenerationRecord) -> Path:
-    aside = _new_folder(folder.superseded)
+    aside = new_folder(folder.superseded)
     for member in record.members:
-        if member.checkpoint is not None:
-            _restore(folder, record, member.folder, member.number, member.checkpoint, aside)
+        restore(folder, record.generation, member, aside)
     _move_later(folder, record, aside)
     remove_curves(folder.curves, after=record.generation)
     write_record(folder.state, state.model_copy(update={"going_back_to": None}))
@@ -74,24 +74,19 @@ def _not_kept(folder: ExperimentDir, generation: int) -> str:
     )
 
 
-def _restore(
-    folder: ExperimentDir,
-    record: GenerationRecord,
-    name: str,
-    number: int,
-    checkpoint: str,
-    aside: Path,
-) -> None:
-    """Make the record's checkpoint the member's newest one; set later ones aside."""
-    run_dir = folder.member(name)
-    kept = folder.generation(record.generation).checkpoint(number)
-    run_dir.checkpoints.mkdir(exist_ok=True)
-    link_checkpoint(kept, run_dir.checkpoints / checkpoint)
+def restore(folder: ExperimentDir, generation: int, member: TrainedMember, aside: Path) -> None:
+    """Make the checkpoint at the end of a generation the member's newest; set later ones aside.
+
+    A member whose weights were not finite then has no such checkpoint, and stays as it is.
+    """
+    if member.checkpoint is None:
+        return
+    run_dir = folder.member(member.folder)
+    kept = folder.generation(generation).checkpoint(member.number)
+    link_checkpoint(kept, run_dir.checkpoints / member.checkpoint)
     for path in run_dir.checkpoints_newest_first():
-        if int(path.name) > int(checkpoint):
-            place = aside / "members" / name / "checkpoints"
-            place.mkdir(parents=True, exist_ok=True)
-            path.rename(place / path.name)
+        if int(path.name) > int(member.checkpoint):
+            move_into(aside / "members" / member.folder / "checkpoints", path)
 
 
 def _move_later(folder: ExperimentDir, record: GenerationRecord, aside: Path) -> None:
@@ -99,21 +94,22 @@ def _move_later(folder: ExperimentDir, record: GenerationRecord, aside: Path) ->
     generation, stay = record.generation, {member.folder for member in record.members}
     for number in folder.generations.iterdir():
         if number.name.isdecimal() and int(number.name) > generation:
-            _move(number, aside / "generations")
+            move_into(aside / "generations", number)
     for path in folder.members.iterdir():
         if (copied_after(path.name) or 0) >= generation and path.name not in stay:
-            _move(path, aside / "members" / "copies")
+            move_into(aside / "members" / "copies", path)
     for path in (folder.champion, folder.champion_record, folder.validation, folder.errands):
         if path.exists():
-            _move(path, aside)
+            move_into(aside, path)
 
 
-def _move(path: Path, to: Path) -> None:
-    to.mkdir(parents=True, exist_ok=True)
-    path.rename(to / path.name)
+def move_into(folder: Path, path: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    path.rename(folder / path.name)
 
 
-def _new_folder(parent: Path) -> Path:
+def new_folder(parent: Path) -> Path:
+    """Make the next numbered folder in `parent`, and return it."""
     parent.mkdir(exist_ok=True)
     paths = (parent / f"{number:03d}" for number in itertools.count())
     free = next(path for path in paths if not path.exists())

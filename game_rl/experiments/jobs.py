@@ -131,6 +131,7 @@ class Jobs:
             self.cpus,
             reads=(*(members / name for name in asked), self.folder.lake),
             writes=(place.actions,),
+            experiment=str(self.folder.root),
         )
         return Task(job, place.actions)
 
@@ -143,7 +144,15 @@ class Jobs:
         reads: Path,
         writes: tuple[Path, ...],
     ) -> Job:
-        return Job(name, arguments, output, self.cpus, reads=(reads,), writes=writes)
+        return Job(
+            name,
+            arguments,
+            output,
+            self.cpus,
+            reads=(reads,),
+            writes=writes,
+            experiment=str(self.folder.root),
+        )
 
 
 def _flat(arguments: Mapping[str, object]) -> tuple[str | Path, ...]:

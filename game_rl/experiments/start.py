@@ -8,7 +8,14 @@ from pathlib import Path
 
 from game_rl.config.changed_values import flat
 from game_rl.config.experiments.experiment_files import Experiment, dump_experiment, load_experiment
-from game_rl.errors import DoesNotFitError, GameRLError, Interrupted, UsageError
+from game_rl.errors import (
+    DoesNotFitError,
+    ExperimentError,
+    GameRLError,
+    Interrupted,
+    UsageError,
+    system_fault,
+)
 from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Executor
 from game_rl.executors.make_executor import check_installed, make_executor
@@ -32,7 +39,7 @@ from game_rl.experiments.relocation import follow_lake
 from game_rl.experiments.safe_copy import uploading
 from game_rl.experiments.tasks import StopFlag
 from game_rl.games.definition import load_game
-from game_rl.run_dir import write_atomic
+from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.machine import detect_machine
 
 _ENDING_S = 30.0  # for the last checkpoint and the emulators, in addition to the deadline
@@ -136,7 +143,7 @@ class WentBackFrom:
 def _refuse_existing(folder: ExperimentDir) -> None:
     if folder.exists():
         raise UsageError(
-            f"{folder.root} already holds an experiment; continue it with --resume {folder.root}, "
+            f"{folder.root} already holds an experiment; continue it with {_way_on(folder)}, "
             "choose another place with --set run_dir=..., or delete it"
         )
     if (folder.root / "config.yaml").exists():
@@ -196,7 +203,7 @@ def _carried_out(
     state = read_state(plan)
     with (
         Account(folder.events, command.listeners) as account,
-        _told_how_it_ends(account),
+        _told_how_it_ends(account, folder),
         uploading(folder, experiment, account, take_over=command.take_over),
         make_executor(config.executor, _demand(experiment, report, account)) as executor,
     ):
@@ -242,18 +249,32 @@ def _run(plan: Plan, executor: Executor, account: Account, stop: StopFlag) -> Ch
         champion = ExperimentRun(plan, executor, account, stop).run()
     except Interrupted as reason:
         raise Interrupted(
-            f"{reason}; all members are saved, continue with --resume {plan.folder.root}",
+            f"{reason}; all members are saved, continue with {_way_on(plan.folder)}",
             exit_code=reason.exit_code,
         ) from None
     account.emit(ExperimentEnded(reason="completed", exit_code=0))
     return champion
 
 
+def _way_on(folder: ExperimentDir) -> str:
+    return RunDir(folder.root).way_on
+
+
 @contextmanager
-def _told_how_it_ends(account: Account) -> Iterator[None]:
-    """Emit `ExperimentEnded` for an exception that is raised inside, and re-raise it."""
+def _told_how_it_ends(account: Account, folder: ExperimentDir) -> Iterator[None]:
+    """Emit `ExperimentEnded` for an exception that is raised inside, and re-raise it.
+
+    Raises:
+        ExperimentError: in place of an OSError, such as that of a full disk.
+    """
     try:
-        yield
+        try:
+            yield
+        except OSError as error:
+            raise ExperimentError(
+                f"{system_fault(error, folder.root)}; all that the members learned up to their "
+                f"newest checkpoints is saved; continue with {_way_on(folder)}"
+            ) from error
     except (Interrupted, KeyboardInterrupt) as error:
         code = error.exit_code if isinstance(error, Interrupted) else Interrupted("").exit_code
         _emit(account, ExperimentEnded(reason="stopped", exit_code=code, text=str(error)))

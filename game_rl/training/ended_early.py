@@ -18,10 +18,8 @@ def what_is_saved(run_dir: RunDir) -> str:
         offline = int(run_dir.offline.checkpoints_newest_first()[0].name)
         return (
             f"saved up to gradient step {offline:,} before the first timestep; continue with "
-            f"--resume {run_dir.root}"
+            f"{run_dir.way_on}"
         )
     if not checkpoints:
-        return f"nothing was saved yet; begin again with --resume {run_dir.root}"
-    return (
-        f"saved up to timestep {int(checkpoints[0].name):,}; continue with --resume {run_dir.root}"
-    )
+        return f"nothing was saved yet; begin again with {run_dir.way_on}"
+    return f"saved up to timestep {int(checkpoints[0].name):,}; continue with {run_dir.way_on}"

@@ -75,7 +75,7 @@ def evaluate_best(
 def _stopped(run_dir: RunDir, stop: StopRequest) -> Interrupted:
     code = stop.reason.exit_code if stop.reason is not None else Interrupted("").exit_code
     return Interrupted(
-        f"{stop.reason}; the training is complete, and --resume {run_dir.root} evaluates it",
+        f"{stop.reason}; the training is complete, and {run_dir.way_on} evaluates it",
         exit_code=code,
     )
 

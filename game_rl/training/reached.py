@@ -47,9 +47,9 @@ def _words(
     total, root = config.total_timesteps, run_dir.root
     asked = f", and --until asks for {end:,}" if end < total else ", its end"
     way_on = (
-        f"train it on with --resume {root} --set total_timesteps={2 * total}"
+        f"train it on with {run_dir.way_on} --set total_timesteps={2 * total}"
         if is_complete
-        else f"continue with --resume {root}"
+        else f"continue with {run_dir.way_on}"
     )
     back = "; --at T goes back to an earlier checkpoint" if end < timesteps else ""
     return (

@@ -65,7 +65,7 @@ def run_stretch(
     ram_peak = 0
     try:
         ram_peak = _trained(root, command, seed)
-        end = _end_of(RunDir(root), seed)
+        end = _end_of(RunDir(root), until, seed)
     except NonFiniteError as error:
         end = StretchResult(timesteps=until, failure="non_finite", text=str(error))
     measured = {
@@ -106,11 +106,16 @@ def _left(made: StretchResult, run_dir: RunDir, result: Path) -> StretchResult:
     return made
 
 
-def _end_of(run_dir: RunDir, seed: int) -> StretchResult:
+def _end_of(run_dir: RunDir, until: int, seed: int) -> StretchResult:
     """Return the part of the result that follows from the run directory alone."""
     newest = Checkpoint(run_dir.checkpoints_newest_first()[0])
     episodes, best = read_episodes(run_dir), best_of(run_dir, newest)
     timesteps = newest.state.num_timesteps
+    if timesteps >= until + load_config(run_dir.config, is_saved=True).rollout_timesteps:
+        raise ExperimentError(
+            f"{run_dir.root} is at timestep {timesteps:,}, beyond the end of the stretch at "
+            f"{until:,}; continue the experiment with --resume, which brings it back"
+        )
     if not episodes.timesteps or episodes.timesteps[-1] != timesteps or best is None:
         raise ExperimentError(
             f"{run_dir.root} has no evaluation at timestep {timesteps:,}; "

@@ -81,7 +81,7 @@ class Classroom:
             code = reason.exit_code if reason is not None else Interrupted("").exit_code
             text = (
                 f"{reason}; the teacher was being measured, and nothing was learned yet; begin "
-                f"again with --resume {self.root}"
+                f"again with {RunDir(self.root).way_on}"
             )
             raise Interrupted(text, exit_code=code) from None
 

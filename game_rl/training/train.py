@@ -231,7 +231,7 @@ def _refuse_existing_run(run_dir: RunDir) -> None:
         timesteps = int(checkpoints[0].name) if checkpoints else 0
         raise UsageError(
             f"{run_dir.root} already holds a run at timestep {timesteps:,}; "
-            f"continue it with --resume {run_dir.root}, choose another place with "
+            f"continue it with {run_dir.way_on}, choose another place with "
             "--set run_dir=..., or delete it"
         )
 
