@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from game_rl.errors import UsageError
-from game_rl.run_dir import Parent, RunDir, new_directory, remove_directory, write_atomic
+from game_rl.run_dir import (
+    EXPERIMENT_VARIABLE,
+    Parent,
+    RunDir,
+    new_directory,
+    remove_directory,
+    write_atomic,
+)
 
 
 def fail_half_way(directory: Path) -> None:
@@ -135,3 +142,14 @@ def test_an_identity_that_was_changed_is_refused_with_the_way_out(
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(UsageError, match=r"run\.json does not identify a run.*delete it"):
         RunDir(tmp_path).identity()
+
+
+def test_a_run_is_continued_with_its_experiment_in_a_job_of_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_dir = RunDir(tmp_path / "an experiment" / "members" / "01")
+    monkeypatch.delenv(EXPERIMENT_VARIABLE, raising=False)
+    assert run_dir.way_on == f"--resume '{run_dir.root}'"
+    monkeypatch.setenv(EXPERIMENT_VARIABLE, "runs/population")
+    assert run_dir.way_on == "--resume runs/population"
+    assert run_dir.offline.way_on == "--resume runs/population"

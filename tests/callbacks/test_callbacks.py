@@ -21,6 +21,7 @@ from game_rl.run_dir import RunDir
 from game_rl.system.machine import own_cores
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.threads import torch_threads
+from game_rl.system.units import format_bytes
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from tests.callbacks.conftest import make_checkpoints, make_stop, saved_timesteps
@@ -80,7 +81,11 @@ def test_a_disk_without_room_for_another_checkpoint_stops_the_run(
         model.learn(64, callback=watched)
     assert isinstance(stop.reason, TrainingError)
     assert saved_timesteps(run_dir) == [8]
-    assert "free some space" in str(stop.reason)
+    needed = format_bytes(checkpoints.expected_bytes)
+    reserve = format_bytes(resource_monitor._DISK_MARGIN_BYTES)
+    text = f"one more checkpoint needs {needed}, and {reserve} stay free for logs"
+    assert text in str(stop.reason)
+    assert f"free some space, then continue with --resume {run_dir.root}" in str(stop.reason)
     assert model.num_timesteps == 8  # not a vec step further
 
 

@@ -19,7 +19,19 @@ import time
 
 from game_rl.system.parent_death import end_with_parent
 
-SHOWN = ("GAME_RL_CPUS", "GAME_RL_CLAIM", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+SHOWN = (
+    "GAME_RL_CPUS",
+    "GAME_RL_CLAIM",
+    "GAME_RL_EXPERIMENT",
+    "OMP_NUM_THREADS",
+    "CUDA_VISIBLE_DEVICES",
+)
+    "GAME_RL_CPUS",
+    "GAME_RL_CLAIM",
+    "GAME_RL_EXPERIMENT",
+    "OMP_NUM_THREADS",
+    "CUDA_VISIBLE_DEVICES",
+)
 
 
 def main() -> int:

@@ -15,6 +15,7 @@ import pytest
 from game_rl.claims import CLAIM_VARIABLE
 from game_rl.executors.executor import Ended, Job
 from game_rl.executors.local import LocalExecutor
+from game_rl.run_dir import EXPERIMENT_VARIABLE
 
 _TIMEOUT_S = 120.0
 
@@ -52,15 +53,18 @@ def test_the_output_of_an_earlier_attempt_stays(executor: LocalExecutor, tmp_pat
     assert len((tmp_path / "log").read_text().splitlines()) == 2
 
 
-def test_the_claim_of_a_job_is_not_that_of_the_jobs_that_it_starts(
+def test_claim_and_experiment_of_a_job_are_not_those_of_the_jobs_that_it_starts(
     executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(CLAIM_VARIABLE, "3-to-the-experiment")
-    for name, claim in (("copy", None), ("member", "7-to-a-run")):
+    monkeypatch.setenv(EXPERIMENT_VARIABLE, "outer")
+    for name, claim, experiment in (("copy", None, None), ("member", "7-to-a-run", "inner")):
         module = "tests.executors.job_program"
-        executor.start(Job(name, ("environment",), tmp_path / name, 1, claim, module))
+        job = Job(name, ("environment",), tmp_path / name, 1, claim, module, experiment=experiment)
+        executor.start(job)
         ends_of(executor, 1)
-        assert json.loads((tmp_path / name).read_text())[CLAIM_VARIABLE] == claim
+        found = json.loads((tmp_path / name).read_text())
+        assert (found[CLAIM_VARIABLE], found[EXPERIMENT_VARIABLE]) == (claim, experiment)
 
 
 def test_a_job_that_is_killed_was_stopped_and_so_was_one_that_saved(tmp_path: Path) -> None:

@@ -19,8 +19,14 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+_OPERATIONS = {
+    "mkdir": "mkdir", "rename": "rename", "replace": "rename",
+    "unlink": "unlink", "remove": "unlink", "rmdir": "rmdir", "link": "link",
+}  # fmt: skip
 
 
 class Faults:
@@ -85,8 +91,11 @@ class FaultyFile(io.FileIO):
         return int(self.faults.around("write", self.name, whole))
 
 
-def install(faults: Faults) -> None:
+@contextmanager
+def injected(faults: Faults) -> Iterator[None]:
+    """Inside, operations meet the faults."""
     real_open, real_fsync = builtins.open, os.fsync
+    real = {name: getattr(os, name) for name in (*_OPERATIONS, "fsync")}
     FaultyFile.faults = faults
 
     def faulty_open(file: Any, mode: str = "r", *args: Any, **keywords: Any) -> Any:
@@ -101,11 +110,14 @@ def install(faults: Faults) -> None:
 
     builtins.open = io.open = faulty_open  # type: ignore[assignment]
     os.fsync = faulty_fsync  # type: ignore[assignment]
-    for name, operation in {
-        "mkdir": "mkdir", "rename": "rename", "replace": "rename",
-        "unlink": "unlink", "remove": "unlink", "rmdir": "rmdir", "link": "link",
-    }.items():  # fmt: skip
-        setattr(os, name, _wrapped(getattr(os, name), operation, faults))
+    for name, operation in _OPERATIONS.items():
+        setattr(os, name, _wrapped(real[name], operation, faults))
+    try:
+        yield
+    finally:
+        builtins.open = io.open = real_open
+        for name, function in real.items():
+            setattr(os, name, function)
 
 
 def _wrapped(real: Callable[..., Any], operation: str, faults: Faults) -> Callable[..., Any]:
@@ -123,10 +135,10 @@ def _wrapped(real: Callable[..., Any], operation: str, faults: Faults) -> Callab
 def main() -> int:
     plan, folder, *arguments = sys.argv[1:]
     faults = Faults(plan, folder)
-    install(faults)
-    from game_rl.cli.main import main as game_rl
+    with injected(faults):
+        from game_rl.cli.main import main as game_rl
 
-    code = game_rl(arguments)
+        code = game_rl(arguments)
     print("operations", json.dumps(faults.counts))
     print("the fault", "struck" if faults.has_struck else "never came")
     return code
