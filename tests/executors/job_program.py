@@ -26,12 +26,6 @@ SHOWN = (
     "OMP_NUM_THREADS",
     "CUDA_VISIBLE_DEVICES",
 )
-    "GAME_RL_CPUS",
-    "GAME_RL_CLAIM",
-    "GAME_RL_EXPERIMENT",
-    "OMP_NUM_THREADS",
-    "CUDA_VISIBLE_DEVICES",
-)
 
 
 def main() -> int:
