@@ -32,6 +32,7 @@ from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.experiments.forecast.experiment import experiment_preflight
 from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.experiments.going_back import finish_going_back, go_back
+from game_rl.experiments.kept_checkpoints import checkpoints_bytes
 from game_rl.experiments.plans.make_plan import make_plan
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ChampionRecord
@@ -40,7 +41,7 @@ from game_rl.experiments.safe_copy import uploading
 from game_rl.experiments.tasks import StopFlag
 from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir, write_atomic
-from game_rl.system.machine import detect_machine
+from game_rl.system.machine import detect_machine, with_room
 
 _ENDING_S = 30.0  # for the last checkpoint and the emulators, in addition to the deadline
 _MAY_CHANGE = ("executor", "keep_generations", "keep_rounds", "champion", "upload")
@@ -176,9 +177,9 @@ def _flat(experiment: Experiment) -> dict[str, object]:
 
 def _check_fit(experiment: Experiment, command: ExperimentCommand) -> ExperimentReport:
     config = experiment.config
-    report = experiment_preflight(
-        experiment, load_game(experiment.run.game), detect_machine(config.run_dir)
-    )
+    own_bytes = checkpoints_bytes(ExperimentDir(config.run_dir))
+    machine = with_room(detect_machine(config.run_dir), own_bytes)
+    report = experiment_preflight(experiment, load_game(experiment.run.game), machine)
     command.show(report)
     # the executor of a cluster checks each node for room for a member
     may_fit_elsewhere = report.is_of_a_node and not report.lacks_disk

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -77,6 +77,14 @@ class Machine:
             cpus=self.cpus,
             cache_bytes=self.cache_bytes,
         )
+
+
+def with_room(machine: Machine, own_bytes: int) -> Machine:
+    """Return the machine as something finds it that already has `own_bytes` of files on its disk.
+
+    A forecast of all its files is compared with the space that is free beside them.
+    """
+    return replace(machine, disk_free_bytes=machine.disk_free_bytes + own_bytes)
 
 
 def detect_machine(run_dir: Path) -> Machine:

@@ -31,7 +31,7 @@ from game_rl.preflight.report import (
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.game_files import upload_settings
-from game_rl.system.machine import detect_machine
+from game_rl.system.machine import detect_machine, with_room
 from game_rl.system.process_memory import PssSampler
 from game_rl.training.ended_early import disk_fault
 from game_rl.training.ending import told_how_it_ends
@@ -237,7 +237,8 @@ def _refuse_existing_run(run_dir: RunDir) -> None:
 
 
 def _check_fit(config: RunConfig, game: Game, command: Command) -> Report:
-    report = preflight(config, game, detect_machine(config.run_dir))
+    machine = with_room(detect_machine(config.run_dir), RunDir(config.run_dir).size_bytes())
+    report = preflight(config, game, machine)
     command.show(report)
     if report.verdict == "does_not_fit" and not command.force:
         raise DoesNotFitError(

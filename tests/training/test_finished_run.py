@@ -1,7 +1,9 @@
 """A run that has reached its end is safe from the commands that train it."""
 
 import json
+import shutil
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -11,7 +13,7 @@ from game_rl.errors import Interrupted
 from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Ended, Evaluating, Event
 from game_rl.experiments.compare.runs import read_folder
-from game_rl.preflight.report import measured_ram_peak_bytes
+from game_rl.preflight.report import Report, measured_ram_peak_bytes
 from game_rl.run_dir import RunDir
 from game_rl.storage.run_status import run_status
 from game_rl.training.train import Command, resume
@@ -112,3 +114,20 @@ def test_a_footprint_that_is_damaged_or_missing_has_no_peak(
     if text is not None:
         path.write_text(text)
     assert measured_ram_peak_bytes(path) == 0
+
+
+class Usage(NamedTuple):
+    total: int
+    used: int
+    free: int
+
+
+def test_the_files_that_a_run_has_already_need_no_more_room(
+    finished: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[Report] = []
+    asked = Command(until=200, stop=StopRequest(), show=shown.append)
+    own = sum(path.stat().st_size for path in finished.root.rglob("*") if path.is_file())
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(0, 0, 10**10))
+    resume(finished.root, asked, overrides=["total_timesteps=256"])
+    assert [report.machine.disk_free_bytes for report in shown] == [10**10 + own]
