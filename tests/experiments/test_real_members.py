@@ -1,6 +1,7 @@
 """A population of real members, beside runs that nobody selected or broke off."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,8 @@ def test_members_are_the_runs_that_they_would_be_alone_and_the_champion_plays(
 
     assert last.learner is not None
     assert last.learner.parent_folder is not None
-    best = folder.member(last.learner.parent_folder)
+    best = RunDir(tmp_path / "best")
+    shutil.copytree(folder.member(last.learner.parent_folder).root, best.root)
     assert main(["train", "--resume", str(best.root)]) == 0  # to the end that it never came to
     assert last.members[3].weights_sha256 == weights_of(best, 256)
 
