@@ -190,6 +190,7 @@ def _appended(
             writer.break_off([0])
             _start(writer, stack, channels)
         following = replay.next_of(row, env)
+        is_stack = np.array_equal(stack[channels:], following[:-channels])
         action = replay.actions[row, env].astype(schema.action_dtype)
         terminated, truncated = replay.terminated[row, env], replay.truncated[row, env]
         writer.append(
@@ -198,6 +199,7 @@ def _appended(
             terminated=np.array([terminated]),
             truncated=np.array([truncated]),
             next_frames=following[None, -channels:],
+            jumps=np.array([not is_stack]),
         )
         current = None if terminated or truncated else following
         yield done + 1

@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 from game_rl.lake.schema import LakeSchema
 
 FIRST, TRANSITION, TERMINATED, TRUNCATED = 1, 2, 4, 8  # flags of a row
-JUMP, LATE_TIMEOUT = 16, 32  # in Lakes of arrays only: see `row_writer`
+JUMP = 16  # the next observation is the next transition's; in Lakes of arrays: see `row_writer`
+LATE_TIMEOUT = 32  # in Lakes of arrays only: see `row_writer`
 ROW_NUMBERS = 1 << 16
 
 MAGIC = 0x4B4C4247  # "GBLK"
@@ -66,7 +67,7 @@ class Columns:
 
     Attributes:
         actions, rewards, versions: zeros in rows without a transition.
-        flags: FIRST | TRANSITION | TERMINATED | TRUNCATED.
+        flags: FIRST | TRANSITION | TERMINATED | TRUNCATED | JUMP.
     """
 
     flags: NDArray[np.uint8]

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.lake.block import FIRST, TERMINATED, TRANSITION, TRUNCATED, Block, Columns
+from game_rl.lake.block import FIRST, JUMP, TERMINATED, TRANSITION, TRUNCATED, Block, Columns
 from game_rl.lake.schema import LakeSchema
 
 Packed = NDArray[np.uint8]
@@ -65,10 +65,12 @@ class BlockBuilder:
         truncated: bool,
         next_frame: Packed,
         version: int,
+        jumps: bool = False,
     ) -> Block | None:
         """Add a timestep and the frame that it led to; returns the block if it is full now."""
         row = self._n - 1
-        self._flags[row] |= TRANSITION | TERMINATED * terminated | TRUNCATED * truncated
+        ending = TERMINATED * terminated | TRUNCATED * truncated | JUMP * jumps
+        self._flags[row] |= TRANSITION | ending
         self._actions[row] = action
         self._rewards[row] = reward
         self._versions[row] = version

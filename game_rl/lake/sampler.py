@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
-from game_rl.lake.block import FIRST, TERMINATED, TRUNCATED, Columns
+from game_rl.lake.block import FIRST, JUMP, TERMINATED, TRUNCATED, Columns
 from game_rl.lake.block_cache import BlockCache, Frames
 from game_rl.lake.block_table import n_seen
 from game_rl.lake.schema import LakeSchema
@@ -25,7 +25,8 @@ class Batch:
 
     Attributes:
         stacks, next_stacks: uint8 [batch, frame_stack * C, H, W] at t and t + k; zeros before an
-            episode's first frame; the true last observation where the episode ended.
+            episode's first frame; the true last observation where the episode ended, or the next
+            episode's first one if the Lake was imported without it.
         actions: [batch, *action_shape] at t.
         rewards: float32 [batch], sum of gamma^i r_{t+i} for i < k, as a Pond computes it.
         steps: k of each transition.
@@ -173,7 +174,12 @@ class Sampler:
             rewards.append(columns.rewards[row])
             flags = int(columns.flags[row])
             place += 1
-        return _Walk(rewards, bool(flags & TERMINATED), number, columns, row + 1)
+        row += 1
+        if flags & JUMP:
+            if place == len(columns.rows) and self._view.record(number)["is_continued"]:
+                columns, number, place = self._cache.columns(number + 1), number + 1, 0
+            row = int(columns.rows[place]) if place < len(columns.rows) else row
+        return _Walk(rewards, bool(flags & TERMINATED), number, columns, row)
 
 
 @dataclass(frozen=True)

@@ -149,6 +149,7 @@ class LakeWriter:
         truncated: NDArray[np.bool_],
         next_frames: Frames,
         version: int = 0,
+        jumps: NDArray[np.bool_] | None = None,
     ) -> None:
         """Append one timestep of every env; where an episode ended, call `begin` first.
 
@@ -157,6 +158,8 @@ class LakeWriter:
             next_frames: uint8 [n_envs, C, H, W], or packed already, uint8 [n_envs, packing.nbytes];
                 the true last frame where an episode ended.
             version: version of the policy that acted, counted in updates.
+            jumps: where an episode ended and its last observation is not known; samples give the
+                next episode's first one instead. None: nowhere.
 
         Raises:
             ValueError: a frame has a pixel that the Lake's packing cannot hold, or an env has no
@@ -167,8 +170,12 @@ class LakeWriter:
         if idle:
             raise ValueError(f"envs {idle} have no first frame; call begin after an episode ended")
         packed = self._packed(next_frames)
-        steps = zip(self._builders, actions, rewards, terminated, truncated, packed, strict=True)
-        for builder, action, reward, is_terminated, is_truncated, frame in steps:
+        if jumps is None:
+            jumps = np.zeros(len(packed), np.bool_)
+        columns = (actions, rewards, terminated, truncated, packed, jumps)
+        for builder, action, reward, is_terminated, is_truncated, frame, is_jump in zip(
+            self._builders, *columns, strict=True
+        ):
             self._put(
                 builder.append(
                     action,
@@ -177,6 +184,7 @@ class LakeWriter:
                     truncated=bool(is_truncated),
                     next_frame=frame,
                     version=version,
+                    jumps=bool(is_jump),
                 )
             )
         self._seal_in_time()

@@ -97,7 +97,7 @@ def of_buffer(buffer: ReplayBuffer) -> list[Key]:
                 (
                     buffer.observations[row, env].tobytes(),
                     buffer.actions[row, env].astype(np.float64).tobytes(),
-                    b"" if buffer.optimize_memory_usage and done else later.tobytes(),
+                    later.tobytes(),
                     float(buffer.rewards[row, env]),
                     bool(done and not timeout),
                     bool(timeout),
@@ -106,7 +106,7 @@ def of_buffer(buffer: ReplayBuffer) -> list[Key]:
     return sorted(found)
 
 
-def of_lake(lake: Lake, *, lean: bool = False) -> list[Key]:
+def of_lake(lake: Lake) -> list[Key]:
     view = lake.view()
     batch, _ = everything(view, gamma=1)
     truncated = np.concatenate(
@@ -119,7 +119,7 @@ def of_lake(lake: Lake, *, lean: bool = False) -> list[Key]:
         (
             batch.stacks[i].tobytes(),
             batch.actions[i].astype(np.float64).tobytes(),
-            b"" if lean and batch.discounts[i] == 0 else batch.next_stacks[i].tobytes(),
+            batch.next_stacks[i].tobytes(),
             float(batch.rewards[i]),
             bool(batch.discounts[i] == 0),
             bool(truncated[i]),
@@ -164,6 +164,7 @@ def test_every_transition_is_imported_bit_for_bit(
         ({"action_space": spaces.MultiDiscrete([3, 400])}, 2, 3),
         ({"lean": True}, 2, 3),
         ({"lean": True, "n_envs": 1, "size": 30}, 2, 3),
+        ({"lean": True, "stack": 4, "repeats_first": True}, 2, 4),
     ],
 )
 def test_buffers_of_many_kinds_are_imported(
@@ -175,8 +176,7 @@ def test_buffers_of_many_kinds_are_imported(
         save_to_pkl(path, buffer)
         found = import_sb3(path, tmp_path / f"lake{n}")
         assert (found.bits, found.frame_stack) == (bits, stack)
-        lean = buffer.optimize_memory_usage
-        assert of_lake(Lake.open(tmp_path / f"lake{n}"), lean=lean) == of_buffer(buffer)
+        assert of_lake(Lake.open(tmp_path / f"lake{n}")) == of_buffer(buffer)
 
 
 def test_observations_that_are_no_stacks_are_kept_whole(tmp_path: Path) -> None:
@@ -208,6 +208,21 @@ def test_what_is_exported_is_what_sb3_would_have_kept(tmp_path: Path) -> None:
     assert loaded.action_space == spaces.Discrete(7)
     assert torch.isfinite(sample.rewards).all()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lake", "out.pkl", "r.pkl"]
+
+
+@pytest.mark.parametrize("keywords", [{}, {"repeats_first": True}, {"stack": 1}])
+@pytest.mark.parametrize("n", [25, 60, 150])
+def test_a_buffer_that_saved_memory_is_exported_as_sb3_would_sample_it(
+    tmp_path: Path, n: int, keywords: dict[str, Any]
+) -> None:
+    """At an episode's end, too, where SB3 gives the first observation of the next one."""
+    buffer = played(n, lean=True, **keywords)
+    save_to_pkl(tmp_path / "r.pkl", buffer)
+    import_sb3(tmp_path / "r.pkl", tmp_path / "lake")
+    export_sb3(Lake.open(tmp_path / "lake"), tmp_path / "out.pkl", n_actions=7)
+    theirs, ours = of_buffer(buffer), of_buffer(load_from_pkl(tmp_path / "out.pkl"))
+    assert [key[:4] for key in ours] == [key[:4] for key in theirs]
+    assert sum(key[4] for key in ours) == sum(key[4] for key in theirs) > 5
 
 
 def test_a_minari_data_set_has_the_whole_episodes_and_every_pixel(tmp_path: Path) -> None:
