@@ -4,6 +4,7 @@ import argparse
 import json
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -12,11 +13,12 @@ from rich.progress import Progress
 from rich.table import Table
 
 from game_rl.cli.arguments import add_command, positive
-from game_rl.errors import UsageError
+from game_rl.errors import LakeError, UsageError
 from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
+    from game_rl.lake.integrity import Report
     from game_rl.lake.statistics import LakeStatistics
 
 
@@ -39,7 +41,7 @@ def _add_info(commands: "Commands") -> None:
         commands,
         "info",
         _info,
-        summary="show the transitions, bytes, streams and episodes of a Lake",
+        summary="show the transitions, bytes, streams, episodes and damaged files of a Lake",
         example="game-rl replay info runs/duel_dqn/lake",
     )
     parser.add_argument("lake", type=Path, metavar="LAKE", help="folder of the Lake")
@@ -51,7 +53,7 @@ def _add_verify(commands: "Commands") -> None:
         commands,
         "verify",
         _verify,
-        summary="compare every byte of a Lake with its checksums",
+        summary="compare every byte of a Lake with its checksums, and unpack every block",
         example="game-rl replay verify runs/duel_dqn/lake",
     )
     parser.add_argument("lake", type=Path, metavar="LAKE", help="folder of the Lake")
@@ -136,6 +138,12 @@ def _import(arguments: argparse.Namespace) -> int:
         f"{arguments.output}: {format_bytes(found.lake_bytes)}, "
         f"{found.raw_bytes / max(1, found.lake_bytes):,.0f} times less"
     )
+    if not found.had_checksum:
+        print(
+            f"{arguments.file} has no checksum: a byte that changed since it was saved cannot be "
+            f"noticed. From here on, `game-rl replay verify {quote(str(arguments.output))}` finds "
+            "every changed byte."
+        )
     return 0
 
 
@@ -182,15 +190,24 @@ class _Bar:
 
 
 def _info(arguments: argparse.Namespace) -> int:
+    from game_rl.lake.integrity import verify
     from game_rl.lake.lake import Lake
     from game_rl.lake.statistics import statistics
 
-    found = statistics(Lake.open(arguments.lake))
+    lake, found = Lake.open(arguments.lake), None
+    with _Bar() as bar:
+        report = verify(lake.path, lambda done, total: bar("reading", done, total), decodes=False)
+    try:
+        found = statistics(lake)
+    except LakeError:
+        if not report.damaged:
+            raise
     if arguments.json:
-        print(json.dumps(asdict(found), indent=2))
-    else:
+        state = {"is_whole": not report.damaged, "damaged": report.damaged}
+        print(json.dumps({**state, **(asdict(found) if found else {})}, indent=2))
+    elif found:
         _print_statistics(found, Console())
-    return 0
+    return _damage_shown(report, is_json=arguments.json)
 
 
 def _print_statistics(found: "LakeStatistics", console: Console) -> None:
@@ -229,13 +246,20 @@ def _verify(arguments: argparse.Namespace) -> int:
         report = verify(arguments.lake, lambda done, total: bar("verifying", done, total))
     if arguments.json:
         print(json.dumps({"is_whole": not report.damaged, **asdict(report)}, indent=2))
-        return 1 if report.damaged else 0
+        return _damage_shown(report, is_json=True)
     for name, torn in report.open_files.items():
         print(f"{name}: being written, or left by a crash; {torn:,} bytes of it are torn")
-    for text in report.damaged.values():
-        print(f"damaged: {text}")
     print(
-        f"{report.n_segments} segments with {report.n_transitions:,} transitions and "
-        f"{format_bytes(report.n_bytes)} are whole; {len(report.damaged)} files are damaged"
+        f"whole segments: {report.n_segments}, with {report.n_transitions:,} transitions and "
+        f"{format_bytes(report.n_bytes)}; damaged files: {len(report.damaged)}"
     )
+    return _damage_shown(report, is_json=False)
+
+
+def _damage_shown(report: "Report", *, is_json: bool) -> int:
+    """Print what is damaged and what to do, if people read it; return the exit code."""
+    if report.damaged and not is_json:
+        for text in report.damaged.values():
+            print(f"damaged: {text}")
+        print(report.advice)
     return 1 if report.damaged else 0

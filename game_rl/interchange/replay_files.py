@@ -10,7 +10,7 @@ import numpy as np
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.interchange.array_import import array_schema, fill_arrays
-from game_rl.interchange.sb3_replay import Array, Progress, SavedReplay, opened_replay
+from game_rl.interchange.sb3_replay import Array, Progress, SavedReplay, has_checksum, opened_replay
 from game_rl.lake.lake import Lake
 from game_rl.lake.schema import LakeSchema
 from game_rl.lake.statistics import raw_bytes
@@ -32,6 +32,8 @@ class Imported:
     Attributes:
         observations: description of an observation, for people.
         bits: bits that the Lake stores for a pixel, or for a byte in a Lake of arrays.
+        had_checksum: whether the file has a checksum, so that damage to it would have been found; a
+            pickle has none.
     """
 
     n_transitions: int
@@ -41,6 +43,7 @@ class Imported:
     file_bytes: int
     raw_bytes: int
     lake_bytes: int
+    had_checksum: bool
 
 
 def import_sb3(
@@ -82,6 +85,7 @@ def import_sb3(
         path.stat().st_size,
         n * raw_bytes(schema),
         lake_bytes,
+        has_checksum(path),
     )
 
 

@@ -23,6 +23,8 @@ from game_rl.system.units import format_bytes
 Array = NDArray[Any]
 Progress = Callable[[str, int, int], None]
 _CHUNK = 1 << 20
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_MOST_HEADER = 18  # bytes of a zstd frame, by RFC 8878
 _OTHERS = {
     b"PK": "a zip, perhaps of a model; give the file that save_replay_buffer wrote",
     b"BZ": "compressed with bzip2; unpack it first",
@@ -112,10 +114,19 @@ def opened_replay(path: Path, *, scratch: Path, progress: Progress) -> Iterator[
         yield _replay(plain, path)
 
 
+def has_checksum(path: Path) -> bool:
+    """Whether damage to the file is found when it is read: by gzip's checksum, or zstd's if any."""
+    with path.open("rb") as file:
+        start = file.read(_MOST_HEADER)
+    if start.startswith(_ZSTD):
+        return zstandard.get_frame_parameters(start).has_checksum
+    return start.startswith(_GZIP)
+
+
 def _decompressor(path: Path, magic: bytes) -> Callable[[Path], IO[bytes]]:
-    if magic.startswith(b"\x1f\x8b"):
+    if magic.startswith(_GZIP):
         return lambda p: cast("IO[bytes]", gzip.open(p, "rb"))
-    if magic.startswith(b"\x28\xb5\x2f\xfd"):
+    if magic.startswith(_ZSTD):
         return lambda p: zstandard.open(p, "rb")
     for start, what in _OTHERS.items():
         if magic.startswith(start):

@@ -20,8 +20,8 @@ from game_rl.lake.segment import (
     OPEN,
     SEALED,
     SHELVED,
+    DamagedFileError,
     SealedSegment,
-    damaged,
     read_index,
     recovered,
 )
@@ -165,7 +165,7 @@ class Lake:
                 "checkpoint, or start with an empty Lake"
             ) from None
         if segment.sha256 != marked.sha256:
-            raise damaged(path, "it is not the segment that the checkpoint names")
+            raise DamagedFileError(path, "it is not the segment that the checkpoint names")
         return segment
 
     def mark(self, stream: str | None = None) -> Mark:

@@ -21,6 +21,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,21 @@ _MAGIC, _END = b"GBLAKE01", b"GBLAKEND"
 _PREAMBLE = struct.Struct("<8sII")  # magic, length and crc32 of the JSON
 _COUNT = struct.Struct("<II")  # blocks, crc32 of their heads
 _TRAILER = _COUNT.size + 32 + len(_END)
+
+
+class DamagedFileError(LakeError):
+    """A file of a Lake is damaged.
+
+    Attributes:
+        finding: the file and what is wrong with it, without a way out.
+    """
+
+    def __init__(self, path: Path, what: str) -> None:
+        self.finding = f"{path}: {what}"
+        super().__init__(
+            f"{self.finding}; `game-rl replay verify {quote(str(path.parent))}` names every "
+            "damaged file and says what to do"
+        )
 
 
 @dataclass(frozen=True)
@@ -80,7 +96,7 @@ class SealedSegment:
             return self.kept
         found = read_index(self.path)
         if found.sha256 != self.sha256:
-            raise damaged(self.path, "it was replaced by another file")
+            raise DamagedFileError(self.path, "it was replaced by another file")
         assert found.kept is not None
         return found.kept
 
@@ -197,7 +213,7 @@ def _read_header(data: bytes, path: Path) -> tuple[LakeSchema, int]:
         if magic == _MAGIC and zlib.crc32(text) == crc:
             schema = LakeSchema.from_json(text.decode(), source=path)
             return schema, _PREAMBLE.size + int(length)
-    raise damaged(path, "its header is cut off or changed")
+    raise DamagedFileError(path, "its header is cut off or changed")
 
 
 def read_index(path: Path) -> SealedSegment:
@@ -211,15 +227,15 @@ def read_index(path: Path) -> SealedSegment:
         file.seek(max(0, size - _TRAILER))
         trailer = file.read()
         if len(trailer) < _TRAILER or not trailer.endswith(_END):
-            raise damaged(path, "its footer is cut off or changed")
+            raise DamagedFileError(path, "its footer is cut off or changed")
         count, crc = _COUNT.unpack_from(trailer)
         start = size - _TRAILER - count * HEAD.itemsize
         if start < 0:
-            raise damaged(path, "its footer is changed")
+            raise DamagedFileError(path, "its footer is changed")
         file.seek(start)
         data = file.read(count * HEAD.itemsize)
     if zlib.crc32(data) != crc:
-        raise damaged(path, "its footer is changed")
+        raise DamagedFileError(path, "its footer is changed")
     heads = np.frombuffer(data, HEAD)
     return SealedSegment(
         path=path,
@@ -256,7 +272,7 @@ def check_sha256(segment: SealedSegment) -> None:
             digest.update(data)
             left -= len(data)
     if left or digest.hexdigest() != segment.sha256:
-        raise damaged(segment.path, "its sha256 is not the one that it was sealed with")
+        raise DamagedFileError(segment.path, "its sha256 is not the one that it was sealed with")
 
 
 def scan(path: Path) -> Iterator[bytes]:
@@ -320,10 +336,3 @@ def write_segment(
         if writer:
             writer.discard()
         raise
-
-
-def damaged(path: Path, what: str) -> LakeError:
-    return LakeError(
-        f"{path}: {what}; `game-rl replay verify {path.parent}` names every damaged file: delete "
-        "these files, or restore them from a copy, and the Lake works again"
-    )

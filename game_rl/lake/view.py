@@ -22,7 +22,7 @@ from game_rl.lake.block_table import (
     seen_blocks,
 )
 from game_rl.lake.schema import LakeSchema
-from game_rl.lake.segment import SealedSegment, damaged
+from game_rl.lake.segment import DamagedFileError, SealedSegment
 from game_rl.lake.segment_names import SegmentName
 
 Indices = NDArray[np.int64]
@@ -231,7 +231,8 @@ class LakeView:
     def damaged_block(self, number: int, error: DamagedBlockError) -> LakeError:
         """Return the error that names a damaged block."""
         offset = int(self.record(number)["offset"])
-        return damaged(self.path_of(number), f"the block at byte {offset:,}: {error}")
+        what = f"the block at byte {offset:,}: {error}"
+        return DamagedFileError(self.path_of(number), what)
 
 
 def ends_of(segments: Iterable[SealedSegment]) -> dict[str, int]:

@@ -25,7 +25,9 @@ from game_rl.interchange.minari_export import export_minari
 from game_rl.interchange.replay_export import export_sb3
 from game_rl.interchange.replay_files import import_sb3
 from game_rl.interchange.replay_pickle import read_pickle
+from game_rl.lake.block import total_bytes
 from game_rl.lake.lake import Lake
+from game_rl.lake.segment import read_index
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play, everything
 
@@ -379,6 +381,34 @@ def test_an_existing_output_is_left_alone(tmp_path: Path) -> None:
         import_sb3(tmp_path / "r.pkl", tmp_path / "lake")
 
 
+# ---------------------------------------------------------------------- damage
+
+
+def _with_checksum(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor(write_checksum=True).compress(data)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, _with_checksum])
+def test_a_changed_byte_of_a_file_with_a_checksum_is_found(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / "r.pkl").write_bytes(compress(pickle.dumps(played(3))))
+    assert import_sb3(tmp_path / "r.pkl", tmp_path / "lake").had_checksum
+    content = bytearray((tmp_path / "r.pkl").read_bytes())
+    content[-3] ^= 1  # of the checksum
+    (tmp_path / "r.pkl").write_bytes(content)
+    with pytest.raises(LakeError, match="compression is damaged"):
+        import_sb3(tmp_path / "r.pkl", tmp_path / "other")
+
+
+@pytest.mark.parametrize("compress", [bytes, zstandard.compress])
+def test_a_file_without_a_checksum_is_imported_as_one(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / "r.pkl").write_bytes(compress(pickle.dumps(played(3))))
+    assert not import_sb3(tmp_path / "r.pkl", tmp_path / "lake").had_checksum
+
+
 # ---------------------------------------------------------------------- the commands
 
 
@@ -388,7 +418,9 @@ def test_the_commands_from_import_to_export(
     monkeypatch.chdir(tmp_path)
     save_to_pkl("r.pkl", played(40))
     assert main(["replay", "import", "r.pkl", "--output", "lake"]) == 0
-    assert "80 transitions, stacks of 3 frames, 2 bits a pixel" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "80 transitions, stacks of 3 frames, 2 bits a pixel" in said
+    assert "r.pkl has no checksum: a byte that changed" in said
     assert main(["replay", "info", "lake", "--json"]) == 0
     info = json.loads(capsys.readouterr().out)
     assert info["n_transitions"] == 80
@@ -404,10 +436,20 @@ def test_the_commands_from_import_to_export(
     assert "minari.MinariDataset('set')" in capsys.readouterr().out
     (segment, *_) = Path("lake").glob("*.segment")
     content = bytearray(segment.read_bytes())
-    content[len(content) // 2] ^= 1
+    index = read_index(segment).index()
+    content[int(index.offsets[-1]) + total_bytes(index.heads[-1]) - 1] ^= 1  # of a frame
     segment.write_bytes(bytes(content))
     capsys.readouterr()
     assert main(["replay", "verify", "lake"]) == 1
-    assert segment.name in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"damaged: {Path('lake') / segment.name}: its sha256 is not the one" in said
+    assert "delete the damaged files, or restore them from a copy" in said
+    assert "replay verify" not in said  # that is what was run
+    assert main(["replay", "info", "lake"]) == 1
+    said = capsys.readouterr().out
+    assert "80 transitions" in said  # only frames are damaged
+    assert f"damaged: {Path('lake') / segment.name}: its sha256 is not the one" in said
+    assert main(["replay", "info", "lake", "--json"]) == 1
+    assert list(json.loads(capsys.readouterr().out)["damaged"]) == [segment.name]
     assert main(["replay", "info", "nothing"]) == 1
     assert "is not a Lake" in capsys.readouterr().err

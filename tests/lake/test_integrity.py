@@ -48,6 +48,21 @@ def test_a_whole_lake_is_whole(whole: tuple[Path, Play]) -> None:
     assert list(report.open_files.values()) == [0]
 
 
+def test_a_damaged_file_that_a_pin_needs_is_counted_once(
+    whole: tuple[Path, Play], tmp_path: Path
+) -> None:
+    path = tmp_path / "lake"
+    shutil.copytree(whole[0], path)
+    (shelved,) = path.glob("*.shelved")
+    content = shelved.read_bytes()
+    shelved.write_bytes(content[:-3])
+    assert list(verify(path).damaged) == [shelved.name]
+    assert verify(path) == verify(path, decodes=False)
+    shelved.unlink()
+    (text,) = verify(path).damaged.values()
+    assert text.startswith(f"{path / 'pins' / 'first.json'}: the checkpoint needs")
+
+
 def test_files_that_a_writer_deletes_meanwhile_are_no_damage(
     whole: tuple[Path, Play], tmp_path: Path
 ) -> None:
@@ -85,7 +100,9 @@ def test_a_flipped_bit_is_named_and_never_sampled(whole: tuple[Path, Play], kind
         for changed in flipped(content, np.random.default_rng(0), every=5):
             file.write_bytes(changed)
             try:
-                assert str(file.relative_to(path)) in verify(path).damaged
+                report = verify(path, decodes=False)
+                assert str(file.relative_to(path)) in report.damaged
+                assert "replay verify" not in f"{report}"  # that is what was run
             except LakeError as error:
                 assert kind == "lake.json"
                 assert "lake.json" in str(error)  # noqa: PT017
