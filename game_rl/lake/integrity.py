@@ -62,7 +62,7 @@ def verify(
     Args:
         progress: is called with the number of files that are done and the number of all.
         decodes: whether blocks are unpacked, too. The checksums of the files show every later
-            change without that, in a tenth of the time.
+            change without that, and much sooner.
 
     Raises:
         LakeError: the Lake has no lake.json, or it is damaged.
