@@ -66,11 +66,7 @@ def import_sb3(
         raise LakeError(f"{output} exists; name a new folder, or delete it")
     output.parent.mkdir(parents=True, exist_ok=True)
     with opened_replay(path, scratch=output.parent, progress=progress) as replay:
-        schema = (
-            _schema(replay, path, frame_stack, progress)
-            if replay.are_pictures
-            else _array_schema(replay, path, frame_stack)
-        )
+        schema = _schema(replay, path, frame_stack, progress)
         fill = _fill if replay.are_pictures else fill_arrays
         with new_directory(output) as folder:
             lake = Lake.create(folder, schema)
@@ -108,6 +104,8 @@ def _array_schema(replay: SavedReplay, path: Path, frame_stack: int | None) -> L
 def _schema(
     replay: SavedReplay, path: Path, frame_stack: int | None, progress: Progress
 ) -> LakeSchema:
+    if not replay.are_pictures:
+        return _array_schema(replay, path, frame_stack)
     channels = replay.observations.shape[2]
     if frame_stack is not None and channels % frame_stack:
         raise LakeError(f"{path}: {channels} channels cannot be a stack of {frame_stack} frames")

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.lake.block import FIRST, JUMP, TERMINATED, TRANSITION, TRUNCATED, Block, Columns
+from game_rl.lake.block import FIRST, TERMINATED, TRANSITION, TRUNCATED, Block, Columns
 from game_rl.lake.schema import LakeSchema
 
 Packed = NDArray[np.uint8]
@@ -61,20 +61,21 @@ class BlockBuilder:
         action: NDArray[np.generic],
         reward: float,
         *,
-        terminated: bool,
-        truncated: bool,
+        ending: int,
         next_frame: Packed,
         version: int,
-        jumps: bool = False,
     ) -> Block | None:
-        """Add a timestep and the frame that it led to; returns the block if it is full now."""
+        """Add a timestep and the frame that it led to; returns the block if it is full now.
+
+        Args:
+            ending: the flags TERMINATED, TRUNCATED and JUMP, or 0.
+        """
         row = self._n - 1
-        ending = TERMINATED * terminated | TRUNCATED * truncated | JUMP * jumps
         self._flags[row] |= TRANSITION | ending
         self._actions[row] = action
         self._rewards[row] = reward
         self._versions[row] = version
-        self.is_underway = not (terminated or truncated)
+        self.is_underway = not ending & (TERMINATED | TRUNCATED)
         self._add(next_frame, 0)
         return self.cut() if self._n == self._schema.block_frames else None
 

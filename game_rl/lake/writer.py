@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
-from game_rl.lake.block import Block
+from game_rl.lake.block import JUMP, TERMINATED, TRUNCATED, Block
 from game_rl.lake.block_builder import BlockBuilder
 from game_rl.lake.lake import Lake
 from game_rl.lake.lock import WriterLock
@@ -149,7 +149,7 @@ class LakeWriter:
         truncated: NDArray[np.bool_],
         next_frames: Frames,
         version: int = 0,
-        jumps: NDArray[np.bool_] | None = None,
+        jumps: NDArray[np.bool_] | bool = False,
     ) -> None:
         """Append one timestep of every env; where an episode ended, call `begin` first.
 
@@ -159,34 +159,22 @@ class LakeWriter:
                 the true last frame where an episode ended.
             version: version of the policy that acted, counted in updates.
             jumps: where an episode ended and its last observation is not known; samples give the
-                next episode's first one instead. None: nowhere.
+                next episode's first one instead.
 
         Raises:
             ValueError: a frame has a pixel that the Lake's packing cannot hold, or an env has no
                 first frame; nothing of this timestep is stored.
         """
         self._check()
-        idle = [env for env, builder in enumerate(self._builders) if not builder.is_underway]
-        if idle:
-            raise ValueError(f"envs {idle} have no first frame; call begin after an episode ended")
+        self._check_that_all_are_underway()
         packed = self._packed(next_frames)
-        if jumps is None:
-            jumps = np.zeros(len(packed), np.bool_)
-        columns = (actions, rewards, terminated, truncated, packed, jumps)
-        for builder, action, reward, is_terminated, is_truncated, frame, is_jump in zip(
-            self._builders, *columns, strict=True
-        ):
-            self._put(
-                builder.append(
-                    action,
-                    float(reward),
-                    terminated=bool(is_terminated),
-                    truncated=bool(is_truncated),
-                    next_frame=frame,
-                    version=version,
-                    jumps=bool(is_jump),
-                )
+        endings = TERMINATED * terminated | TRUNCATED * truncated | JUMP * jumps
+        steps = zip(self._builders, actions, rewards, endings.tolist(), packed, strict=True)
+        for builder, action, reward, ending, frame in steps:
+            step = builder.append(
+                action, float(reward), ending=ending, next_frame=frame, version=version
             )
+            self._put(step)
         self._seal_in_time()
 
     # ------------------------------------------------------------------ state
@@ -261,6 +249,11 @@ class LakeWriter:
                 if isinstance(item, _Order):
                     item.done.set()
         self._lock.release()
+
+    def _check_that_all_are_underway(self) -> None:
+        idle = [env for env, builder in enumerate(self._builders) if not builder.is_underway]
+        if idle:
+            raise ValueError(f"envs {idle} have no first frame; call begin after an episode ended")
 
     def _seal_in_time(self) -> None:
         """After a vec step, order a seal if it is due."""
