@@ -1,17 +1,13 @@
 """Build an environment from the `env` section of a run config."""
 
-from typing import Literal
-
 from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.emulator.emulator import Emulator
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator
 from game_rl.envs.episode_starts import chosen_start_states
 from game_rl.envs.frames import Crop, FrameFormat
 from game_rl.envs.game_boy_env import GameBoyEnv
-from game_rl.errors import ConfigError, UsageError
-from game_rl.games.definition import Game, load_game
-
-_DEFAULTS = EnvConfig()
+from game_rl.errors import ConfigError
+from game_rl.games.definition import Game
 
 
 def make_emulator(game: Game) -> Emulator:
@@ -46,15 +42,6 @@ def check_env_config(config: EnvConfig, game: Game) -> None:
     """
     make_frame_format(config.observation, game)
     chosen_start_states(config.start_states, game)
-
-
-def make_bundled_env(
-    *, game: str, config: EnvConfig = _DEFAULTS, render_mode: Literal["rgb_array"] = "rgb_array"
-) -> GameBoyEnv:
-    """Make the env for `gymnasium.make("game_rl/NAME-v0", config=EnvConfig(...))`."""
-    if render_mode != "rgb_array":
-        raise UsageError(f"render_mode {render_mode} does not exist; use rgb_array")
-    return make_env(config, load_game(game))
 
 
 def make_frame_format(config: ObservationConfig, game: Game) -> FrameFormat:

@@ -19,6 +19,6 @@ def register_bundled_games() -> None:
         if identifier not in gymnasium.registry:
             gymnasium.register(
                 id=identifier,
-                entry_point="game_rl.envs.make_env:make_bundled_env",
+                entry_point="game_rl.envs.bundled_env:make_bundled_env",
                 kwargs={"game": name},
             )

@@ -32,6 +32,7 @@ def test_gymnasium_makes_and_accepts_every_bundled_game() -> None:
     assert bundled_games()
     for name in bundled_games():
         env = gymnasium.make(f"game_rl/{name}-v0", render_mode="rgb_array")
+        assert env.observation_space.shape == (4, 72, 80)
         check_env(env.unwrapped)
         env.close()
 
@@ -45,13 +46,38 @@ def test_importing_game_rl_is_enough_for_gymnasium_make() -> None:
         [sys.executable, "-W", "error", "-W", "ignore:Using SDL2", "-c", code],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert (done.stdout.strip(), done.stderr) == ("(1, 72, 80)", "")
+    assert (done.stdout.strip(), done.stderr) == ("(4, 72, 80)", "")
 
 
 def test_gymnasium_make_takes_a_config() -> None:
-    config = EnvConfig(frame_skip=8, observation=ObservationConfig(size="full"))
+    config = EnvConfig(frame_skip=8, frame_stack=2, observation=ObservationConfig(size="full"))
     with closing(gymnasium.make("game_rl/duel-v0", config=config)) as env:
-        assert env.observation_space.shape == (1, 144, 160)
+        assert env.observation_space.shape == (2, 144, 160)
+    with closing(gymnasium.make("game_rl/duel-v0", config=config, frame_stack=3)) as env:
+        assert env.observation_space.shape == (3, 144, 160)
+
+
+def test_gymnasium_make_stacks_the_frames_of_the_env_that_a_run_builds(duel: Game) -> None:
+    made = gymnasium.make("game_rl/duel-v0", frame_skip=8, frame_stack=3)
+    with closing(made), closing(make_env(EnvConfig(frame_skip=8), duel)) as plain:
+        for seed in (3, 4):  # the second episode must not see the first one's frames
+            frames = [np.zeros_like(plain.reset(seed=seed)[0])] * 2
+            frames.append(plain.reset(seed=seed)[0])
+            found = [made.reset(seed=seed)[0]]
+            for action in (2, 2, 4, 5, 2):
+                frames.append(plain.step(action)[0])
+                found.append(made.step(action)[0])
+            expected = [np.concatenate(frames[end - 3 : end]) for end in range(3, 9)]
+            np.testing.assert_array_equal(found, expected)
+            assert found[0].dtype == np.uint8
+            assert made.observation_space.contains(found[0])
+
+
+@pytest.mark.parametrize("wrong", [{"frame_skip": 0}, {"frame_stack": 65}, {"frame_stack": "a"}])
+def test_a_wrong_value_for_gymnasium_make_is_named(wrong: dict[str, object]) -> None:
+    ((name, value),) = wrong.items()
+    with pytest.raises(UsageError, match=f"{name} is {value!r}: .*; use a whole number"):
+        gymnasium.make("game_rl/duel-v0", **wrong)
 
 
 def test_an_unknown_render_mode_is_refused() -> None:

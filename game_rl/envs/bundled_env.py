@@ -1,0 +1,59 @@
+"""Build a bundled game for `gymnasium.make`, with the frames stacked.
+
+A module of its own, because no worker needs the wrappers.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import gymnasium
+from gymnasium.wrappers import FrameStackObservation, ReshapeObservation
+from pydantic import ValidationError
+
+from game_rl.config.changed_values import with_changed
+from game_rl.config.schema import EnvConfig
+from game_rl.envs.make_env import make_env
+from game_rl.errors import UsageError
+from game_rl.games.definition import load_game
+
+_DEFAULTS = EnvConfig()
+
+
+def make_bundled_env(
+    *,
+    game: str,
+    config: EnvConfig = _DEFAULTS,
+    frame_skip: int | None = None,
+    frame_stack: int | None = None,
+    render_mode: Literal["rgb_array"] = "rgb_array",
+) -> gymnasium.Env[Any, Any]:
+    """Make the env for `gymnasium.make("game_rl/NAME-v0", frame_skip=8, frame_stack=2)`.
+
+    Observations are uint8 [frame_stack * C, H, W], oldest frame first; before the first frame of an
+    episode they are zeros. This is what an agent sees in a run, where the vec env stacks.
+
+    Args:
+        config: all settings of an env; n_envs, n_workers and worker_timeout_s have no effect.
+        frame_skip: frames per timestep; None: the config's.
+        frame_stack: number of frames in an observation; None: the config's.
+
+    Raises:
+        UsageError: a value is not possible.
+    """
+    if render_mode != "rgb_array":
+        raise UsageError(f"render_mode {render_mode} does not exist; use rgb_array")
+    config = _with_frames(config, {"frame_skip": frame_skip, "frame_stack": frame_stack})
+    env = make_env(config, load_game(game))
+    channels, height, width = env.observation_space.shape or ()
+    stacked = FrameStackObservation(env, config.frame_stack, padding_type="zero")
+    return ReshapeObservation(stacked, (config.frame_stack * channels, height, width))
+
+
+def _with_frames(config: EnvConfig, values: Mapping[str, int | None]) -> EnvConfig:
+    given = {(name,): value for name, value in values.items() if value is not None}
+    try:
+        return with_changed(config, given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name, found = first["loc"][0], first["input"]
+        raise UsageError(f"{name} is {found!r}: {first['msg']}; use a whole number") from None
