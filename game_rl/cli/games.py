@@ -43,9 +43,9 @@ def add_check_game(commands: "Commands") -> None:
     parser.add_argument(
         "--sheet",
         type=Path,
-        default=Path("contact_sheet.png"),
         metavar="FILE",
-        help="PNG for screens of the start states and of play (default: contact_sheet.png)",
+        help="PNG for screens of the start states and of play (default: contact_sheet.png in the "
+        "folder of game.yaml, or in the current one for a bundled game)",
     )
 
 
@@ -64,6 +64,7 @@ def add_new_game(commands: "Commands") -> None:
 
 
 def _check_game(arguments: argparse.Namespace) -> int:
+    from game_rl.config.loader import game_path
     from game_rl.envs.contact_sheet import write_contact_sheet
     from game_rl.envs.game_check import check_game
     from game_rl.envs.recorded_episode import read_recorded_episode
@@ -72,9 +73,11 @@ def _check_game(arguments: argparse.Namespace) -> int:
     game = load_game(arguments.game)
     recorded = read_recorded_episode(arguments.recorded, game) if arguments.recorded else None
     check = check_game(game, seed=arguments.seed, timesteps=arguments.timesteps, recorded=recorded)
-    write_contact_sheet(check.screens, arguments.sheet)
+    is_bundled = game_path(arguments.game, relative_to=Path()) is None
+    sheet = arguments.sheet or (Path() if is_bundled else game.folder) / "contact_sheet.png"
+    write_contact_sheet(check.screens, sheet)
     _print_check(check, Console())
-    print(f"contact sheet: {arguments.sheet}")
+    print(f"contact sheet: {sheet}")
     return 0
 
 

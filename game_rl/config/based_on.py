@@ -25,7 +25,7 @@ def run_based_on(
     base, tree = based_on(source, section)
     tree = with_decided(tree, decided)
     run = base.model_of(tree, [], RunConfig, lambda _: ())
-    game_file = game_path(run.game, relative_to=base.path.parent)
+    game_file = game_path(run.game, relative_to=base.folder_of(tree.nearest(("game",))))
     return run if game_file is None else run.model_copy(update={"game": str(game_file)})
 
 
@@ -45,10 +45,11 @@ def based_on(source: Source, section: Node) -> tuple[Source, Node]:
 
 
 def named_file(source: Source, section: Node) -> Path | None:
-    """Return the file that the section's key `config` names, relative to the folder of `source`."""
+    """Return the file that the section's key `config` names (see `Source.folder_of`)."""
     if not section.has(("config",)):
         return None
-    return source.path.parent / expanded_path(str(section.nearest(("config",)).value))
+    node = section.nearest(("config",))
+    return source.folder_of(node) / expanded_path(str(node.value))
 
 
 def with_decided(tree: Node, decided: Sequence[tuple[Key, Any, str]]) -> Node:

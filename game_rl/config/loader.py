@@ -50,15 +50,17 @@ def load_config(path: Path, overrides: Sequence[str] = (), *, is_saved: bool = F
 
     A file that a run saved (`is_saved`) may have keys of the last release; `overrides` may not.
 
-    A `game` that is a path comes back absolute (see `game_path`). `run_dir` stays as written and
-    is relative to the current directory, like the paths on a command line.
+    A `game` that is a path comes back absolute (see `game_path`). It is relative to the file's
+    folder, or in an override to the current one. `run_dir` stays as written and is relative to the
+    current folder.
 
     Raises:
         ConfigError: the file or an override is wrong; the message has every problem.
     """
     source = Source(path, ConfigError, is_saved=is_saved)
-    config = source.load(RunConfig, overrides, run_dir_problems)
-    game_file = game_path(config.game, relative_to=path.parent)
+    root, problems = source.tree(overrides)
+    config = source.model_of(root, problems, RunConfig, run_dir_problems)
+    game_file = game_path(config.game, relative_to=source.folder_of(root.nearest(("game",))))
     return config if game_file is None else config.model_copy(update={"game": str(game_file)})
 
 
@@ -100,8 +102,8 @@ def json_schema(model: type[BaseModel]) -> str:
 def game_path(game: str, *, relative_to: Path) -> Path | None:
     """Return the file that a config's `game` names; None if it is the name of a bundled game.
 
-    A path has a slash in it or ends in .yaml or .yml. It is relative to the folder of the config
-    that names it, so that a folder with both can be moved.
+    A path has a slash in it or ends in .yaml or .yml. In a config it is relative to the folder of
+    that config, so that a folder with both can be moved (see `Source.folder_of`).
     """
     is_path = "/" in game or os.sep in game or game.endswith((".yaml", ".yml"))
     return (relative_to / expanded_path(game)).absolute() if is_path else None
@@ -158,6 +160,13 @@ class Source:
         if found or diagnosis.instance is None:
             self.fail(found)
         return diagnosis.instance
+
+    def folder_of(self, node: Node) -> Path:
+        """Return the folder that paths in a node are relative to.
+
+        It is the folder of the file, but the current one for an override.
+        """
+        return Path() if node.place.order >= _OVERRIDES_ORDER else self.path.parent
 
     def _parse(self, text: str) -> tuple[Node, list[LocatedProblem]]:
         try:

@@ -9,7 +9,7 @@ from shlex import quote
 from game_rl.config.based_on import named_file
 from game_rl.config.changed_values import flat
 from game_rl.config.kind import kind_in, kind_of
-from game_rl.config.loader import Source
+from game_rl.config.loader import Source, game_path
 from game_rl.config.yaml_tree import Node
 from game_rl.errors import ConfigError, UsageError
 
@@ -58,6 +58,10 @@ def _command(source: Source, section: Node, command: str) -> str | None:
         return None
     own = section.without(("config",)).plain()
     assert isinstance(own, dict)
+    if section.has(("game",)):  # in --set, it is relative to the current folder
+        game, node = str(own["game"]), section.nearest(("game",))
+        folder = Source(file, ConfigError).folder_of(node)
+        own["game"] = str(game_path(game, relative_to=folder) or game)
     words = [f"--set {quote(f'{key}={_text(value)}')}" for key, value in flat(own).items()]
     return " ".join([f"{command} --config {os.path.normpath(file)}", *words])
 

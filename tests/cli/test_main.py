@@ -10,7 +10,7 @@ from game_rl.cli.main import main
 from tests.config.wrong_configs.every import WRONG_CONFIGS
 from tests.config.wrong_configs.wrong_config import WrongConfig
 from tests.emulator.roms import BAD_ROMS, BadRom
-from tests.games.example import BAD_GAMES, BadGame
+from tests.games.example import BAD_GAMES, BadGame, write_game
 
 Output = pytest.CaptureFixture[str]
 COMMANDS = ("train", "preflight", "tune", "evaluate", "record", "check-game", "new-game", "schema")
@@ -163,6 +163,22 @@ def test_check_game_shows_ranges_sums_and_a_contact_sheet(tmp_path: Path, capsys
     assert "player_health" in text
     assert "damage_dealt" in text
     assert sheet.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_contact_sheet_is_left_in_the_games_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "my_game"
+    folder.mkdir()
+    write_game(folder)
+    sheet = folder / "contact_sheet.png"
+    for name in ("my_game/game.yaml", "my_game/"):
+        assert call("check-game", name, "--timesteps", 20) == 0
+        assert flat(capsys.readouterr().out).endswith(f"contact sheet: {sheet}")
+        sheet.unlink()
+    assert call("check-game", "duel", "--timesteps", 20) == 0
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["contact_sheet.png"]
 
 
 def test_a_new_game_file_can_be_read_again(tmp_path: Path, capsys: Output) -> None:

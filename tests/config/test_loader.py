@@ -78,6 +78,19 @@ def test_a_game_file_is_found_beside_the_config_that_names_it(tmp_path: Path) ->
     assert load_config(write(tmp_path / "elsewhere", dump_config(config))) == config
 
 
+def test_a_game_file_named_by_an_override_is_found_where_it_was_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, VALID.replace("duel", "games/mine/game.yaml"))
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    assert load_config(path, ["game=my/other.yaml"]).game == str(here / "my/other.yaml")
+    assert load_config(path, ["game=../my.yaml"]).game == str(here / "../my.yaml")
+    assert load_config(path, ["game=beacon"]).game == "beacon"
+    assert load_config(path, ["seed=1"]).game == str(tmp_path / "games/mine/game.yaml")
+
+
 @pytest.mark.parametrize(
     ("game", "found"),
     [

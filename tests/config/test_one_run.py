@@ -41,6 +41,14 @@ def test_of_an_experiment_the_command_for_its_members_is_named(
     assert "name the config of a run" in " ".join(capsys.readouterr().err.split())
 
 
+def test_the_command_names_a_game_by_a_path_that_works_where_it_is_typed(tmp_path: Path) -> None:
+    (tmp_path / "pqn.yaml").write_text(PQN)
+    file = tmp_path / "mixture.yaml"
+    file.write_text("kind: mixture\nmember: {config: pqn.yaml, game: my/game.yaml}\n")
+    assert said(file).endswith(f"{tmp_path}/pqn.yaml --set game={tmp_path}/my/game.yaml")
+    assert said(file, "member.game=beacon").endswith("--set game=beacon")
+
+
 def test_members_that_are_written_out_have_no_file(tmp_path: Path) -> None:
     file = tmp_path / "population.yaml"
     file.write_text("kind: population\nmember: {game: duel}\n")

@@ -30,7 +30,8 @@ learner_per_round: {gradient_steps: 700, timesteps: 4_096}
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)  # files that --set names are relative to the current folder
     dqn = "{name: dqn, learning_starts: 100, layer_norm: channels, replay: {capacity: 5_000}}"
     for name, algorithm in {"pqn": "{name: pqn}", "dqn": dqn, "ppo": "{name: ppo}"}.items():
         (tmp_path / f"{name}.yaml").write_text(_RUN.replace("ALGORITHM", algorithm))

@@ -33,7 +33,8 @@ mutation:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)  # files that --set names are relative to the current folder
     (tmp_path / "run.yaml").write_text(_RUN)
     path = tmp_path / "population.yaml"
     path.write_text(_POPULATION)
@@ -61,6 +62,19 @@ def test_the_plan_decides_total_rhythm_and_episodes(file: Path) -> None:
     assert run.evaluation.n_envs == 2
     assert run.recording.episodes == 0
     assert run.stop_when is None
+
+
+def test_files_named_by_an_override_are_found_where_it_was_typed(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "other.yaml").write_text(_RUN.replace("frame_skip: 8", "frame_skip: 2"))
+    monkeypatch.chdir(here)
+    overrides = ["member.config=other.yaml", "member.game=my/game.yaml"]
+    run = load_population(file, overrides).run
+    assert (run.env.frame_skip, run.game) == (2, str(here / "my/game.yaml"))
+    assert load_population(file, ["seed=1"]).run.env.frame_skip == 8
 
 
 def test_a_saved_population_reads_back_equal_wherever_it_is(file: Path, tmp_path: Path) -> None:
@@ -141,7 +155,8 @@ _MEMBER = _RUN.replace(
 
 
 @pytest.fixture
-def erl(tmp_path: Path) -> Path:
+def erl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)  # files that --set names are relative to the current folder
     (tmp_path / "run.yaml").write_text(_MEMBER)
     (tmp_path / "dqn.yaml").write_text(_LEARNER)
     (tmp_path / "ppo.yaml").write_text(_RUN)
