@@ -20,6 +20,7 @@ from game_rl.callbacks.lakes_followed import LakesFollowedCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.progress import ProgressCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
+from game_rl.callbacks.reward_check import RewardCheckCallback
 from game_rl.callbacks.rows_drawn import RowsDrawnCallback
 from game_rl.callbacks.stop import StopCallback, StopRequest
 from game_rl.callbacks.stop_when import StopWhen
@@ -115,6 +116,7 @@ def make_callbacks(
     uploads = [] if parts.upload is None else [UploadCallback(parts.upload, parts.rhythm)]
     in_order: list[BaseCallback] = [
         *more,
+        RewardCheckCallback(parts.events),
         # first: a broken network must not even be evaluated
         NonFiniteCallback(every_timesteps=parts.rhythm),
         cores,

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from game_rl.config.changed_values import with_changed
 from game_rl.config.schema import EnvConfig
+from game_rl.config.strict_model import Key
 from game_rl.envs.make_env import make_env
 from game_rl.errors import UsageError
 from game_rl.games.definition import load_game
@@ -50,7 +51,9 @@ def make_bundled_env(
 
 
 def _with_frames(config: EnvConfig, values: Mapping[str, int | None]) -> EnvConfig:
-    given = {(name,): value for name, value in values.items() if value is not None}
+    given: dict[Key, object] = {
+        (name,): value for name, value in values.items() if value is not None
+    }
     try:
         return with_changed(config, given)
     except ValidationError as error:

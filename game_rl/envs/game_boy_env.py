@@ -170,6 +170,19 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._timesteps = state.timesteps
         self._running = state.running
 
+    def check_reward(self) -> str | None:
+        """Return a warning about the rewards so far, if there is one.
+
+        The env goes on with a saved and loaded copy of the game's own reward class, as a resumed
+        run does, so that what cannot be saved is found now.
+
+        Raises:
+            GameFileError: the class cannot be saved or loaded.
+        """
+        if self._running:
+            self._reward.renew_custom()
+        return self._reward.largest.warning
+
     def read_variables(self) -> dict[str, int]:
         """Return the current values of the game's variables, by name."""
         return _read(self._game.variables, self._emulator)

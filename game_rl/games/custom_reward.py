@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import json
 import sys
+import traceback
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,7 +19,9 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from game_rl.errors import GameFileError
+from game_rl.games.plain_data import from_json, to_json
 
+_NOT_THEIRS = (Path(__file__).parent, Path(importlib.__file__).parent, Path())  # and <frozen ...>
 _SHOWN_CLASSES = 12
 _SHOWN_CHARACTERS = 500  # of an error message of the user's code
 
@@ -30,9 +33,9 @@ class CustomReward(Protocol):
     """A user's reward class; each env makes an object of it, without arguments.
 
     `variables` has the variables of game.yaml by name. A checkpoint saves the object's attributes,
-    which must be plain data (numbers, strings, lists, dicts with string keys). A class with other
-    attributes needs two more methods: `save_state(self)`, which returns plain data, and
-    `load_state(self, state)`, which restores it.
+    which must be plain data: numbers, strings, and lists, tuples and dicts of them (see
+    `plain_data`). A class with other attributes needs two more methods: `save_state(self)`, which
+    returns plain data, and `load_state(self, state)`, which restores it.
     """
 
     def reset(self, variables: Mapping[str, int]) -> None:
@@ -48,6 +51,10 @@ class GameReward(CustomReward, Protocol):
     def save_state(self) -> JsonValue: ...
 
     def load_state(self, state: JsonValue) -> None: ...
+
+    def renewed(self) -> "GameReward":
+        """Return a new object with this one's saved state, as a resumed run makes it."""
+        ...
 
 
 def reward_source(reference: str, folder: Path) -> str:
@@ -80,21 +87,21 @@ def load_custom_reward(reference: str, folder: Path) -> GameReward:
     if not isinstance(found, type):
         classes = [n for n, v in vars(module).items() if isinstance(v, type)]
         raise _no_class(class_name, str(module.__file__), classes)
-    try:
-        reward = found()
-    except (Exception, SystemExit) as error:
-        raise GameFileError(
-            f"{reference}() failed with {_told(error)}; a reward class is called without arguments"
-        ) from error
-    return _Checked(reward, reference)
+    return _Checked(found, reference, Path(module.__file__ or folder).parent)
 
 
 class _Checked:
-    """A wrapper that names the class when the user's code fails or returns no valid reward."""
+    """A wrapper that names the class, and the line, where the user's code fails."""
 
-    def __init__(self, reward: object, reference: str) -> None:
-        self._reference = reference
-        self._reward = reward
+    def __init__(self, reward_class: type, reference: str, folder: Path) -> None:
+        self._class, self._reference, self._folder = reward_class, reference, folder
+        try:
+            self._reward = reward = reward_class()
+        except (Exception, SystemExit) as error:
+            raise GameFileError(
+                f"{reference}() failed with {self._told(error)}; a reward class is called without "
+                "arguments"
+            ) from error
         for method in ("reset", "step"):
             if not callable(getattr(reward, method, None)):
                 raise GameFileError(
@@ -122,39 +129,45 @@ class _Checked:
     def save_state(self) -> JsonValue:
         save = getattr(self._reward, "save_state", None)
         try:
-            state: JsonValue = dict(vars(self._reward)) if save is None else save()
+            state = to_json(vars(self._reward) if save is None else save(), "the state")
             copy: JsonValue = json.loads(json.dumps(state, allow_nan=False))
         except (Exception, SystemExit) as error:
-            raise self._unsaved(_told(error)) from error
-        if copy != state:
-            raise self._unsaved("it changes in JSON (a tuple, or a key that is not a string)")
+            raise self._unsaved(error) from error
         return copy
 
     def load_state(self, state: JsonValue) -> None:
         load = getattr(self._reward, "load_state", None)
         try:
             if load is not None:
-                load(state)
+                load(from_json(state))
             else:
-                assert isinstance(state, dict)
                 vars(self._reward).clear()
-                vars(self._reward).update(state)
+                vars(self._reward).update(from_json(state))
         except (Exception, SystemExit) as error:
             raise self._failure("load_state", error) from error
 
-    def _unsaved(self, why: str) -> GameFileError:
+    def renewed(self) -> "_Checked":
+        reward = _Checked(self._class, self._reference, self._folder)
+        reward.load_state(self.save_state())
+        return reward
+
+    def _unsaved(self, error: BaseException) -> GameFileError:
         return GameFileError(
-            f"the attributes of {self._reference} cannot be saved in a checkpoint: {why}; keep "
-            "only plain data (numbers, strings, lists, dicts with string keys), or give the class "
-            "`save_state(self)`, which returns plain data, and `load_state(self, state)`"
+            f"{self._reference} cannot be saved in a checkpoint: {self._told(error)}; keep only "
+            "plain data in its attributes (numbers, strings, and lists, tuples and dicts of them), "
+            "or give the class `save_state(self)`, which returns plain data, and "
+            "`load_state(self, state)`"
         )
 
     def _failure(self, method: str, error: BaseException) -> GameFileError:
         hint = "; `step` returns a number or a mapping of term to number"
         return GameFileError(
-            f"{self._reference}.{method} failed with {_told(error)}"
+            f"{self._reference}.{method} failed with {self._told(error)}"
             + (hint if method == "step" else "")
         )
+
+    def _told(self, error: BaseException) -> str:
+        return _told(error) + _line_of(error, self._folder)
 
 
 def _load_module(name: str, folder: Path) -> ModuleType:
@@ -168,7 +181,10 @@ def _load_module(name: str, folder: Path) -> ModuleType:
             raise _no_module(name, path) from None
         raise GameFileError(f"{name} needs the module {error.name}; install it") from error
     except (Exception, SystemExit) as error:
-        raise GameFileError(f"importing {name} failed with {_told(error)}; fix it") from error
+        place = _line_of(error, folder)
+        raise GameFileError(
+            f"importing {name} failed with {_told(error)}{place}; fix it"
+        ) from error
 
 
 def _check_source(path: Path, class_name: str) -> None:
@@ -198,6 +214,28 @@ def _no_class(name: str, source: str, classes: Iterable[str]) -> GameFileError:
 
 def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:_SHOWN_CHARACTERS]
+
+
+def _line_of(error: BaseException, folder: Path) -> str:
+    """Return the line of the user's code that led to the error, in words; "" if there is none.
+
+    It is the innermost in a file of the folder, or else the one that we called.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    called = [f for f in frames if Path(f.filename).parent not in _NOT_THEIRS]
+    theirs = [f for f in called if _is_own_file(Path(f.filename), folder)] or called[:1]
+    return (
+        f" in {theirs[-1].filename}, line {theirs[-1].lineno}: `{theirs[-1].line}`"
+        if theirs
+        else ""
+    )
+
+
+def _is_own_file(path: Path, folder: Path) -> bool:
+    """Whether the file is in the folder, and not in one of packages that happens to be there."""
+    if not path.is_relative_to(folder):
+        return False
+    return "site-packages" not in path.relative_to(folder).parts
 
 
 def _load_file(path: Path) -> ModuleType:

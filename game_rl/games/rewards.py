@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
@@ -12,6 +12,8 @@ from game_rl.errors import GameFileError
 from game_rl.games.custom_reward import CUSTOM_TERM, GameReward
 
 Values = Mapping[str, int]
+
+_ABSURD_REWARD = 10_000.0  # in one timestep; networks learn well from sums of about -10 to 10
 
 
 class RewardTerm(StrictModel):
@@ -61,8 +63,30 @@ class RewardState(Saved):
     """State of the game's own reward class."""
 
 
+class TermReward(NamedTuple):
+    """What a term has earned in one timestep."""
+
+    term: str
+    reward: float
+
+    @property
+    def warning(self) -> str | None:
+        """What to do about the reward if it is absurdly large, or else None."""
+        if abs(self.reward) <= _ABSURD_REWARD:
+            return None
+        return (
+            f"reward term {self.term} has earned {self.reward:g} in one timestep; agents learn "
+            "well while the sum of an episode is between about -10 and 10, so correct the term or "
+            "lower its weight"
+        )
+
+
 class EpisodeReward:
-    """The reward terms of one running episode."""
+    """The reward terms of one running episode.
+
+    Attributes:
+        largest: the largest reward by amount in any timestep of any episode.
+    """
 
     def __init__(self, terms: Mapping[str, RewardTerm], custom: GameReward | None) -> None:
         # attributes are looked up once instead of in every timestep
@@ -71,6 +95,7 @@ class EpisodeReward:
         self._before: Values = {}
         self._sums: dict[str, float] = {}
         self._spent: set[str] = set()
+        self.largest = TermReward("", 0.0)
 
     @property
     def sums(self) -> dict[str, float]:
@@ -109,7 +134,7 @@ class EpisodeReward:
         """Return the state.
 
         Raises:
-            GameFileError: the game's own reward class has state that JSON cannot represent.
+            GameFileError: the game's own reward class cannot be saved.
         """
         return RewardState(
             before=dict(self._before),
@@ -125,6 +150,15 @@ class EpisodeReward:
         if self._custom is not None:
             self._custom.load_state(state.custom)
 
+    def renew_custom(self) -> None:
+        """Go on with a copy of the game's own reward class that was saved and loaded, if any.
+
+        Raises:
+            GameFileError: it cannot be saved, or a new object cannot load what was saved.
+        """
+        if self._custom is not None:
+            self._custom = self._custom.renewed()
+
     def _step_custom(self, custom: GameReward, values: Values) -> float:
         earned = custom.step(values)
         if not isinstance(earned, Mapping):
@@ -136,5 +170,7 @@ class EpisodeReward:
             raise GameFileError(
                 f"reward term {name} is {reward}; rewards must be finite, fix the reward class"
             )
+        if abs(reward) > abs(self.largest.reward):
+            self.largest = TermReward(name, reward)
         self._sums[name] = self._sums.get(name, 0.0) + reward
         return reward

@@ -7,7 +7,6 @@ same holds for the program's `__main__`, which Python imports again in every wor
 
 import contextlib
 import functools
-import math
 import os
 import pickle
 import select
@@ -51,6 +50,8 @@ Env = gym.Env[Any, Any]
 # network to evaluate, the training process sends the next step sooner than this limit. With one it
 # takes longer, and polling would only waste the core.
 _SHORT_WAIT_S = 500e-6
+
+_LARGEST_REWARD = float(np.finfo(np.float32).max)
 
 
 def run_worker(connection: Connection, first_env: int) -> None:
@@ -226,7 +227,7 @@ class Worker:
         arrays = self._arrays
         env = self._env(number)
         observation, reward, terminated, truncated, info = env.step(arrays.actions[number].copy())
-        if not math.isfinite(reward):
+        if not abs(float(reward)) <= _LARGEST_REWARD:  # or NaN
             raise ValueError(f"the reward is {reward}; check the reward terms of the game")
         arrays.rewards[number] = reward
         arrays.terminated[number] = terminated

@@ -121,13 +121,52 @@ class Reward:
     assert_exact(lambda: env_with_reward(tmp_path, source + OWN_METHODS), [2, 2], [1, 1, 2])
 
 
-@pytest.mark.parametrize("keeps", ["{1, 2}", "(1, 2)", "{1: 2}", "[float('nan')]", "[object()]"])
+def test_a_reward_class_may_count_places_by_tuples(tmp_path: Path) -> None:
+    source = """\
+from collections import Counter
+
+
+class Reward:
+    def reset(self, variables):
+        self.visits, self.last = Counter(), ()
+
+    def step(self, variables):
+        self.last = (variables["level"], variables["x"])
+        self.visits[self.last] += 1
+        return self.visits[self.last] + len(self.visits) / 100
+"""
+    assert_exact(lambda: env_with_reward(tmp_path, source), [2, 2, 1], [1, 2, 1, 1, 0])
+
+
+@pytest.mark.parametrize("keeps", ["{1, 2}", "[{1}]", "[1e999]", "[object()]"])
 def test_a_reward_class_that_cannot_be_saved_is_told_how_to(tmp_path: Path, keeps: str) -> None:
     env = env_with_reward(tmp_path, REWARD_CLASS.format(keeps=keeps))
     with closing(env):
         env.reset(seed=0)
         with pytest.raises(GameFileError, match=r"rewards:Reward .*give the class `save_state"):
             env.save_state()
+
+
+def test_an_env_goes_on_with_the_reward_class_that_it_has_saved_and_loaded(tmp_path: Path) -> None:
+    """So a class whose load_state forgets something fails then, not after a resume."""
+    source = """\
+class Reward:
+    def reset(self, variables):
+        self.numbers, self.bonus = set(), 1
+
+    def step(self, variables):
+        self.numbers.add(variables["x"])
+        return len(self.numbers) + self.bonus
+"""
+    with closing(env_with_reward(tmp_path, source + OWN_METHODS)) as env:
+        env.check_reward()  # nothing has begun
+        env.reset(seed=0)
+        env.step(2)
+        env.check_reward()
+        with pytest.raises(
+            GameFileError, match=r"no attribute 'bonus' in .*rewards\.py, line 7: `ret"
+        ):
+            env.step(2)
 
 
 def test_json_of_a_state_is_checked_when_it_is_read() -> None:

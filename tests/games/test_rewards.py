@@ -1,5 +1,6 @@
 import itertools
 import math
+import sys
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,63 @@ def test_a_missing_import_of_the_users_module_is_named(tmp_path: Path) -> None:
     (tmp_path / "rewards.py").write_text("import no_such_package\n")
     with pytest.raises(GameFileError, match="needs the module no_such_package; install it"):
         load_custom_reward("rewards:Reward", tmp_path)
+
+
+_FAILING = """\
+from helpers import fail
+
+class Reward:
+    def __init__(self):
+        fail("__init__")
+
+    def reset(self, variables):
+        fail("reset")
+
+    def step(self, variables):
+        return fail("step")
+
+    def save_state(self):
+        return fail("save_state")
+"""
+
+
+def _use_everything(folder: Path) -> None:
+    reward = load_custom_reward("rewards:Reward", folder)
+    reward.reset({})
+    reward.save_state()
+    reward.step({})
+
+
+@pytest.mark.parametrize("method", ["import", "__init__", "reset", "step", "save_state"])
+def test_a_failure_of_the_users_code_is_told_with_its_file_and_line(
+    tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "helpers", raising=False)
+    (tmp_path / "rewards.py").write_text(_FAILING + "fail('import')\n")
+    (tmp_path / "helpers.py").write_text(
+        f"import json\n\ndef fail(where):\n    if where == {method!r}:\n"
+        "        json.loads('')  # fails in a file that is not the user's\n"
+    )
+    with pytest.raises(GameFileError) as caught:
+        _use_everything(tmp_path)
+    assert f"JSONDecodeError: Expecting value: line 1 column 1 (char 0) in {tmp_path}" in str(
+        caught.value
+    )
+    assert "helpers.py, line 5: `json.loads('')" in str(caught.value)
+
+
+def test_an_absurd_reward_is_warned_of_with_the_name_of_its_term() -> None:
+    terms = {
+        "small": RewardTerm(variable="v", on="value", weight=1e-3),
+        "lost": RewardTerm(variable="v", on="decrease", weight=-1e30),
+    }
+    episode = EpisodeReward(terms, None)
+    for value in (0, 200, 200):
+        episode.reset({"v": value})
+        episode.step({"v": 200})
+        assert episode.largest.warning is None
+    episode.step({"v": 198})
+    episode.reset({"v": 0})
+    assert episode.largest.warning is not None
+    assert episode.largest.warning.startswith("reward term lost has earned -2e+30 in one timestep")
