@@ -14,13 +14,13 @@ from game_rl.callbacks.cores import CoresCallback
 from game_rl.callbacks.evaluate import EvaluationGames, Values
 from game_rl.callbacks.evaluation import EvaluationCallback
 from game_rl.callbacks.exploration_restarts import ExplorationRestartsCallback
+from game_rl.callbacks.game_check import GameCheckCallback
 from game_rl.callbacks.game_metrics import GameMetricsCallback
 from game_rl.callbacks.lake_growth import LakeGrowthCallback
 from game_rl.callbacks.lakes_followed import LakesFollowedCallback
 from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.progress import ProgressCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
-from game_rl.callbacks.reward_check import RewardCheckCallback
 from game_rl.callbacks.rows_drawn import RowsDrawnCallback
 from game_rl.callbacks.stop import StopCallback, StopRequest
 from game_rl.callbacks.stop_when import StopWhen
@@ -116,7 +116,7 @@ def make_callbacks(
     uploads = [] if parts.upload is None else [UploadCallback(parts.upload, parts.rhythm)]
     in_order: list[BaseCallback] = [
         *more,
-        RewardCheckCallback(parts.events),
+        GameCheckCallback(evaluation_env, parts.events),
         # first: a broken network must not even be evaluated
         NonFiniteCallback(every_timesteps=parts.rhythm),
         cores,

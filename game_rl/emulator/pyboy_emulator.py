@@ -20,6 +20,7 @@ with warnings.catch_warnings():
     from pyboy.utils import STATE_VERSION
 
 _FOUR_SHADES = (0xFFFFFF, 0xAAAAAA, 0x555555, 0x000000)  # equal steps: 255 - 85 x shade
+_CARTRIDGE_RAM = range(0xA000, 0xC000)
 _BOOT_FRAMES = 8  # the LCD is on after five; the boot code takes longer
 _SILENT = 5  # above PyBoy's highest level, as it prints to stdout even at ERROR
 _TIMES_OF_DAY = (-10_450, -10_425)  # two float64, counted from the end of a state with a clock
@@ -40,6 +41,7 @@ class PyBoyEmulator:
         self._pyboy: PyBoy | None = _power_on(rom, colour=colour)
         self._guard = TickGuard(self._pyboy)
         self._memory = self._pyboy.memory
+        self._half_bytes = _CARTRIDGE_RAM if rom.cartridge.has_half_bytes else range(0)
         self._pixels: NDArray[np.uint32] = self._pyboy.screen.ndarray.view("<u4")[:, :, 0]  # RGBA
         self._shades = np.zeros(self._pixels.shape, np.uint8)
         self._screen: NDArray[np.uint8] = self._pyboy.screen.ndarray[:, :, :3]
@@ -88,12 +90,14 @@ class PyBoyEmulator:
         else:
             self._check_banked(bank, address)
             value = self._memory[bank, address]
-        return value
+        return value & 0x0F if address in self._half_bytes else value
 
     def write(self, address: int, value: int, *, bank: int | None = None) -> None:
         self._running()
         if not 0 <= value <= 0xFF:
             raise EmulatorError(f"{value} does not fit a byte")
+        if address in self._half_bytes:
+            value |= 0xF0  # as PyBoy stores what the game writes
         if bank is None:
             if not 0x8000 <= address <= 0xFFFF:
                 raise EmulatorError(f"address 0x{address:X} is outside RAM, 0x8000..0xFFFF")

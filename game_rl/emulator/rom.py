@@ -23,7 +23,6 @@ _COLOUR_FLAG, _CARTRIDGE_TYPE, _ROM_SIZE, _RAM_SIZE, _CHECKSUM = 0x143, 0x147, 0
 _LARGEST_ROM_SIZE_CODE = 8
 
 _RAM_BANKS = {0x00: 0, 0x01: 1, 0x02: 1, 0x03: 4, 0x04: 16, 0x05: 8}
-_MBC2_TYPES = (0x05, 0x06)  # they have 512 half-bytes in the controller, whatever the header says
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,8 @@ class CartridgeType:
     name: str
     has_battery: bool = False
     has_clock: bool = False
+    has_half_bytes: bool = False
+    """Each byte of its RAM has only four bits."""
 
 
 SUPPORTED_CARTRIDGES = {
@@ -38,8 +39,8 @@ SUPPORTED_CARTRIDGES = {
     0x01: CartridgeType("MBC1"),
     0x02: CartridgeType("MBC1+RAM"),
     0x03: CartridgeType("MBC1+RAM+BATTERY", has_battery=True),
-    0x05: CartridgeType("MBC2"),
-    0x06: CartridgeType("MBC2+BATTERY", has_battery=True),
+    0x05: CartridgeType("MBC2", has_half_bytes=True),
+    0x06: CartridgeType("MBC2+BATTERY", has_battery=True, has_half_bytes=True),
     0x08: CartridgeType("ROM+RAM"),
     0x09: CartridgeType("ROM+RAM+BATTERY", has_battery=True),
     0x0F: CartridgeType("MBC3+TIMER+BATTERY", has_battery=True, has_clock=True),
@@ -69,7 +70,13 @@ _UNSUPPORTED_CARTRIDGES = {
 
 @dataclass(frozen=True)
 class Rom:
-    """A ROM that PyBoy can run; it is pickled to every worker."""
+    """A ROM that PyBoy can run; it is pickled to every worker.
+
+    Attributes:
+        data: the content of the file, with a missing second bank filled with 0xFF.
+        sha256: that of the file.
+        warning: what is wrong with a ROM that is accepted all the same.
+    """
 
     path: Path
     data: bytes = field(repr=False)
@@ -79,6 +86,7 @@ class Rom:
     n_ram_banks: int
     supports_colour: bool
     requires_colour: bool
+    warning: str | None = None
 
     @property
     def n_rom_banks(self) -> int:
@@ -97,17 +105,20 @@ def read_rom(path: Path) -> Rom:
     data = _read_file(path)
     _check_looks_like_a_rom(path, data)
     _check_header_checksum(path, data)
-    _check_size(path, data)
-    colour_flag = data[_COLOUR_FLAG]
+    lacks_a_bank = len(data) == BANK_BYTES and data[_ROM_SIZE] == 0
+    if not lacks_a_bank:
+        _check_size(path, data)
+    cartridge, colour_flag = _cartridge_type(path, data[_CARTRIDGE_TYPE]), data[_COLOUR_FLAG]
     return Rom(
         path=path,
-        data=data,
+        data=data.ljust(SMALLEST_ROM_BYTES, b"\xff"),  # PyBoy would read beyond its end
         sha256=hashlib.sha256(data).hexdigest(),
         title=_title(data),
-        cartridge=_cartridge_type(path, data[_CARTRIDGE_TYPE]),
-        n_ram_banks=_n_ram_banks(path, data[_CARTRIDGE_TYPE], data[_RAM_SIZE]),
+        cartridge=cartridge,
+        n_ram_banks=_n_ram_banks(path, cartridge, data[_RAM_SIZE]),
         supports_colour=bool(colour_flag & 0x80),
         requires_colour=colour_flag & 0xC0 == 0xC0,
+        warning=_missing_bank(path) if lacks_a_bank else None,
     )
 
 
@@ -200,6 +211,14 @@ def _check_size(path: Path, data: bytes) -> None:
         )
 
 
+def _missing_bank(path: Path) -> str:
+    return (
+        f"{path} has {BANK_BYTES:,} bytes, but its header says {SMALLEST_ROM_BYTES:,}; the rest is "
+        "taken to be empty, which is right for a small game; if it shows no picture, the copy was "
+        "cut short, copy the ROM again"
+    )
+
+
 def _cartridge_type(path: Path, code: int) -> CartridgeType:
     if code in SUPPORTED_CARTRIDGES:
         return SUPPORTED_CARTRIDGES[code]
@@ -210,8 +229,8 @@ def _cartridge_type(path: Path, code: int) -> CartridgeType:
     )
 
 
-def _n_ram_banks(path: Path, cartridge: int, code: int) -> int:
-    if cartridge in _MBC2_TYPES:
+def _n_ram_banks(path: Path, cartridge: CartridgeType, code: int) -> int:
+    if cartridge.has_half_bytes:  # 512 of them in the controller, whatever the header says
         return 1
     if code not in _RAM_BANKS:
         raise RomError(

@@ -20,6 +20,10 @@ class EpisodeStarts:
         emulator: an emulator that was just switched on; the caller still owns it.
         names: start states to begin from, all equally likely; None for all of the game's.
         max_idle_frames: an episode begins after 0 to this many frames without a button.
+
+    Attributes:
+        names: the start states to begin from.
+        seed_variable: the variable that gets a random value; None if there is none.
     """
 
     def __init__(
@@ -33,11 +37,11 @@ class EpisodeStarts:
         self._emulator = emulator
         self._title = game.name
         self._known = game.definition.start_states
-        self._names = chosen_start_states(names, game)
-        self._max_idle_frames = max_idle_frames
+        self.names = chosen_start_states(names, game)
+        self.max_idle_frames = max_idle_frames
         self._states = StartStateCache(emulator, game)
         seed = game.definition.random_seed
-        self._seed_variable = next((v for v in game.variables if v.name == seed), None)
+        self.seed_variable = next((v for v in game.variables if v.name == seed), None)
 
     def begin_alive(self, random: np.random.Generator, options: Mapping[str, Any]) -> str:
         """Call `begin`, again with new draws for what `options` leave open if the game locks up.
@@ -62,19 +66,23 @@ class EpisodeStarts:
         `options` may fix "start_state" and "idle_frames". All numbers are drawn regardless, so an
         option does not change later episodes.
         """
-        drawn = int(random.integers(len(self._names)))
-        idle_frames = int(random.integers(self._max_idle_frames + 1))
+        drawn = int(random.integers(len(self.names)))
+        idle_frames = int(random.integers(self.max_idle_frames + 1))
         game_seed = int(random.integers(2**32))
         idle_frames = int(options.get("idle_frames", idle_frames))
-        name = str(options.get("start_state", self._names[drawn]))
+        name = str(options.get("start_state", self.names[drawn]))
         if name not in self._known:
             raise UsageError(unknown_name(name, "start state", self._known, of=self._title))
+        self.bring(name, game_seed=game_seed, idle_frames=idle_frames)
+        return name
+
+    def bring(self, name: str, *, game_seed: int, idle_frames: int) -> None:
+        """Bring the emulator to this beginning."""
         self._emulator.load_state(self._states.state(name))
-        if self._seed_variable is not None:
-            self._seed_variable.write(self._emulator, game_seed)
+        if self.seed_variable is not None:
+            self.seed_variable.write(self._emulator, game_seed)
         if idle_frames:
             self._emulator.tick(idle_frames, render=True)
-        return name
 
 
 def chosen_start_states(names: Sequence[str] | None, game: Game) -> tuple[str, ...]:

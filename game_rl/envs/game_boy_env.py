@@ -14,6 +14,7 @@ from game_rl.config.saved import Blob, Saved
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
 from game_rl.envs.episode_starts import EpisodeStarts
 from game_rl.envs.frames import FrameFormat
+from game_rl.envs.start_variety import StartVariety
 from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game
 from game_rl.games.rewards import EpisodeReward, RewardState
@@ -169,6 +170,18 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._start_state = state.start_state
         self._timesteps = state.timesteps
         self._running = state.running
+
+    def start_warnings(self, names: Sequence[str] | None = None) -> list[str]:
+        """Return what does not vary episodes though it is said to; the next call must be `reset`.
+
+        Args:
+            names: start states to try thoroughly; None: a tenth of a second for the first.
+        """
+        self._running = False
+        variety = StartVariety(
+            self._emulator, self._game, self._starts, is_thorough=names is not None
+        )
+        return list(variety.warnings(names or self._starts.names[:1]))
 
     def check_reward(self) -> str | None:
         """Return a warning about the rewards so far, if there is one.

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.config.schema import EnvConfig
+from game_rl.emulator.emulator import Emulator
 from game_rl.envs.contact_sheet import LabelledScreen
 from game_rl.envs.game_boy_env import GameBoyEnv
-from game_rl.envs.make_env import make_env
+from game_rl.envs.make_env import make_emulator, make_env
 from game_rl.envs.recorded_episode import RecordedEpisode
+from game_rl.games.decimal_check import DecimalCheck
 from game_rl.games.definition import Game
 
 _LONGEST_HOLD_TIMESTEPS = 8  # a random player that never holds a button makes no progress
@@ -64,12 +66,20 @@ def check_game(
 ) -> GameCheck:
     """Play random timesteps, divided among the start states, then the recorded episode if any."""
     config = EnvConfig(max_episode_timesteps=_EPISODE_TIMESTEPS)
-    with closing(make_env(config, game)) as env:
+    emulator = make_emulator(game)
+    with closing(make_env(config, game, emulator)) as env:
+        unvarying = env.start_warnings(list(game.definition.start_states))
         start_states = [_look_at(env, game, name, seed) for name in game.definition.start_states]
-        log = _PlayLog(game)
+        log = _PlayLog(game, emulator)
         for action_names, start_state, play_seed in _plays(game, seed, timesteps, recorded):
             _play(env, log, list(action_names), start_state, play_seed)
-    warnings = (*_start_state_warnings(start_states), *log.warnings(game))
+        warnings = (
+            *game.warnings,
+            *_start_state_warnings(start_states),
+            *unvarying,
+            *log.warnings(game),
+            *filter(None, [env.check_reward()]),
+        )
     pictures = (*(s.labelled for s in start_states), *log.some_screens())
     return GameCheck(
         title=game.definition.title,
@@ -169,7 +179,8 @@ def _play(
 class _PlayLog:
     """The ranges, sums and pictures of everything played."""
 
-    def __init__(self, game: Game) -> None:
+    def __init__(self, game: Game, emulator: Emulator) -> None:
+        self._emulator, self._decimals = emulator, DecimalCheck(game.variables)
         self.action_names = game.action_names
         self.timesteps = self.episodes = self.ended = self.successes = 0
         self._minima: dict[str, int] = {}
@@ -187,6 +198,7 @@ class _PlayLog:
         self._values = env.read_variables()
         self._earned = env.reward_terms
         self._widen(self._values)
+        self._decimals.look(self._emulator)
 
     def add(self, env: GameBoyEnv, start_state: str, *, ended: bool, success: bool) -> None:
         self.timesteps += 1
@@ -201,6 +213,7 @@ class _PlayLog:
             self._times[name] = self._times.get(name, 0) + (gain != 0)
         self._values, self._earned = values, earned
         self._widen(values)
+        self._decimals.look(self._emulator)
         self._keep_picture(env, f"{start_state}, timestep {self.timesteps}")
 
     def _widen(self, values: dict[str, int]) -> None:
@@ -237,6 +250,7 @@ class _PlayLog:
                     f"variables.{name}: never changes, it is always {value}; "
                     "check its address, or play a recorded episode in which it does"
                 )
+        yield from self._decimals.warnings()
         for name, times in self._times.items():
             if not times:
                 yield (

@@ -19,7 +19,7 @@ from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_s
 from game_rl.games.rewards import RewardTerm
 from game_rl.games.start_states import StartStateSpec
 from game_rl.games.symbols import Location, read_symbols
-from game_rl.games.variables import Variable, VariableSpec, place_variable
+from game_rl.games.variables import Variable, VariableSpec, half_byte_warning, place_variable
 
 _OPPOSITES: tuple[tuple[Button, Button], ...] = (("left", "right"), ("up", "down"))
 _BUNDLED = Path(__file__).parent
@@ -193,6 +193,13 @@ class Game:
     @property
     def is_colour(self) -> bool:
         return self.definition.hardware == "cgb"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with the ROM or a variable, though the game can be played."""
+        found = [None if self.rom.warning is None else f"rom.path: {self.rom.warning}"]
+        found += [half_byte_warning(variable, self.rom) for variable in self.variables]
+        return tuple(text for text in found if text is not None)
 
     @property
     def action_names(self) -> tuple[str, ...]:

@@ -59,6 +59,10 @@ class Variable:
             raw = raw << 8 | emulator.read(address, bank=self.bank)
         return self._decode(raw)
 
+    def read_bytes(self, emulator: Emulator) -> bytes:
+        """Return its bytes, the most significant first."""
+        return bytes(emulator.read(a, bank=self.bank) for a in self._most_significant_first())
+
     def write(self, emulator: Emulator, raw: int) -> None:
         """Store the low `n_bytes` bytes of `raw`; only for unsigned variables."""
         for address in reversed(self._most_significant_first()):
@@ -106,6 +110,22 @@ def place_variable(
         big_endian=spec.endian == "big",
         bit=spec.bit or 0,
     )
+
+
+def half_byte_warning(variable: Variable, rom: Rom) -> str | None:
+    """Return why a variable's type does not fit memory of four bits a byte, or None if it does."""
+    is_there = rom.cartridge.has_half_bytes and variable.address in _CARTRIDGE_RAM
+    fits = variable.type == "u8" or (variable.type == "bit" and variable.bit < 4)
+    if fits or not is_there:
+        return None
+    return (
+        f"variables.{variable.name}: 0x{variable.address:04X} is in the RAM of "
+        f"{rom.cartridge.name}, where a byte has four bits, so it cannot be of type "
+        f"{variable.type}; make each byte a u8 of its own"
+    )
+
+
+_CARTRIDGE_RAM = range(0xA000, 0xC000)
 
 
 @dataclass(frozen=True)

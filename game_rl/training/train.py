@@ -359,7 +359,7 @@ class _Run:
             events.emit(
                 resumed(identity, self.config, checkpoint, changed=self.changed, set_aside=places)
             )
-        for warning in self.warnings:
+        for warning in (*self.warnings, *self.game.warnings):
             events.warn(warning)
         if self.game.reward_source is not None:
             events.warn(

@@ -119,7 +119,7 @@ BAD_ROMS = (
     _file("1 byte", b"\x00", "has 1 byte,"),
     _file("335 bytes", make_rom()[:0x14F], "has 335 bytes"),
     _file("half a bank", make_rom()[:8_192], "is truncated"),
-    _file("one bank", make_rom()[:16_384], "is truncated: it has 16,384 bytes"),
+    _file("one bank of four", make_rom(rom_size=1)[:16_384], "is truncated: it has 16,384 bytes"),
     _file("odd length", make_rom()[:-1], "is truncated: it has 32,767 bytes"),
     _file("whole banks missing", make_rom(n_banks=4, rom_size=3), "its header says 262,144"),
     _file("too long", make_rom() + bytes(16_384), "is too long: it has 49,152 bytes"),

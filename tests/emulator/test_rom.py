@@ -60,6 +60,20 @@ def test_a_good_rom_tells_what_it_is(tmp_path: Path) -> None:
     assert rom.data == data
 
 
+def test_a_small_game_without_its_empty_second_bank_is_accepted_with_a_warning(
+    tmp_path: Path,
+) -> None:
+    whole, half = read_rom(write(tmp_path, make_rom())), make_rom()[:16_384]
+    assert whole.warning is None
+    rom = read_rom(write(tmp_path, half))
+    assert rom.warning is not None
+    assert rom.warning.startswith(
+        f"{tmp_path / 'game.gb'} has 16,384 bytes, but its header says 32,768; "
+    )
+    assert rom.data == half + b"\xff" * 16_384
+    assert (rom.n_rom_banks, rom.sha256) == (2, hashlib.sha256(half).hexdigest())
+
+
 def test_colour_only_cartridges_are_known(tmp_path: Path) -> None:
     assert read_rom(write(tmp_path, make_rom(colour_flag=0xC0))).requires_colour
 

@@ -63,6 +63,12 @@ def fake_game(**changes: Any) -> Game:
     return Game("fake", Path(), definition, FAKE_ROM, variables)
 
 
+def fake_game_seeded_at(address: int) -> Game:
+    """The fake game, whose seed goes to the variable `other`, which is at this address."""
+    variables = FAKE_GAME_YAML["variables"] | {"other": {"address": address}}
+    return fake_game(variables=variables, random_seed="other")
+
+
 def fake_env(
     game: Game | None = None, *, emulator: FakeEmulator | None = None, **settings: Any
 ) -> GameBoyEnv:
