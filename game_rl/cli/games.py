@@ -1,6 +1,7 @@
 """`game-rl check-game` and `game-rl new-game`: help with writing a game.yaml."""
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,9 +83,11 @@ def _check_game(arguments: argparse.Namespace) -> int:
 
 
 def _new_game(arguments: argparse.Namespace) -> int:
+    from game_rl.games.definition import load_game
     from game_rl.games.starter import write_starter
 
     path = write_starter(arguments.rom, arguments.folder or arguments.rom.parent)
+    _print_warnings(load_game(str(path)).warnings, Console())
     print(f"{path} written; fill in its variables, then run: game-rl check-game {path}")
     return 0
 
@@ -105,5 +108,9 @@ def _print_check(check: "GameCheck", console: Console) -> None:
     for term in check.reward_terms:
         terms.add_row(escape(term.name), f"{term.total:,.2f}", f"{term.times:,}")
     console.print(variables, terms)
-    for warning in check.warnings:
+    _print_warnings(check.warnings, console)
+
+
+def _print_warnings(warnings: Iterable[str], console: Console) -> None:
+    for warning in warnings:
         console.print("[yellow]warning:[/]", escape(warning))

@@ -63,6 +63,27 @@ def test_files_beside_the_rom_are_not_read(tmp_path: Path) -> None:
         assert emulator.read(0xA000, bank=0) != 0x77
 
 
+# LD A,0A; LD (0000),A; LD A,5; LD (A000),A; LD A,(A000); LD (C000),A; JR itself
+_USES_MBC2 = bytes.fromhex("3e0a ea0000 3e05 ea00a0 fa00a0 ea00c0 18fe")
+
+
+def test_the_half_bytes_of_mbc2_are_read_without_the_other_half(tmp_path: Path) -> None:
+    data = bytearray(make_rom(cartridge=0x06))
+    data[0x150 : 0x150 + len(_USES_MBC2)] = _USES_MBC2
+    (tmp_path / "game.gb").write_bytes(data)
+    with closing(PyBoyEmulator(read_rom(tmp_path / "game.gb"), colour=False)) as emulator:
+        emulator.tick(100, render=False)
+        assert emulator.read(0xC000) == 0xF5  # what the game itself reads
+        assert emulator.read(0xA000) == emulator.read(0xA000, bank=0) == 5
+        emulator.write(0xA001, 0x9C, bank=0)
+        assert emulator.read(0xA001) == emulator.read(0xA001, bank=0) == 0x0C
+    with closing(
+        PyBoyEmulator(rom_of(tmp_path, cartridge=0x1B, ram_size=3), colour=False)
+    ) as other:
+        other.write(0xA001, 0x9C, bank=0)
+        assert other.read(0xA001, bank=0) == 0x9C
+
+
 def test_nothing_is_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     PyBoyEmulator(rom_of(tmp_path, cartridge=CLOCK, ram_size=3), colour=False).close()
     assert capfd.readouterr() == ("", "")

@@ -9,6 +9,7 @@ from game_rl.envs.game_check import GameCheck, check_game
 from game_rl.envs.recorded_episode import RecordedEpisode, read_recorded_episode
 from game_rl.errors import GameFileError, UsageError
 from game_rl.games.definition import Game, load_game
+from tests.emulator.roms import make_rom
 
 DUEL_FILES = ("duel.gb", "duel.sym")
 
@@ -123,3 +124,29 @@ def test_a_recorded_episode_of_another_game_is_refused(duel: Game, tmp_path: Pat
         read_recorded_episode(path, duel)
     for part in ("did you mean level_", "did you mean punch?", "there is no action fly"):
         assert part in str(caught.value)
+
+
+def test_what_the_game_file_says_and_the_game_does_not_do_is_told(tmp_path: Path) -> None:
+    (tmp_path / "game.gb").write_bytes(make_rom()[:16_384])
+    (tmp_path / "game.yaml").write_text(
+        """\
+title: Counting
+rom: {path: game.gb}
+random_seed: seed
+start_states: {beginning: {script: [{wait: 90}]}}
+actions: {idle: [], a: [a]}
+variables:
+  counter: {address: 0xC000}
+  score: {address: 0xC000, type: bcd, bytes: 1}
+  seed: {address: 0xFF04}
+rewards: {counted: {variable: counter, on: increase, weight: 1.0e+30}}
+"""
+    )
+    warnings = check_game(load_game(f"{tmp_path}/game.yaml"), seed=0, timesteps=50).warnings
+    for told in (
+        "rom.path: ",
+        "random_seed: seed (0xFF04) does not keep",
+        "variables.score: held 0x",
+        "reward term counted has earned",
+    ):
+        assert sum(warning.startswith(told) for warning in warnings) == 1, told

@@ -1,3 +1,4 @@
+import dataclasses
 from typing import Literal
 
 import pytest
@@ -5,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.emulator.fake_emulator import FakeEmulator
+from game_rl.emulator.rom import SUPPORTED_CARTRIDGES
 from game_rl.games.symbols import Location
-from game_rl.games.variables import Variable, VariableSpec, place_variable
+from game_rl.games.variables import Variable, VariableSpec, half_byte_warning, place_variable
 from tests.envs.example import FAKE_ROM
 
 ADDRESS = 0xC800
@@ -123,3 +125,31 @@ def test_places_where_no_variable_can_be_are_refused(
 def test_a_number_may_cross_the_two_halves_of_work_ram() -> None:
     spec = VariableSpec(address=0xCFFF, type="u16")
     assert place(spec, address=0xCFFF).n_bytes == 2
+
+
+MBC2 = dataclasses.replace(FAKE_ROM, cartridge=SUPPORTED_CARTRIDGES[0x06], n_ram_banks=1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "fits"),
+    [
+        ({}, True),
+        ({"type": "bit", "bit": 3}, True),
+        ({"type": "bit", "bit": 4}, False),
+        ({"type": "u16"}, False),
+        ({"type": "s8"}, False),
+        ({"type": "bcd", "bytes": 2}, False),
+    ],
+)
+def test_a_type_that_half_bytes_cannot_hold_is_warned_of(
+    spec: dict[str, object], fits: bool
+) -> None:
+    for rom, address in ((MBC2, 0xA010), (MBC2, 0xC010), (FAKE_ROM, 0xC010)):
+        model = VariableSpec.model_validate({"address": address, **spec})
+        variable = place_variable("it", model, Location(address, None), rom=rom, is_colour=False)
+        warning = half_byte_warning(variable, rom)
+        if fits or address == 0xC010:
+            assert warning is None
+        else:
+            assert warning is not None
+            assert warning.startswith("variables.it: 0xA010 is in the RAM of MBC2+BATTERY, where")
