@@ -1,6 +1,6 @@
 """Find out whether episodes really vary by what is said to vary them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
@@ -10,8 +10,8 @@ from game_rl.errors import LockUpError
 from game_rl.games.definition import Game
 from game_rl.games.variables import Variable
 
-_SEEDS = (0x5A3C96E1, 0xA5C3691E, 0x0F87D24B)  # they differ in every byte and half-byte
-_FRAMES = (60, 600)  # nearly every game differs after the first, which takes 50 ms
+_SEED, _OTHER_SEED = 0x5A3C96E1, 0xA5C3691E  # they differ in every bit
+_FRAMES = (60, 600)  # nearly every game differs after the first, in 50 ms
 _THOROUGH_FRAMES = (60, 600, 4_800)  # the bundled games use random numbers within the last
 _LONGEST_HOLD_FRAMES = 32
 _RAM = (range(0xC000, 0xE000), range(0xFE00, 0xFEA0), range(0xFF80, 0xFFFF))
@@ -19,7 +19,7 @@ _REGISTERS = range(0xFF00, 0xFF80)
 
 
 class StartVariety:
-    """Plays the same buttons after different beginnings, and compares memory and screen.
+    """Plays the same buttons after different beginnings, and compares variables, screen and memory.
 
     Args:
         emulator: it may end up in any state.
@@ -39,28 +39,33 @@ class StartVariety:
 
     def warnings(self, names: Iterable[str]) -> Iterator[str]:
         """Yield what does not vary episodes from these start states, though it is said to."""
-        names = tuple(names)
+        alike = {name: self._alike(name) for name in names}
         seed, idle_frames = self._starts.seed_variable, self._starts.max_idle_frames
-        if seed is not None:
-            alike = [name for name in names if self._is_alike(name, _SEEDS, (0,))]
-            if alike:
-                yield self._about_seed(seed, alike)
-        if idle_frames:
-            alike = [name for name in names if self._is_alike(name, _SEEDS[:1], (0, idle_frames))]
-            if alike:
-                yield (
-                    f"env.max_idle_frames: {idle_frames} frames without a button make no "
-                    f"difference {self._where(alike)}; let episodes vary by random_seed or more "
-                    "start states"
-                )
+        by_seed, by_idling = (
+            [name for name, kinds in alike.items() if kind in kinds] for kind in ("seed", "idle")
+        )
+        if seed is not None and by_seed:
+            yield self._about_seed(seed, by_seed)
+        if by_idling:
+            yield (
+                f"env.max_idle_frames: {idle_frames} frames without a button make no difference "
+                f"{self._where(by_idling)}; let episodes vary by random_seed or more start states"
+            )
 
-    def _is_alike(self, name: str, seeds: Iterable[int], idle_frames: Iterable[int]) -> bool:
-        beginnings = [(seed, idle) for seed in seeds for idle in idle_frames]
+    def _alike(self, name: str) -> Collection[str]:
+        """Return what makes no difference, "seed" or "idle", as far as the game has them."""
+        others = {}
+        if self._starts.seed_variable is not None:
+            others["seed"] = (_OTHER_SEED, 0)
+        if self._starts.max_idle_frames:
+            others["idle"] = (_SEED, self._starts.max_idle_frames)
         for frames in self._frames:
-            first, *others = (self._outcome(name, *beginning, frames) for beginning in beginnings)
-            if any(other != first for other in others):
-                return False
-        return True
+            if others:
+                first = self._outcome(name, _SEED, 0, frames)
+                others = {
+                    k: o for k, o in others.items() if self._outcome(name, *o, frames) == first
+                }
+        return others.keys()
 
     def _outcome(self, name: str, game_seed: int, idle_frames: int, frames: int) -> object:
         """Return everything that is compared after `frames` frames of play."""
@@ -69,9 +74,10 @@ class StartVariety:
             self._play(frames)
         except LockUpError as error:
             return str(error)
-        ram = bytes(self._emulator.read(address) for address in self._addresses)
-        variables = [variable.read(self._emulator) for variable in self._variables]
-        return ram, variables, self._emulator.screen().tobytes()
+        seen = [variable.read(self._emulator) for variable in self._variables]
+        is_last = frames == self._frames[-1]  # reading the memory takes longer than to play
+        ram = bytes(map(self._emulator.read, self._addresses if is_last else ()))
+        return seen, ram, self._emulator.screen().tobytes()
 
     def _play(self, frames: int) -> None:
         rng = np.random.default_rng(0)
@@ -91,7 +97,7 @@ class StartVariety:
         )
 
     def _keeps(self, seed: Variable) -> bool:
-        for value in _SEEDS:
+        for value in (_SEED, _OTHER_SEED):
             seed.write(self._emulator, value)
             if seed.read(self._emulator) != value % 256**seed.n_bytes:
                 return False
