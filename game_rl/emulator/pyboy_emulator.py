@@ -23,8 +23,12 @@ _FOUR_SHADES = (0xFFFFFF, 0xAAAAAA, 0x555555, 0x000000)  # equal steps: 255 - 85
 _CARTRIDGE_RAM = range(0xA000, 0xC000)
 _BOOT_FRAMES = 8  # the LCD is on after five; the boot code takes longer
 _SILENT = 5  # above PyBoy's highest level, as it prints to stdout even at ERROR
-_TIMES_OF_DAY = (-10_450, -10_425)  # two float64, counted from the end of a state with a clock
+
+# Two float64 in a state with a clock, counted from its end, where the format is this one.
+_TIMES_OF_DAY = (slice(-10_450, -10_442), slice(-10_425, -10_417))
 _FORMAT_WITH_THESE_TIMES = 29
+
+_power_on_states: dict[tuple[str, bool], bytes] = {}
 
 
 class PyBoyEmulator:
@@ -161,15 +165,13 @@ class PyBoyEmulator:
         self._held = self._wanted
 
     def _raw_state(self) -> bytes:
-        file = io.BytesIO()
-        self._running().save_state(file)
+        raw = bytearray(_saved(self._running()))
         if self._rom.cartridge.has_clock and STATE_VERSION == _FORMAT_WITH_THESE_TIMES:
             # The clock stands still, so nothing reads these times, but with them two states of
             # one moment would differ.
             for place in _TIMES_OF_DAY:
-                file.seek(place, io.SEEK_END)
-                file.write(bytes(8))
-        return file.getvalue()
+                raw[place] = bytes(8)
+        return bytes(raw)
 
     def _check_banked(self, bank: int, address: int) -> None:
         """Check the bank, as PyBoy is built without bounds checks and would read foreign memory."""
@@ -218,11 +220,20 @@ def _power_on(rom: Rom, *, colour: bool) -> PyBoy:
         ) from error
     if rom.cartridge.has_clock:
         pyboy.rtc_lock_experimental(True)  # with a running clock, every episode would be different
-    _begin_the_windows_lines(pyboy)
+    _begin_the_windows_lines(pyboy, _power_on_state(pyboy, rom, colour=colour))
     return pyboy
 
 
-def _begin_the_windows_lines(pyboy: PyBoy) -> None:
+def _power_on_state(pyboy: PyBoy, rom: Rom, *, colour: bool) -> bytes:
+    """Return the raw state of a new PyBoy, saved once for all that have this ROM in a row."""
+    key = rom.sha256, colour
+    if key not in _power_on_states:
+        _power_on_states.clear()
+        _power_on_states[key] = _saved(pyboy)
+    return _power_on_states[key]
+
+
+def _begin_the_windows_lines(pyboy: PyBoy, power_on: bytes) -> None:
     """Make PyBoy draw the next picture like every later one.
 
     PyBoy counts the lines of the window (a layer of the screen that has lives and points in many
@@ -231,9 +242,17 @@ def _begin_the_windows_lines(pyboy: PyBoy) -> None:
     one line too high, so a resumed run saw another observation. The cure is to draw a picture
     during the boot code, before the game's first instruction.
     """
-    power_on = io.BytesIO()
-    pyboy.save_state(power_on)
     pyboy.tick(_BOOT_FRAMES - 1, False, False)
     pyboy.tick(1, True, False)
-    power_on.seek(0)
-    pyboy.load_state(power_on)
+    pyboy.load_state(io.BytesIO(power_on))
+
+
+def _saved(pyboy: PyBoy) -> bytes:
+    """Return PyBoy's state.
+
+    It takes as long as a hundred timesteps, as PyBoy makes Python calls for each byte. A file whose
+    `write` does nothing takes as long as BytesIO (`python -m benchmarks.states`).
+    """
+    file = io.BytesIO()
+    pyboy.save_state(file)
+    return file.getvalue()

@@ -187,6 +187,20 @@ def test_an_emulator_begins_where_pyboy_switches_a_console_on() -> None:
         assert emulator.save_state() == found
 
 
+@pytest.mark.parametrize("colour", [False, True])
+def test_a_second_emulator_of_a_rom_begins_as_the_first_did(colour: bool, tmp_path: Path) -> None:
+    """Also after others: the state at power-on is saved once for all of one ROM in a row."""
+    rom = rom_of(tmp_path, colour_flag=0x80)
+    other = load_game("duel").rom
+    states = []
+    for owner in (rom, rom, other, rom):
+        with closing(PyBoyEmulator(owner, colour=colour)) as emulator:
+            begun = emulator.save_state()
+            emulator.tick(70, render=True)
+            states.append((begun, emulator.save_state()))
+    assert states[0] == states[1] == states[3] != states[2]
+
+
 def state_of_a_new_pyboy(rom: Rom) -> bytes:
     pyboy = PyBoy(
         io.BytesIO(rom.data), window="null", sound_emulated=False, no_input=True, cgb=True,
