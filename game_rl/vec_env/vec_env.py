@@ -30,12 +30,13 @@ _NO_INFO: Mapping[str, Any] = MappingProxyType({})
 class SharedMemoryVecEnv(SubprocVecEnv):
     """A drop-in SubprocVecEnv: same seeds and actions, same observations, rewards, dones and infos.
 
-    It differs from SB3's class in four ways:
+    It differs from SB3's class in five ways:
     - Rewards are float32, as in DummyVecEnv.
     - An observation that does not match its space, a reward that is not finite and an env whose
       spaces differ from the others' are errors.
     - `remotes` and `work_remotes` do not exist.
     - An observation is a single array, never a dict or tuple of arrays.
+    - Workers are not forked from this process, whose threads may hold locks.
 
     Arrays that `reset` and `step_wait` return belong to the caller. After an error the vec env is
     closed, and calls other than `close` raise WorkerError. After a KeyboardInterrupt the workers
@@ -59,8 +60,9 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         n_workers: number of processes, each with a contiguous block of envs; None for one per env.
         timeout_s: seconds that a worker may take for one command.
         lost_info: entries for the infos of episodes that end because their worker died.
-        start_method: "forkserver", which None stands for, or "spawn". With the first, workers
-            share the memory of the modules they import.
+        start_method: "forkserver", with which workers share the memory of the modules they import,
+            "spawn", or "in_process" for a fake (see `in_process_worker`). None is "forkserver",
+            except in a block of `workers_in_process`.
 
     Attributes:
         packed_frames: the packed frames of the last `reset`, `step_wait` or `load_states`; None

@@ -21,12 +21,12 @@ class Counting(FakeEmulator):
 
 def test_the_first_env_of_a_process_saves_power_on_and_start_states_for_all() -> None:
     game = dataclasses.replace(fake_game(), rom=dataclasses.replace(FAKE_ROM, sha256="0c" * 32))
+    options = [{"start_state": f"level_{n}"} for n in (2, 1, 3)]
     observations, counts = [], []
     for _ in range(3):
         emulator = Counting()
         with closing(make_env(EnvConfig(), game, emulator=emulator)) as env:
-            starts = [env.reset(seed=0, options={"start_state": f"level_{n}"})[0] for n in (2, 1, 3)]
-        observations.append(starts)
+            observations.append([env.reset(seed=0, options=of)[0] for of in options])
         counts.append(emulator.saved)
     assert counts == [1 + 3, 0, 0]
     np.testing.assert_array_equal(observations[1], observations[0])
