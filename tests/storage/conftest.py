@@ -30,6 +30,7 @@ def disk_address(tmp_path: Path) -> str:
     return f"file://{str(folder).replace(' ', '%20')}"
 
 
-@pytest.fixture(params=["s3", "disk"])
+@pytest.fixture(params=["disk", pytest.param("s3", marks=pytest.mark.slow)])
 def address(request: pytest.FixtureRequest) -> str:
+    """One of a disk, or with the slow tests of S3, which test_object_store.py compares with it."""
     return str(request.getfixturevalue(f"{request.param}_address"))
