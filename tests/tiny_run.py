@@ -4,7 +4,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from game_rl.config.schema import RunConfig
 from game_rl.preflight.report import render_report
 from game_rl.run_dir import RunDir
 from game_rl.training.train import Command, train
-from game_rl.vec_env.in_process_worker import workers_in_process
 
 TINY = """\
 game: duel
@@ -43,13 +42,6 @@ def command(
         listeners=[RunConsole(console)],
         show=lambda report: console.print(render_report(report)),
     )
-
-
-@pytest.fixture
-def fake_workers() -> Iterator[None]:
-    """Give all vec envs of the test workers in this process, which start in no time."""
-    with workers_in_process():
-        yield
 
 
 MakeConfig = Callable[..., RunConfig]

@@ -14,6 +14,7 @@ from game_rl.algorithms.networks import LeanCnnPolicy, policy_arguments
 from game_rl.algorithms.q_networks import DQNPolicy, PQNPolicy
 from game_rl.config.algorithms import LayerNorm
 from game_rl.system.placement import Precision
+from tests.precisions import PRECISIONS
 from tests.preflight.torch_account import peak_of_tensors
 
 SIDES = ((4, 72, 80), (4, 73, 83))
@@ -73,7 +74,7 @@ def profiled_peak(shape: tuple[int, int, int], batch_size: int, precision: Preci
 
 
 @pytest.mark.parametrize("shape", [(4, 72, 80), (12, 144, 160), (4, 90, 98)])
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_step_is_what_torch_allocates(
     shape: tuple[int, int, int], precision: Precision
 ) -> None:
@@ -142,7 +143,7 @@ def test_parameters_of_a_normed_network_with_a_target_are_those_of_dqn(
 
 @pytest.mark.parametrize("shape", [(4, 72, 80), (12, 144, 160), (4, 84, 84)])
 @pytest.mark.parametrize("layer_norm", ["channels", "picture"])
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_step_of_a_normed_network_is_what_torch_allocates(
     shape: tuple[int, int, int], layer_norm: LayerNorm, precision: Precision
 ) -> None:

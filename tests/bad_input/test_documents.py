@@ -11,6 +11,7 @@ from game_rl.config.loader import load_config
 from game_rl.errors import ConfigError, GameRLError
 from tests.bad_input.documents import DOCUMENTS, VALID_RUN, Document
 from tests.bad_input.mutations import NASTY_VALUES, damaged
+from tests.examples import examples
 
 MOST_BYTES = 64 * 2**20  # peak of Python objects while a file of a few kB is read
 LONGEST_MESSAGE = 60_000  # fifty problems, each with the allowed values
@@ -41,7 +42,7 @@ def test_the_documents_are_good_before_they_are_damaged(document: Document, tmp_
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.kind)
-@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(EXAMPLES), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_damaged_document_is_loaded_or_refused(document: Document, data: st.DataObject) -> None:
     content = data.draw(damaged(document.text))
@@ -50,7 +51,7 @@ def test_a_damaged_document_is_loaded_or_refused(document: Document, data: st.Da
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.kind)
-@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(EXAMPLES), suppress_health_check=list(HealthCheck))
 @given(content=st.binary(max_size=2_000) | st.text(max_size=500).map(lambda t: t.encode()))
 def test_noise_is_loaded_or_refused(document: Document, content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +62,7 @@ keys = st.sampled_from(OVERRIDDEN) | st.text(max_size=30)
 values = st.sampled_from(NASTY_VALUES) | st.text(max_size=30)
 
 
-@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(EXAMPLES), suppress_health_check=list(HealthCheck))
 @given(st.lists(st.builds("{}={}".format, keys, values) | st.text(), min_size=1, max_size=4))
 def test_a_bad_override_is_taken_or_refused(overrides: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:

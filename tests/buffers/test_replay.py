@@ -20,6 +20,7 @@ from game_rl.buffers.replay import PackedReplayBuffer
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import CheckpointError
 from tests.buffers.scripted_env import N_ACTIONS, scripted_vec_env
+from tests.examples import examples
 
 SHAPE = (1, 3, 4)
 GAMMA = 0.9
@@ -93,7 +94,7 @@ def assert_all_held_are_sb3s(ours: PackedReplayBuffer, oracle: Oracle, played: i
     return len(envs)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     packing=st.sampled_from(PACKINGS),
     n_envs=st.integers(1, 3),

@@ -33,6 +33,7 @@ from game_rl.envs.packing import FramePacking
 from game_rl.errors import CheckpointError
 from game_rl.run_dir import RunDir
 from tests.callbacks.conftest import FIXED_STATE, tiny_vec_env
+from tests.examples import examples
 
 
 def tiny_ppo(seed: int = 0, features: int = 8) -> PPO:
@@ -200,7 +201,7 @@ def test_a_file_that_has_grown_is_not_read(saved: Path, tmp_path: Path) -> None:
         Checkpoint(path).verify()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(place=st.integers(0, 10**9), bit=st.integers(0, 7), keep=st.floats(0, 1))
 @pytest.mark.parametrize("name", ["state.json", "play.json", "policy.safetensors", "manifest.json"])
 def test_damage_anywhere_is_refused_or_was_none(

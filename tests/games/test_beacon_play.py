@@ -35,7 +35,7 @@ def beacon() -> Iterator[Beacon]:
 
 
 def test_random_buttons_take_the_first_key_sometimes_and_finish_nothing(beacon: Beacon) -> None:
-    _check_random(beacon, 60)
+    _check_random(beacon, 20)
 
 
 @pytest.mark.soak
@@ -52,7 +52,7 @@ def _check_random(beacon: Beacon, count: int) -> None:
 
 
 def test_a_scripted_player_finishes_from_the_beginning(beacon: Beacon) -> None:
-    _check_scripted(beacon, 10)
+    _check_scripted(beacon, 3)
 
 
 @pytest.mark.soak
@@ -71,13 +71,17 @@ def _check_scripted(beacon: Beacon, count: int) -> None:
     assert max(len(one.rooms) for one in played) >= 23
 
 
+@pytest.mark.parametrize("n_episodes", [2, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("part", ["caves", "lighthouse"])
-def test_a_scripted_player_finishes_from_the_later_parts(beacon: Beacon, part: str) -> None:
+def test_a_scripted_player_finishes_from_the_later_parts(
+    beacon: Beacon, part: str, n_episodes: int
+) -> None:
     parts = PARTS[PARTS.index(part) :]
     played = [
-        episode(beacon, ScriptedPlayer(*parts), part, seed, longest=3_000) for seed in range(1, 11)
+        episode(beacon, ScriptedPlayer(*parts), part, seed, longest=3_000)
+        for seed in range(1, n_episodes + 1)
     ]
-    assert sum(one.result == WON for one in played) >= 6
+    assert sum(one.result == WON for one in played) >= 0.6 * n_episodes
 
 
 def test_a_finished_episode_earns_ten_and_only_by_keys_doors_and_the_end(beacon: Beacon) -> None:

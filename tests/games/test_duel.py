@@ -271,29 +271,31 @@ def test_video_memory_is_left_alone_while_the_picture_is_drawn(duel: Duel) -> No
 # --- balance ---
 
 
+@pytest.mark.parametrize("n_fights", [10, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("level", LEVELS)
-def test_random_buttons_win_less_than_a_fifth(duel: Duel, level: int) -> None:
-    played = play(duel, random_player, level, 60)
+def test_random_buttons_win_less_than_a_fifth(duel: Duel, level: int, n_fights: int) -> None:
+    played = play(duel, random_player, level, n_fights)
     assert win_rate(played) < 0.2
     assert all(100 <= one.timesteps <= 500 for one in played)
 
 
-def test_a_sensible_player_wins_and_each_level_is_harder(duel: Duel) -> None:
-    played = {
-        level: play(duel, sensible_player, level, 60 if level == 1 else 30) for level in LEVELS
-    }
+@pytest.mark.parametrize("n_fights", [12, pytest.param(60, marks=pytest.mark.slow)])
+def test_a_sensible_player_wins_and_each_level_is_harder(duel: Duel, n_fights: int) -> None:
+    played = {level: play(duel, sensible_player, level, n_fights) for level in LEVELS}
     rates = {level: win_rate(fights_of_level) for level, fights_of_level in played.items()}
     assert rates[1] > 0.9
     assert rates[1] > rates[2] > rates[3]
     assert all(100 <= one.timesteps <= 500 for level in LEVELS for one in played[level])
 
 
+@pytest.mark.parametrize("n_fights", [4, pytest.param(15, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("action", ACTIONS)
-def test_one_button_for_ever_does_not_win(duel: Duel, action: str) -> None:
-    assert win_rate(play(duel, cycle(action), 1, 15)) < 0.6
+def test_one_button_for_ever_does_not_win(duel: Duel, action: str, n_fights: int) -> None:
+    assert win_rate(play(duel, cycle(action), 1, n_fights)) < 0.6
 
 
 # The four that did best of the 36 pairs: 7, 4, 6 and 4 wins in 16 fights each.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "actions",
     [("kick", "jump_right"), ("block", "kick"), ("right", "kick"), ("punch", "jump_right")],

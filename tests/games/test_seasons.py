@@ -246,8 +246,7 @@ def test_pictures_are_in_colour_and_each_season_has_its_own_sky(
     colours = set()
     for _ in range(60):
         seasons.step(random_player(seasons, rng), render=True)
-        picture = seasons.pyboy.screen.ndarray[:, :, :3].reshape(-1, 3)
-        colours |= {tuple(colour) for colour in np.unique(picture, axis=0)}
+        colours |= set(map(tuple, seasons.pyboy.screen.ndarray[::3, ::3, :3].reshape(-1, 3)))
     assert len(colours) > 12
     assert any(len(set(colour)) == 3 for colour in colours)
 
@@ -270,16 +269,16 @@ def test_video_memory_is_left_alone_while_the_picture_is_drawn(seasons: Seasons)
     assert min(lines) >= 144
 
 
+@pytest.mark.parametrize("n_episodes", [2, pytest.param(5, marks=pytest.mark.slow)])
 @every_level
 def test_a_scripted_player_finishes_each_level_and_random_buttons_none(
-    seasons: Seasons, level: str
+    seasons: Seasons, level: str, n_episodes: int
 ) -> None:
-    played = [episode(seasons, scripted_player, level, seed) for seed in range(1, 6)]
-    assert sum(one.result == WON for one in played) >= 3
+    seeds = range(1, n_episodes + 1)
+    played = [episode(seasons, scripted_player, level, seed) for seed in seeds]
+    assert sum(one.result == WON for one in played) >= 0.5 * n_episodes
     assert all(one.timesteps < 500 for one in played if one.result == WON)
-    assert not any(
-        episode(seasons, random_player, level, seed).result == WON for seed in range(1, 11)
-    )
+    assert not any(episode(seasons, random_player, level, seed).result == WON for seed in seeds)
 
 
 @pytest.mark.parametrize(("colour", "channels"), [("grey", 1), ("rgb", 3)])

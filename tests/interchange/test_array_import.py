@@ -124,7 +124,7 @@ def there_and_back(buffer: ReplayBuffer, folder: Path) -> ReplayBuffer:
     return loaded
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 40),
@@ -208,6 +208,7 @@ from pathlib import Path
 from game_rl.interchange.replay_export import export_sb3
 from game_rl.interchange.replay_files import import_sb3
 from game_rl.lake.lake import Lake
+from tests.examples import examples
 
 def resident(name):
     return int(re.search(name + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024

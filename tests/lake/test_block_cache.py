@@ -15,6 +15,7 @@ from game_rl.lake.block_cache import BlockCache, FirstFrames
 from game_rl.lake.lake import Lake
 from game_rl.lake.schema import LakeSchema
 from game_rl.lake.view import EvictedError
+from tests.examples import examples
 from tests.lake.test_block import some_block
 from tests.lake.test_sampler import filled
 
@@ -50,7 +51,7 @@ def test_more_frames_than_a_block_has_are_an_error() -> None:
         FirstFrames(schema).decode(read_head(data), data, 6)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.integers(0, 2**32 - 1), st.integers(0, 600))
 def test_whatever_is_asked_for_is_the_views_whole_block(seed: int, limit_bytes: int) -> None:
     rng = np.random.default_rng(seed)

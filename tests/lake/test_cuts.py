@@ -15,6 +15,7 @@ from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
 from game_rl.lake.sampler import Batch, Sampler
 from game_rl.lake.writer import LakeWriter
+from tests.examples import examples
 from tests.lake.plays import SCHEMA, Play, Transition, everything
 from tests.lake.test_processes import Nowhere
 
@@ -150,7 +151,7 @@ def assert_draws_the_same(one: Lake, other: Lake) -> None:
         assert_same(*drawn)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(cuts, st.sampled_from([None, 12, 60, 120]))
 def test_seals_crashes_and_compaction_change_no_row_and_no_draw(
     cut: Cut, capacity: int | None

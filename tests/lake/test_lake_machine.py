@@ -15,6 +15,7 @@ from game_rl.lake.capacity import Capacity
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
 from game_rl.lake.writer import LakeWriter
+from tests.examples import examples
 from tests.lake.plays import SCHEMA, Play, Transition, assert_view_holds
 
 N_ENVS = 2
@@ -165,4 +166,4 @@ class LakeMachine(RuleBasedStateMachine):
 
 
 TestLakeMachine = LakeMachine.TestCase
-TestLakeMachine.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
+TestLakeMachine.settings = settings(max_examples=examples(30), stateful_step_count=15)

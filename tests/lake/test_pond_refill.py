@@ -17,6 +17,7 @@ from game_rl.lake.pond_refill import refill_pond
 from game_rl.lake.schema import LakeSchema
 from tests.buffers.scripted_env import scripted_vec_env
 from tests.buffers.test_replay import packed, play
+from tests.examples import examples
 
 PACKING = FramePacking((1, 3, 4), bits=4)
 GAMMA = 0.9
@@ -54,7 +55,7 @@ def assert_same(ours: Pond, theirs: Pond, n_step: int) -> None:
             np.testing.assert_array_equal(found.numpy(), expected.numpy())
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     capacity=st.integers(9, 60),
     lengths=st.lists(st.integers(1, 40), min_size=1, max_size=4),

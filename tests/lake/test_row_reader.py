@@ -19,6 +19,7 @@ from game_rl.lake.row_writer import RowWriter
 from game_rl.lake.sampler import Sampler
 from game_rl.lake.schema import ArrayKind, LakeSchema
 from game_rl.lake.writer import LakeWriter
+from tests.examples import examples
 from tests.lake.plays import SCHEMA
 
 ROW = 6  # bytes
@@ -68,7 +69,7 @@ def in_order(found: list[bytes], lake: Lake, number: int) -> list[bytes]:
     return [found[i] for i in sorted(range(len(found)), key=lambda i: places[i])]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(
     st.integers(1, 9),
     st.integers(1, 7),

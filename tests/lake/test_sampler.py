@@ -15,6 +15,7 @@ from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
 from game_rl.lake.schema import LakeSchema
 from game_rl.lake.writer import LakeWriter
+from tests.examples import examples
 from tests.lake.plays import SCHEMA, Play, assert_view_holds
 
 schemas = st.builds(
@@ -34,7 +35,7 @@ schemas = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     schemas,
     st.integers(0, 2**32 - 1),

@@ -16,6 +16,7 @@ from game_rl.lake.segment_names import SegmentName
 from game_rl.lake.stored_view import TABLE_BYTES, StoredView
 from game_rl.lake.view import EvictedError, LakeView
 from game_rl.lake.writer import LakeWriter
+from tests.examples import examples
 from tests.lake.plays import SCHEMA, Play
 from tests.lake.test_sampler import filled
 
@@ -47,7 +48,7 @@ def lean(view: LakeView) -> LakeView:
     return LakeView(view.schema, segments, view.sequences, view.horizon, view.limits)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 4),

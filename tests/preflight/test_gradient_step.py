@@ -16,6 +16,7 @@ from game_rl.preflight.memory import frame_format_of, gradient_step_bytes, netwo
 from game_rl.run_dir import RunDir
 from game_rl.system.placement import Hardware
 from game_rl.system.threads import torch_threads
+from tests.precisions import PRECISIONS
 from tests.preflight.conftest import FACTS, make_config
 from tests.preflight.torch_account import peak_of_tensors
 from tests.tiny_env import TinyEnv
@@ -45,7 +46,7 @@ class Dark(TinyEnv):
         return np.zeros(FRAME, np.uint8)
 
 
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
 def test_a_trainings_gradient_step_is_what_torch_allocates(
     algorithm: dict[str, Any], precision: str, tmp_path: Path

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from game_rl.checkpoints import store
 from game_rl.preflight.kept_checkpoints import KeptCheckpoints
+from tests.examples import examples
 
 
 def multiples_crossed(update: int, rollout: int, every: int) -> bool:
@@ -77,7 +78,7 @@ def runs(draw: st.DrawFn, *, most_updates: int, most_rollouts_apart: int) -> Kep
     )
 
 
-@settings(deadline=None, max_examples=800)
+@settings(max_examples=examples(800))
 @given(runs(most_updates=9, most_rollouts_apart=5))
 def test_no_course_keeps_more_and_some_course_keeps_as_many(run: KeptCheckpoints) -> None:
     every_course = [list(played(run, bests)) for bests in courses(run)]
@@ -89,7 +90,6 @@ def test_no_course_keeps_more_and_some_course_keeps_as_many(run: KeptCheckpoints
         assert at_once <= run.at_once(update) <= at_once + slack
 
 
-@settings(deadline=None)
 @given(runs(most_updates=150, most_rollouts_apart=40), st.data())
 def test_no_course_of_a_long_run_keeps_more(run: KeptCheckpoints, data: st.DataObject) -> None:
     first, *later = evaluations(run)
@@ -97,7 +97,6 @@ def test_no_course_of_a_long_run_keeps_more(run: KeptCheckpoints, data: st.DataO
     assert_never_low(run, [first, *sorted(chosen)])
 
 
-@settings(deadline=None)
 @given(runs(most_updates=150, most_rollouts_apart=40))
 def test_bounds_never_fall(run: KeptCheckpoints) -> None:
     for bound in (run.after, run.at_once):
@@ -105,7 +104,6 @@ def test_bounds_never_fall(run: KeptCheckpoints) -> None:
         assert found == sorted(found)
 
 
-@settings(deadline=None)
 @given(runs(most_updates=60, most_rollouts_apart=5), st.integers(1, 20))
 def test_the_coarse_bound_is_no_lower_than_the_counted_one(run: KeptCheckpoints, most: int) -> None:
     coarse = replace(run, most_counted=most)

@@ -14,6 +14,7 @@ from game_rl.storage.faults import LostFileError
 from game_rl.storage.folder_tree import FolderTree, TreeFile, bring_tree, read_tree, send_blobs
 from game_rl.storage.manifest import blob_name
 from game_rl.storage.object_store import ObjectStore
+from tests.examples import examples
 from tests.storage.runs import add_checkpoint, flip_a_bit, make_run
 
 _NAMES = st.sampled_from(["a", "b.json", "c/d", "c/e", "f/g/h", "checkpoints/000064/x"])
@@ -43,7 +44,7 @@ def carry(store: ObjectStore, source: Path, target: Path, *parts: str) -> int:
 
 
 @given(before=_FOLDERS, after=_FOLDERS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 def test_any_folder_becomes_any_other_one(
     before: dict[str, bytes], after: dict[str, bytes]
 ) -> None:

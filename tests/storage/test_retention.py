@@ -21,6 +21,7 @@ from game_rl.storage.generations import ExperimentAddress, generations_in
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.retention import delete_old, doomed
 from game_rl.storage.settings import RemoteKeeping
+from tests.examples import examples
 from tests.storage.experiments import ID, Files, push_files, read_files, settings_of, write_files
 
 _KEEP = st.builds(
@@ -51,7 +52,7 @@ def test_what_is_doomed_is_what_a_loop_does_not_keep(found: set[int], keep: Remo
 
 
 @given(steps=_STEPS, keep=_KEEP)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12))
 def test_after_each_push_exactly_the_kept_generations_can_be_fetched(
     steps: list[tuple[int, Files]], keep: RemoteKeeping
 ) -> None:
