@@ -12,7 +12,7 @@ PRECISIONS = [
         "bf16",
         marks=pytest.mark.skipif(
             not MULTIPLIES_BF16,
-            reason="this processor has no instructions for bfloat16, so torch computes it otherwise",
+            reason="this processor has no instructions that multiply bfloat16",
         ),
     ),
 ]

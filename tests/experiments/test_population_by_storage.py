@@ -108,6 +108,7 @@ def test_nodes_that_are_lost_change_nothing(
     assert account_of(by_storage(make_population("lost", *_SMALL), tmp_path, lost=6)) == whole
 
 
+@pytest.mark.slow  # the controller's loop in test_population.py runs with the fast ones
 def test_its_controller_killed_at_any_moment_it_becomes_the_same(
     make_population: MakePopulation, tmp_path: Path
 ) -> None:

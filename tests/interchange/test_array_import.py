@@ -22,6 +22,7 @@ from game_rl.interchange.minari_export import export_minari
 from game_rl.interchange.replay_export import export_sb3
 from game_rl.interchange.replay_files import import_sb3
 from game_rl.lake.lake import Lake
+from tests.examples import examples
 
 NAMES = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 DTYPES = ("float16", "float32", "float64", "int8", "int64", "uint16", "uint8")
@@ -208,7 +209,6 @@ from pathlib import Path
 from game_rl.interchange.replay_export import export_sb3
 from game_rl.interchange.replay_files import import_sb3
 from game_rl.lake.lake import Lake
-from tests.examples import examples
 
 def resident(name):
     return int(re.search(name + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024

@@ -56,6 +56,7 @@ def test_the_learner_starts_when_there_is_a_lake(make_mixture: MakeMixture) -> N
     assert trained[-1] == "member learner in generation 1"
 
 
+@pytest.mark.slow  # the controller's loop in test_population.py runs with the fast ones
 def test_killed_at_any_moment_it_ends_with_the_same_members(make_mixture: MakeMixture) -> None:
     whole = weights(carry_out(make_mixture("whole", is_live=True), PaperExecutor(AT_ONCE)))
     kills = 0

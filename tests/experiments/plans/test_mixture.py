@@ -41,6 +41,7 @@ def saved_config(folder: ExperimentDir, name: str) -> Any:
     return yaml.safe_load(folder.member(name).config.read_text())
 
 
+@pytest.mark.slow  # the controller's loop in test_population.py runs with the fast ones
 def test_killed_at_any_moment_it_becomes_the_mixture_that_was_not(
     make_mixture: MakeMixture,
 ) -> None:

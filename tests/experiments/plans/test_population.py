@@ -27,6 +27,8 @@ from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.paper_executor import PaperExecutor
 
+_SMALL = ("members=2", "generations=3", "control=0")
+
 
 def carry_out(
     population: Population,
@@ -45,15 +47,20 @@ def carry_out(
 
 
 @pytest.mark.parametrize(
-    ("stride", "fewest_kills"), [(29, 20), pytest.param(7, 50, marks=pytest.mark.soak)]
+    ("size", "stride", "fewest_kills"),
+    [
+        (_SMALL, 23, 10),
+        pytest.param((), 29, 20, marks=pytest.mark.slow),
+        pytest.param((), 7, 50, marks=pytest.mark.soak),
+    ],
 )
 def test_killed_at_any_moment_it_becomes_the_population_that_was_not(
-    make_population: MakePopulation, stride: int, fewest_kills: int
+    make_population: MakePopulation, size: tuple[str, ...], stride: int, fewest_kills: int
 ) -> None:
-    whole = account_of(carry_out(make_population("whole")))
+    whole = account_of(carry_out(make_population("whole", *size)))
     kills = 0
     for operation in range(1, 5_000, stride):
-        population = make_population(f"killed_{operation}")
+        population = make_population(f"killed_{operation}", *size)
         try:
             with killed_at(operation):
                 carry_out(population)
@@ -176,13 +183,13 @@ def test_going_back_repeats_what_came_after(
 
 
 def test_going_back_is_finished_by_whoever_comes_next(make_population: MakePopulation) -> None:
-    whole = account_of(carry_out(make_population("whole")))
-    for operation in range(1, 400, 9):
-        population = make_population(f"back_{operation}")
+    whole = account_of(carry_out(make_population("whole", *_SMALL)))
+    for operation in range(1, 400, 7):
+        population = make_population(f"back_{operation}", *_SMALL)
         folder = carry_out(population)
         try:
             with killed_at(operation):
-                go_back(folder, 4)
+                go_back(folder, 2)
         except Killed:
             carry_out(population)
             assert account_of(folder) == whole, f"killed at operation {operation}"

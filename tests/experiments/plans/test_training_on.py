@@ -35,6 +35,7 @@ def trained(
     return folder
 
 
+@pytest.mark.slow  # the controller's loop in test_population.py runs with the fast ones
 def test_killed_at_any_moment_it_becomes_the_same(make_population: MakePopulation) -> None:
     small = (TRAIN_ON, "generations=2", "members=2", "control=0")
     whole = account_of(carry_out(make_population("whole", *small)))
