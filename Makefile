@@ -3,9 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-# Tests wait for the disk and for other processes about as long as they compute.
-TEST_WORKERS ?= $(shell expr 2 '*' $$(nproc))
-SLOW_TESTS := $(shell grep --recursive --files-with-matches --include='test_*.py' 'mark\.slow' tests)
+TEST_WORKERS ?= $(shell nproc)
 DEMO_DIR ?= runs/demo_$(shell date +%Y%m%d_%H%M%S)
 
 .DEFAULT_GOAL := help
@@ -33,11 +31,12 @@ demo: $(INSTALLED)  ## train the default config on duel, evaluate it, record a G
 test: $(INSTALLED)  ## the tests, without those that train for minutes
 	$(BIN)/python -m pytest -m "not slow and not soak and not gpu" --numprocesses $(TEST_WORKERS)
 
-test-slow: $(INSTALLED)  ## the tests that train agents, and kill trainings
-	$(BIN)/python -m pytest -m "slow or soak"
+test-slow: $(INSTALLED)  ## the tests that train agents or kill trainings, properties on all examples
+	$(BIN)/python -m pytest -m "slow or soak or hypothesis" --hypothesis-profile full
 
-test-ci: $(INSTALLED)  ## the slow tests without those that CI leaves out, the longest first
-	$(BIN)/python -m pytest -m "slow and not soak" --numprocesses 2 --dist worksteal $(SLOW_TESTS)
+test-ci: $(INSTALLED)  ## the same without those that CI leaves out, the longest first
+	$(BIN)/python -m pytest -m "(slow and not soak) or hypothesis" --hypothesis-profile full \
+	  --numprocesses 2 --dist worksteal
 
 lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN)/ruff check .
