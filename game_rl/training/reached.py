@@ -1,4 +1,4 @@
-"""A run that is already where a command would bring it: it is left as it is."""
+"""A run that has won, or is already where a command would bring it: it is left as it is."""
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.schema import RunConfig
@@ -24,19 +24,32 @@ def reached(
         final_is_due: whether the final evaluation is played at the run's end; None: unless it was.
     """
     state, total = checkpoint.state, config.total_timesteps
+    met = state.counters_with(config.model_dump(mode="json")).met
     is_newest = run_dir.checkpoints_newest_first()[:1] == [checkpoint.path]
     end = total if until is None else min(until, total)
-    if not is_newest or state.evaluation_due or state.num_timesteps < end:
+    if not is_newest or state.evaluation_due or not (met or state.num_timesteps >= end):
         return None
     final = final_evaluation(read_events(run_dir))
     is_complete = final is not None and final.timesteps == state.num_timesteps
-    if end == total and (not is_complete if final_is_due is None else final_is_due):
+    if (met or end == total) and (not is_complete if final_is_due is None else final_is_due):
         return None
     return Ended(
         timesteps=state.num_timesteps,
         reason="completed" if is_complete else "until",
         exit_code=0,
-        text=_words(run_dir, config, state.num_timesteps, end, is_complete=is_complete),
+        text=(
+            _won(run_dir, config, state.num_timesteps, met)
+            if met
+            else _words(run_dir, config, state.num_timesteps, end, is_complete=is_complete)
+        ),
+    )
+
+
+def _won(run_dir: RunDir, config: RunConfig, timesteps: int, met: str) -> str:
+    return (
+        f"{run_dir.root} has ended at timestep {with_frames(timesteps, config.env.frame_skip)}: "
+        f"{met}; nothing was trained and nothing was changed; train it on to its total with "
+        f"{run_dir.way_on} --set stop_when=null"
     )
 
 

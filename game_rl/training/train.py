@@ -50,7 +50,6 @@ from game_rl.training.resuming import (
 from game_rl.training.run_upload import uploading
 from game_rl.training.session import TrainingSession
 from game_rl.training.training_process import training_process
-from game_rl.training.won import won
 
 
 @dataclass(frozen=True)
@@ -176,9 +175,7 @@ def resume(
             changed = changes(checkpoint.state, config, game)
         config = resolved(config, game)
         if checkpoint is not None:
-            ended = won(run_dir, config, checkpoint) or _reached(
-                run_dir, config, checkpoint, command, is_changed=bool(overrides)
-            )
+            ended = _reached(run_dir, config, checkpoint, command, is_changed=bool(overrides))
             if ended is not None:
                 return _left_alone(run_dir, config, ended, command)
         report = report or _check_fit(config, game, command)
