@@ -1,5 +1,6 @@
 """A run that has won ends as at its total, wherever it was broken off, and goes on when told to."""
 
+import json
 import shlex
 import shutil
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import torch
 
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.state import StopCounters
 from game_rl.cli.main import main
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
@@ -27,6 +29,7 @@ from game_rl.events import (
 )
 from game_rl.experiments.compare.runs import read_folder
 from game_rl.run_dir import RunDir
+from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.train import Command, resume, train
 from tests.tiny_run import TINY, MakeConfig, train_once
 
@@ -208,6 +211,15 @@ def test_a_run_that_goes_on_is_the_run_that_never_had_a_condition(
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
     assert read_events(copy)[-1].model_dump()["text"] == ""
     assert ours.state.training_s > newest_at(copy, 128).state.training_s > 0
+
+
+def test_a_fork_of_a_run_that_has_won_goes_on(won: RunDir, tmp_path: Path) -> None:
+    fork = f"fork={{run: {json.dumps(str(won.root))}}}"
+    config = load_config(won.config, [fork, f"run_dir={tmp_path / 'fork'}"], is_saved=True)
+    make_fork(plan_fork(config))
+    state = newest(RunDir(config.run_dir)).state
+    assert config.stop_when is not None
+    assert (state.num_timesteps, state.stop_counters, state.training_s) == (128, StopCounters(), 0)
 
 
 def newest_at(run_dir: RunDir, timesteps: int) -> Checkpoint:
