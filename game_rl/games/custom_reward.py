@@ -160,11 +160,9 @@ class _Checked:
         )
 
     def _failure(self, method: str, error: BaseException) -> GameFileError:
-        hint = "; `step` returns a number or a mapping of term to number"
-        return GameFileError(
-            f"{self._reference}.{method} failed with {self._told(error)}"
-            + (hint if method == "step" else "")
-        )
+        told, line = _told(error), _line_of(error, self._folder)
+        way_out = "correct it there" if line else "`step` returns a number or a mapping of them"
+        return GameFileError(f"{self._reference}.{method} failed with {told}{line}; {way_out}")
 
     def _told(self, error: BaseException) -> str:
         return _told(error) + _line_of(error, self._folder)
