@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
 
 from game_rl.cli.arguments import add_command
+from game_rl.cli.patience import RETRIED, patience, waiting_for_storage
 from game_rl.cli.remote_list import list_stored
 from game_rl.errors import StorageError, UsageError
 
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from game_rl.run_dir import RunDir
     from game_rl.storage.manifest import RunManifest
     from game_rl.storage.object_store import ObjectStore
+    from game_rl.storage.patience import Patience
     from game_rl.storage.remote import RemoteAddress
 
-_MOST_FAILURES = 5
+_MOST_FAILURES = 120  # with pauses of five seconds, for about ten minutes
+_GOES_ON = "the same command goes on where it stopped"
 _URL = (
     "s3://bucket/folder, gs://…, az://… or file:///…; …/runs/ID names one run, …/experiments/ID "
     "one experiment"
@@ -95,26 +98,26 @@ def _add_push(remote: "Commands") -> None:
     )
 
 
-def _opened(url: str) -> "tuple[ObjectStore, RemoteAddress]":
+def _opened(url: str, patience: "Patience") -> "tuple[ObjectStore, RemoteAddress]":
     from game_rl.storage.object_store import ObjectStore
     from game_rl.storage.remote import RemoteAddress
 
     address = RemoteAddress.parse(url)
-    return ObjectStore(address.to), address
+    return ObjectStore(address.to, patience=patience), address
 
 
+@waiting_for_storage(_GOES_ON)
 def _fetch(arguments: argparse.Namespace) -> int:
     from game_rl.cli.remote_experiments import fetch_to
     from game_rl.storage.fetch import fetch
     from game_rl.storage.generations import ExperimentAddress
     from game_rl.system.units import format_bytes
 
+    console, is_taken_over = Console(stderr=True), not arguments.refuse_active
     if (found := ExperimentAddress.parse(arguments.url)) is not None:
-        return fetch_to(found, arguments.folder, take_over=not arguments.refuse_active)
-    store, address = _opened(arguments.url)
-    progress = Progress(
-        TextColumn("fetching"), BarColumn(), DownloadColumn(), console=Console(stderr=True)
-    )
+        return fetch_to(found, arguments.folder, patience(console), take_over=is_taken_over)
+    store, address = _opened(arguments.url, patience(console))
+    progress = Progress(TextColumn("fetching"), BarColumn(), DownloadColumn(), console=console)
     task = progress.add_task("", total=None)
 
     def begin(manifest: "RunManifest") -> None:
@@ -125,7 +128,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
             store,
             address,
             arguments.folder,
-            take_over=not arguments.refuse_active,
+            take_over=is_taken_over,
             begin=begin,
             tell=lambda n_bytes: progress.advance(task, n_bytes),
         )
@@ -158,6 +161,7 @@ def missing_rom(run_dir: "RunDir") -> str | None:
     return f"ROMs are not stored: put the ROM with sha256 {state['rom_sha256']} at {rom}"
 
 
+@waiting_for_storage("the same command reads everything again")
 def _verify(arguments: argparse.Namespace) -> int:
     from game_rl.cli.remote_experiments import verify_experiments
     from game_rl.storage.generations import ExperimentAddress
@@ -165,15 +169,14 @@ def _verify(arguments: argparse.Namespace) -> int:
     from game_rl.storage.verify import verify
     from game_rl.system.units import format_bytes
 
-    n_experiments = verify_experiments(arguments.url)
+    console = Console(stderr=True)
+    n_experiments = verify_experiments(arguments.url, patience(console))
     if ExperimentAddress.parse(arguments.url) is not None:
         return 0
-    store, address = _opened(arguments.url)
+    store, address = _opened(arguments.url, patience(console))
     if n_experiments and not stored_runs(store):
         return 0
-    progress = Progress(
-        TextColumn("reading"), BarColumn(), MofNCompleteColumn(), console=Console(stderr=True)
-    )
+    progress = Progress(TextColumn("reading"), BarColumn(), MofNCompleteColumn(), console=console)
     task = progress.add_task("", total=None)
     with progress:
         verdict = verify(
@@ -193,6 +196,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     return 0
 
 
+@waiting_for_storage(_GOES_ON)
 def _push(arguments: argparse.Namespace) -> int:
     from game_rl.cli.remote_experiments import push_experiment_folder
     from game_rl.experiments.experiment_dir import ExperimentDir
@@ -200,9 +204,12 @@ def _push(arguments: argparse.Namespace) -> int:
     from game_rl.storage.game_files import upload_settings
     from game_rl.storage.push import push
 
+    console = Console()
     if ExperimentDir(arguments.run).exists():
         to = None if arguments.to is None else _upload(arguments.to)
-        return push_experiment_folder(arguments.run, to, take_over=arguments.take_over)
+        return push_experiment_folder(
+            arguments.run, to, patience(console), take_over=arguments.take_over
+        )
     run_dir, config = open_run(arguments.run)
     if arguments.to is not None:
         there = _upload(arguments.to)
@@ -217,7 +224,6 @@ def _push(arguments: argparse.Namespace) -> int:
     )
     if settings is None:
         raise UsageError(f"{arguments.run} has no upload.to in its config; add --to URL")
-    console = Console()
     progress = Progress(TextColumn("sending"), BarColumn(), DownloadColumn(), console=console)
     task = progress.add_task("", total=None)
 
@@ -225,7 +231,7 @@ def _push(arguments: argparse.Namespace) -> int:
         _show_push(event, progress, task)
 
     with progress:
-        push(settings, show, most_failures=_MOST_FAILURES)
+        push(settings, show, advice=RETRIED, most_failures=_MOST_FAILURES)
     return 0
 
 

@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from game_rl.config.upload import UploadConfig
     from game_rl.storage.generations import ExperimentAddress, StoredExperiment
     from game_rl.storage.object_store import ObjectStore
+    from game_rl.storage.patience import Patience
 
-_PATIENCE_S = 60.0
 _LOCK_WAIT_S = 5.0
 
 
-def fetch_to(address: "ExperimentAddress", folder: Path, *, take_over: bool) -> int:
+def fetch_to(
+    address: "ExperimentAddress", folder: Path, patience: "Patience", *, take_over: bool
+) -> int:
     """Fetch the experiment to a new folder."""
     from game_rl.storage.experiments import fetch_experiment
 
-    stored = fetch_experiment(address, folder, take_over=take_over)
+    stored = fetch_experiment(address, folder, take_over=take_over, patience=patience)
     print(
         f"{folder}: the {stored.tree.kind} {stored.experiment} after generation "
         f"{stored.generation}, {format_bytes(stored.n_bytes)} fetched and verified"
@@ -30,7 +32,7 @@ def fetch_to(address: "ExperimentAddress", folder: Path, *, take_over: bool) -> 
     return 0
 
 
-def verify_experiments(url: str) -> int:
+def verify_experiments(url: str, patience: "Patience") -> int:
     """Verify all blobs that the experiments at an address need, and return their number.
 
     Raises:
@@ -42,12 +44,13 @@ def verify_experiments(url: str) -> int:
 
     one = ExperimentAddress.parse(url)
     if one is not None:
-        store, found = ObjectStore(one.to), [find_stored(one)]
+        store = ObjectStore(one.to, patience=patience)
+        found = [find_stored(one, patience)]
     else:
         address = RemoteAddress.parse(url)
         if address.run is not None or address.timesteps is not None:
             return 0
-        store = ObjectStore(address.to)
+        store = ObjectStore(address.to, patience=patience)
         found = stored_experiments(store)
     only = () if one is None or one.generation is None else (one.generation,)
     for stored in found:
@@ -76,7 +79,9 @@ def _verify(store: "ObjectStore", stored: "StoredExperiment", only: tuple[int, .
     )
 
 
-def push_experiment_folder(root: Path, to: "UploadConfig | None", *, take_over: bool) -> int:
+def push_experiment_folder(
+    root: Path, to: "UploadConfig | None", patience: "Patience", *, take_over: bool
+) -> int:
     """Upload an experiment that is not training now."""
     from game_rl.config.experiments.experiment_files import load_experiment
     from game_rl.experiments.controller import read_state
@@ -85,7 +90,6 @@ def push_experiment_folder(root: Path, to: "UploadConfig | None", *, take_over: 
     from game_rl.experiments.plans.make_plan import make_plan
     from game_rl.experiments.safe_copy import own_state, push_settings, uploaded_to, write_state
     from game_rl.storage.experiments import push_experiment
-    from game_rl.storage.patience import patiently
     from game_rl.storage.uploading import alone
 
     folder = find_experiment(root)
@@ -103,7 +107,7 @@ def push_experiment_folder(root: Path, to: "UploadConfig | None", *, take_over: 
         settings = settings.model_copy(update={"take_over": take_over, "is_last": True})
         write_state(folder, state)
         try:
-            sent = patiently(lambda: push_experiment(settings), _PATIENCE_S)
+            sent = push_experiment(settings, patience)
         finally:
             forget_picture(folder)
         write_state(folder, state.model_copy(update={"generation": generation}))

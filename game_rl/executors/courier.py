@@ -29,7 +29,7 @@ from game_rl.storage.folder_tree import (
 )
 from game_rl.storage.manifest import blob_name, parse_stored
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.patience import patiently
+from game_rl.storage.patience import Patience
 
 _PATIENCE_S = 300.0
 
@@ -141,11 +141,11 @@ class Courier:
         self._stored &= used
 
     def _patiently(self, do: Callable[[ObjectStore], Answer]) -> Answer:
-        return patiently(
-            lambda: do(ObjectStore(self._address)),
+        patience = Patience(
             _PATIENCE_S,
             tell=lambda fault: self._warn(f"{fault}. It is retried for up to five minutes"),
         )
+        return patience.ask(lambda: do(ObjectStore(self._address)))
 
     # ------------------------------------------------------------------ paths
 

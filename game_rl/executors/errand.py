@@ -23,10 +23,10 @@ from game_rl.run_dir import RunDir
 from game_rl.storage.contents import as_json
 from game_rl.storage.folder_tree import FolderTree, bring_tree, read_tree, send_blobs
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.patience import patiently
+from game_rl.storage.patience import Patience
 
 _PATIENCE_S = 900.0  # for a task that has only to deliver its results
-_SAVING_PATIENCE_S = 30.0  # for one request while the job is training
+_SAVING_TIMEOUT_S = 30.0  # for one request while the job is training
 
 
 class GivenUpError(StorageError):
@@ -101,7 +101,7 @@ class Delivery:
         if newest == self._saved or self._errand.run is None:
             return
         try:
-            store = ObjectStore(self._errand.address, patience_s=_SAVING_PATIENCE_S)
+            store = ObjectStore(self._errand.address, timeout_s=_SAVING_TIMEOUT_S)
             self._check(store)
             tree, sources = read_tree(self._folder, (self._errand.run,))
             send_blobs(store, sources, self._stored)
@@ -148,7 +148,7 @@ class Delivery:
         return None
 
     def _patiently(self, do: Callable[[ObjectStore], None]) -> None:
-        patiently(lambda: do(ObjectStore(self._errand.address)), _PATIENCE_S)
+        Patience(_PATIENCE_S).ask(lambda: do(ObjectStore(self._errand.address)))
 
 
 def _given_up() -> GivenUpError:

@@ -13,7 +13,7 @@ from game_rl.errors import StorageError
 from game_rl.executors.game_needs import GameNeeds
 from game_rl.executors.node import programs_problem
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.patience import patiently
+from game_rl.storage.patience import Patience
 from game_rl.system.units import format_bytes
 from game_rl.system.versions import installed_versions, source_sha256
 
@@ -50,7 +50,7 @@ class StorageNeeds:
     def answer(self, name: str) -> str | None:
         try:
             store = ObjectStore(self.address)
-            found = patiently(lambda: store.get(_mark(self.content)), _PATIENCE_S)
+            found = Patience(_PATIENCE_S).ask(lambda: store.get(_mark(self.content)))
             if found == self.content.encode():
                 store.put(self._answer(name), self.content.encode())
                 return None

@@ -16,7 +16,7 @@ from contextlib import suppress
 from game_rl.errors import GameRLError
 from game_rl.storage.experiments import push_experiment
 from game_rl.storage.faults import StoreFault
-from game_rl.storage.patience import patiently
+from game_rl.storage.patience import Patience
 from game_rl.storage.settings import PushSettings
 from game_rl.storage.uploading import alone
 
@@ -36,7 +36,8 @@ def main() -> int:
     try:
         with alone(settings.folder.parent, wait_s=_LOCK_WAIT_S) as is_alone:
             if is_alone:
-                patiently(lambda: push_experiment(settings), _PATIENCE_S, tell=_say_that_it_waits)
+                patience = Patience(_PATIENCE_S, tell=_say_that_it_waits)
+                patience.ask(lambda: push_experiment(settings))
             return 0 if is_alone else 1
     except GameRLError as error:
         _say(f"{error}. The experiment continues, but this generation is not uploaded")

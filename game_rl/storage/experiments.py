@@ -20,6 +20,7 @@ from game_rl.storage.generations import (
     read_generation,
 )
 from game_rl.storage.object_store import ObjectStore
+from game_rl.storage.patience import NO_PATIENCE, Patience
 from game_rl.storage.rate_limit import RateLimit
 from game_rl.storage.retention import delete_old, set_later_aside
 from game_rl.storage.settings import PushSettings
@@ -30,7 +31,7 @@ LAST_FILE = "experiment.yaml"
 _READ_AT_ONCE = 4
 
 
-def push_experiment(settings: PushSettings) -> int:
+def push_experiment(settings: PushSettings, patience: Patience = NO_PATIENCE) -> int:
     """Send the blobs that storage lacks, then the manifest; return the number of bytes sent.
 
     The call may be repeated, however an earlier one ended.
@@ -40,7 +41,7 @@ def push_experiment(settings: PushSettings) -> int:
         LostFileError: the folder is gone or has changed.
         StoreFault: storage fails. The call may be repeated.
     """
-    store = ObjectStore.below(settings.to, settings.place)
+    store = ObjectStore.below(settings.to, settings.place, patience=patience)
     claim = Claim(settings.experiment, settings.writer, take_over=settings.take_over)
     claim.take(store)
     tree, sources = read_tree(settings.folder, _parts_of(settings.folder))
@@ -70,12 +71,17 @@ def _parts_of(folder: Path) -> list[str]:
 
 
 def fetch_experiment(
-    address: ExperimentAddress, root: Path, *, take_over: bool = True
+    address: ExperimentAddress,
+    root: Path,
+    *,
+    take_over: bool = True,
+    patience: Patience = NO_PATIENCE,
 ) -> StoredExperiment:
     """Fetch an experiment to the folder `root`, which must be new or hold a part of it.
 
     Args:
         take_over: whether to fetch it even if another machine writes to it.
+        patience: how long to wait while storage fails.
 
     Raises:
         UsageError: `root` holds a whole experiment or other files, or there is no experiment at
@@ -83,14 +89,16 @@ def fetch_experiment(
         StorageError: a blob is missing or damaged, another machine writes there and `take_over` is
             False, or storage fails.
     """
-    found = find_stored(address)
+    found = find_stored(address, patience)
     _check_place(root, address.experiment)
-    store = ObjectStore(f"{address.to}/{place_of(address.experiment)}")
+    store = ObjectStore(f"{address.to}/{place_of(address.experiment)}", patience=patience)
     if not take_over:
         refuse_active(store, address.experiment)
     parts = sorted({file.path.split("/")[0] for file in found.tree.files})
     parts.sort(key=lambda part: (part == LAST_FILE, part != "run.json"))
     root.mkdir(parents=True, exist_ok=True)
+    for folder in {file.path.split("/")[0] for file in found.tree.files if "/" in file.path}:
+        (root / folder).mkdir(exist_ok=True)  # so that what has arrived stays after a kill
     bring_tree(store, found.tree, root, parts)
     return found
 
@@ -108,7 +116,7 @@ def _check_place(root: Path, experiment: str) -> None:
 
 def needed_blobs(store: ObjectStore, stored: StoredExperiment, *only: int) -> dict[str, int]:
     """Return the size in bytes, by sha256, of the blobs that these generations need, or all."""
-    below = ObjectStore(f"{store.address}/{place_of(stored.experiment)}")
+    below = store.inside(place_of(stored.experiment))
     needed: dict[str, int] = {}
     for number in only or stored.generations:
         needed |= read_generation(below, number).blobs()
@@ -127,7 +135,7 @@ def damaged_blobs(
         blobs: size in bytes of the blobs to read, by sha256.
         tell: called after each blob.
     """
-    below = ObjectStore(f"{store.address}/{place_of(stored.experiment)}")
+    below = store.inside(place_of(stored.experiment))
     found = []
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         for fault in pool.map(lambda item: blob_fault(below, *item), blobs.items()):

@@ -1,11 +1,14 @@
 """Faults of object storage, in messages that repeat nothing of what a server said."""
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from game_rl.errors import StorageError
 
 FaultKind = Literal["denied", "missing", "full", "busy", "slow", "unreachable", "refused", "unable"]
+ALL_FAULTS: frozenset[FaultKind] = frozenset(get_args(FaultKind))
+PASSING_FAULTS: frozenset[FaultKind] = frozenset(("busy", "slow", "unreachable"))
+"""The kinds that may pass although nobody changes anything."""
 
 _WORDS: dict[FaultKind, tuple[str, str]] = {
     "denied": (

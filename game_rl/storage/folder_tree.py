@@ -162,7 +162,7 @@ def send_blobs(
         if not is_there and piece.n_bytes <= PART_BYTES:
             store.put(name, b"".join(limit.slowed(source.chunks())))
         elif not is_there:
-            store.put_pieces(name, limit.slowed(source.chunks()))
+            store.put_pieces(name, lambda: limit.slowed(source.chunks()))
         stored.add(piece.sha256)
         return 0 if is_there else piece.n_bytes
 

@@ -7,7 +7,7 @@ experiments/ID/runs/ID/writer.json      the machine that writes to the experimen
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,6 +16,7 @@ from game_rl.storage.claim import read_claim
 from game_rl.storage.folder_tree import FolderTree
 from game_rl.storage.manifest import RUN_ID, parse_stored
 from game_rl.storage.object_store import ObjectStore
+from game_rl.storage.patience import NO_PATIENCE, Patience
 
 GENERATIONS, SUPERSEDED = "generations", "superseded"
 _ADDRESS = re.compile(rf"(?P<to>.+?)/experiments/(?P<id>{RUN_ID.pattern})/?(@(?P<number>\d+))?")
@@ -136,25 +137,26 @@ def read_generation(store: ObjectStore, generation: int) -> GenerationManifest:
 
 def stored_experiments(store: ObjectStore) -> list[StoredExperiment]:
     """Return all experiments at an address, ordered by id."""
-    return list(_all_at(store.address, store.folders("experiments")))
+    return list(_all_in(store))
 
 
-def _all_at(to: str, names: Sequence[str]) -> Iterator[StoredExperiment]:
-    for name in names:
-        below = ObjectStore(f"{to}/{place_of(name)}")
+def _all_in(store: ObjectStore) -> Iterator[StoredExperiment]:
+    for name in store.folders("experiments"):
+        below = store.inside(place_of(name))
         found = generations_in(below) if RUN_ID.fullmatch(name) else []
         if found:
             yield _stored(below, name, found, found[-1])
 
 
-def find_stored(address: ExperimentAddress) -> StoredExperiment:
+def find_stored(address: ExperimentAddress, patience: Patience = NO_PATIENCE) -> StoredExperiment:
     """Return the experiment at the address, with the manifest of the generation it names.
 
     Raises:
         UsageError: there is no such experiment or generation.
     """
-    is_there = address.experiment in ObjectStore(address.to).folders("experiments")
-    below = ObjectStore(f"{address.to}/{place_of(address.experiment)}") if is_there else None
+    store = ObjectStore(address.to, patience=patience)
+    is_there = address.experiment in store.folders("experiments")
+    below = store.inside(place_of(address.experiment)) if is_there else None
     found, wanted = ([] if below is None else generations_in(below)), address.generation
     if below is None or not found:
         raise UsageError(

@@ -6,13 +6,12 @@ program, hangs for ever. Messages of obstore never leave this file, since they m
 server or an address said. A fault is worded from its kind and its HTTP status alone.
 """
 
-import configparser
 import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -33,12 +32,15 @@ from obstore.store import LocalStore, from_url
 from game_rl.config.upload import checked_address
 from game_rl.errors import StorageError
 from game_rl.run_dir import sync_directory
+from game_rl.storage.aws import aws_endpoint, aws_settings
 from game_rl.storage.faults import FaultKind, StoreFault
+from game_rl.storage.patience import NO_PATIENCE, Answer, Patience
 
 CHUNK_BYTES = 1 << 20
 PART_BYTES = 5 << 20  # the smallest part that S3 accepts
 _MOST_PARTS_AT_ONCE = 2  # with one being filled, 16 of the uploader's 56 MB; four: 66 MB
 _CONNECT_S = 5.0
+_FIRST_BACKOFF_S = 0.2
 _STATUS = re.compile(r"status(?: code)?: (\d{3})")
 _SYSTEM_ERRORS: dict[FaultKind, tuple[int, ...]] = {
     "full": (errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
@@ -70,60 +72,73 @@ class ObjectStore:
 
     Args:
         address: address of a folder, without credentials, which come from the environment.
-        patience_s: timeout of one request, which carries up to 5 MiB.
+        timeout_s: timeout of one request, which carries up to 5 MiB.
         retries: number of retries within obstore, of reads and of answers such as 503.
+        patience: repeats requests while storage fails.
 
     Raises (everywhere):
         StoreFault: the storage refuses, fails or is out of reach.
     """
 
-    def __init__(self, address: str, *, patience_s: float = 60.0, retries: int = 2) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout_s: float = 60.0,
+        retries: int = 2,
+        patience: Patience = NO_PATIENCE,
+    ) -> None:
         try:
             self.address = checked_address(address)
         except ValueError as error:
             raise StorageError(str(error)) from None
         self._folder = _local_folder(self.address)
         self._parts_at_once = _MOST_PARTS_AT_ONCE
+        self._patience = patience
         with self._told():
-            self._store = self._open(patience_s, retries)
+            self._store = self._open(timeout_s, retries)
 
     @classmethod
-    def below(cls, address: str, folder: str, *, patience_s: float = 60.0) -> "ObjectStore":
+    def below(cls, address: str, folder: str, *, patience: Patience = NO_PATIENCE) -> "ObjectStore":
         """Open a folder below an address; on a disk, the folder is created, but not the address.
 
         Raises:
             StoreFault: there is nothing at the address.
         """
-        above = cls(address, patience_s=patience_s)
+        above = cls(address, patience=patience)
         if above._folder is not None:
             with above._told():
                 (above._folder / folder).mkdir(parents=True, exist_ok=True)
-        return cls(f"{above.address}/{folder}", patience_s=patience_s)
+        return above.inside(folder)
+
+    def inside(self, folder: str) -> "ObjectStore":
+        """Open a folder below this one, with the same patience; on a disk, it must exist."""
+        return ObjectStore(f"{self.address}/{folder}", patience=self._patience)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a store holds secrets: open another one in the other process")
 
-    def _open(self, patience_s: float, retries: int) -> Any:  # noqa: ANN401 - one of five classes
+    def _open(self, timeout_s: float, retries: int) -> Any:  # noqa: ANN401 - one of five classes
         if self._folder is not None:
             if not self._folder.is_dir():
                 raise StoreFault("missing", self.address)  # a disk that is not mounted, perhaps
             return LocalStore(self._folder)
         options: dict[str, Any] = {
-            "timeout": timedelta(seconds=patience_s),
+            "timeout": timedelta(seconds=timeout_s),
             "connect_timeout": timedelta(seconds=_CONNECT_S),
-            "allow_http": _endpoint().startswith("http://"),
+            "allow_http": aws_endpoint().startswith("http://"),
         }
         retrying = {
             "max_retries": retries,
-            "retry_timeout": timedelta(seconds=min(60.0, patience_s)),
-            "backoff": {"init_backoff": timedelta(milliseconds=200)},
+            "retry_timeout": timedelta(seconds=min(60.0, timeout_s)),
+            "backoff": {"init_backoff": timedelta(seconds=_FIRST_BACKOFF_S)},
         }
         found: dict[str, Any] = {
             "client_options": options,
             "retry_config": retrying,
         }
         if self.address.startswith("s3:"):
-            found["config"] = _aws_settings()
+            found["config"] = aws_settings()
         return from_url(self.address, **found)
 
     def put(self, name: str, content: bytes, *, is_new: bool = False) -> None:
@@ -136,26 +151,32 @@ class ObjectStore:
             FileExistsError: the object exists, and `is_new` is True.
         """
         mode: Literal["create", "overwrite"] = "create" if is_new else "overwrite"
-        with self._told():
+
+        def put() -> None:
             try:
                 obstore.put(self._store, name, content, mode=mode, use_multipart=False)
             except AlreadyExistsError:
                 raise FileExistsError(name) from None
+
+        self._ask(put)
         self._sync(name)
 
-    def put_pieces(self, name: str, pieces: Iterator[bytes]) -> None:
-        """Write an object from an iterator; it is not visible before it is whole.
+    def put_pieces(self, name: str, pieces: Callable[[], Iterator[bytes]]) -> None:
+        """Write an object piece by piece; it is not visible before it is whole.
 
-        An exception of the iterator propagates, and nothing is written.
+        Args:
+            pieces: called at each attempt. An exception of its iterator propagates, and nothing is
+                written.
         """
-        with self._told():
-            obstore.put(
+        self._ask(
+            lambda: obstore.put(
                 self._store,
                 name,
-                pieces,
+                pieces(),
                 chunk_size=PART_BYTES,
                 max_concurrency=self._parts_at_once,
             )
+        )
         self._sync(name)
 
     def one_part_at_a_time(self) -> None:
@@ -172,23 +193,27 @@ class ObjectStore:
         if known is None or self._folder is not None:
             self.put(name, content)
             return True
-        with self._told():
+
+        def put() -> bool:
             try:
                 obstore.put(self._store, name, content, mode={"e_tag": known}, use_multipart=False)
             except PreconditionError:
                 return False
             except (NotSupportedError, NotImplementedError):
-                self.put(name, content)
-        return True
+                obstore.put(self._store, name, content, use_multipart=False)
+            return True
+
+        return self._ask(put)
 
     def find(self, name: str) -> Stored | None:
         """Return name, size and time of an object, or None if there is none."""
-        with self._told():
-            try:
-                meta = obstore.head(self._store, name)
-            except FileNotFoundError:
-                return None
-        return _stored(meta)
+
+        def head() -> Stored | None:
+            with suppress(FileNotFoundError):
+                return _stored(obstore.head(self._store, name))
+            return None
+
+        return self._ask(head)
 
     def get(self, name: str) -> bytes | None:
         """Return a small object, or None if there is none."""
@@ -197,12 +222,14 @@ class ObjectStore:
 
     def get_versioned(self, name: str) -> tuple[bytes, str | None] | None:
         """Return a small object and its ETag, or None if there is none."""
-        with self._told():
-            try:
+
+        def get() -> tuple[bytes, str | None] | None:
+            with suppress(FileNotFoundError):
                 result = obstore.get(self._store, name)
-            except FileNotFoundError:
-                return None
-            return bytes(result.bytes()), result.meta["e_tag"]
+                return bytes(result.bytes()), result.meta["e_tag"]
+            return None
+
+        return self._ask(get)
 
     def pieces(self, name: str) -> Iterator[bytes]:
         """Yield a large object, a piece at a time.
@@ -210,32 +237,27 @@ class ObjectStore:
         Raises:
             FileNotFoundError: there is no such object.
         """
-        with self._told():
-            try:
-                result = obstore.get(self._store, name)
-            except FileNotFoundError:
-                raise FileNotFoundError(errno.ENOENT, "is not in storage", name) from None
-            for piece in result.stream(min_chunk_size=CHUNK_BYTES):
-                yield bytes(piece)
+        read = _Reading(self._store, name)
+        while piece := self._ask(read):
+            yield piece
 
     def list(self, folder: str) -> Iterator[Stored]:
-        with self._told():
-            for batch in obstore.list(self._store, folder or None):
-                yield from map(_stored, batch)
+        batches = self._ask(lambda: list(obstore.list(self._store, folder or None)))
+        yield from (_stored(meta) for batch in batches for meta in batch)
 
     def folders(self, folder: str) -> Sequence[str]:
         """Return the names of the folders directly below a folder, ascending."""
-        with self._told():
-            found = obstore.list_with_delimiter(self._store, folder)
+        found = self._ask(lambda: obstore.list_with_delimiter(self._store, folder))
         return sorted(name.rpartition("/")[2] for name in found["common_prefixes"])
 
     def delete(self, name: str) -> None:
         """Delete an object, if it exists."""
-        with self._told():
-            try:
+
+        def delete() -> None:
+            with suppress(FileNotFoundError):
                 obstore.delete(self._store, name)
-            except FileNotFoundError:
-                return
+
+        self._ask(delete)
 
     def clear(self) -> None:
         """Delete everything below the address, and on a disk the folder itself."""
@@ -244,6 +266,13 @@ class ObjectStore:
             return
         for stored in list(self.list("")):
             self.delete(stored.name)
+
+    def _ask(self, ask: Callable[[], Answer]) -> Answer:
+        def told() -> Answer:
+            with self._told():
+                return ask()
+
+        return self._patience.ask(told)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -281,6 +310,38 @@ class ObjectStore:
                 sync_directory(path)
 
 
+class _Reading:
+    """Reads an object piece by piece; after a failure, the next call goes on where it stopped."""
+
+    def __init__(self, store: Any, name: str) -> None:  # noqa: ANN401 - one of five classes
+        self._store, self._name = store, name
+        self._stream: Iterator[Any] | None = None
+        self._read_bytes = 0
+        self._n_bytes: int | None = None
+
+    def __call__(self) -> bytes:
+        """Return the next piece; an empty one at the end."""
+        if self._read_bytes == self._n_bytes:
+            return b""
+        try:
+            stream = self._stream = self._stream or self._opened()
+            piece = bytes(next(stream, b""))
+        except BaseException:
+            self._stream = None
+            raise
+        self._read_bytes += len(piece)
+        return piece
+
+    def _opened(self) -> Iterator[Any]:
+        at: Any = {"range": {"offset": self._read_bytes}} if self._read_bytes else None
+        try:
+            result = obstore.get(self._store, self._name, options=at)
+        except FileNotFoundError:
+            raise FileNotFoundError(errno.ENOENT, "is not in storage", self._name) from None
+        self._n_bytes = int(result.meta["size"])
+        return iter(result.stream(min_chunk_size=CHUNK_BYTES))
+
+
 def _stored(meta: Any) -> Stored:  # noqa: ANN401 - a TypedDict that exists for checkers alone
     return Stored(str(meta["path"]), int(meta["size"]), meta["last_modified"])
 
@@ -288,41 +349,6 @@ def _stored(meta: Any) -> Stored:  # noqa: ANN401 - a TypedDict that exists for 
 def _local_folder(address: str) -> Path | None:
     parts = urlsplit(address)
     return Path(unquote(parts.path)) if parts.scheme == "file" else None
-
-
-def _endpoint() -> str:
-    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-
-
-def _aws_settings() -> dict[str, str]:
-    """Return settings that obstore does not look up: files of AWS's own tools, and the endpoint."""
-    settings = {"endpoint": _endpoint()} if _endpoint() else {}
-    profile = os.environ.get("AWS_PROFILE", "default")
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    home = Path("~/.aws").expanduser()
-    if not region:
-        config = _section("AWS_CONFIG_FILE", home / "config", f"profile {profile}", profile)
-        region = config.get("region") or "us-east-1"
-    settings["region"] = region
-    if "AWS_ACCESS_KEY_ID" not in os.environ:
-        found = _section("AWS_SHARED_CREDENTIALS_FILE", home / "credentials", profile)
-        for theirs, ours in {
-            "aws_access_key_id": "access_key_id",
-            "aws_secret_access_key": "secret_access_key",
-            "aws_session_token": "session_token",
-        }.items():
-            if theirs in found:
-                settings[ours] = found[theirs]
-    return settings
-
-
-def _section(variable: str, default: Path, *names: str) -> dict[str, str]:
-    parser = configparser.RawConfigParser()
-    try:
-        parser.read(os.environ.get(variable) or default)
-    except (configparser.Error, UnicodeDecodeError, OSError):
-        return {}
-    return next((dict(parser[name]) for name in names if parser.has_section(name)), {})
 
 
 def _fault(error: Exception, address: str) -> StoreFault:

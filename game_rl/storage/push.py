@@ -8,20 +8,27 @@ from game_rl.run_dir import RunDir
 from game_rl.storage.journal import Journal
 from game_rl.storage.settings import UploadSettings
 from game_rl.storage.uploader import Uploader
-from game_rl.storage.uploading import Bell, Uploading, alone
+from game_rl.storage.uploading import RETRIED, Bell, Uploading, alone
 
 _LOCK_WAIT_S = 5.0
 
 
 def push(
-    settings: UploadSettings, emit: Callable[[Event], None], *, most_failures: int | None = None
+    settings: UploadSettings,
+    emit: Callable[[Event], None],
+    *,
+    advice: str = RETRIED,
+    most_failures: int | None = None,
 ) -> None:
     """Upload everything that the run has, and return when it is stored.
 
+    Args:
+        advice, most_failures: see `Uploading`.
+
     Raises:
         UsageError: the run's training is uploading it.
-        StorageError: storage fails `most_failures` times in a row, or another machine or copy
-            writes to the run there.
+        StorageError: storage fails, and `most_failures` does not allow another attempt, or another
+            machine or copy writes to the run there.
     """
     with alone(settings.run_dir, wait_s=_LOCK_WAIT_S) as is_alone:
         if not is_alone:
@@ -32,4 +39,6 @@ def push(
         bell.ring(is_ending=True)
         with Journal(RunDir(settings.run_dir).upload_journal) as journal:
             uploader = Uploader(settings, journal, emit)
-            Uploading(uploader, settings, emit, most_failures=most_failures).run(bell)
+            Uploading(uploader, settings, emit, advice=advice, most_failures=most_failures).run(
+                bell
+            )

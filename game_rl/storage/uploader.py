@@ -299,11 +299,10 @@ class Uploader:
         self._sending.n_blobs += 1
 
     def _put(self, store: ObjectStore, name: str, source: Source) -> None:
-        chunks = self._limit.slowed(source.chunks())
         if source.piece.n_bytes <= PART_BYTES:
-            store.put(name, b"".join(chunks))
+            store.put(name, b"".join(self._limit.slowed(source.chunks())))
         else:
-            store.put_pieces(name, chunks)
+            store.put_pieces(name, lambda: self._limit.slowed(source.chunks()))
 
     def _commit(self, store: ObjectStore, manifest: RunManifest) -> None:
         """Write the manifest, last, so that all that a visible manifest names can be fetched."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from game_rl.errors import StorageError
 from game_rl.events import Event, Warned
-from game_rl.storage.faults import SecondWriterError, StoreFault
+from game_rl.storage.faults import PASSING_FAULTS, SecondWriterError, StoreFault
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.settings import UploadSettings
 from game_rl.storage.uploader import Uploader
@@ -26,6 +26,8 @@ _LONGEST_PAUSE_AT_THE_END_S = 5.0
 _FIRST_PATIENCE_S, _MOST_PATIENCE_S = 60.0, 960.0
 _LOOK_EVERY_S = 30.0  # a notification may be lost with a process
 _LOCK_EVERY_S = 0.5
+
+RETRIED = "The upload is retried"
 
 
 class Bell:
@@ -53,7 +55,8 @@ class _Outage:
     steps: int = 0
     """`Uploader.n_steps` at the last failure."""
     is_told: bool = False
-    patience_s: float = _FIRST_PATIENCE_S
+    timeout_s: float = _FIRST_PATIENCE_S
+    """Timeout of one request."""
 
     def pause_s(self, *, is_ending: bool) -> float:
         longest = _LONGEST_PAUSE_AT_THE_END_S if is_ending else _LONGEST_PAUSE_S
@@ -67,7 +70,8 @@ class Uploading:
     Args:
         advice: sentence at the end of a warning about storage.
         most_failures: number of failures in a row, without a blob between them, after which it
-            gives up, or None to retry for ever.
+            gives up; it then gives up at once if storage would have to be changed first. None: it
+            retries for ever, whatever the failure.
     """
 
     def __init__(
@@ -76,7 +80,7 @@ class Uploading:
         settings: UploadSettings,
         emit: Callable[[Event], None],
         *,
-        advice: str = "The upload is retried",
+        advice: str = RETRIED,
         most_failures: int | None = None,
     ) -> None:
         self._advice = advice
@@ -92,7 +96,7 @@ class Uploading:
 
         Raises:
             SecondWriterError: another copy of the run is being uploaded.
-            StorageError: too many attempts in a row failed.
+            StorageError: storage fails, and `most_failures` does not allow another attempt.
         """
         while True:
             is_ending = bell.is_ending  # before the scan: later news ring again
@@ -127,8 +131,8 @@ class Uploading:
 
     def _open_store(self) -> ObjectStore:
         if self._store is None:
-            self._store = ObjectStore(self._settings.upload.to, patience_s=self._outage.patience_s)
-            if self._outage.patience_s > _FIRST_PATIENCE_S:
+            self._store = ObjectStore(self._settings.upload.to, timeout_s=self._outage.timeout_s)
+            if self._outage.timeout_s > _FIRST_PATIENCE_S:
                 self._store.one_part_at_a_time()
         return self._store
 
@@ -139,9 +143,11 @@ class Uploading:
         outage.steps = steps
         self._store = None  # credentials may have been renewed
         if isinstance(fault, StoreFault) and fault.kind == "slow":
-            outage.patience_s = min(2 * outage.patience_s, _MOST_PATIENCE_S)
-        if self._most_failures is not None and outage.failures >= self._most_failures:
-            raise fault
+            outage.timeout_s = min(2 * outage.timeout_s, _MOST_PATIENCE_S)
+        if self._most_failures is not None:
+            may_pass = isinstance(fault, StoreFault) and fault.kind in PASSING_FAULTS
+            if not may_pass or outage.failures >= self._most_failures:
+                raise fault
         if not outage.is_told:
             outage.is_told = True
             self._emit(Warned(text=f"{fault}. {self._advice}"))
@@ -149,7 +155,7 @@ class Uploading:
     def _succeed(self) -> None:
         if self._outage.is_told:
             self._emit(Warned(text=f"uploads to {self._settings.upload.to} work again"))
-        self._outage = _Outage(steps=self._uploader.n_steps, patience_s=self._outage.patience_s)
+        self._outage = _Outage(steps=self._uploader.n_steps, timeout_s=self._outage.timeout_s)
 
 
 @contextmanager
