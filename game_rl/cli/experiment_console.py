@@ -29,6 +29,15 @@ def print_json(event: ExperimentEvent) -> None:
         drop_output(sys.stdout)
 
 
+def death_words(*, name: str, code: int, deaths: int, pause_s: float | None, cause: str) -> str:
+    """Describe the death of a job, and when it starts again."""
+    way_on = "" if pause_s is None else f" and starts again in {format_duration(pause_s)}"
+    return (
+        f"{name} was killed (exit code {code}{cause and f'; {cause}'}){way_on}; deaths since its "
+        f"newest checkpoint: {deaths}"
+    )
+
+
 class ExperimentConsole:
     """A Listener that prints a table for each generation or round."""
 
@@ -55,10 +64,14 @@ class ExperimentConsole:
             case account.StretchEnded():
                 self._stretches[event.number] = event
             case account.MemberDied():
-                cause = f"; {event.text}" if event.text else ""
                 self._warn(
-                    f"{event.name} was killed (exit code {event.code}{cause}) and starts again; "
-                    f"deaths since its newest checkpoint: {event.deaths}"
+                    death_words(
+                        name=event.name,
+                        code=event.code,
+                        deaths=event.deaths,
+                        pause_s=event.pause_s,
+                        cause=event.text,
+                    )
                 )
             case account.Warned():
                 self._warn(event.text)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from game_rl.cli.arguments import Commands
     from game_rl.config.experiments.study_files import Study
-    from game_rl.executors.executor import Ended
     from game_rl.experiments.study.forecast import StudyReport
     from game_rl.experiments.study.results import Result
+    from game_rl.experiments.tasks import Death
     from game_rl.preflight.measurements import MeasuredLake
 
 
@@ -217,10 +217,15 @@ def _print_json(result: "Result", done: int, count: int) -> None:  # noqa: ARG00
     print(result.model_dump_json(exclude_none=True), flush=True)
 
 
-def _show_death(console: "Console", ended: "Ended", deaths: int) -> None:
-    console.print(
-        f"warning: {ended.job.name} was killed (exit code {ended.code}) and starts again; deaths "
-        f"since its newest checkpoint: {deaths}",
-        soft_wrap=True,
-        markup=False,
+def _show_death(console: "Console", death: "Death") -> None:
+    from game_rl.cli.experiment_console import death_words
+
+    ended = death.ended
+    words = death_words(
+        name=ended.job.name,
+        code=ended.code,
+        deaths=death.count,
+        pause_s=death.pause_s,
+        cause=ended.cause,
     )
+    console.print(f"warning: {words}", soft_wrap=True, markup=False)

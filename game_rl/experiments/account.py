@@ -66,13 +66,15 @@ class StretchEnded(_Event):
 
 
 class MemberDied(_Event):
-    """A member's process was killed; it will be started again."""
+    """A member's process was killed."""
 
     event: Literal["member_died"] = "member_died"
     name: str
     code: int
     deaths: _Count
     """Deaths since its newest checkpoint."""
+    pause_s: float | None = None
+    """Seconds until it is started again; None if it is not, and in logs of the last release."""
     text: str = ""
     """The cause, if the executor knows more than the exit code; else empty."""
 

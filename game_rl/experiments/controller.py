@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
-from game_rl.executors.executor import Ended, Executor
+from game_rl.executors.executor import Executor
 from game_rl.experiments.account import (
     Account,
     ChampionFound,
@@ -41,7 +41,7 @@ from game_rl.experiments.records import (
     read_record,
     write_record,
 )
-from game_rl.experiments.tasks import StopFlag, Task, TaskRunner
+from game_rl.experiments.tasks import Death, StopFlag, Task, TaskRunner
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.seeds import seed_for
 from game_rl.training.action_differences import read_differences
@@ -237,9 +237,16 @@ class ExperimentRun:
             )
         )
 
-    def _tell_of_death(self, ended: Ended, deaths: int) -> None:
+    def _tell_of_death(self, death: Death) -> None:
+        ended = death.ended
         self.account.emit(
-            MemberDied(name=ended.job.name, code=ended.code, deaths=deaths, text=ended.cause)
+            MemberDied(
+                name=ended.job.name,
+                code=ended.code,
+                deaths=death.count,
+                pause_s=death.pause_s,
+                text=ended.cause,
+            )
         )
 
     def _warn_of_failures(self, record: GenerationRecord) -> None:

@@ -1,4 +1,7 @@
-"""Running jobs until each has left its result: killed ones start again, failed ones raise."""
+"""Running jobs until each has left its result: killed ones start again, failed ones raise.
+
+The pauses between starts grow, since a machine that was lost may take minutes to be replaced.
+"""
 
 import time
 from collections import deque
@@ -15,6 +18,7 @@ from game_rl.run_dir import RunDir
 
 MOST_DEATHS = 10
 """Deaths of one job without a new checkpoint, after which the experiment fails."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 120.0
 _LOOK_EVERY_S = 0.2
 # A process whose controller was killed ends within seconds. A lock of a lost node on NFS is
 # released when its lease on the server expires, by default after 90 s.
@@ -63,32 +67,59 @@ class Task:
         return " ".join(f"{name}@{found[0].name}" for name, found in saved.items() if found)
 
 
+@dataclass(frozen=True)
+class Death:
+    """The death of a job.
+
+    Attributes:
+        count: number of deaths since its newest checkpoint.
+        pause_s: seconds until it starts again, or None if it does not.
+    """
+
+    ended: Ended
+    count: int
+    pause_s: float | None
+
+
 @dataclass
 class _Deaths:
     """Deaths of one task since its newest checkpoint, which `checkpoint` names."""
 
     count: int = 0
     checkpoint: str = ""
+    starts_at_s: float = 0.0
+    """Time before which it is not started again."""
 
-    def add(self, checkpoint: str) -> int:
+    def add(self, ended: Ended, checkpoint: str, now_s: float) -> Death:
         self.count = 1 if checkpoint != self.checkpoint else self.count + 1
         self.checkpoint = checkpoint
-        return self.count
+        if self.count >= MOST_DEATHS:
+            return Death(ended, self.count, None)
+        pause_s = min(_FIRST_PAUSE_S * 2.0 ** (self.count - 1), _LONGEST_PAUSE_S)
+        self.starts_at_s = now_s + pause_s
+        return Death(ended, self.count, pause_s)
 
 
 class TaskRunner:
     """Brings tasks to their end with an executor.
 
     Args:
-        on_death: gets each job that was killed, with its deaths since its newest checkpoint.
+        on_death: gets the death of each job that was killed.
     """
 
     def __init__(
-        self, executor: Executor, stop: StopFlag, on_death: Callable[[Ended, int], None]
+        self,
+        executor: Executor,
+        stop: StopFlag,
+        on_death: Callable[[Death], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._executor = executor
         self._stop = stop
         self._on_death = on_death
+        self._clock = clock
+        self._deaths: dict[str, _Deaths] = {}
         self._held_since: dict[str, float] = {}
 
     def run(self, tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
@@ -105,7 +136,7 @@ class TaskRunner:
             else:
                 pending.append(task)
         running: dict[str, Task] = {}
-        deaths = {task.job.name: _Deaths() for task in tasks}
+        self._deaths = {task.job.name: _Deaths() for task in tasks}
         try:
             while pending or running:
                 self._raise_if_stopped()
@@ -116,19 +147,23 @@ class TaskRunner:
                     if task.is_done:
                         on_done(task)
                     else:
-                        self._bury(ended, task, deaths[ended.job.name])
+                        self._bury(ended, task)
                         pending.appendleft(task)
         except (ExperimentError, Interrupted):
             self._drain(len(running))
             raise
 
     def _start(self, pending: deque[Task], running: dict[str, Task]) -> None:
-        """Start as many tasks as there are free slots; a task whose run is still held waits."""
+        """Start as many tasks as there are free slots.
+
+        A task waits while its run is still held, or for a while if it has died.
+        """
         for _ in range(len(pending)):
             if len(running) == self._executor.slots:
                 return
             task = pending.popleft()
-            if task.is_ready and self._is_free(task):
+            has_waited = self._clock() >= self._deaths[task.job.name].starts_at_s
+            if task.is_ready and has_waited and self._is_free(task):
                 running[task.job.name] = task
                 self._executor.start(_with_claim(task))
             else:
@@ -159,16 +194,18 @@ class TaskRunner:
         if self._stop.reason is not None:
             raise self._stop.reason
 
-    def _bury(self, ended: Ended, task: Task, deaths: _Deaths) -> None:
+    def _bury(self, ended: Ended, task: Task) -> None:
         if not ended.was_stopped:
             raise ExperimentError(_failure(ended))
-        count = deaths.add(task.newest_checkpoint())
-        self._on_death(ended, count)
-        if count >= MOST_DEATHS:
+        deaths = self._deaths[ended.job.name]
+        death = deaths.add(ended, task.newest_checkpoint(), self._clock())
+        self._on_death(death)
+        if death.pause_s is None:
+            cause = f" ({ended.cause})" if ended.cause else ""
             raise ExperimentError(
-                f"{ended.job.name} was killed {count} times without a new checkpoint, the last "
-                f"time with exit code {ended.code}; it may need more memory than there is (see "
-                f"{ended.job.output}): lower executor.parallel, then continue with --resume"
+                f"{ended.job.name} was killed {death.count} times without a new checkpoint, the "
+                f"last time with exit code {ended.code}{cause}; it may need more memory than there "
+                f"is (see {ended.job.output}): lower executor.parallel, then continue with --resume"
             )
 
     def _drain(self, running: int) -> None:

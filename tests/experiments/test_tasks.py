@@ -1,5 +1,6 @@
 """Tasks, carried out by an executor whose jobs each write one file and end."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from filelock import FileLock
 from game_rl.errors import ExperimentError
 from game_rl.executors.executor import Ended, Job
 from game_rl.experiments import tasks
-from game_rl.experiments.tasks import StopFlag, Task, TaskRunner
+from game_rl.experiments.tasks import Death, StopFlag, Task, TaskRunner
 from game_rl.run_dir import RunDir
 
 
@@ -58,12 +59,73 @@ def task(folder: Path, name: str) -> Task:
 
 def test_each_start_of_a_member_has_a_claim_of_a_later_epoch(tmp_path: Path) -> None:
     executor, deaths = WritingExecutor(killed=3), list[tuple[str, int]]()
-    runner = TaskRunner(executor, StopFlag(), lambda ended, n: deaths.append((ended.cause, n)))
+    runner = TaskRunner(
+        executor,
+        StopFlag(),
+        lambda death: deaths.append((death.ended.cause, death.count)),
+        clock=itertools.count(step=1_000).__next__,
+    )
     runner.run([task(tmp_path, "a")], lambda _: None)
     epochs = [str(claim).partition("-")[0] for claim in executor.claims]
     assert epochs == ["1", "2", "3", "4"]
     assert (tmp_path / "a" / "claim").read_text() == executor.claims[-1]
     assert deaths == [("a power cut", n) for n in (1, 2, 3)]
+
+
+class Waiting(WritingExecutor):
+    """An executor whose waits take as long as they may, by a clock of its own."""
+
+    def __init__(self, killed: int) -> None:
+        super().__init__(killed)
+        self.now_s = 0.0
+        self.started_s: list[float] = []
+
+    def start(self, job: Job) -> None:
+        self.started_s.append(self.now_s)
+        super().start(job)
+
+    def wait(self, timeout_s: float) -> Sequence[Ended]:
+        ended = super().wait(timeout_s)
+        self.now_s += 0 if ended else timeout_s
+        return ended
+
+
+def test_a_job_that_keeps_dying_starts_again_after_pauses_that_grow_to_minutes(
+    tmp_path: Path,
+) -> None:
+    executor, deaths = Waiting(killed=99), list[Death]()
+    runner = TaskRunner(executor, StopFlag(), deaths.append, clock=lambda: executor.now_s)
+    with pytest.raises(ExperimentError, match=r"killed 10 times .* exit code -9 \(a power cut\)"):
+        runner.run([task(tmp_path, "a")], lambda _: None)
+    expected = [1, 2, 4, 8, 16, 32, 64, 120, 120]
+    assert [death.pause_s for death in deaths] == [*expected, None]
+    pauses = [after - before for before, after in itertools.pairwise(executor.started_s)]
+    assert pauses == pytest.approx(expected, abs=0.5)
+
+
+def test_the_pauses_begin_again_after_a_new_checkpoint(tmp_path: Path) -> None:
+    executor, deaths = Waiting(killed=4), list[Death]()
+    one = task(tmp_path, "a")
+
+    def on_death(death: Death) -> None:
+        deaths.append(death)
+        if len(deaths) == 2:
+            (tmp_path / "a" / "checkpoints" / "000000000100").mkdir(parents=True)
+
+    TaskRunner(executor, StopFlag(), on_death, clock=lambda: executor.now_s).run(
+        [one], lambda _: None
+    )
+    assert [death.count for death in deaths] == [1, 2, 1, 2]
+    assert [death.pause_s for death in deaths] == [1, 2, 1, 2]
+
+
+def test_others_train_while_one_that_died_pauses(tmp_path: Path) -> None:
+    executor = Waiting(killed=1)
+    done = list[str]()
+    TaskRunner(executor, StopFlag(), lambda _: None, clock=lambda: executor.now_s).run(
+        [task(tmp_path, "a"), task(tmp_path, "b")], lambda task: done.append(task.job.name)
+    )
+    assert done == ["b", "a"]
 
 
 def test_a_job_that_writes_to_no_run_has_no_claim(tmp_path: Path) -> None:

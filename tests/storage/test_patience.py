@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from game_rl.cli.main import main
-from game_rl.storage import patience as patience_module
 from game_rl.storage import object_store, uploading
+from game_rl.storage import patience as patience_module
 from game_rl.storage.faults import PASSING_FAULTS, FaultKind, StoreFault
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.patience import Patience

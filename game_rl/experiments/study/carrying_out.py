@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from game_rl.config.experiments.study_files import Study
 from game_rl.errors import DoesNotFitError, ExperimentError, Interrupted, UsageError
-from game_rl.executors.executor import Ended, Executor
+from game_rl.executors.executor import Executor
 from game_rl.executors.local import LocalExecutor
 from game_rl.experiments.study.forecast import StudyReport, study_preflight
 from game_rl.experiments.study.pairs import Pair, PairRuns, pairs_of
 from game_rl.experiments.study.registration import registered
 from game_rl.experiments.study.results import Result, read_result, result_of, write_result
 from game_rl.experiments.study.study_dir import StudyDir, study_dir
-from game_rl.experiments.tasks import StopFlag, Task, TaskRunner
+from game_rl.experiments.tasks import Death, StopFlag, Task, TaskRunner
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.machine import detect_machine
 from game_rl.training.finished import Finished, read_finished
@@ -31,14 +31,14 @@ class StudyCommand:
         force: start even if the study does not fit this machine.
         show: gets the preflight's report before anything starts.
         on_result: gets each new result, the number of results so far and the number of all.
-        on_death: gets each process that was killed, and its deaths since its newest checkpoint.
+        on_death: gets the death of each process that was killed.
     """
 
     stop: StopFlag
     force: bool = False
     show: Callable[[StudyReport], None] = lambda _: None
     on_result: Callable[[Result, int, int], None] = lambda *_: None
-    on_death: Callable[[Ended, int], None] = lambda *_: None
+    on_death: Callable[[Death], None] = lambda *_: None
 
 
 def carry_out(study: Study, command: StudyCommand) -> None:

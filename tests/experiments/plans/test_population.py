@@ -8,6 +8,7 @@ import pytest
 
 from game_rl.config.experiments.population_files import Population
 from game_rl.errors import ExperimentError, Interrupted, UsageError
+from game_rl.experiments import tasks
 from game_rl.experiments.account import (
     Account,
     ExperimentEvent,
@@ -227,6 +228,12 @@ def test_without_a_finite_member_the_experiment_ends(make_population: MakePopula
         carry_out(make_population(), executor)
 
 
+@pytest.fixture
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_FIRST_PAUSE_S", 0.0)
+
+
+@pytest.mark.usefixtures("without_pauses")
 def test_a_member_that_is_killed_is_started_again(make_population: MakePopulation) -> None:
     heard: list[ExperimentEvent] = []
     whole = account_of(carry_out(make_population("whole")))
@@ -237,6 +244,7 @@ def test_a_member_that_is_killed_is_started_again(make_population: MakePopulatio
     assert [(event.code, event.deaths) for event in died] == [(-9, 1), (143, 2), (-11, 3)]
 
 
+@pytest.mark.usefixtures("without_pauses")
 def test_ten_deaths_without_a_checkpoint_end_the_experiment_which_can_go_on(
     make_population: MakePopulation,
 ) -> None:
