@@ -12,6 +12,7 @@
     ├── CheckpointError         1   a checkpoint is missing, damaged or of another run
     ├── LakeError               1   a Lake or a replay file is missing, damaged or of another shape
     ├── StorageError            1   object storage refuses, is out of reach or has damaged data
+    │   └── NotStoredError      4   a run or an experiment is done, but its upload never worked
     ├── TrainingError           1   training cannot continue (a non-finite loss, a full disk)
     │   └── NonFiniteError      1   an update left a weight that is NaN or infinite
     └── ExperimentError         1   an experiment cannot continue (a member dies repeatedly)
@@ -72,6 +73,10 @@ class LakeError(GameRLError):
 
 class StorageError(GameRLError):
     pass
+
+
+class NotStoredError(StorageError):
+    exit_code = 4
 
 
 class TrainingError(GameRLError):

@@ -37,6 +37,7 @@ exit codes:
        storage refuses a command)
   2    a mistake in the config, the game file, the ROM or the command
   3    the run does not fit this machine
+  4    done, but the upload never worked: nothing of the run or experiment is in storage
   130, 143, 138  stopped by SIGINT, SIGTERM, SIGUSR1; everything up to the last checkpoint is saved
 """
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from game_rl.cli.arguments import add_command, add_config_arguments, not_negative, positive
 from game_rl.cli.experiments import is_experiment, train_experiment
 from game_rl.cli.playing import evaluation_table
-from game_rl.errors import UsageError
+from game_rl.errors import NotStoredError, UsageError
 from game_rl.experiments.experiment_dir import refuse_run_of_experiment
 
 if TYPE_CHECKING:
@@ -113,6 +113,8 @@ def _train(arguments: argparse.Namespace) -> int:
     with closing(RunConsole(console)) as run_console:
         result = _trained(arguments, console, run_console)
     _print_result(result, console)
+    if result.not_stored:
+        raise NotStoredError(result.not_stored)
     return 0
 
 

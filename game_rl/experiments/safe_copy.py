@@ -148,6 +148,15 @@ class SafeCopy:
             if is_free or self._is_given_up():
                 self._begin(is_last=False)
 
+    def nothing_stored(self) -> str:
+        """Say that no generation has ever arrived; empty if one has."""
+        if self._state.generation is not None:
+            return ""
+        return (
+            f"the {self._experiment.config.kind} has ended well, but nothing of it is at "
+            f"{self._upload.to}; `game-rl remote push {self._folder.root}` uploads it"
+        )
+
     def close(self, wait_s: float) -> None:
         """Upload the current state, for at most `wait_s`; KeyboardInterrupt ends the wait."""
         deadline_s = time.monotonic() + wait_s
@@ -237,14 +246,14 @@ class SafeCopy:
 @contextmanager
 def uploading(
     folder: ExperimentDir, experiment: Experiment, account: Account, *, take_over: bool
-) -> Iterator[None]:
+) -> Iterator[SafeCopy | None]:
     """Upload generations inside the context, and the last state at its end, if the config says so.
 
     After an interruption, the end waits no longer than the deadline of the runs' checkpoints.
     """
     upload = experiment.config.upload
     if upload is None:
-        yield
+        yield None
         return
     copy = SafeCopy(
         folder,
@@ -255,7 +264,7 @@ def uploading(
     account.add_listener(copy.on_event)
     wait_s = upload.wait_s
     try:
-        yield
+        yield copy
     except (Interrupted, KeyboardInterrupt):
         wait_s = min(wait_s, experiment.run.checkpoints.deadline_s)
         raise

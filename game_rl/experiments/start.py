@@ -13,6 +13,7 @@ from game_rl.errors import (
     ExperimentError,
     GameRLError,
     Interrupted,
+    NotStoredError,
     UsageError,
     system_fault,
 )
@@ -41,6 +42,7 @@ from game_rl.experiments.safe_copy import uploading
 from game_rl.experiments.tasks import StopFlag
 from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir, write_atomic
+from game_rl.storage.first_request import ask_once
 from game_rl.system.machine import detect_machine, with_room
 
 _ENDING_S = 30.0  # for the last checkpoint and the emulators, in addition to the deadline
@@ -74,16 +76,18 @@ def begin_experiment(experiment: Experiment, command: ExperimentCommand) -> Cham
         DoesNotFitError: it does not fit this machine, and the command does not force it.
         Interrupted: a signal stopped it; all that was learned is saved.
         ExperimentError: it cannot continue.
+        NotStoredError: it is complete, but its upload never worked.
     """
     folder = ExperimentDir(experiment.config.run_dir)
     _refuse_existing(folder)
     check_installed(experiment.config.executor)
     report = _check_fit(experiment, command)
+    warnings = _ask_storage(experiment)
     folder.root.mkdir(parents=True, exist_ok=True)
     with folder.locked():
         _refuse_existing(folder)  # another process may have begun one meanwhile
         write_atomic(folder.config, dump_experiment(experiment))
-        return _carried_out(folder, experiment, command, report, WentBackFrom())
+        return _carried_out(folder, experiment, command, report, WentBackFrom(), warnings)
 
 
 def resume_experiment(
@@ -105,6 +109,7 @@ def resume_experiment(
         DoesNotFitError: it does not fit this machine, and the command does not force it.
         Interrupted: a signal stopped it; all that was learned is saved.
         ExperimentError: it cannot continue.
+        NotStoredError: it is complete, but its upload never worked.
     """
     folder = find_experiment(root)
     with folder.locked():
@@ -118,6 +123,7 @@ def resume_experiment(
         experiment = load_experiment(folder.config, [*overrides, here], is_saved=True)
         _refuse_changes(before, experiment)
         report = _check_fit(experiment, command)
+        warnings = _ask_storage(experiment)
         if before.learner is not None:  # else members have Lakes of their own
             follow_lake(folder)
         write_atomic(folder.config, dump_experiment(experiment))
@@ -125,7 +131,7 @@ def resume_experiment(
         went = WentBackFrom()
         if generation is not None:
             went = WentBackFrom(generation, str(go_back(folder, generation)))
-        return _carried_out(folder, experiment, command, report, went)
+        return _carried_out(folder, experiment, command, report, went, warnings)
 
 
 @dataclass(frozen=True)
@@ -197,30 +203,51 @@ def _carried_out(
     command: ExperimentCommand,
     report: ExperimentReport,
     went: WentBackFrom,
+    warnings: Sequence[str],
 ) -> ChampionRecord:
     config, identity = experiment.config, folder.identity()
     write_atomic(folder.preflight, json.dumps(report.to_json(), indent=2))
     plan = make_plan(folder, experiment)
     state = read_state(plan)
-    with (
-        Account(folder.events, command.listeners) as account,
-        _told_how_it_ends(account, folder),
-        uploading(folder, experiment, account, take_over=command.take_over),
-        make_executor(config.executor, _demand(experiment, report, account)) as executor,
-    ):
-        if went.generation is not None:
-            account.emit(WentBack(generation=went.generation - 1, set_aside=went.place))
-        account.emit(
-            ExperimentBegun(
-                generation=state.generation,
-                experiment=identity.id,
-                kind=config.kind,
-                members=config.members,
-                generations=plan.rules.generations,
-                slots=executor.slots,
+    with Account(folder.events, command.listeners) as account, _told_how_it_ends(account, folder):
+        with (
+            uploading(folder, experiment, account, take_over=command.take_over) as copy,
+            make_executor(config.executor, _demand(experiment, report, account)) as executor,
+        ):
+            for warning in warnings:
+                account.emit(Warned(text=warning))
+            if went.generation is not None:
+                account.emit(WentBack(generation=went.generation - 1, set_aside=went.place))
+            account.emit(
+                ExperimentBegun(
+                    generation=state.generation,
+                    experiment=identity.id,
+                    kind=config.kind,
+                    members=config.members,
+                    generations=plan.rules.generations,
+                    slots=executor.slots,
+                )
             )
-        )
-        return _run(plan, executor, account, command.stop)
+            champion = _run(plan, executor, account, command.stop)
+        not_stored = "" if copy is None else copy.nothing_stored()
+        code = NotStoredError.exit_code if not_stored else 0
+        account.emit(ExperimentEnded(reason="completed", exit_code=code, text=not_stored))
+    if not_stored:
+        raise NotStoredError(not_stored)
+    return champion
+
+
+def _ask_storage(experiment: Experiment) -> list[str]:
+    """Ask each storage of the experiment and its runs once, and return warnings.
+
+    Raises:
+        UsageError: one does not exist, or refuses access.
+    """
+    sections = [experiment.config.upload, experiment.run.upload]
+    if experiment.learner is not None:
+        sections.append(experiment.learner.upload)
+    addresses = dict.fromkeys(upload.to for upload in sections if upload is not None)
+    return [warning for to in addresses for warning in ask_once(to)]
 
 
 def _demand(experiment: Experiment, report: ExperimentReport, account: Account) -> Demand:
@@ -247,14 +274,12 @@ def _disk_bytes(report: ExperimentReport) -> int:
 
 def _run(plan: Plan, executor: Executor, account: Account, stop: StopFlag) -> ChampionRecord:
     try:
-        champion = ExperimentRun(plan, executor, account, stop).run()
+        return ExperimentRun(plan, executor, account, stop).run()
     except Interrupted as reason:
         raise Interrupted(
             f"{reason}; all members are saved, continue with {_way_on(plan.folder)}",
             exit_code=reason.exit_code,
         ) from None
-    account.emit(ExperimentEnded(reason="completed", exit_code=0))
-    return champion
 
 
 def _way_on(folder: ExperimentDir) -> str:

@@ -15,6 +15,7 @@ from game_rl.event_log import EventLog, parse_event
 from game_rl.events import CheckpointSaved, Event, Uploaded, UploadProgress, UploadQueued, Warned
 from game_rl.run_dir import RunDir
 from game_rl.storage.contents import checkpoint_bytes
+from game_rl.storage.journal import UploadState, read_state
 from game_rl.storage.own_process import started
 from game_rl.storage.settings import UploadSettings
 
@@ -43,6 +44,20 @@ class BackgroundUpload:
     def waiting_bytes(self) -> int:
         """Bytes that still have to be sent."""
         return self._progress.waiting_bytes
+
+    def nothing_stored(self) -> str:
+        """Say that no checkpoint of this run has ever arrived; empty if one has, or none should."""
+        root, upload = self._settings.run_dir, self._settings.upload
+        state = UploadState()
+        with suppress(OSError):  # the disk fails, which the upload has said
+            state = read_state(RunDir(root).upload_journal)
+        has_some = state.to == upload.to and state.committed
+        if has_some or "checkpoints" not in upload.what:
+            return ""
+        return (
+            f"the training has ended well, but nothing of this run is at {upload.to}; "
+            f"`game-rl remote push {root}` uploads it"
+        )
 
     @property
     def pid(self) -> int:

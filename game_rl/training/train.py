@@ -16,7 +16,7 @@ from game_rl.checkpoints.log import cut_log
 from game_rl.checkpoints.teacher import forget_teacher
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
-from game_rl.errors import DoesNotFitError, TrainingError, UsageError
+from game_rl.errors import DoesNotFitError, NotStoredError, TrainingError, UsageError
 from game_rl.event_log import EventFile, EventLog
 from game_rl.events import Ended, Listener
 from game_rl.games.definition import Game, load_game
@@ -30,6 +30,7 @@ from game_rl.preflight.report import (
 )
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.storage.background import BackgroundUpload
+from game_rl.storage.first_request import ask_once
 from game_rl.storage.game_files import upload_settings
 from game_rl.system.machine import detect_machine, with_room
 from game_rl.system.process_memory import PssSampler
@@ -66,6 +67,7 @@ class TrainingResult:
         video: clip of the best policy; None if none was recorded.
         left_alone: why nothing was done; empty if something was.
         ended_by: condition of `stop_when` that ended the run before its total; empty if none did.
+        not_stored: says that the run's upload never worked; empty if it did, or there is none.
     """
 
     run_dir: RunDir
@@ -77,6 +79,11 @@ class TrainingResult:
     video: Path | None = None
     left_alone: str = ""
     ended_by: str = ""
+    not_stored: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        return NotStoredError.exit_code if self.not_stored else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +95,7 @@ class Command:
         force: whether to start even if the run does not fit this machine.
         evaluates_at_end: whether to play and record the best policy at the run's end.
         take_over: whether to upload the run even if another machine does.
+        asks_storage: whether to refuse storage that does not exist or denies access.
         stop: ends the training early once a stop is requested.
         listeners: listeners, each of which receives every event.
         show: receives the preflight's report before anything starts.
@@ -97,6 +105,7 @@ class Command:
     force: bool = False
     evaluates_at_end: bool = True
     take_over: bool = False
+    asks_storage: bool = True
     stop: StopRequest
     listeners: Sequence[Listener] = ()
     show: Callable[[Report], None] = lambda _: None
@@ -117,6 +126,7 @@ def train(config: RunConfig, command: Command) -> TrainingResult:
     game = load_game(config.game)
     check_teacher(config, game)
     report = _check_fit(config, game, command)
+    warnings = _ask_storage(config, command)
     config = resolved(config, game)
     run_dir.root.mkdir(parents=True, exist_ok=True)
     with run_dir.locked():
@@ -126,13 +136,15 @@ def train(config: RunConfig, command: Command) -> TrainingResult:
         restore_evaluations(run_dir, "", b"")
         forget_teacher(run_dir)
         write_atomic(run_dir.config, dump_config(config))
-        return _Run(config, game, run_dir, command, report).bring_to_its_end()
+        run = _Run(config, game, run_dir, command, report, warnings=warnings)
+        return run.bring_to_its_end()
 
 
 def _train_fork(config: RunConfig, command: Command) -> TrainingResult:
     """Make the fork's run directory, which appears complete or not at all, and resume it."""
     plan = plan_fork(config)
     report = _check_fit(plan.config, plan.game, command)
+    _ask_storage(plan.config, command)
     event = make_fork(plan)
     for listener in command.listeners:
         listener(event)
@@ -179,6 +191,7 @@ def resume(
             if ended is not None:
                 return _left_alone(run_dir, config, ended, command)
         report = report or _check_fit(config, game, command)
+        warnings += _ask_storage(config, command)
         moved: list[Path] = []
         if checkpoint is None:
             warnings += begin_again(run_dir)
@@ -245,6 +258,13 @@ def _check_fit(config: RunConfig, game: Game, command: Command) -> Report:
     return report
 
 
+def _ask_storage(config: RunConfig, command: Command) -> list[str]:
+    """Return a warning if the run's storage cannot be reached; see `ask_once`."""
+    if config.upload is None or not command.asks_storage:
+        return []
+    return ask_once(config.upload.to)
+
+
 @dataclass(frozen=True)
 class _Run:
     """A run whose lock this process holds.
@@ -279,13 +299,15 @@ class _Run:
             events = EventLog(file, self.command.listeners)
             with told_how_it_ends(events), self._uploading(events) as upload:
                 result = self._train(events, upload)
+            if upload is not None:
+                result = replace(result, not_stored=upload.nothing_stored())
             is_complete = result.evaluation is not None
             events.emit(
                 Ended(
                     timesteps=result.timesteps,
                     reason="completed" if is_complete else "until",
-                    exit_code=0,
-                    text=result.ended_by,
+                    exit_code=result.exit_code,
+                    text="; ".join(filter(None, (result.ended_by, result.not_stored))),
                 )
             )
         return result
