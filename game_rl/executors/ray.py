@@ -5,9 +5,10 @@ Ray never retries a task, since the retry would write under the claim of the fir
 that was killed, or whose node was lost, is reported as killed, and the experiment starts it again.
 """
 
+import atexit
 import os
 import signal
-import socket
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -24,6 +25,7 @@ from game_rl.errors import ExperimentError, Interrupted, UsageError
 from game_rl.executors.attempt import Outcome, carry_out
 from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Ended, Job
+from game_rl.executors.head import Head, connect
 from game_rl.executors.meeting import Meeting, shared_files, shared_storage
 from game_rl.executors.node import Needs, NodeFacts, introduce, warnings_of
 from game_rl.executors.private_folder import SHORT_PLACE, private_folder
@@ -34,6 +36,8 @@ _STORE_BYTES = 80 * 2**20  # Ray refuses less than 75 MiB; results of tasks are 
 _ANSWER_TIMEOUT_S = 120.0
 _CONNECT_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 20.0
+# Ray ends a driver whose head is lost after a minute, without a word of ours; `Head` is faster
+_DRIVER_SETTINGS = {"RAY_gcs_rpc_server_reconnect_timeout_s": "86400"}
 
 
 class RayExecutor:
@@ -43,11 +47,16 @@ class RayExecutor:
         slots: number of tasks at once. Ray queues those that the cluster has no room for.
         resources: resources of each task, under Ray's names.
         meeting: how jobs reach their nodes, and how their results reach us.
+        head: head of the cluster.
     """
 
-    def __init__(self, slots: int, *, resources: dict[str, float], meeting: Meeting) -> None:
+    def __init__(
+        self, slots: int, *, resources: dict[str, float], meeting: Meeting, head: Head
+    ) -> None:
         self._slots = slots
         self._meeting = meeting
+        self._head = head
+        self._is_cut_off = False
         self._options = {"max_retries": 0, **resources}
         self._carry_out = ray.remote(carry_out)
         self._running: dict[Any, Job] = {}
@@ -63,15 +72,31 @@ class RayExecutor:
         self._running[task] = job
 
     def wait(self, timeout_s: float) -> Sequence[Ended]:
+        """Wait as `Executor.wait` does.
+
+        Raises:
+            ExperimentError: the head, or Ray on this machine, is lost, so that no job can be
+                started any more; later calls raise it again.
+        """
+        self._head.check()
+        if self._is_cut_off:
+            raise ExperimentError(_CUT_OFF)
         if not self._running:
             time.sleep(timeout_s)
             return []
         ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
         ready, _ = ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
-        ended = [_ended(self._running.pop(task), task) for task in ready]
+        ended = [self._ended(task) for task in ready]
         for one in ended:
             self._meeting.bring_home(one.job)
         return ended
+
+    def _ended(self, task: Any) -> Ended:  # noqa: ANN401 - Ray's reference
+        try:
+            return _ended(self._running.pop(task), task)
+        except exceptions.LocalRayletDiedError:
+            self._is_cut_off = True
+            raise ExperimentError(_CUT_OFF) from None
 
     def ask_to_stop(self) -> None:
         for task in self._running:
@@ -79,12 +104,18 @@ class RayExecutor:
 
     def close(self) -> None:
         """Cancel all tasks, and wait until their processes, and so the members, have ended."""
-        for task in self._running:
+        tasks = [] if self._head.is_lost else list(self._running)
+        for task in tasks:
             ray.cancel(task, force=True)
-        tasks = list(self._running)
         if tasks:
             ray.wait(tasks, num_returns=len(tasks), timeout=_END_TIMEOUT_S)
         self._running.clear()
+
+
+_CUT_OFF = (
+    "Ray has died on this machine, so no member can be started any more; continue what was saved "
+    "with --resume (if you started the cluster yourself, first start Ray here again)"
+)
 
 
 def _ended(job: Job, task: Any) -> Ended:  # noqa: ANN401 - Ray's reference
@@ -92,6 +123,8 @@ def _ended(job: Job, task: Any) -> Ended:  # noqa: ANN401 - Ray's reference
         outcome: Outcome = ray.get(task)
     except exceptions.TaskCancelledError:  # before its process began
         return Ended(job, -signal.SIGTERM, "the cluster")
+    except exceptions.LocalRayletDiedError:
+        raise
     except exceptions.RayTaskError as error:
         return Ended(job, ExperimentError.exit_code, "a node of the cluster", _last_line(error))
     except exceptions.RayError as error:  # its worker or its node is lost
@@ -113,9 +146,9 @@ def ray_executor(config: RayExecutorConfig, demand: Demand) -> Iterator[RayExecu
     slots = demand.slots
     if config.parallel == "auto" and not config.starts_cluster:
         slots = demand.members
-    with _meeting(config, demand) as meeting, _cluster(config, demand):
+    with _meeting(config, demand) as meeting, _cluster(config, demand) as head:
         _check_nodes(meeting.needs, demand)
-        executor = RayExecutor(slots, resources=resources, meeting=meeting)
+        executor = RayExecutor(slots, resources=resources, meeting=meeting, head=head)
         try:
             yield executor
         finally:
@@ -132,12 +165,24 @@ def _meeting(config: RayExecutorConfig, demand: Demand) -> AbstractContextManage
 
 
 @contextmanager
-def _cluster(config: RayExecutorConfig, demand: Demand) -> Iterator[None]:
-    with _own_cluster(demand) if config.starts_cluster else _joined_cluster(config.address):
+def _cluster(config: RayExecutorConfig, demand: Demand) -> Iterator[Head]:
+    cluster = _own_cluster(demand) if config.starts_cluster else _joined_cluster(config.address)
+    with _environment(_DRIVER_SETTINGS), cluster:
+        head = Head(ray.get_runtime_context().gcs_address)
         try:
-            yield
+            yield head
         finally:
-            ray.shutdown()
+            if head.is_lost:
+                atexit.register(_leave)
+            else:
+                ray.shutdown()
+
+
+def _leave() -> None:
+    """End the process before Ray's own handlers, which would wait for the head, can run."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(ExperimentError.exit_code)
 
 
 @contextmanager
@@ -195,10 +240,9 @@ def _refuse_strangers() -> None:
 
 
 def _refuse_silence(address: str) -> None:
-    host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_S).close()
-    except (OSError, OverflowError) as error:
+        connect(address, _CONNECT_TIMEOUT_S)
+    except OSError as error:
         raise UsageError(
             f"executor.address: nothing answers at {address} ({error}); name the head of the "
             "cluster, as `ray start --head` shows it, with --set executor.address=..."
