@@ -14,7 +14,7 @@ from game_rl.errors import Interrupted, StorageError
 from game_rl.storage.faults import PASSING_FAULTS, StoreFault
 from game_rl.storage.patience import Patience
 
-_LONGEST_OUTAGE_S = 900.0
+_LONGEST_OUTAGE_S = 600.0
 RETRIED = "It is retried for several minutes; Ctrl-C ends the command"
 
 Command = Callable[[Namespace], int]
