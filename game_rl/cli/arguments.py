@@ -16,8 +16,14 @@ def add_command(
     *,
     summary: str,
     example: str,
+    trains: bool = False,
 ) -> argparse.ArgumentParser:
-    """Add a parser for the command `name`; `run` returns the exit code."""
+    """Add a parser for a command.
+
+    Args:
+        run: carries the command out and returns the exit code.
+        trains: whether the command goes on if its output can no longer be written.
+    """
     parser = commands.add_parser(
         name,
         help=summary,
@@ -25,7 +31,7 @@ def add_command(
         epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=run, trains=trains)
     return parser
 
 

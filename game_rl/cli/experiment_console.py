@@ -1,13 +1,11 @@
 """Printing an experiment's events to standard output, as tables or as JSON."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 
-from game_rl.cli.run_console import drop_output
 from game_rl.experiments import account
 from game_rl.experiments.account import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -23,10 +21,7 @@ if TYPE_CHECKING:
 
 def print_json(event: ExperimentEvent) -> None:
     """Print an event as one line of JSON, as in events.jsonl; a Listener."""
-    try:
-        print(event.model_dump_json(exclude_none=True), flush=True)
-    except OSError:
-        drop_output(sys.stdout)
+    print(event.model_dump_json(exclude_none=True), flush=True)
 
 
 def death_words(*, name: str, code: int, deaths: int, pause_s: float | None, cause: str) -> str:

@@ -87,8 +87,9 @@ def _check_combination(arguments: argparse.Namespace) -> None:
 
 
 def _train_members(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
     from game_rl.cli.experiment_console import ExperimentConsole, print_json
-    from game_rl.cli.run_console import PatientConsole
     from game_rl.config.experiments.experiment_files import load_experiment
     from game_rl.experiments.start import (
         ExperimentCommand,
@@ -98,7 +99,7 @@ def _train_members(arguments: argparse.Namespace) -> int:
     from game_rl.experiments.tasks import StopFlag
 
     is_json = arguments.log == "json"
-    console = PatientConsole(quiet=is_json)
+    console = Console(quiet=is_json)
     watcher = ExperimentConsole(console)
     command = ExperimentCommand(
         stop=(stop := StopFlag()),

@@ -6,9 +6,9 @@ processes import the main program again and must stay small.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from importlib import metadata
 
 from game_rl.cli import (
@@ -28,6 +28,7 @@ from game_rl.cli import (
     tuning,
 )
 from game_rl.errors import GameRLError, Interrupted, system_fault
+from game_rl.system.output import flush_or_silence, lasting_output, write_every_character
 from game_rl.system.parent_death import end_with_parent
 
 EXIT_CODES = """\
@@ -45,10 +46,14 @@ exit codes:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code (see EXIT_CODES)."""
     end_with_parent()
+    write_every_character()
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
-        return command(arguments)
+        with lasting_output(_tell_of_lost_output) if arguments.trains else nullcontext():
+            code = command(arguments)
+        print(end="", flush=True)
+        return code
     except GameRLError as error:
         _complain(f"error: {error}")
         return error.exit_code
@@ -56,16 +61,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain("interrupted")
         return Interrupted("interrupted").exit_code
     except BrokenPipeError:  # `game-rl schema | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # a fault of the machine, not a bug: a full disk, no permission
         _complain(f"error: {system_fault(error)}")
         return GameRLError.exit_code
+    finally:
+        flush_or_silence(sys.stdout)  # else the interpreter's end would fail
+
+
+def _tell_of_lost_output(error: OSError) -> None:
+    _complain(
+        f"the output can no longer be written ({error.strerror}); the training continues, and "
+        "events.jsonl in its directory records what happens"
+    )
 
 
 def _complain(text: str) -> None:
-    # bytes of an argument that are not valid text are shown as escapes
-    print(text.encode(errors="backslashreplace").decode(), file=sys.stderr)
+    with suppress(OSError):  # the exit code still says that it failed
+        print(text, file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -25,6 +25,7 @@ def add_member(commands: "Commands") -> None:
         _train,
         summary="train a run up to a timestep, evaluate it there and write the result",
         example="game-rl member train runs/x/members/03 --until 16384 --seed 7 --result 03.json",
+        trains=True,
     )
     train.add_argument("run", type=Path, metavar="RUN", help="run directory")
     train.add_argument(
@@ -118,6 +119,7 @@ def _add_finish(steps: "Commands") -> None:
         _finish,
         summary="train a run to its end, play a test with it and write the result",
         example="game-rl member finish runs/x/ppo-100 --episodes 200 --seed 7 --result ppo.json",
+        trains=True,
     )
     finish.add_argument("run", type=Path, metavar="RUN", help="run directory")
     finish.add_argument(
@@ -135,6 +137,7 @@ def _add_finish_experiment(steps: "Commands") -> None:
         "result",
         example="game-rl member finish-experiment runs/x/four-100 --episodes 200 --seed 7 "
         "--result four.json",
+        trains=True,
     )
     finish.add_argument("run", type=Path, metavar="DIR", help="directory of the experiment")
     _add_episodes(finish)

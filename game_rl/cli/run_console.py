@@ -1,10 +1,5 @@
 """Printing a run's events to standard output, as text or as JSON."""
 
-import os
-import sys
-from contextlib import suppress
-from typing import IO
-
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -22,33 +17,10 @@ from game_rl.system.units import format_bytes, format_duration, with_frames
 _LINES_A_RUN = 20  # without a terminal to draw a bar on
 
 
-class PatientConsole(Console):
-    """A Console whose reader may close its pipe (`... | head`) without ending the training."""
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-        drop_output(self.file)
-
-
-def drop_output(stream: IO[str]) -> None:
-    """Discard what is written to a stream that is no longer read, and say so on stderr."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    with suppress(OSError):
-        print(
-            "the output is no longer read; the training continues, and events.jsonl in its "
-            "directory records what happens",
-            file=sys.stderr,
-        )
-
-
 def print_json(event: Event) -> None:
     """Print an event as one line of JSON, as in events.jsonl; a Listener."""
     if event.is_kept:
-        try:
-            print(event.model_dump_json(exclude_none=True), flush=True)
-        except OSError:
-            drop_output(sys.stdout)
+        print(event.model_dump_json(exclude_none=True), flush=True)
 
 
 class RunConsole:
@@ -73,22 +45,14 @@ class RunConsole:
         self._task: TaskID | None = None
         self._uploads: Progress | None = None
 
-    def __call__(self, event: Event) -> None:
-        try:
-            self._show(event)
-        except OSError:  # the terminal is gone
-            self._console.quiet = True
-            drop_output(self._console.file)
-
     def close(self) -> None:
         """Stop the live bars; may be called twice."""
-        with suppress(OSError):
-            if self._task is not None:
-                self._bar.stop()
-            if self._uploads is not None and self._console.is_terminal:
-                self._uploads.stop()
+        if self._task is not None:
+            self._bar.stop()
+        if self._uploads is not None and self._console.is_terminal:
+            self._uploads.stop()
 
-    def _show(self, event: Event) -> None:
+    def __call__(self, event: Event) -> None:
         match event:
             case events.Begun() | events.Resumed():
                 self._begin(event)

@@ -90,13 +90,14 @@ def _give_up(arguments: argparse.Namespace) -> int:
 
 def train_study(arguments: argparse.Namespace) -> int:
     """Make the missing results of a study."""
+    from rich.console import Console
+
     from game_rl.cli.experiments import stopping_on_signals
-    from game_rl.cli.run_console import PatientConsole
     from game_rl.config.experiments.study_files import load_study
     from game_rl.experiments.study.carrying_out import StudyCommand, carry_out
     from game_rl.experiments.tasks import StopFlag
 
-    console = PatientConsole(quiet=arguments.log == "json")
+    console = Console(quiet=arguments.log == "json")
     stop = StopFlag()
     command = StudyCommand(
         stop=stop,

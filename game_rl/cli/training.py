@@ -31,6 +31,7 @@ def add_train(commands: "Commands") -> None:
         summary="train an agent, evaluate it and record a clip, or carry out an experiment or a "
         "study",
         example="game-rl train --config configs/duel_ppo.yaml --set seed=1",
+        trains=True,
     )
     add_config_arguments(parser, required=False)
     _add_resume(parser)
@@ -107,9 +108,11 @@ def _train(arguments: argparse.Namespace) -> int:
         raise UsageError("--generation goes back in an experiment: name it with --resume")
     if arguments.resume is not None:
         refuse_run_of_experiment(Path(arguments.resume))
-    from game_rl.cli.run_console import PatientConsole, RunConsole
+    from rich.console import Console
 
-    console = PatientConsole(quiet=arguments.log == "json")
+    from game_rl.cli.run_console import RunConsole
+
+    console = Console(quiet=arguments.log == "json")
     with closing(RunConsole(console)) as run_console:
         result = _trained(arguments, console, run_console)
     _print_result(result, console)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import GameRLError
+from game_rl.system.output import keep_output_harmless
 from game_rl.vec_env.messages import (
     NOTHING_TO_SAY,
     Attachment,
@@ -63,6 +64,7 @@ def run_worker(connection: Connection, first_env: int) -> None:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     _let_others_finish()
+    keep_output_harmless()  # a reward in Python may print
     worker = Worker(first_env, functools.partial(recv_handle, connection))
     socket = connection.fileno()
     poll = select.poll()

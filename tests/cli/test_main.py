@@ -1,4 +1,6 @@
+import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -144,6 +146,34 @@ def test_what_does_not_fit_ends_with_3_and_a_fix(config: Path, capsys: Output) -
     report = json.loads(capsys.readouterr().out)
     assert report["verdict"] == "does_not_fit"
     assert any(finding["fix"] for finding in report["findings"])
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "iso-8859-1"])
+def test_a_table_is_printed_on_every_terminal(
+    encoding: str, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
+    assert call("preflight", "--config", config, "--on", "ram=64GiB") == 0
+    text = written.getvalue().decode(encoding)
+    assert "RAM   ....................  " in text
+    assert "?" not in text
+
+
+def test_what_cannot_be_written_fails_unless_nobody_wants_it(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full, monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", full)
+        assert call("study", "status", *["no/such/file"]) == 2
+        assert call("schema") == 1
+    assert capsys.readouterr().err.endswith("No space left on device\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", encoding="utf-8") as pipe, monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", pipe)
+        assert call("schema") == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_schemas_are_json_schemas_of_the_models(capsys: Output) -> None:

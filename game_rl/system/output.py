@@ -1,0 +1,128 @@
+"""Standard output and error that cannot end a program, whatever their encoding and disk are."""
+
+import codecs
+import io
+import os
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO, cast
+
+ASCII_FORMS = {
+    "→": "->",
+    "±": "+/-",
+    "×": "x",
+    "−": "-",
+    "–": "-",
+    "—": "-",
+    "“": '"',
+    "”": '"',
+    "’": "'",
+    "✓": "+",
+    "⏳": "~",
+    "█": "#",
+    "░": ".",
+    **{chr(dots): "*" for dots in range(0x2800, 0x2900)},  # a spinner
+}
+_ERRORS = "game_rl.ascii_forms"
+
+
+def ascii_form(character: str) -> str:
+    """Return text in ASCII that stands for a character, `?` if there is none.
+
+    A byte of a file name that is not valid text is shown as `\\xff`.
+    """
+    if "\udc80" <= character <= "\udcff":
+        return f"\\x{ord(character) - 0xDC00:02x}"
+    plain = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
+    return ASCII_FORMS.get(character) or plain or "?"
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(ascii_form, error.object[error.start : error.end])), error.end
+
+
+codecs.register_error(_ERRORS, _replace)
+
+
+def write_every_character() -> None:
+    """Let characters that standard output or error cannot encode be written in their ASCII form."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_ERRORS)
+
+
+@contextmanager
+def lasting_output(tell: Callable[[OSError], None] = lambda _: None) -> Iterator[None]:
+    """Let standard output and error in the block go silent, instead of raising, once writing fails.
+
+    Args:
+        tell: is called with the first error of standard output.
+    """
+    before = sys.stdout, sys.stderr
+    sys.stderr = _lasting(sys.stderr, lambda _: None)
+    sys.stdout = _lasting(sys.stdout, tell)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def keep_output_harmless() -> None:
+    """Do both for the rest of this process, as for a worker, whose envs may print."""
+    write_every_character()
+    sys.stdout, sys.stderr = (_lasting(s, lambda _: None) for s in (sys.stdout, sys.stderr))
+
+
+def flush_or_silence(stream: TextIO | None) -> None:
+    """Write what a stream still holds, or discard it if that fails."""
+    try:
+        if stream is not None:
+            stream.flush()
+    except OSError:
+        _silence(stream)
+
+
+def _silence(stream: TextIO) -> None:
+    """Discard what a stream holds and gets from now on, so that not even its end can fail."""
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), stream.fileno())
+
+
+def _lasting(stream: TextIO | None, tell: Callable[[OSError], None]) -> TextIO:
+    # a program without a terminal has no streams at all, and prints nothing
+    return cast(TextIO, stream and _LastingStream(stream, tell))
+
+
+class _LastingStream:
+    """A text stream that is silenced by the first error in writing it."""
+
+    def __init__(self, stream: TextIO, tell: Callable[[OSError], None]) -> None:
+        self._stream = stream
+        self._tell = tell
+        self._is_lost = False
+
+    def write(self, text: str) -> int:
+        with self._silenced_by_errors():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._silenced_by_errors():
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+    @contextmanager
+    def _silenced_by_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            _silence(self._stream)
+            if not self._is_lost:
+                self._is_lost = True
+                self._tell(error)
