@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from game_rl.config.exploration import ExplorationConfig
+from game_rl.config.exploration import ExplorationConfig, PQNExplorationConfig
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.teacher import TeacherConfig
@@ -233,7 +233,7 @@ class PQNConfig(StrictModel):
     """Discount of a reward one timestep away."""
     learning_rate: Schedule = 2.5e-4
     """RAdam's step size: a number, or {start, end} for a straight line over the run."""
-    exploration: ExplorationConfig = ExplorationConfig(end=0.001)
+    exploration: PQNExplorationConfig = PQNExplorationConfig()
     """The share of actions that are random, over the run."""
     layer_norm: LayerNorm = "channels"
     """Layer normalisation before each ReLU. none: nothing is normalised. channels: each position of

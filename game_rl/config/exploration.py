@@ -57,6 +57,13 @@ class ExplorationConfig(StrictModel):
             yield from _order_problems(before, restart, place)
 
 
+class PQNExplorationConfig(ExplorationConfig):
+    """The share of actions that are random instead of those with the highest value."""
+
+    end: UnitInterval = 0.001
+    """Share of random actions from `fraction` of the run on."""
+
+
 def _order_problems(before: RestartConfig, restart: RestartConfig, place: Key) -> Iterator[Problem]:
     reads = (place[:-1],)
     if restart.at <= before.at:

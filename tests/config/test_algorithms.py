@@ -1,5 +1,6 @@
 import inspect
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -8,8 +9,12 @@ from hypothesis import strategies as st
 from stable_baselines3 import DQN
 
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
+from game_rl.config.experiments.mixture import MixtureConfig
+from game_rl.config.experiments.population import PopulationConfig
+from game_rl.config.experiments.study import StudyConfig
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import StrictModel
 
 HEAD = {"game": "duel", "total_timesteps": 1_000_000, "run_dir": "runs/x"}
 
@@ -33,6 +38,43 @@ def test_the_name_decides_and_a_file_that_was_written_says_the_same(
     path.write_text(dump_config(config))
     assert load_config(path) == config
     assert yaml.safe_load(path.read_text())["algorithm"]["name"] == config.algorithm.name
+
+
+@pytest.mark.parametrize(("name", "end"), [("pqn", 0.001), ("dqn", 0.05)])
+@pytest.mark.parametrize("is_override", [True, False])
+def test_a_section_in_part_keeps_the_other_defaults_of_its_algorithm(
+    name: str, end: float, is_override: bool, tmp_path: Path
+) -> None:
+    algorithm = {"name": name} if is_override else {"name": name, "exploration": {"start": 0.9}}
+    path = tmp_path / "run.yaml"
+    path.write_text(yaml.safe_dump(HEAD | {"algorithm": algorithm}), encoding="utf-8")
+    config = load_config(path, ["algorithm.exploration.start=0.9"] if is_override else [])
+    assert isinstance(config.algorithm, DQNConfig | PQNConfig)
+    assert config.algorithm.exploration.model_dump() == {
+        "start": 0.9, "end": end, "fraction": 0.1, "restarts": ()
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("top", [RunConfig, PopulationConfig, MixtureConfig, StudyConfig])
+def test_a_section_that_is_left_out_is_as_one_that_is_empty(top: type[StrictModel]) -> None:
+    for model in sections(top):
+        for name, field in model.model_fields.items():
+            default = field.get_default(call_default_factory=True)
+            if isinstance(default, StrictModel):
+                assert default == type(default)(), f"{model.__name__}.{name}"
+
+
+def sections(top: type[StrictModel]) -> set[type[StrictModel]]:
+    """Return the model and all models that its fields may hold."""
+    found: set[type[StrictModel]] = set()
+    todo: list[Any] = [top]
+    while todo:
+        one = todo.pop()
+        todo += get_args(one)
+        if isinstance(one, type) and issubclass(one, StrictModel) and one not in found:
+            found.add(one)
+            todo += [field.annotation for field in one.model_fields.values()]
+    return found
 
 
 def test_what_dqn_shares_with_sb3_has_its_names() -> None:
