@@ -9,8 +9,10 @@
     ├── EmulatorError           1   the emulator refused an operation
     │   └── LockUpError         1   the game has executed an opcode that no Game Boy has
     ├── WorkerError             1   an environment process raised, died or hung
-    ├── CheckpointError         1   a checkpoint is missing, damaged or of another run
-    ├── LakeError               1   a Lake or a replay file is missing, damaged or of another shape
+    ├── CheckpointError         1   a checkpoint is damaged or of another run
+    │   └── NoCheckpointError   2   a run has no checkpoint of that name
+    ├── LakeError               1   a Lake or a replay file is damaged or of another shape
+    │   └── NoLakeError         2   a folder is not a Lake
     ├── StorageError            1   object storage refuses, is out of reach or has damaged data
     │   └── NotStoredError      4   a run or an experiment is done, but its upload never worked
     ├── TrainingError           1   training cannot continue (a non-finite loss, a full disk)
@@ -67,8 +69,16 @@ class CheckpointError(GameRLError):
     pass
 
 
+class NoCheckpointError(CheckpointError):
+    exit_code = 2
+
+
 class LakeError(GameRLError):
     pass
+
+
+class NoLakeError(LakeError):
+    exit_code = 2
 
 
 class StorageError(GameRLError):

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
-from pydantic import ValidationError
 from safetensors import SafetensorError
 from stable_baselines3.common.base_class import BaseAlgorithm
 
@@ -34,6 +33,7 @@ from game_rl.checkpoints.files import (
 )
 from game_rl.checkpoints.former_names import with_present_names
 from game_rl.checkpoints.log import cut_log, restore_log, save_log
+from game_rl.checkpoints.named import check_rom, read_model, read_state
 from game_rl.checkpoints.random_numbers import (
     restore_random_numbers,
     save_random_numbers,
@@ -160,7 +160,7 @@ class Checkpoint:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._manifest: Manifest = read_manifest(path)
-        self.state = self._model(CheckpointState, "state.json")
+        self.state = read_state(path)
 
     @property
     def nbytes(self) -> int:
@@ -212,11 +212,7 @@ class Checkpoint:
 
     def check_game(self, game: Game) -> None:
         """Raise CheckpointError if the weights were learned on another ROM."""
-        if self.state.rom_sha256 != game.rom.sha256:
-            raise CheckpointError(
-                f"{self.path} was trained on a ROM with sha256 {self.state.rom_sha256}, but "
-                f"{game.rom.path} has {game.rom.sha256}; put back the ROM that the run began with"
-            )
+        check_rom(self.path, self.state, game)
 
     def policy(self) -> Tensors:
         """Read the policy's weights, on the CPU."""
@@ -315,14 +311,7 @@ class Checkpoint:
         return parse_tensors(read_verified(self.path, self._manifest, name), str(self.path / name))
 
     def _model(self, kind: type[_Kind], name: FileName) -> _Kind:
-        try:
-            return kind.model_validate_json(read_verified(self.path, self._manifest, name))
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            raise CheckpointError(
-                f"{self.path / name} cannot be read: {where}: {first['msg']}"
-            ) from None
+        return read_model(self.path, self._manifest, kind, name)
 
 
 def _restore_episodes(model: BaseAlgorithm, play: TrainingState) -> None:

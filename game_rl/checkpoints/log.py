@@ -8,17 +8,7 @@ from pathlib import Path
 import numpy as np
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 
-from game_rl.config.saved import Saved
-
-
-class LogState(Saved):
-    """The logger's values between two dumps, and the sizes of its files."""
-
-    values: dict[str, float]
-    counts: dict[str, int]
-    excluded: dict[str, tuple[str, ...]]
-    file_bytes: dict[str, int]
-    """Size of each TensorBoard file of the run."""
+from game_rl.checkpoints.state import LogState
 
 
 def save_log(logger: Logger, folder: Path) -> LogState:

@@ -3,45 +3,12 @@
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
 from stable_baselines3.common.utils import set_random_seed
 
-from game_rl.config.saved import Blob, Saved
-
-_MERSENNE_WORDS = 624
-
-
-class PythonRandom(Saved):
-    """`random.getstate()`."""
-
-    version: Literal[3]
-    words: Annotated[
-        tuple[int, ...], Field(min_length=_MERSENNE_WORDS + 1, max_length=_MERSENNE_WORDS + 1)
-    ]
-    gauss_next: float | None
-
-
-class NumpyRandom(Saved):
-    """`numpy.random.get_state()`; SB3 shuffles minibatches with this generator."""
-
-    words: Annotated[tuple[int, ...], Field(min_length=_MERSENNE_WORDS, max_length=_MERSENNE_WORDS)]
-    position: int
-    has_gauss: int
-    cached_gaussian: float
-
-
-class RandomNumbers(Saved):
-    """The state of all global generators."""
-
-    python: PythonRandom
-    numpy: NumpyRandom
-    torch: Blob
-    cuda: tuple[Blob, ...]
-    """State of the generator of each GPU."""
+from game_rl.checkpoints.state import NumpyRandom, PythonRandom, RandomNumbers
 
 
 def save_random_numbers() -> RandomNumbers:

@@ -1,17 +1,16 @@
 """Models of the JSON files of a checkpoint."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
 from game_rl.checkpoints.evaluation_files import was_deterministic
-from game_rl.checkpoints.log import LogState
-from game_rl.checkpoints.random_numbers import RandomNumbers
 from game_rl.config.saved import Blob, Saved
 from game_rl.envs.game_boy_env import EnvState
 
 _Count = Annotated[int, Field(ge=0)]
+_MERSENNE_WORDS = 624
 
 
 class Best(Saved):
@@ -93,6 +92,45 @@ class Episode(Saved):
     reward: float
     length: int
     seconds: float
+
+
+class PythonRandom(Saved):
+    """`random.getstate()`."""
+
+    version: Literal[3]
+    words: Annotated[
+        tuple[int, ...], Field(min_length=_MERSENNE_WORDS + 1, max_length=_MERSENNE_WORDS + 1)
+    ]
+    gauss_next: float | None
+
+
+class NumpyRandom(Saved):
+    """`numpy.random.get_state()`; SB3 shuffles minibatches with this generator."""
+
+    words: Annotated[tuple[int, ...], Field(min_length=_MERSENNE_WORDS, max_length=_MERSENNE_WORDS)]
+    position: int
+    has_gauss: int
+    cached_gaussian: float
+
+
+class RandomNumbers(Saved):
+    """The state of all global generators."""
+
+    python: PythonRandom
+    numpy: NumpyRandom
+    torch: Blob
+    cuda: tuple[Blob, ...]
+    """State of the generator of each GPU."""
+
+
+class LogState(Saved):
+    """The logger's values between two dumps, and the sizes of its files."""
+
+    values: dict[str, float]
+    counts: dict[str, int]
+    excluded: dict[str, tuple[str, ...]]
+    file_bytes: dict[str, int]
+    """Size of each TensorBoard file of the run."""
 
 
 class TrainingState(Saved):

@@ -13,7 +13,7 @@ from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from game_rl.checkpoints.state import CheckpointState
 from game_rl.claims import check_claim
 from game_rl.config.schema import EnvConfig
-from game_rl.errors import CheckpointError
+from game_rl.errors import CheckpointError, NoCheckpointError
 from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake_pool import LakePool
 from game_rl.lake.lake_state import LakeState, save_lake
@@ -43,7 +43,7 @@ def newest_valid_checkpoint(run_dir: RunDir) -> tuple[Checkpoint, list[Checkpoin
         else:
             return checkpoint, damaged
     found = "".join(f"\n  {error}" for error in damaged)
-    raise CheckpointError(
+    raise (CheckpointError if damaged else NoCheckpointError)(
         f"{run_dir.checkpoints} holds no usable checkpoint; start a new run with --config in "
         f"another directory (--set run_dir=...), or delete {run_dir.root} first{found}"
     )

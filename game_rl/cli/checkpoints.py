@@ -60,8 +60,8 @@ def add_import(commands: "Commands") -> None:
 
 
 def _checkpoints(arguments: argparse.Namespace) -> int:
+    from game_rl.checkpoints.named import open_run
     from game_rl.checkpoints.survey import survey
-    from game_rl.playback.policy import open_run
 
     run_dir, config = open_run(run_of(arguments.run))
     found, frame_skip = survey(run_dir), config.env.frame_skip

@@ -198,9 +198,9 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 @waiting_for_storage(_GOES_ON)
 def _push(arguments: argparse.Namespace) -> int:
+    from game_rl.checkpoints.named import open_run
     from game_rl.cli.remote_experiments import push_experiment_folder
     from game_rl.experiments.experiment_dir import ExperimentDir
-    from game_rl.playback.policy import open_run
     from game_rl.storage.game_files import upload_settings
     from game_rl.storage.push import push
 

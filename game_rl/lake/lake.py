@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from game_rl.errors import LakeError
+from game_rl.errors import LakeError, NoLakeError
 from game_rl.lake.capacity import NO_LIMIT, Capacity
 from game_rl.lake.horizon import Firsts, Horizon, is_of, raised
 from game_rl.lake.lock import as_writer, in_turns
@@ -86,7 +86,7 @@ class Lake:
         try:
             text = (path / "lake.json").read_text(errors="replace")
         except OSError:
-            raise LakeError(f"{path} is not a Lake: it has no lake.json") from None
+            raise NoLakeError(f"{path} is not a Lake: it has no lake.json") from None
         schema = LakeSchema.from_json(text, source=path / "lake.json")
         return cls(path, schema, capacity, keeps_indices)
 

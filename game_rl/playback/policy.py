@@ -10,14 +10,14 @@ from stable_baselines3.common.policies import BasePolicy
 from game_rl.algorithms.make_policy import make_policy
 from game_rl.checkpoints.best import best_checkpoint, best_of, is_teacher_best
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.named import find_run, named_checkpoint, open_run
 from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.checkpoints.teacher import read_teacher
 from game_rl.checkpoints.tensors import load_module_tensors
-from game_rl.config.loader import load_config
 from game_rl.config.older import saved_config
 from game_rl.config.schema import RunConfig
-from game_rl.errors import CheckpointError, UsageError
+from game_rl.errors import CheckpointError, NoCheckpointError
 from game_rl.games.definition import Game, load_game
 from game_rl.run_dir import RunDir
 from game_rl.system.units import with_frames
@@ -57,23 +57,6 @@ class TrainedRun:
         policy = make_policy(self.config.algorithm, observation_space, action_space)
         load_module_tensors(policy, self.checkpoint.policy(), str(self.checkpoint.path))
         return policy
-
-
-def open_run(root: Path) -> tuple[RunDir, RunConfig]:
-    """Return the run at `root`, and its config as it was resolved at the beginning."""
-    run_dir = find_run(root)
-    return run_dir, load_config(run_dir.config, is_saved=True)
-
-
-def find_run(root: Path) -> RunDir:
-    """Return the run at `root`, or raise UsageError if it is not a run directory."""
-    run_dir = RunDir(root)
-    if not run_dir.exists():
-        raise UsageError(
-            f"{root} is not a run directory: it has no {run_dir.config.name}; "
-            "name the run_dir of a training, such as runs/duel_ppo"
-        )
-    return run_dir
 
 
 def open_trained_run(root: Path, checkpoint: str) -> TrainedRun:
@@ -132,15 +115,12 @@ def _find_checkpoint(run_dir: RunDir, name: str) -> tuple[Checkpoint, Best | Non
         return newest, best
     if name == "best":
         if best is None:
-            raise CheckpointError(
+            raise NoCheckpointError(
                 f"{run_dir.root} has no best checkpoint yet, because no evaluation has finished; "
                 "use --checkpoint latest"
             )
         return _best(run_dir, best), best
-    digits = name.replace("_", "").replace(",", "")
-    if not (digits.isascii() and digits.isdecimal()):
-        raise UsageError(f"--checkpoint must be best, latest or a timestep, not {name!r}")
-    return _verified(run_dir, int(digits)), best
+    return _verified(named_checkpoint(run_dir, name)), best
 
 
 def _best(run_dir: RunDir, best: Best) -> Checkpoint:
@@ -150,19 +130,10 @@ def _best(run_dir: RunDir, best: Best) -> Checkpoint:
             f"the best checkpoint of {run_dir.root}, {path.relative_to(run_dir.root)}, is gone; "
             "use --checkpoint latest"
         )
-    checkpoint = Checkpoint(path)
-    checkpoint.verify()
-    return checkpoint
+    return _verified(path)
 
 
-def _verified(run_dir: RunDir, timesteps: int) -> Checkpoint:
-    path = run_dir.checkpoint(timesteps)
-    if not path.exists():
-        found = [f"{int(p.name):,}" for p in run_dir.checkpoints_newest_first()]
-        raise CheckpointError(
-            f"{run_dir.root} has no checkpoint at timestep {timesteps:,}; it has: "
-            + (", ".join(found) or "none")
-        )
+def _verified(path: Path) -> Checkpoint:
     checkpoint = Checkpoint(path)
     checkpoint.verify()
     return checkpoint

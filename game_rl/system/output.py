@@ -94,7 +94,7 @@ def _silence(stream: TextIO) -> None:
 
 def _lasting(stream: TextIO | None, tell: Callable[[OSError], None]) -> TextIO:
     # a program without a terminal has no streams at all, and prints nothing
-    return cast(TextIO, stream and _LastingStream(stream, tell))
+    return cast("TextIO", stream and _LastingStream(stream, tell))
 
 
 class _LastingStream:

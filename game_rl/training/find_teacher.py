@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from game_rl.checkpoints.best import best_of
+from game_rl.checkpoints.named import find_run
 from game_rl.checkpoints.state import CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.checkpoints.teacher import has_teacher, read_teacher
@@ -13,7 +14,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.teacher import TeacherConfig
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
-from game_rl.playback.policy import TrainedRun, config_of, find_run, open_trained_run
+from game_rl.playback.policy import TrainedRun, config_of, open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.system.units import format_bytes, with_frames
 

@@ -9,6 +9,7 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.computing import computing
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.log import cut_log
+from game_rl.checkpoints.named import kept_path
 from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint, set_aside_newer
 from game_rl.config.algorithms import DQNConfig
@@ -113,33 +114,9 @@ def kept_checkpoint(run_dir: RunDir, timesteps: int) -> Checkpoint:
     Raises:
         CheckpointError: there is none, or it is damaged.
     """
-    if not run_dir.checkpoint(timesteps).is_dir():
-        found = [f"{int(path.name):,}" for path in run_dir.checkpoints_newest_first()]
-        raise CheckpointError(
-            f"{run_dir.root} keeps no checkpoint of timestep {timesteps:,}; it has: "
-            + (", ".join(found) or "none")
-            + _before_the_first(run_dir)
-        )
-    checkpoint = Checkpoint(run_dir.checkpoint(timesteps))
+    checkpoint = Checkpoint(kept_path(run_dir, timesteps))
     checkpoint.verify()
     return checkpoint
-
-
-def _before_the_first(run_dir: RunDir) -> str:
-    """Describe the checkpoints before the first timestep, which no timestep names, if any."""
-    found = run_dir.offline.checkpoints_newest_first()
-    if not found:
-        return ""
-    steps = ", ".join(f"{int(path.name):,}" for path in found)
-    way_out = (
-        ""
-        if run_dir.checkpoints_newest_first()
-        else (f"; learn up to timestep 0 with: game-rl train {run_dir.way_on} --until 0")
-    )
-    return (
-        f". The checkpoints in {run_dir.offline.checkpoints} (gradient steps {steps}) are of the "
-        f"phase before the first timestep, which can only be resumed from its newest{way_out}"
-    )
 
 
 def find_checkpoint(run_dir: RunDir, at: int | None = None) -> tuple[Checkpoint | None, list[str]]:

@@ -13,6 +13,7 @@ from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.log import cut_log
+from game_rl.checkpoints.named import find_run
 from game_rl.checkpoints.teacher import forget_teacher
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
@@ -20,7 +21,6 @@ from game_rl.errors import DoesNotFitError, NotStoredError, TrainingError, Usage
 from game_rl.event_log import EventFile, EventLog
 from game_rl.events import Ended, Listener
 from game_rl.games.definition import Game, load_game
-from game_rl.playback.policy import find_run
 from game_rl.preflight.preflight import preflight
 from game_rl.preflight.report import (
     FootprintComparison,

@@ -1,0 +1,136 @@
+"""Runs and checkpoints as a command names them, found and compared without torch."""
+
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from game_rl.checkpoints.files import FileName, Manifest, read_manifest, read_verified
+from game_rl.checkpoints.state import CheckpointState
+from game_rl.config.loader import load_config
+from game_rl.config.run_at import run_at
+from game_rl.config.saved import Saved
+from game_rl.config.schema import RunConfig
+from game_rl.errors import CheckpointError, NoCheckpointError, UsageError
+from game_rl.games.definition import Game, load_game
+from game_rl.run_dir import RunDir
+from game_rl.system.shell import shell_words
+
+_Kind = TypeVar("_Kind", bound=Saved)
+
+
+def find_run(root: Path) -> RunDir:
+    """Return the run at `root`, or raise UsageError if it is not a run directory."""
+    run_dir = RunDir(root)
+    if run_dir.exists():
+        return run_dir
+    whole, timesteps = run_at(str(root))
+    if timesteps is not None and RunDir(whole).exists():
+        raise UsageError(
+            f"{root} names a checkpoint, and this command takes a run or the checkpoint in an "
+            f"option of its own; name the run, {whole}"
+        )
+    raise UsageError(
+        f"{root} is not a run directory: it has no {run_dir.config.name}; "
+        "name the run_dir of a training, such as runs/duel_ppo"
+    )
+
+
+def open_run(root: Path) -> tuple[RunDir, RunConfig]:
+    """Return the run at `root`, and its config as it was resolved at the beginning."""
+    run_dir = find_run(root)
+    return run_dir, load_config(run_dir.config, is_saved=True)
+
+
+def check_playable(root: Path, checkpoint: str) -> Game:
+    """Check what can be checked before torch is loaded, and return the run's game.
+
+    Args:
+        checkpoint: `best`, `latest` or a number of timesteps.
+
+    Raises:
+        GameRLError: there is no such run or checkpoint, or it cannot play the game.
+    """
+    run_dir, config = open_run(root)
+    game = load_game(config.game)
+    path = named_checkpoint(run_dir, checkpoint)
+    check_rom(path, read_state(path), game)
+    return game
+
+
+def named_checkpoint(run_dir: RunDir, name: str) -> Path:
+    """Return the checkpoint that a timestep names, or for `best` and `latest` the newest one.
+
+    Raises:
+        UsageError: the name is none of these.
+        NoCheckpointError: the run has no such checkpoint.
+    """
+    if name not in ("best", "latest"):
+        digits = name.replace("_", "").replace(",", "")
+        if not (digits.isascii() and digits.isdecimal()):
+            raise UsageError(f"--checkpoint must be best, latest or a timestep, not {name!r}")
+        return kept_path(run_dir, int(digits))
+    if not run_dir.has_checkpoints():
+        raise NoCheckpointError(
+            f"{run_dir.root} has no checkpoint yet; train it: "
+            + shell_words("game-rl", "train", "--resume", run_dir.root)
+        )
+    newest = run_dir.checkpoints_newest_first() or run_dir.offline.checkpoints_newest_first()
+    return newest[0]
+
+
+def kept_path(run_dir: RunDir, timesteps: int) -> Path:
+    """Return the checkpoint of timestep `timesteps`, or raise NoCheckpointError."""
+    path = run_dir.checkpoint(timesteps)
+    if path.is_dir():
+        return path
+    found = [f"{int(path.name):,}" for path in run_dir.checkpoints_newest_first()]
+    raise NoCheckpointError(
+        f"{run_dir.root} keeps no checkpoint of timestep {timesteps:,}; it has: "
+        + (", ".join(found) or "none")
+        + _before_the_first(run_dir)
+    )
+
+
+def _before_the_first(run_dir: RunDir) -> str:
+    """Describe the checkpoints before the first timestep, which no timestep names, if any."""
+    found = run_dir.offline.checkpoints_newest_first()
+    if not found:
+        return ""
+    steps = ", ".join(f"{int(path.name):,}" for path in found)
+    way_out = (
+        ""
+        if run_dir.checkpoints_newest_first()
+        else f"; learn up to timestep 0 with: game-rl train {run_dir.way_on} --until 0"
+    )
+    return (
+        f". The checkpoints in {run_dir.offline.checkpoints} (gradient steps {steps}) are of the "
+        f"phase before the first timestep, which can only be resumed from its newest{way_out}"
+    )
+
+
+def read_state(path: Path) -> CheckpointState:
+    return read_model(path, read_manifest(path), CheckpointState, "state.json")
+
+
+def read_model(path: Path, manifest: Manifest, kind: type[_Kind], name: FileName) -> _Kind:
+    """Read one JSON file of a checkpoint, after comparing it with the manifest.
+
+    Raises:
+        CheckpointError: the file is missing, damaged or not of this kind.
+    """
+    try:
+        return kind.model_validate_json(read_verified(path, manifest, name))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise CheckpointError(f"{path / name} cannot be read: {where}: {first['msg']}") from None
+
+
+def check_rom(path: Path, state: CheckpointState, game: Game) -> None:
+    """Raise CheckpointError if the weights were learned on another ROM."""
+    if state.rom_sha256 != game.rom.sha256:
+        raise CheckpointError(
+            f"{path} was trained on a ROM with sha256 {state.rom_sha256}, but "
+            f"{game.rom.path} has {game.rom.sha256}; put back the ROM that the run began with"
+        )
