@@ -1,5 +1,6 @@
 """Runs and checkpoints as a command names them, found and compared without torch."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,41 +43,55 @@ def open_run(root: Path) -> tuple[RunDir, RunConfig]:
     return run_dir, load_config(run_dir.config, is_saved=True)
 
 
-def check_playable(root: Path, checkpoint: str) -> Game:
+def check_playable(root: Path, name: str) -> Game:
     """Check what can be checked before torch is loaded, and return the run's game.
 
     Args:
-        checkpoint: `best`, `latest` or a number of timesteps.
+        name: `best`, `latest` or a number of timesteps.
 
     Raises:
         GameRLError: there is no such run or checkpoint, or it cannot play the game.
     """
     run_dir, config = open_run(root)
     game = load_game(config.game)
-    path = named_checkpoint(run_dir, checkpoint)
-    check_rom(path, read_state(path), game)
+    if (found := saved_state(run_dir, timesteps_named(name))) is not None:
+        check_rom(*found, game)
     return game
 
 
-def named_checkpoint(run_dir: RunDir, name: str) -> Path:
-    """Return the checkpoint that a timestep names, or for `best` and `latest` the newest one.
+def timesteps_named(name: str) -> int | None:
+    """Return the timesteps that `--checkpoint` names; None for `best` and `latest`."""
+    if name in ("best", "latest"):
+        return None
+    digits = name.replace("_", "").replace(",", "")
+    if not (digits.isascii() and digits.isdecimal()):
+        raise UsageError(f"--checkpoint must be best, latest or a timestep, not {name!r}")
+    return int(digits)
+
+
+def saved_state(
+    run_dir: RunDir, timesteps: int | None = None
+) -> tuple[Path, CheckpointState] | None:
+    """Return a checkpoint and its description; without `timesteps`, the newest one.
+
+    The newest is None if all are damaged; `newest_valid_checkpoint` says how.
 
     Raises:
-        UsageError: the name is none of these.
         NoCheckpointError: the run has no such checkpoint.
+        CheckpointError: the checkpoint of these timesteps is damaged.
     """
-    if name not in ("best", "latest"):
-        digits = name.replace("_", "").replace(",", "")
-        if not (digits.isascii() and digits.isdecimal()):
-            raise UsageError(f"--checkpoint must be best, latest or a timestep, not {name!r}")
-        return kept_path(run_dir, int(digits))
+    if timesteps is not None:
+        path = kept_path(run_dir, timesteps)
+        return path, read_state(path)
     if not run_dir.has_checkpoints():
         raise NoCheckpointError(
             f"{run_dir.root} has no checkpoint yet; train it: "
             + shell_words("game-rl", "train", "--resume", run_dir.root)
         )
-    newest = run_dir.checkpoints_newest_first() or run_dir.offline.checkpoints_newest_first()
-    return newest[0]
+    for path in run_dir.checkpoints_newest_first() or run_dir.offline.checkpoints_newest_first():
+        with suppress(CheckpointError):
+            return path, read_state(path)
+    return None
 
 
 def kept_path(run_dir: RunDir, timesteps: int) -> Path:

@@ -5,6 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from game_rl.config.run_at import run_at
+from game_rl.errors import UsageError
+from game_rl.experiments.experiment_dir import run_of
+
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -52,17 +56,34 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "run",
         type=Path,
-        metavar="RUN",
-        help="run directory, or the directory of an experiment, which stands for its champion",
+        metavar="RUN[@T]",
+        help="run directory, or the directory of an experiment, which stands for its champion; "
+        "@T means --checkpoint T",
     )
     parser.add_argument(
         "--checkpoint",
-        default="best",
         metavar="best|latest|N",
         help="checkpoint to use; N is a timestep (default: best). The best acts as in the "
         "evaluation that chose it: it takes its likeliest actions or draws them. Any other "
         "checkpoint acts as evaluation.deterministic says or, if that is auto, like the best",
     )
+
+
+def named_policy(arguments: argparse.Namespace) -> tuple[Path, str]:
+    """Return the run directory and the name of the checkpoint that a command asks for.
+
+    Raises:
+        UsageError: it names two checkpoints, or an experiment without a champion.
+    """
+    root, timesteps = run_at(str(arguments.run))
+    if timesteps is None or arguments.run.is_dir():
+        return run_of(arguments.run), arguments.checkpoint or "best"
+    if arguments.checkpoint is not None:
+        raise UsageError(
+            f"{arguments.run} and --checkpoint {arguments.checkpoint} both name a checkpoint; "
+            "leave one out"
+        )
+    return run_of(root), str(timesteps)
 
 
 def positive(text: str) -> int:

@@ -10,7 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.cli.arguments import add_command, add_config_arguments, add_run_arguments
+from game_rl.cli.arguments import (
+    add_command,
+    add_config_arguments,
+    add_run_arguments,
+    named_policy,
+)
 from game_rl.experiments.experiment_dir import run_of
 
 if TYPE_CHECKING:
@@ -61,9 +66,10 @@ def add_import(commands: "Commands") -> None:
 
 def _checkpoints(arguments: argparse.Namespace) -> int:
     from game_rl.checkpoints.named import open_run
-    from game_rl.checkpoints.survey import survey
 
     run_dir, config = open_run(run_of(arguments.run))
+    from game_rl.checkpoints.survey import survey
+
     found, frame_skip = survey(run_dir), config.env.frame_skip
     if arguments.json:
         rows = [{**f.to_json(), "frames": f.timesteps * frame_skip} for f in found]
@@ -102,10 +108,17 @@ def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
 
 
 def _export(arguments: argparse.Namespace) -> int:
+    from game_rl.checkpoints.named import check_playable, open_run
+    from game_rl.interchange.sb3_limits import check_zip_to_write, exchangeable
+
+    root, checkpoint = named_policy(arguments)
+    check_zip_to_write(arguments.output)
+    check_playable(root, checkpoint)
+    exchangeable(open_run(root)[1])
     from game_rl.interchange.sb3_files import export_sb3
     from game_rl.playback.policy import open_trained_run
 
-    run = open_trained_run(run_of(arguments.run), arguments.checkpoint)
+    run = open_trained_run(root, checkpoint)
     export_sb3(run, arguments.output)
     print(f"{arguments.output}  (the policy: {run.name})")
     which = "its likeliest actions" if run.deterministic else "actions drawn by their probabilities"
@@ -114,11 +127,17 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    from game_rl.checkpoints.store import newest_valid_checkpoint
     from game_rl.config.loader import load_config
-    from game_rl.interchange.sb3_files import import_sb3
+    from game_rl.games.definition import load_game
+    from game_rl.interchange.sb3_limits import check_zip_to_read, exchangeable
 
     config = load_config(arguments.config, arguments.set)
+    load_game(config.game)
+    exchangeable(config)
+    check_zip_to_read(arguments.file, config.run_dir)
+    from game_rl.checkpoints.store import newest_valid_checkpoint
+    from game_rl.interchange.sb3_files import import_sb3
+
     run_dir = import_sb3(arguments.file, config)
     timesteps = newest_valid_checkpoint(run_dir)[0].state.num_timesteps
     print(f"{run_dir.root} begins at timestep {timesteps:,} of {config.total_timesteps:,}")

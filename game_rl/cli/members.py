@@ -160,6 +160,9 @@ def _add_seed_and_result(parser: argparse.ArgumentParser, *, seed: str) -> None:
 
 
 def _actions(arguments: argparse.Namespace) -> int:
+    from game_rl.lake.lake import Lake
+
+    Lake.open(arguments.lake)  # a mistake is reported before torch is loaded
     from game_rl.training.compare_actions import compare_actions
 
     compare_actions(
@@ -198,6 +201,9 @@ def _finish_experiment(arguments: argparse.Namespace) -> int:
 def _finish(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
+    from game_rl.checkpoints.named import open_run
+
+    open_run(arguments.run)
     from game_rl.callbacks.stop import StopRequest
     from game_rl.cli.run_console import RunConsole
     from game_rl.cli.signals import stopping_on_signals
@@ -221,6 +227,9 @@ def _finish(arguments: argparse.Namespace) -> int:
 def _train(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
+    from game_rl.checkpoints.named import open_run
+
+    open_run(arguments.run)
     from game_rl.callbacks.stop import StopRequest
     from game_rl.cli.run_console import RunConsole
     from game_rl.cli.signals import stopping_on_signals
@@ -240,6 +249,10 @@ def _train(arguments: argparse.Namespace) -> int:
 
 
 def _copy(arguments: argparse.Namespace) -> int:
+    from game_rl.checkpoints.named import find_run, kept_path
+
+    if not (arguments.to / "config.yaml").exists():
+        kept_path(find_run(arguments.run), arguments.at)
     from game_rl.training.copying import copy_run
 
     copy_run(
@@ -255,6 +268,9 @@ def _copy(arguments: argparse.Namespace) -> int:
 
 
 def _play(arguments: argparse.Namespace) -> int:
+    from game_rl.checkpoints.named import check_playable
+
+    check_playable(arguments.run, arguments.checkpoint)
     from game_rl.training.stretch import play_checkpoint
 
     play_checkpoint(

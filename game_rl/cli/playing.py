@@ -10,8 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.cli.arguments import add_command, add_run_arguments, not_negative, positive
-from game_rl.experiments.experiment_dir import run_of
+from game_rl.cli.arguments import (
+    add_command,
+    add_run_arguments,
+    named_policy,
+    not_negative,
+    positive,
+)
 
 if TYPE_CHECKING:
     from game_rl.callbacks.evaluate import Evaluation
@@ -102,20 +107,24 @@ def _start_states_table(evaluations: "dict[str, Evaluation]", title: str) -> Tab
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
+    from game_rl.checkpoints.named import check_playable
     from game_rl.envs.episode_starts import chosen_start_states
+
+    root, checkpoint = named_policy(arguments)
+    game = check_playable(root, checkpoint)
+    chosen_start_states(arguments.start_states, game)
     from game_rl.playback.evaluate import evaluate_run
     from game_rl.playback.policy import open_trained_run
 
-    run = open_trained_run(run_of(arguments.run), arguments.checkpoint)
+    run = open_trained_run(root, checkpoint)
     timesteps, frame_skip = run.state.num_timesteps, run.config.env.frame_skip
-    title = f"{arguments.run}, {run.name}"
+    title = f"{root}, {run.name}"
     learned = {"policy_timesteps": timesteps, "policy_frames": timesteps * frame_skip}
     play = functools.partial(evaluate_run, run, episodes=arguments.episodes, seed=arguments.seed)
     if arguments.start_states is None:
         evaluation = play()
         table, report = evaluation_table(evaluation, title), evaluation.to_json() | learned
     else:
-        chosen_start_states(arguments.start_states, run.game)
         evaluations = {name: play(start_state=name) for name in arguments.start_states}
         table = _start_states_table(evaluations, title)
         report = {name: evaluation.to_json() | learned for name, evaluation in evaluations.items()}
@@ -127,10 +136,17 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
+    from game_rl.checkpoints.named import check_playable
+    from game_rl.playback.clip import clip_writer
+
+    root, checkpoint = named_policy(arguments)
+    check_playable(root, checkpoint)
+    if arguments.output is not None:
+        clip_writer(arguments.output)
     from game_rl.playback.policy import open_trained_run
     from game_rl.playback.record import record_run
 
-    run = open_trained_run(run_of(arguments.run), arguments.checkpoint)
+    run = open_trained_run(root, checkpoint)
     output = arguments.output or run.run_dir.videos / f"{run.checkpoint.path.name}.gif"
     print(record_run(run, episodes=arguments.episodes, output=output))
     return 0

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
     from game_rl.cli.run_console import RunConsole
     from game_rl.config.schema import RunConfig
+    from game_rl.preflight.report import Report
     from game_rl.training.train import TrainingResult
 
 
@@ -164,18 +165,25 @@ def _fetch(arguments: argparse.Namespace) -> int:
 def _trained(
     arguments: argparse.Namespace, console: "Console", run_console: "RunConsole"
 ) -> "TrainingResult":
-    from game_rl.config.loader import load_config
-
-    # a mistake in the config is reported before torch is loaded
-    config = None
-    if arguments.fork is not None:
-        config = _fork_config(arguments)
-    elif arguments.config is not None:
-        config = load_config(arguments.config, arguments.set)
-    from game_rl.callbacks.stop import StopRequest
     from game_rl.cli.run_console import print_json
-    from game_rl.cli.signals import stopping_on_signals
     from game_rl.preflight.report import render_report
+    from game_rl.training.admission import check_new_fork, check_new_run, check_resumable
+
+    def show(report: "Report") -> None:
+        console.print(render_report(report))
+
+    # a mistake is reported before torch is loaded
+    config = report = None
+    if arguments.resume is not None:
+        check_resumable(Path(arguments.resume), overrides=arguments.set, at=arguments.at)
+    else:
+        config = _config(arguments)
+        if config.fork is not None:
+            check_new_fork(config)
+        else:
+            report = check_new_run(config, force=arguments.force, show=show)
+    from game_rl.callbacks.stop import StopRequest
+    from game_rl.cli.signals import stopping_on_signals
     from game_rl.training.train import Command, resume, train
 
     stop = StopRequest()
@@ -185,12 +193,21 @@ def _trained(
         take_over=arguments.take_over,
         stop=stop,
         listeners=[print_json if arguments.log == "json" else run_console],
-        show=lambda report: console.print(render_report(report)),
+        show=show,
     )
     with stopping_on_signals(stop):
         if config is not None:
-            return train(config, command)
+            return train(config, command, report=report)
         return resume(Path(arguments.resume), command, overrides=arguments.set, at=arguments.at)
+
+
+def _config(arguments: argparse.Namespace) -> "RunConfig":
+    """Return the config of a new run or of a fork."""
+    from game_rl.config.loader import load_config
+
+    if arguments.fork is not None:
+        return _fork_config(arguments)
+    return load_config(arguments.config, arguments.set)
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:

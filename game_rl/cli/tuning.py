@@ -50,12 +50,14 @@ def _tune(arguments: argparse.Namespace) -> int:
     from game_rl.config.loader import load_config
     from game_rl.config.one_run import refuse_experiment
     from game_rl.games.definition import load_game
+    from game_rl.measure.settings import setting_of
     from game_rl.system.machine import detect_machine
 
     refuse_experiment(arguments.config, arguments.set, command="game-rl tune")
     config = load_config(arguments.config, arguments.set)
     game = load_game(config.game)
     machine = detect_machine(config.run_dir)
+    setting_of(config)
     from game_rl.measure.tune import Tuning
 
     tuning = Tuning(config, game, machine, seconds=arguments.seconds)

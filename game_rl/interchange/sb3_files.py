@@ -30,8 +30,9 @@ from game_rl.checkpoints.tensors import (
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
-from game_rl.errors import CheckpointError, UsageError
+from game_rl.errors import CheckpointError
 from game_rl.games.definition import Game, load_game
+from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write
 from game_rl.interchange.sb3_models import plain_model, shrunk
 from game_rl.playback.policy import TrainedRun
 from game_rl.run_dir import RunDir, write_atomic
@@ -49,10 +50,7 @@ def export_sb3(run: TrainedRun, output: Path) -> None:
     Raises:
         UsageError: `output` does not end in .zip or already exists, or SB3 has no such network.
     """
-    if output.suffix != ".zip":
-        raise UsageError(f"--output {output} does not end in .zip, as files of SB3 must")
-    if output.exists():
-        raise UsageError(f"{output} exists already; name another --output, or delete it")
+    check_zip_to_write(output)
     model = plain_model(run.config, spaces_env(run.config, run.game))
     file = str(run.checkpoint.path / "policy.safetensors")
     load_module_tensors(model.policy, run.checkpoint.policy(), file)
@@ -81,8 +79,7 @@ def import_sb3(path: Path, config: RunConfig) -> RunDir:
         CheckpointError: the file is not an SB3 zip, is damaged, or is of another network.
     """
     run_dir = RunDir(config.run_dir)
-    if run_dir.exists():
-        raise UsageError(f"{run_dir.root} already holds a run; choose another --set run_dir=...")
+    check_zip_to_read(path, run_dir.root)
     game = load_game(config.game)
     config = resolved(config, game)
     vec_env = plain_model(config, spaces_env(config, game)).get_env()

@@ -4,32 +4,11 @@ from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.utils import LinearSchedule
 
 from game_rl.config import values
-from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig, ReplayConfig
+from game_rl.config.algorithms import DQNConfig, PPOConfig, ReplayConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import Schedule
-from game_rl.errors import UsageError
+from game_rl.interchange.sb3_limits import exchangeable
 from game_rl.vec_env.spaces_env import SpacesEnv
-
-
-def exchangeable(config: RunConfig) -> PPOConfig | DQNConfig:
-    """Return the config's algorithm.
-
-    Raises:
-        UsageError: SB3 has no such network.
-    """
-    algorithm = config.algorithm
-    if isinstance(algorithm, PQNConfig):
-        raise UsageError(
-            "algorithm.name is pqn, and Stable-Baselines3 has no PQN; only policies of ppo, and of "
-            "dqn without layer_norm, can be exchanged with it"
-        )
-    if isinstance(algorithm, DQNConfig) and algorithm.layer_norm != "none":
-        raise UsageError(
-            f"algorithm.layer_norm is {algorithm.layer_norm}, and Stable-Baselines3's Q-network "
-            "has no layers that normalise, so its zips cannot hold this one; train a run with "
-            "layer_norm: none to exchange its policy"
-        )
-    return algorithm
 
 
 def plain_model(config: RunConfig, env: SpacesEnv) -> PPO | DQN:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import GifImagePlugin, Image
 
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
+from game_rl.errors import UsageError
 
 Picture = NDArray[np.uint8]  # [height, width, 3] RGB
 Indices = NDArray[np.uint8]  # [height, width], indices into a palette
@@ -24,6 +25,14 @@ _SHORTEST_UNITS = 2  # browsers slow anything faster than 1/50 s down
 _LONGEST_UNITS = 65_535
 _FOREVER = b"!\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00"
 _SAMPLES = 8  # pictures from which an inexact palette is made
+
+
+def clip_writer(path: Path) -> "Callable[[Iterable[Picture], float, Path], None]":
+    """Return the function that writes the format of this suffix, or raise UsageError."""
+    write = {".gif": write_gif, ".mp4": write_mp4}.get(path.suffix.lower())
+    if write is None:
+        raise UsageError(f"{path} must end in .gif or .mp4")
+    return write
 
 
 def write_gif(pictures: Iterable[Picture], seconds: float, path: Path) -> None:

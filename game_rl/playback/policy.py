@@ -10,7 +10,7 @@ from stable_baselines3.common.policies import BasePolicy
 from game_rl.algorithms.make_policy import make_policy
 from game_rl.checkpoints.best import best_checkpoint, best_of, is_teacher_best
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.named import find_run, named_checkpoint, open_run
+from game_rl.checkpoints.named import find_run, kept_path, open_run, timesteps_named
 from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.checkpoints.teacher import read_teacher
@@ -109,18 +109,19 @@ def _acts_deterministically(config: RunConfig, best: Best | None, timesteps: int
 
 def _find_checkpoint(run_dir: RunDir, name: str) -> tuple[Checkpoint, Best | None]:
     """Return the checkpoint, and the run's best evaluation, if any."""
+    timesteps = timesteps_named(name)
     newest, _ = newest_valid_checkpoint(run_dir)
     best = best_of(run_dir, newest)
     if name == "latest":
         return newest, best
-    if name == "best":
+    if timesteps is None:
         if best is None:
             raise NoCheckpointError(
                 f"{run_dir.root} has no best checkpoint yet, because no evaluation has finished; "
                 "use --checkpoint latest"
             )
         return _best(run_dir, best), best
-    return _verified(named_checkpoint(run_dir, name)), best
+    return _verified(kept_path(run_dir, timesteps)), best
 
 
 def _best(run_dir: RunDir, best: Best) -> Checkpoint:

@@ -14,8 +14,7 @@ from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.emulator.watched_emulator import WatchedEmulator, picture_frames
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_env, make_frame_format
-from game_rl.errors import UsageError
-from game_rl.playback.clip import Picture, write_gif, write_mp4
+from game_rl.playback.clip import Picture, clip_writer
 from game_rl.playback.policy import TrainedRun
 from game_rl.seeds import seed_for
 from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
@@ -29,9 +28,7 @@ def record_run(run: TrainedRun, *, episodes: int, output: Path, max_s: float | N
     Raises:
         UsageError: the suffix of `output` is neither .gif nor .mp4.
     """
-    write = {".gif": write_gif, ".mp4": write_mp4}.get(output.suffix.lower())
-    if write is None:
-        raise UsageError(f"{output} must end in .gif or .mp4")
+    write = clip_writer(output)
     output.parent.mkdir(parents=True, exist_ok=True)
     frames = picture_frames(run.config.env.frame_skip)
     temporary = output.with_name(f".{output.name}.tmp")

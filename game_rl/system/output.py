@@ -7,6 +7,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TextIO, cast
 
 ASCII_FORMS = {
@@ -29,9 +30,9 @@ _ERRORS = "game_rl.ascii_forms"
 
 
 def ascii_form(character: str) -> str:
-    """Return text in ASCII that stands for a character, `?` if there is none.
+    r"""Return text in ASCII that stands for a character, `?` if there is none.
 
-    A byte of a file name that is not valid text is shown as `\\xff`.
+    A byte of a file name that is not valid text is shown as `\xff`.
     """
     if "\udc80" <= character <= "\udcff":
         return f"\\x{ord(character) - 0xDC00:02x}"
@@ -79,16 +80,17 @@ def keep_output_harmless() -> None:
 
 def flush_or_silence(stream: TextIO | None) -> None:
     """Write what a stream still holds, or discard it if that fails."""
+    if stream is None:
+        return
     try:
-        if stream is not None:
-            stream.flush()
+        stream.flush()
     except OSError:
         _silence(stream)
 
 
 def _silence(stream: TextIO) -> None:
     """Discard what a stream holds and gets from now on, so that not even its end can fail."""
-    with suppress(OSError, ValueError), open(os.devnull, "wb") as nothing:
+    with suppress(OSError, ValueError), Path(os.devnull).open("wb") as nothing:
         os.dup2(nothing.fileno(), stream.fileno())
 
 

@@ -40,6 +40,7 @@ from game_rl.run_dir import (
     write_synced,
 )
 from game_rl.seeds import seed_for
+from game_rl.training.admission import refuse_used_folder
 from game_rl.training.fork_lake import forked_lake
 from game_rl.training.fork_parts import (
     Differences,
@@ -132,7 +133,7 @@ def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
     """
     fork = config.fork
     assert fork is not None
-    _refuse_used_folder(config.run_dir)
+    refuse_used_folder(config.run_dir)
     source = replace(find_source(*run_at(fork.run)), known_as=known_as)
     state, game = source.checkpoint.state, load_game(config.game)
     source.checkpoint.check_game(game)
@@ -157,13 +158,6 @@ def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
         keeps_best=not new.counters and not is_judged_otherwise(differences),
         keeps_teacher=has_teacher(source.run_dir) and is_taught_the_same(differences),
     )
-
-
-def _refuse_used_folder(root: Path) -> None:
-    if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise UsageError(
-            f"{root} exists and is not empty; name a new folder for the fork with --set run_dir=..."
-        )
 
 
 def make_fork(plan: ForkPlan, *, run_id: str | None = None) -> Forked:

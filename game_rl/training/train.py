@@ -17,11 +17,10 @@ from game_rl.checkpoints.named import find_run
 from game_rl.checkpoints.teacher import forget_teacher
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
-from game_rl.errors import DoesNotFitError, NotStoredError, TrainingError, UsageError
+from game_rl.errors import NotStoredError, TrainingError
 from game_rl.event_log import EventFile, EventLog
 from game_rl.events import Ended, Listener
 from game_rl.games.definition import Game, load_game
-from game_rl.preflight.preflight import preflight
 from game_rl.preflight.report import (
     FootprintComparison,
     Report,
@@ -32,8 +31,9 @@ from game_rl.run_dir import RunDir, write_atomic
 from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.first_request import ask_once
 from game_rl.storage.game_files import upload_settings
-from game_rl.system.machine import detect_machine, with_room
 from game_rl.system.process_memory import PssSampler
+from game_rl.training.admission import check_fit, refuse_existing_run
+from game_rl.training.changed_keys import changes
 from game_rl.training.ended_early import disk_fault
 from game_rl.training.ending import told_how_it_ends
 from game_rl.training.final_evaluation import evaluate_best
@@ -43,7 +43,6 @@ from game_rl.training.reached import reached
 from game_rl.training.resuming import (
     begin_again,
     begun,
-    changes,
     find_checkpoint,
     go_back_to,
     resumed,
@@ -111,8 +110,11 @@ class Command:
     show: Callable[[Report], None] = lambda _: None
 
 
-def train(config: RunConfig, command: Command) -> TrainingResult:
+def train(config: RunConfig, command: Command, *, report: Report | None = None) -> TrainingResult:
     """Start a new run, or the fork of another one.
+
+    Args:
+        report: report of a preflight that was shown already; None: a new one is made.
 
     Raises:
         UsageError: the run directory holds a run already, or another training is writing there.
@@ -122,15 +124,15 @@ def train(config: RunConfig, command: Command) -> TrainingResult:
     if config.fork is not None:
         return _train_fork(config, command)
     run_dir = RunDir(config.run_dir)
-    _refuse_existing_run(run_dir)
+    refuse_existing_run(run_dir)
     game = load_game(config.game)
     check_teacher(config, game)
-    report = _check_fit(config, game, command)
+    report = report or _check_fit(config, game, command)
     warnings = _ask_storage(config, command)
     config = resolved(config, game)
     run_dir.root.mkdir(parents=True, exist_ok=True)
     with run_dir.locked():
-        _refuse_existing_run(run_dir)  # again: another process may have written it meanwhile
+        refuse_existing_run(run_dir)  # again: another process may have written it meanwhile
         run_dir.remove_leftovers()
         cut_log(run_dir.tensorboard, None)
         restore_evaluations(run_dir, "", b"")
@@ -234,28 +236,8 @@ def _saved_config(run_dir: RunDir, overrides: Sequence[str]) -> RunConfig:
     return config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
 
 
-def _refuse_existing_run(run_dir: RunDir) -> None:
-    """Refuse to overwrite a run that has a checkpoint; one without may be overwritten."""
-    if run_dir.has_checkpoints():
-        checkpoints = run_dir.checkpoints_newest_first()
-        timesteps = int(checkpoints[0].name) if checkpoints else 0
-        raise UsageError(
-            f"{run_dir.root} already holds a run at timestep {timesteps:,}; "
-            f"continue it with {run_dir.way_on}, choose another place with "
-            "--set run_dir=..., or delete it"
-        )
-
-
 def _check_fit(config: RunConfig, game: Game, command: Command) -> Report:
-    machine = with_room(detect_machine(config.run_dir), RunDir(config.run_dir).size_bytes())
-    report = preflight(config, game, machine)
-    command.show(report)
-    if report.verdict == "does_not_fit" and not command.force:
-        raise DoesNotFitError(
-            "the run does not fit this machine; apply one of the fixes above, or start it anyway "
-            "with --force"
-        )
-    return report
+    return check_fit(config, game, force=command.force, show=command.show)
 
 
 def _ask_storage(config: RunConfig, command: Command) -> list[str]:

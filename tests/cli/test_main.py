@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from game_rl.checkpoints.files import write_files
+from game_rl.checkpoints.state import CheckpointState
 from game_rl.cli.main import main
+from game_rl.config.loader import dump_config
+from game_rl.config.schema import RunConfig
+from game_rl.games.definition import load_game
+from game_rl.run_dir import RunDir
 from tests.config.wrong_configs.every import WRONG_CONFIGS
 from tests.config.wrong_configs.wrong_config import WrongConfig
 from tests.emulator.roms import BAD_ROMS, BadRom
@@ -163,14 +169,14 @@ def test_a_table_is_printed_on_every_terminal(
 def test_what_cannot_be_written_fails_unless_nobody_wants_it(
     capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open("/dev/full", "w", encoding="utf-8") as full, monkeypatch.context() as patched:
+    with Path("/dev/full").open("w", encoding="utf-8") as full, monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", full)
-        assert call("study", "status", *["no/such/file"]) == 2
+        assert call("study", "status", "no/such/file") == 2
         assert call("schema") == 1
     assert capsys.readouterr().err.endswith("No space left on device\n")
     reader, writer = os.pipe()
     os.close(reader)
-    with open(writer, "w", encoding="utf-8") as pipe, monkeypatch.context() as patched:
+    with os.fdopen(writer, "w", encoding="utf-8") as pipe, monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", pipe)
         assert call("schema") == 0
     assert capsys.readouterr().err == ""
@@ -226,18 +232,82 @@ def test_a_place_where_nothing_can_be_written_is_named(config: Path, capsys: Out
     assert "Traceback" not in told
 
 
-def test_a_mistake_is_told_without_loading_torch(tmp_path: Path) -> None:
-    code = (
-        "import sys; from game_rl.cli.main import main; "
-        f"status = main(['train', '--config', {str(tmp_path / 'none.yaml')!r}]); "
-        "print(status, 'torch' in sys.modules)"
+def test_mistakes_are_told_without_loading_torch(tmp_path: Path, config: Path) -> None:
+    """Every command is called with each kind of mistake, all in one fresh interpreter."""
+    rom = tmp_path / "no.gb"
+    game = tmp_path / "game.yaml"
+    duel = Path(__file__).parents[2] / "game_rl/games/duel/game.yaml"
+    game.write_text(duel.read_text(encoding="utf-8").replace("duel.gb", rom.name), "utf-8")
+    teacher = "algorithm={name: dqn, teacher: {run: no/such/run}, learning_starts: 100}"
+    lake = "algorithm={name: dqn, learn_from: {lakes: [no/such/lake]}, learning_starts: 100}"
+    run = kept_run(tmp_path / "kept", timesteps=64)
+    lost = kept_run(tmp_path / "lost", timesteps=64, game=str(game))
+    train = ["train", "--config", str(config)]
+    result = ["--seed", "1", "--result", str(tmp_path / "result.json")]
+    mistakes = {
+        "no such file": ["train", "--config", str(tmp_path / "none.yaml")],
+        "no.gb": [*train, "--set", f"game={game}"],
+        "already holds a run": [*train, "--set", f"run_dir={run}"],
+        "no/such/run is not a run": [*train, "--set", teacher],
+        "no/such/lake is not a Lake": [*train, "--set", lake],
+        "keeps no checkpoint of timestep 5; it has: 64": ["evaluate", f"{run}@5"],
+        "both name a checkpoint": ["record", f"{run}@64", "--checkpoint", "64"],
+        "must end in .gif or .mp4": ["record", run, "--output", "clip.avi"],
+        "did you mean level_1": ["evaluate", run, "--start-states", "levle_1"],
+        "does not end in .zip": ["export", run, "--output", "policy.txt"],
+        "there is no file": ["import", "no.zip", "--config", str(config)],
+        "algorithm.name is dqn": ["tune", "--config", str(config), "--set", teacher],
+        "a resumed run cannot change seed": ["train", "--resume", run, "--set", "seed=5"],
+        "timestep 7; it has: 64": ["train", "--resume", run, "--at", "7"],
+        "timestep 8; it has: 64": ["train", "--fork", f"{run}@8", "--set", "run_dir=runs/new"],
+        "exists and is not empty": ["train", "--fork", run, "--set", f"run_dir={lost}"],
+        "names a checkpoint": ["train", "--resume", f"{run}@64"],
+        "is not a run directory": ["checkpoints", "no/such/run"],
+        "no/such/push is not a run": ["remote", "push", "no/such/push"],
+        "no/such/member is not a run": ["member", "train", "no/such/member", "--until", "9"],
+        "9; it has: 64": ["member", "copy", run, "--at", "9", "--to", str(tmp_path / "copy")],
+        "none is not a Lake": ["replay", "export", "none", "--output", "replay.pkl"],
+    }
+    mistakes["no/such/member is not a run"] += result
+    games = {
+        "evaluate": ["evaluate", lost],
+        "resume": ["train", "--resume", lost],
+        "preflight": ["preflight", "--config", str(config), "--set", f"game={game}"],
+        "tune": ["tune", "--config", str(config), "--set", f"game={game}"],
+    }
+    code = f"""
+import contextlib, io, json, sys
+from game_rl.cli.main import main
+for said, words in [*{mistakes!r}.items(), *(("no.gb", words) for words in {games!r}.values())]:
+    with contextlib.redirect_stderr(io.StringIO()) as told:
+        code = main(words)
+    assert (code, "torch" in sys.modules) == (2, False), (words, told.getvalue())
+    assert said in told.getvalue(), (words, told.getvalue())
+"""
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, capture_output=True, timeout=HANG_GUARD_S, check=False)
+    assert ended.returncode == 0, ended.stderr.decode()
+
+
+def kept_run(root: Path, *, timesteps: int, **changes: str) -> str:
+    """Write a run directory with one checkpoint, as far as commands read it without torch."""
+    run_dir = RunDir(root)
+    root.mkdir()
+    values = {"game": "duel", "total_timesteps": 400_000, "run_dir": root, **changes}
+    config = RunConfig.model_validate(values)
+    run_dir.config.write_text(dump_config(config), encoding="utf-8")
+    state = CheckpointState(
+        num_timesteps=timesteps,
+        n_updates=1,
+        schedule_timesteps=config.total_timesteps,
+        best=None,
+        rom_sha256=load_game("duel").rom.sha256,
+        config=config.model_dump(mode="json"),
+        game=load_game("duel").definition.model_dump(mode="json", by_alias=True),
+        versions={},
+        computing={},
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=HANG_GUARD_S,
-    )
-    assert ended.stdout.split() == ["2", "False"]
-    assert "Traceback" not in ended.stderr
+    text = state.model_dump_json().encode()
+    run_dir.checkpoints.mkdir()
+    write_files(run_dir.checkpoint(timesteps), [("state.json", (text,))])
+    return str(root)

@@ -13,6 +13,7 @@ from game_rl.event_log import read_events
 from game_rl.run_dir import RunDir
 from tests.tiny_run import TINY
 
+
 def tiny_config(folder: Path) -> Path:
     path = folder / "run.yaml"
     path.write_text(TINY.format(run_dir=folder / "run"))
@@ -23,7 +24,7 @@ def test_a_reader_that_leaves_does_not_end_the_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader, writer = os.pipe()
-    with open(writer, "w", encoding="ascii") as output, monkeypatch.context() as patched:
+    with os.fdopen(writer, "w", encoding="ascii") as output, monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", output)
         os.close(reader)  # as `head` does
         assert main(["train", "--config", str(tiny_config(tmp_path))]) == 0

@@ -65,7 +65,7 @@ def test_what_cannot_be_flushed_is_discarded_for_good() -> None:
 
 def opened(place: str) -> io.TextIOWrapper:
     if place != "a closed pipe":
-        return open(place, "w", encoding="utf-8")
+        return Path(place).open("w", encoding="utf-8")
     reader, writer = os.pipe()
     os.close(reader)
-    return open(writer, "w", encoding="utf-8")
+    return os.fdopen(writer, "w", encoding="utf-8")

@@ -1,0 +1,45 @@
+"""What can be exchanged with Stable-Baselines3, checked without loading it."""
+
+from pathlib import Path
+
+from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
+from game_rl.config.schema import RunConfig
+from game_rl.errors import UsageError
+from game_rl.run_dir import RunDir
+
+
+def exchangeable(config: RunConfig) -> PPOConfig | DQNConfig:
+    """Return the config's algorithm.
+
+    Raises:
+        UsageError: SB3 has no such network.
+    """
+    algorithm = config.algorithm
+    if isinstance(algorithm, PQNConfig):
+        raise UsageError(
+            "algorithm.name is pqn, and Stable-Baselines3 has no PQN; only policies of ppo, and of "
+            "dqn without layer_norm, can be exchanged with it"
+        )
+    if isinstance(algorithm, DQNConfig) and algorithm.layer_norm != "none":
+        raise UsageError(
+            f"algorithm.layer_norm is {algorithm.layer_norm}, and Stable-Baselines3's Q-network "
+            "has no layers that normalise, so its zips cannot hold this one; train a run with "
+            "layer_norm: none to exchange its policy"
+        )
+    return algorithm
+
+
+def check_zip_to_write(path: Path) -> None:
+    """Raise UsageError if `path` does not end in .zip or exists."""
+    if path.suffix != ".zip":
+        raise UsageError(f"--output {path} does not end in .zip, as files of SB3 must")
+    if path.exists():
+        raise UsageError(f"{path} exists already; name another --output, or delete it")
+
+
+def check_zip_to_read(path: Path, root: Path) -> None:
+    """Raise UsageError if there is no file `path`, or a run in `root` already."""
+    if RunDir(root).exists():
+        raise UsageError(f"{root} already holds a run; choose another --set run_dir=...")
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}; name a zip that PPO.save or DQN.save wrote")

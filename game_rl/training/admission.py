@@ -1,0 +1,105 @@
+"""What must hold before a run begins or goes on, as far as it can be checked without torch.
+
+Loading torch takes seconds, and a mistake is better reported before.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from game_rl.checkpoints.named import check_playable, check_rom, find_run, saved_state
+from game_rl.config.algorithms import DQNConfig
+from game_rl.config.loader import load_config
+from game_rl.config.run_at import run_at
+from game_rl.config.schema import RunConfig
+from game_rl.errors import DoesNotFitError, UsageError
+from game_rl.games.definition import Game, load_game
+from game_rl.preflight.preflight import preflight
+from game_rl.preflight.report import Report
+from game_rl.run_dir import RunDir
+from game_rl.system.machine import detect_machine, with_room
+from game_rl.training.changed_keys import changes
+
+
+def check_new_run(config: RunConfig, *, force: bool, show: Callable[[Report], None]) -> Report:
+    """Check a run that has not begun, and return the report of its preflight.
+
+    Args:
+        force: whether it may begin even if it does not fit this machine.
+        show: receives the report.
+
+    Raises:
+        GameRLError: it cannot begin.
+    """
+    refuse_existing_run(RunDir(config.run_dir))
+    game = load_game(config.game)
+    check_teacher_named(config)
+    return check_fit(config, game, force=force, show=show)
+
+
+def check_teacher_named(config: RunConfig) -> None:
+    """Check that the policy exists that the config names as teacher, if it names one."""
+    teacher = config.algorithm.teacher if isinstance(config.algorithm, DQNConfig) else None
+    if teacher is not None:
+        root, timesteps = run_at(teacher.run)
+        check_playable(root, "latest" if timesteps is None else str(timesteps))
+
+
+def check_new_fork(config: RunConfig) -> None:
+    """Check a fork that has not been made; its preflight needs the parent's weights."""
+    assert config.fork is not None
+    refuse_used_folder(config.run_dir)
+    root, timesteps = run_at(config.fork.run)
+    game = load_game(config.game)
+    if (found := saved_state(find_run(root), timesteps)) is not None:
+        check_rom(*found, game)
+
+
+def check_resumable(root: Path, *, overrides: Sequence[str], at: int | None) -> None:
+    """Check a run that is to be resumed; see `train.resume`."""
+    run_dir = find_run(root)
+    with run_dir.locked():
+        config = load_config(run_dir.config, overrides, is_saved=True)
+        game = load_game(config.game)
+        if at is None and not run_dir.has_checkpoints():
+            return
+        if (found := saved_state(run_dir, at)) is not None:
+            check_rom(*found, game)
+            changes(found[1], config, game)
+
+
+def refuse_existing_run(run_dir: RunDir) -> None:
+    """Refuse to overwrite a run that has a checkpoint; one without may be overwritten."""
+    if run_dir.has_checkpoints():
+        checkpoints = run_dir.checkpoints_newest_first()
+        timesteps = int(checkpoints[0].name) if checkpoints else 0
+        raise UsageError(
+            f"{run_dir.root} already holds a run at timestep {timesteps:,}; continue it with "
+            f"{run_dir.way_on}, choose another place with "
+            "--set run_dir=..., or delete it"
+        )
+
+
+def refuse_used_folder(root: Path) -> None:
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise UsageError(
+            f"{root} exists and is not empty; name a new folder for the fork with --set run_dir=..."
+        )
+
+
+def check_fit(
+    config: RunConfig, game: Game, *, force: bool, show: Callable[[Report], None]
+) -> Report:
+    """Return the preflight's report, after showing it.
+
+    Raises:
+        DoesNotFitError: the run does not fit this machine, and `force` is not set.
+    """
+    machine = with_room(detect_machine(config.run_dir), RunDir(config.run_dir).size_bytes())
+    report = preflight(config, game, machine)
+    show(report)
+    if report.verdict == "does_not_fit" and not force:
+        raise DoesNotFitError(
+            "the run does not fit this machine; apply one of the fixes above, or start it anyway "
+            "with --force"
+        )
+    return report
