@@ -24,6 +24,7 @@
 A message names the thing, what was found, and the way out.
 """
 
+import errno
 import os
 
 
@@ -113,6 +114,8 @@ class Interrupted(GameRLError):  # noqa: N818 - not a failure: the user asked fo
 
 def system_fault(error: OSError, place: object = "input or output") -> str:
     """Describe a system error in one line; `place` is used if the error names no file."""
+    if error.errno == errno.EMFILE:
+        return "this process may not open more files at once; allow more with `ulimit -n 4096`"
     name = error.filename
     where = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else place
     return f"{where}: {error.strerror or error}"

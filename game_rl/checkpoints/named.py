@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -15,7 +16,6 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, NoCheckpointError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.run_dir import RunDir
-from game_rl.system.shell import shell_words
 
 _Kind = TypeVar("_Kind", bound=Saved)
 
@@ -85,8 +85,8 @@ def saved_state(
         return path, read_state(path)
     if not run_dir.has_checkpoints():
         raise NoCheckpointError(
-            f"{run_dir.root} has no checkpoint yet; train it: "
-            + shell_words("game-rl", "train", "--resume", run_dir.root)
+            f"{run_dir.root} has no checkpoint yet; train it with: game-rl train --resume "
+            + quote(str(run_dir.root))
         )
     for path in run_dir.checkpoints_newest_first() or run_dir.offline.checkpoints_newest_first():
         with suppress(CheckpointError):

@@ -4,6 +4,7 @@ import argparse
 import json
 from datetime import datetime
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -141,6 +142,6 @@ def _import(arguments: argparse.Namespace) -> int:
     run_dir = import_sb3(arguments.file, config)
     timesteps = newest_valid_checkpoint(run_dir)[0].state.num_timesteps
     print(f"{run_dir.root} begins at timestep {timesteps:,} of {config.total_timesteps:,}")
-    print(f"train it: game-rl train --resume {run_dir.root}")
-    print(f"or watch it play: game-rl record {run_dir.root} --checkpoint latest")
+    print(f"train it: game-rl train --resume {quote(str(run_dir.root))}")
+    print(f"or watch it play: game-rl record {quote(str(run_dir.root))} --checkpoint latest")
     return 0

@@ -1,6 +1,7 @@
 """Printing an experiment's events to standard output, as tables or as JSON."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -100,4 +101,4 @@ class ExperimentConsole:
         if champion is not None:
             self._console.print(champion_table(champion))
         self._print(f"champion     {escape(event.path)}")
-        self._print(f"curves       tensorboard --logdir {escape(str(folder.root))}")
+        self._print(f"curves       tensorboard --logdir {escape(quote(str(folder.root)))}")

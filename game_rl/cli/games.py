@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterable
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -88,7 +89,7 @@ def _new_game(arguments: argparse.Namespace) -> int:
 
     path = write_starter(arguments.rom, arguments.folder or arguments.rom.parent)
     _print_warnings(load_game(str(path)).warnings, Console())
-    print(f"{path} written; fill in its variables, then run: game-rl check-game {path}")
+    print(f"{path} written; fill in its variables, then run: game-rl check-game {quote(str(path))}")
     return 0
 
 

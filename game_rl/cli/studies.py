@@ -4,6 +4,7 @@ import argparse
 import functools
 import json
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from game_rl.cli.arguments import add_command, not_negative
@@ -72,8 +73,8 @@ def _register(arguments: argparse.Namespace) -> int:
     print(f"registered   {study_dir(study.config).registration}")
     print(f"             {len(registration.code)} files of game_rl, {registration.sha256()[:16]}")
     print("next         commit it, then")
-    print(f"             python train.py --config {arguments.file}")
-    print(f"             game-rl compare {arguments.file}")
+    print(f"             python train.py --config {quote(str(arguments.file))}")
+    print(f"             game-rl compare {quote(str(arguments.file))}")
     return 0
 
 
@@ -109,7 +110,8 @@ def train_study(arguments: argparse.Namespace) -> int:
     study = load_study(arguments.config, arguments.set)
     with stopping_on_signals(stop, lambda text: console.print(text, style="yellow", markup=False)):
         carry_out(study, command)
-    console.print(f"report       game-rl compare {arguments.config}", soft_wrap=True, markup=False)
+    report = f"game-rl compare {quote(str(arguments.config))}"
+    console.print(f"report       {report}", soft_wrap=True, markup=False)
     return 0
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from game_rl.cli.arguments import add_command, add_config_arguments, not_negative, positive
@@ -153,7 +154,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
     elif run_dir.identity().id not in address:
         raise UsageError(
             f"{root} holds a run already, and {address} does not name it; continue that one with "
-            f"--resume {root}, or name another folder"
+            f"--resume {quote(str(root))}, or name another folder"
         )
     if run_dir.exists() and (rom := missing_rom(run_dir)) is not None:
         raise UsageError(rom)
@@ -267,7 +268,7 @@ def _print_result(result: "TrainingResult", console: "Console") -> None:
     if result.evaluation is None:
         console.print(
             f"trained up to timestep {with_frames(result.timesteps, result.frame_skip)} and saved; "
-            f"continue with --resume {root}",
+            f"continue with --resume {quote(str(root))}",
             soft_wrap=True,
             markup=False,
         )

@@ -63,7 +63,7 @@ def _command(source: Source, section: Node, command: str) -> str | None:
         folder = Source(file, ConfigError).folder_of(node)
         own["game"] = str(game_path(game, relative_to=folder) or game)
     words = [f"--set {quote(f'{key}={_text(value)}')}" for key, value in flat(own).items()]
-    return " ".join([f"{command} --config {os.path.normpath(file)}", *words])
+    return " ".join([f"{command} --config {quote(os.path.normpath(file))}", *words])
 
 
 def _text(value: object) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from queue import SimpleQueue
+from shlex import quote
 
 from game_rl.config.experiments.experiment_files import Experiment
 from game_rl.config.experiments.population import KeepGenerationsConfig
@@ -168,9 +169,10 @@ class SafeCopy:
         self._end()
         forget_picture(self._folder)
         if not is_safe:
+            push = f"game-rl remote push {quote(str(self._folder.root))}"
             self._warn(
                 f"the current state of the {self._experiment.config.kind} is not at "
-                f"{self._upload.to} yet; upload it with `game-rl remote push {self._folder.root}`"
+                f"{self._upload.to} yet; upload it with `{push}`"
             )
 
     def _waits(self, deadline_s: float) -> bool:

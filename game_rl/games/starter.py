@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from shlex import quote
 
 from game_rl.config.yaml_tree import has_half_character
 from game_rl.emulator.rom import Rom, read_rom
@@ -94,7 +95,7 @@ def write_starter(rom_path: Path, folder: Path) -> Path:
 def _text(rom: Rom, path: Path) -> str:
     return _TEMPLATE.format(
         title=_quoted(rom.title.title() or rom.path.stem),
-        file=_in_one_line(str(path)),
+        file=_in_one_line(quote(str(path))),
         rom=_quoted(_relative(rom.path, path.parent)),
         sha256=rom.sha256,
         symbols=_symbols_line(rom.path, path.parent),

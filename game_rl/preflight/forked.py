@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from game_rl.config.run_at import run_at
 from game_rl.config.schema import RunConfig
@@ -73,7 +74,7 @@ def _still_offline(parent: RunDir) -> str:
         return ""
     return (
         "; it is still learning before its first timestep: bring it to timestep 0 with game-rl "
-        f"train --resume {parent.root} --until 0, then fork that"
+        f"train --resume {quote(str(parent.root))} --until 0, then fork that"
     )
 
 

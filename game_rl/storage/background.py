@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 
 from game_rl.event_log import EventLog, parse_event
 from game_rl.events import CheckpointSaved, Event, Uploaded, UploadProgress, UploadQueued, Warned
@@ -115,7 +116,7 @@ class BackgroundUpload:
             text = f"the upload could not report whether all checkpoints of this run are at {to}"
         else:
             return
-        push = f"game-rl remote push {self._settings.run_dir}"
+        push = f"game-rl remote push {quote(str(self._settings.run_dir))}"
         self._events.warn(f"{text}; `{push}` sends what is left")
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ import sys
 import threading
 import traceback
 from contextlib import suppress
+from shlex import quote
 
 from game_rl.errors import GameRLError
 from game_rl.events import Event, Warned
@@ -43,12 +44,13 @@ def main() -> int:
 
 
 def _upload(settings: UploadSettings, bell: Bell) -> None:
+    push = f"game-rl remote push {quote(str(settings.run_dir))}"
     try:
         with Journal(RunDir(settings.run_dir).upload_journal) as journal:
             uploader = Uploader(settings, journal, _emit)
             advice = (
                 "The training continues, and the upload is retried; "
-                f"`game-rl remote push {settings.run_dir}` sends what is left at the end"
+                f"`{push}` sends what is left at the end"
             )
             Uploading(uploader, settings, _emit, advice=advice).run(bell)
     except GameRLError as error:
@@ -59,7 +61,7 @@ def _upload(settings: UploadSettings, bell: Bell) -> None:
         place = traceback.extract_tb(error.__traceback__)[-1]
         name = type(error).__name__
         text = f"the upload failed with {name} in {os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - text
-        _emit(Warned(text=f"{text}; `game-rl remote push {settings.run_dir}` sends what is left"))
+        _emit(Warned(text=f"{text}; `{push}` sends what is left"))
 
 
 def _listen(bell: Bell, settings: UploadSettings) -> None:

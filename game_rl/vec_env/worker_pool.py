@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from game_rl.errors import WorkerError
 from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod, default_start_method
 from game_rl.vec_env.messages import Command, Failure, Request, pack, unpack_answer
+from game_rl.vec_env.worker_host import check_host, why_it_did_not_begin
 from game_rl.vec_env.worker_process import WorkerProcess, worker_context
 
 _START_TIMEOUT_S = 120.0  # imports from a cold network disk
@@ -59,7 +60,10 @@ class WorkerPool:
         self._closed_because = ""
         self._shut_down = weakref.finalize(self, _shut_down, self._handles, os.getpid())
         start_method = start_method or default_start_method.get()
-        self._context = None if start_method == "in_process" else worker_context(start_method)
+        self._context = None
+        if start_method != "in_process":
+            check_host(len(blocks))
+            self._context = worker_context(start_method)
         try:
             for number, envs in enumerate(blocks):
                 self._handles.append(self._start(number, envs))
@@ -225,7 +229,10 @@ def _hang(handles: Iterable[_Handle], timeout_s: float) -> WorkerError:
 def _death(handle: _Handle) -> WorkerError:
     handle.process.join(_DEATH_TIMEOUT_S)
     moment = f"during `{handle.awaited.value}`" if handle.awaited else "between two commands"
-    return WorkerError(f"{handle} {_ending(handle.process.exitcode)} {moment}")
+    code = handle.process.exitcode
+    if handle.awaited is Command.START and code is not None and code >= 0:
+        moment = f"before it could begin{why_it_did_not_begin()}"
+    return WorkerError(f"{handle} {_ending(code)} {moment}")
 
 
 def _ending(exitcode: int | None) -> str:

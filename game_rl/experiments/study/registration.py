@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 from game_rl.config.changed_values import flat
@@ -91,7 +92,7 @@ def registered(study: Study) -> Registration:
     if registration is None:
         raise UsageError(
             f"{study.file} is not registered: before its first run, fix the question and the rule "
-            f"with game-rl study register {study.file}, and commit {path}"
+            f"with game-rl study register {quote(str(study.file))}, and commit {path}"
         )
     found = [*_differences(registration, study)]
     if found:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from game_rl.config.experiments.arms import ExperimentArm
 from game_rl.config.experiments.study import PairConfig
@@ -49,7 +50,7 @@ def study_findings(study: Study) -> StudyFindings:
         raise ExperimentError(
             f"{len(missing)} of {len(missing) + len(there)} results are missing ({missing[0]}, for "
             "example), and a study is judged only once it is complete; make them with python "
-            f"train.py --config {study.file}"
+            f"train.py --config {quote(str(study.file))}"
         )
     arms = [arm_of(name, found, folder) for name, found in results.items()]
     check_metric(arms, study.config.metric)
