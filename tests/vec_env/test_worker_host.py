@@ -14,9 +14,8 @@ from game_rl.vec_env.worker_host import check_host
 
 ROOT = Path(__file__).parents[2]
 UNGUARDED = """
-from tests.vec_env.envs import RandomEpisodes
-from game_rl.vec_env.vec_env import SharedMemoryVecEnv
-SharedMemoryVecEnv([RandomEpisodes]).close()
+from game_rl.vec_env.worker_pool import WorkerPool
+WorkerPool([range(1)], timeout_s=60, start_method="forkserver").close()
 """
 
 
@@ -42,7 +41,7 @@ def test_a_script_without_a_guard_is_told_that_it_needs_one(tmp_path: Path) -> N
 
 def test_a_daemonic_process_is_told_what_to_use_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(vars(multiprocessing.current_process())["_config"], "daemon", True)
-    with pytest.raises(WorkerError, match="daemonic, as those of multiprocessing.Pool are"):
+    with pytest.raises(WorkerError, match=r"daemonic, as those of multiprocessing\.Pool are"):
         check_host(1)
 
 
