@@ -53,7 +53,7 @@ class Experiment:
         file, plan = self.folder / "plan.json", json.loads(json.dumps(self.plan))
         if not file.exists():
             write_atomic(file, json.dumps(plan, indent=2) + "\n")
-        saved = json.loads(file.read_text())
+        saved = json.loads(file.read_text(encoding="utf-8"))
         changed = [key for key in {**saved, **plan} if saved.get(key) != plan.get(key)]
         if changed:
             raise UsageError(
@@ -61,7 +61,7 @@ class Experiment:
                 f"there and {plan.get(changed[0])!r} here; name another --folder"
             )
         for path in self._results.glob("*.json"):
-            self.results[path.stem] = json.loads(path.read_text())
+            self.results[path.stem] = json.loads(path.read_text(encoding="utf-8"))
 
     def run(self, tasks: Sequence[Task]) -> None:
         """Do the tasks without a result, one after the other."""
@@ -119,7 +119,7 @@ def is_ended(run: RunDir) -> bool:
     """Return whether the run has had its final evaluation."""
     if not run.events.exists():
         return False
-    lines = run.events.read_text().splitlines()
+    lines = run.events.read_text(encoding="utf-8").splitlines()
     return any('"event":"ended"' in line and '"completed"' in line for line in lines[-1:])
 
 
@@ -138,7 +138,7 @@ def game_rl(*arguments: str, log: Path | None = None) -> str:
         returncode, output, errors = _finished(arguments, subprocess.PIPE, subprocess.PIPE)
     else:
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("a") as file:
+        with log.open("a", encoding="utf-8") as file:
             told = (*arguments, "--log", "json")
             returncode, output, _ = _finished(told, file, subprocess.STDOUT)
         errors = f"see the end of {log}"
@@ -151,7 +151,7 @@ def game_rl(*arguments: str, log: Path | None = None) -> str:
 def _finished(arguments: Sequence[str], output: int | IO[str], errors: int) -> tuple[int, str, str]:
     """Return exit code, output and errors; on an interrupt, wait until the training has saved."""
     command = [sys.executable, "-m", "game_rl", *arguments]
-    with subprocess.Popen(command, stdout=output, stderr=errors, text=True) as process:
+    with subprocess.Popen(command, stdout=output, stderr=errors, encoding="utf-8") as process:
         try:
             printed = process.communicate()
         except BaseException as reason:

@@ -64,7 +64,7 @@ def train_generation(folder: Path, members: int, timesteps: int, at_once: int) -
     ]
     options = [word for value in values for word in ("--set", value)]
     _game_rl("train", "--config", _CONFIG, *options)
-    events = map(json.loads, (folder / "events.jsonl").read_text().splitlines())
+    events = map(json.loads, (folder / "events.jsonl").read_text(encoding="utf-8").splitlines())
     return next(float(e["seconds"]) for e in events if e["event"] == "generation_ended")
 
 
@@ -76,8 +76,10 @@ def train_by_hand(folder: Path, timesteps: int, at_once: int) -> float:
         roots.append(hand / member.name)
         roots[-1].mkdir(parents=True)
         config = load_config(RunDir(member).config, [f"run_dir={roots[-1]}"], is_saved=True)
-        RunDir(roots[-1]).config.write_text(dump_config(config))
-    result = json.loads(next(iter(folder.glob("generations/*/00.json"))).read_text())
+        RunDir(roots[-1]).config.write_text(dump_config(config), encoding="utf-8")
+    result = json.loads(
+        next(iter(folder.glob("generations/*/00.json"))).read_text(encoding="utf-8")
+    )
     seed = result["played"]["seed"]
 
     def train(root: Path) -> None:

@@ -136,7 +136,7 @@ def _in_its_process(
     if arguments.draws is not None:
         folder += ["--draws", str(arguments.draws)]
     run = subprocess.run(
-        [*command, *numbers, *folder], stdout=subprocess.PIPE, text=True, check=True
+        [*command, *numbers, *folder], stdout=subprocess.PIPE, encoding="utf-8", check=True
     )
     found: dict[str, float | list[int]] = json.loads(run.stdout.splitlines()[-1])
     return found

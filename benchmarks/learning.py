@@ -62,7 +62,7 @@ def train(config: Path, seed: int, overrides: list[str], run_dir: Path) -> Run:
     minutes = (time.monotonic() - started) / 60
     evaluate = [sys.executable, "-m", "game_rl", "evaluate", str(run_dir), "--json"]
     found = json.loads(subprocess.run(evaluate, check=True, capture_output=True).stdout)
-    with (run_dir / "eval.csv").open() as file:
+    with (run_dir / "eval.csv").open(encoding="utf-8") as file:
         best = [row for row in csv.DictReader(file) if row["is_best"] == "True"][-1]
     return Run(seed, found["success_rate"], found["mean_reward"], minutes, int(best["timesteps"]))
 

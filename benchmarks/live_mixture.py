@@ -54,7 +54,9 @@ def main() -> None:
 
 
 def _live(folder: Path, members: int, timesteps: int) -> dict[str, Any]:
-    config: dict[str, Any] = yaml.safe_load((_CONFIGS / "duel_mixture_live.yaml").read_text())
+    config: dict[str, Any] = yaml.safe_load(
+        (_CONFIGS / "duel_mixture_live.yaml").read_text(encoding="utf-8")
+    )
     learner = config["learner"] | {"checkpoints": {"every_timesteps": _TOLD_EVERY}}
     return config | {
         "learner": learner,
@@ -89,7 +91,7 @@ def _train(folder: Path, config: dict[str, Any]) -> Path:
     if "learner" in config:
         config["learner"] |= {"config": str(_CONFIGS / config["learner"]["config"])}
     file = folder / "experiment.yaml"
-    file.write_text(yaml.safe_dump(config))
+    file.write_text(yaml.safe_dump(config), encoding="utf-8")
     subprocess.run(
         [sys.executable, "-m", "game_rl", "train", "--config", str(file)],
         stdout=subprocess.DEVNULL,
@@ -105,7 +107,7 @@ def _ended(run_dir: Path) -> list[dict[str, Any]]:
 
 
 def _events(run_dir: Path, name: str) -> list[dict[str, Any]]:
-    events = map(json.loads, (run_dir / "events.jsonl").read_text().splitlines())
+    events = map(json.loads, (run_dir / "events.jsonl").read_text(encoding="utf-8").splitlines())
     return [event for event in events if event["event"] == name]
 
 

@@ -95,7 +95,7 @@ class WorkerWatch:
 def measure(command: Sequence[str]) -> Memory:
     """Run `command` and watch the memory of its process tree."""
     began = time.monotonic()
-    with tempfile.TemporaryFile("w+") as output:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         workers = WorkerWatch(process.pid)
         with PssSampler(process.pid) as sampler:

@@ -58,11 +58,11 @@ def run(case: Case, run_dir: Path) -> dict[str, Any]:
     """Run a training of `case` and return its footprint.json."""
     command = [sys.executable, str(_TRAIN), "--config", str(case.path)]
     result = subprocess.run(
-        [*command, *case.overrides(run_dir)], capture_output=True, text=True, check=False
+        [*command, *case.overrides(run_dir)], capture_output=True, encoding="utf-8", check=False
     )
     if result.returncode:
         raise SystemExit(f"{case} failed:\n{result.stdout}\n{result.stderr}")
-    footprint: dict[str, Any] = json.loads((run_dir / "footprint.json").read_text())
+    footprint: dict[str, Any] = json.loads((run_dir / "footprint.json").read_text(encoding="utf-8"))
     return footprint
 
 

@@ -121,7 +121,7 @@ def _fork(plan: Plan, experiment: Experiment, arm: str, seed: int) -> Result:
 
 def _curve(run_dir: Path) -> Curve:
     """Return the success rate by timestep."""
-    with RunDir(run_dir).evaluations.open() as file:
+    with RunDir(run_dir).evaluations.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return [(int(row["timesteps"]), float(row["success_rate"])) for row in rows]
 

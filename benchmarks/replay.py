@@ -128,7 +128,9 @@ def share_equal(store: Store, known: set[int]) -> float:
 
 def with_peak(act: Callable[[], None]) -> tuple[float, int]:
     """Return the seconds and the peak growth of the resident memory (Linux)."""
-    Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark to the present memory
+    Path("/proc/self/clear_refs").write_text(
+        "5", encoding="utf-8"
+    )  # reset the high-water mark to the present memory
     before = resident_bytes(os.getpid())[0]
     began = time.perf_counter()
     act()
@@ -151,7 +153,7 @@ def print_row(name: str, play: Play, folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.replay", *arguments, "--folder", str(folder)],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )

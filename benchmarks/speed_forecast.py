@@ -141,7 +141,7 @@ def _call(command: str, case: Case | Shipped, run_dir: Path, updates: int, *argu
     overrides = [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
     config = str(_CONFIGS / case.config)
     words = [sys.executable, "-m", "game_rl", command, "--config", config, *overrides, *arguments]
-    result = subprocess.run(words, capture_output=True, text=True, check=False)
+    result = subprocess.run(words, capture_output=True, encoding="utf-8", check=False)
     if result.returncode:
         raise SystemExit(f"{' '.join(words)} failed:\n{result.stdout}\n{result.stderr}")
     return result.stdout

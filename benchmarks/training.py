@@ -74,7 +74,7 @@ class Row:
 def measure(peer: str, work: Work, extra: Sequence[str]) -> Run:
     """Measure one training in a process of its own."""
     command = [sys.executable, *PEERS[peer], *work.arguments(), *extra]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     if result.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{result.stdout}\n{result.stderr}")
     return run_of(json.loads(result.stdout.splitlines()[-1]), work.rollout_timesteps)

@@ -82,7 +82,10 @@ def make_lake_run(folder: Path, n_bytes: int) -> tuple[RunDir, Path]:
 
 def _numbers(code: str, *arguments: str) -> list[float]:
     ended = subprocess.run(
-        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True, check=True
+        [sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        check=True,
     )
     return [float(word) for word in ended.stdout.split()]
 
@@ -162,11 +165,11 @@ print("measured", time.monotonic() - began, own.ru_utime + own.ru_stime, code)
 def _train(run_dir: Path, upload: str) -> tuple[float, float]:
     """Train; return the wall and CPU seconds of the training process."""
     config = run_dir.with_suffix(".yaml")
-    config.write_text(_TRAINING.format(run_dir=run_dir, upload=upload))
+    config.write_text(_TRAINING.format(run_dir=run_dir, upload=upload), encoding="utf-8")
     ended = subprocess.run(
         [sys.executable, "-c", _MEASURED, str(config)],
         stdout=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     words = ended.stdout.splitlines()[-1].split()

@@ -77,7 +77,7 @@ def start(name: str, game: str, n_envs: int, stack: ExitStack) -> Row:
             [sys.executable, "-c", _PROGRAM, name, game, str(n_envs)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
         )
     )
     assert process.stdout is not None

@@ -60,7 +60,7 @@ def game_called(name: str, folder: Path) -> Game:
     rom = make_rom(title=b"BUSY")
     (folder / "busy.gb").write_bytes(rom)
     sha256 = hashlib.sha256(rom).hexdigest()
-    (folder / "game.yaml").write_text(_BUSY_GAME.format(sha256=sha256))
+    (folder / "game.yaml").write_text(_BUSY_GAME.format(sha256=sha256), encoding="utf-8")
     return load_game(str(folder / "game.yaml"))
 
 

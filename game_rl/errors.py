@@ -119,3 +119,11 @@ def system_fault(error: OSError, place: object = "input or output") -> str:
     name = error.filename
     where = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else place
     return f"{where}: {error.strerror or error}"
+
+
+def unencodable(error: UnicodeEncodeError) -> str:
+    """Describe a name of a file that the locale of this process cannot have, in one line."""
+    return (
+        f"{error.object} cannot be the name of a file here, where names are in {error.encoding}; "
+        "set PYTHONUTF8=1, or a locale in UTF-8 such as LC_ALL=C.UTF-8, or use another name"
+    )

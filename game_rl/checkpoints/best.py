@@ -26,7 +26,7 @@ def best_of(run_dir: RunDir, newest: Checkpoint) -> Best | None:
     """
     if newest.state.evaluation_due and run_dir.evaluations.exists():
         way = was_deterministic(newest.state.config)
-        table = with_ways(run_dir.evaluations.read_text(), deterministic=way)
+        table = with_ways(run_dir.evaluations.read_text(encoding="utf-8"), deterministic=way)
         rows = list(csv.DictReader(io.StringIO(table)))
         now = str(newest.state.num_timesteps)
         for row in rows:

@@ -132,7 +132,7 @@ def _play(model: BaseAlgorithm, envs: VecEnvState | None, run_dir: RunDir) -> Tr
         successes=tuple(map(float, model.ep_success_buffer or ())),
         envs=None if envs is None else tuple(envs.envs),
         seeds=() if envs is None else tuple(envs.seeds),
-        evaluations=table.read_text() if table.exists() else "",
+        evaluations=table.read_text(encoding="utf-8") if table.exists() else "",
         evaluation_episodes=episodes.read_bytes() if episodes.exists() else b"",
         algorithm=save_own_state(model),
     )

@@ -38,7 +38,7 @@ def append_row(run_dir: RunDir, row: Mapping[str, object]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(row), lineterminator="\n")
     if path.exists():
-        text.write(path.read_text())
+        text.write(path.read_text(encoding="utf-8"))
     else:
         writer.writeheader()
     writer.writerow(row)

@@ -27,7 +27,7 @@ from game_rl.cli import (
     training,
     tuning,
 )
-from game_rl.errors import GameRLError, Interrupted, system_fault
+from game_rl.errors import GameRLError, Interrupted, UsageError, system_fault, unencodable
 from game_rl.system.output import flush_or_silence, lasting_output, write_every_character
 from game_rl.system.parent_death import end_with_parent
 
@@ -62,6 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Interrupted("interrupted").exit_code
     except BrokenPipeError:  # `game-rl schema | head`
         return 0
+    except UnicodeEncodeError as error:  # a name of a file, in an old locale
+        _complain(f"error: {unencodable(error)}")
+        return UsageError.exit_code
     except OSError as error:  # a fault of the machine, not a bug: a full disk, no permission
         _complain(f"error: {system_fault(error)}")
         return GameRLError.exit_code

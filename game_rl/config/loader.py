@@ -26,7 +26,7 @@ from game_rl.config.yaml_tree import (
     parse_document,
     resolve_plain,
 )
-from game_rl.errors import ConfigError, GameRLError
+from game_rl.errors import ConfigError, GameRLError, unencodable
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -284,7 +284,11 @@ def run_dir_problems(config: HasRunDir) -> Iterable[Problem]:
     """Check that run_dir can be a folder: the only check that looks at the disk."""
     for path in (config.run_dir, *config.run_dir.parents):
         try:
+            os.fsencode(path)
             is_in_the_way = path.exists() and not path.is_dir()
+        except UnicodeEncodeError as refused:
+            yield Problem(("run_dir",), unencodable(refused))
+            return
         except (OSError, ValueError) as refused:
             yield Problem(("run_dir",), f"{config.run_dir} cannot be a folder ({refused})")
             return

@@ -54,7 +54,7 @@ class Horizon:
     def firsts(self) -> Firsts:
         """Read the horizon; raises LakeError if the file is damaged."""
         try:
-            text = self._file.read_text(errors="replace")
+            text = self._file.read_text(errors="replace", encoding="utf-8")
         except FileNotFoundError:
             return {}
         return dict(from_document(text, _KIND, source=self._file)["firsts"])

@@ -85,7 +85,7 @@ def verify(
             report.open_files[file.name] = _torn_bytes(file)
     for pin in sorted((path / "pins").glob("*.json")):
         with _found(pin, f"pins/{pin.name}", report):
-            lake.view(Mark.from_json(pin.read_text(errors="replace"), source=pin))
+            lake.view(Mark.from_json(pin.read_text(errors="replace", encoding="utf-8"), source=pin))
     progress(len(segments), len(segments))
     if report.damaged:
         report.advice = _ADVICE if lake.schema.arrays is None else _ADVICE_FOR_ARRAYS

@@ -84,7 +84,7 @@ class Lake:
             LakeError: `path` is not a Lake, or its lake.json is damaged.
         """
         try:
-            text = (path / "lake.json").read_text(errors="replace")
+            text = (path / "lake.json").read_text(errors="replace", encoding="utf-8")
         except OSError:
             raise NoLakeError(f"{path} is not a Lake: it has no lake.json") from None
         schema = LakeSchema.from_json(text, source=path / "lake.json")
@@ -232,7 +232,7 @@ class Lake:
         names: set[str] = set()
         for pin in self._pins.glob("*.json"):
             try:
-                text = pin.read_text(errors="replace")
+                text = pin.read_text(errors="replace", encoding="utf-8")
             except FileNotFoundError:
                 continue
             names.update(s.name for s in Mark.from_json(text, source=pin).segments)

@@ -57,7 +57,7 @@ def read_origin(lake: Path, stream: str) -> Origin | None:
     """
     file = lake / "origins" / f"{stream}.json"
     try:
-        text = file.read_text(errors="replace")
+        text = file.read_text(errors="replace", encoding="utf-8")
     except OSError:
         return _of_the_run_around(lake, stream)
     origin: Origin = from_document(text, _KIND, source=file)["origin"]

@@ -90,7 +90,7 @@ def _lake_bytes(config: RunConfig, checkpoint: Path) -> int:
     file = checkpoint / "lake.json"
     if config.lake is None or not file.is_file():
         return 0
-    state = json.loads(file.read_text())
+    state = json.loads(file.read_text(encoding="utf-8"))
     if state.get("replay") is None:
         return 0
     return sum(segment.n_bytes for segment in Mark.from_json(state["mark"], source=file).segments)

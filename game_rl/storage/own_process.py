@@ -3,6 +3,7 @@
 They are not forked, since obstore hangs in forked children.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -28,5 +29,6 @@ def started(module: str) -> subprocess.Popen[str]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # libraries may print secrets there
-        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},  # whatever this terminal's is
     )

@@ -317,7 +317,7 @@ def _asked_gpus(*which: str) -> tuple[Gpu, ...]:
         answer = subprocess.run(
             ["nvidia-smi", *which, *query],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=_NVIDIA_SMI_TIMEOUT_S,
             check=True,
         ).stdout

@@ -232,6 +232,22 @@ def test_a_place_where_nothing_can_be_written_is_named(config: Path, capsys: Out
     assert "Traceback" not in told
 
 
+def test_a_name_that_an_old_locale_does_not_have_is_refused(config: Path) -> None:
+    text = config.read_text(encoding="utf-8")
+    config.write_text(text.replace("/run\n", "/läufe\n"), encoding="utf-8")
+    old = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}
+    ended = subprocess.run(
+        [sys.executable, "-m", "game_rl", "train", "--config", str(config)],
+        capture_output=True,
+        env={**os.environ, **old},
+        timeout=HANG_GUARD_S,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert b"laufe cannot be the name of a file here, where names are in ascii" in ended.stderr
+    assert b"Traceback" not in ended.stderr
+
+
 def test_mistakes_are_told_without_loading_torch(tmp_path: Path, config: Path) -> None:
     """Every command is called with each kind of mistake, all in one fresh interpreter."""
     rom = tmp_path / "no.gb"

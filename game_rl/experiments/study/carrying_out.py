@@ -71,7 +71,7 @@ def _claim(folder: StudyDir, registration: str) -> None:
     path = folder.registration_of_runs
     if not path.exists():
         write_atomic(path, registration + "\n")
-    elif path.read_text().strip() != registration:
+    elif path.read_text(encoding="utf-8").strip() != registration:
         raise UsageError(
             f"{folder.runs} holds runs of another registration; delete it, or name another folder "
             "with --set run_dir=..."

@@ -66,10 +66,10 @@ def symbols(noi: str) -> str:
 
 
 def main(hardware: str, title: str, ihx: str, noi: str, rom_path: str, symbol_path: str) -> None:
-    rom = load_ihx(Path(ihx).read_text())
+    rom = load_ihx(Path(ihx).read_text(encoding="utf-8"))
     write_header(rom, title.encode("ascii"), colour=hardware == "cgb")
     Path(rom_path).write_bytes(rom)
-    Path(symbol_path).write_text(symbols(Path(noi).read_text()))
+    Path(symbol_path).write_text(symbols(Path(noi).read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

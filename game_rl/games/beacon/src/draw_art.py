@@ -52,8 +52,8 @@ class Art:
         self.define(f"{name}_size", len(bank.bytes()))
 
     def write(self, folder: Path) -> None:
-        (folder / "art.c").write_text("".join(self.source))
-        (folder / "art.h").write_text("".join(self.header))
+        (folder / "art.c").write_text("".join(self.source), encoding="utf-8")
+        (folder / "art.h").write_text("".join(self.header), encoding="utf-8")
 
 
 def quarters(bank: TileBank, picture: Picture) -> list[int]:

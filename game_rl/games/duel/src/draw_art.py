@@ -98,8 +98,8 @@ def main(folder: Path) -> None:
             raise SystemExit(f"{name}: {len(bank.numbers)} tiles, and there is room for {limit}")
         source.append(c_array("const uint8_t", name, bank.bytes()))
         header.append(f"extern const uint8_t {name}[];\n#define {name}_size {len(bank.bytes())}\n")
-    (folder / "art.c").write_text("".join(source))
-    (folder / "art.h").write_text("".join(header))
+    (folder / "art.c").write_text("".join(source), encoding="utf-8")
+    (folder / "art.h").write_text("".join(header), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -45,8 +45,8 @@ class Art:
         self.define(f"{name}_size", len(values))
 
     def write(self, folder: Path) -> None:
-        (folder / "art.c").write_text("".join(self.source))
-        (folder / "art.h").write_text("".join(self.header))
+        (folder / "art.c").write_text("".join(self.source), encoding="utf-8")
+        (folder / "art.h").write_text("".join(self.header), encoding="utf-8")
 
 
 class Cells:
