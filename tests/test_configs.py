@@ -59,7 +59,7 @@ def test_a_shipped_mixture_loads_and_fits_a_small_machine(path: Path) -> None:
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
 def test_the_first_line_points_an_editor_at_the_schema(path: Path) -> None:
-    first = path.read_text().splitlines()[0]
+    first = path.read_text(encoding="utf-8").splitlines()[0]
     schema = POPULATION_SCHEMA if path in POPULATIONS else SCHEMA
     schema = STUDY_SCHEMA if path in STUDIES else schema
     schema = MIXTURE_SCHEMA if path in MIXTURES else schema
@@ -67,19 +67,19 @@ def test_the_first_line_points_an_editor_at_the_schema(path: Path) -> None:
 
 
 def test_the_schema_of_populations_is_that_of_the_model() -> None:
-    assert POPULATION_SCHEMA.read_text() == json_schema(PopulationConfig), (
+    assert POPULATION_SCHEMA.read_text(encoding="utf-8") == json_schema(PopulationConfig), (
         "regenerate it: game-rl schema --population > configs/population.schema.json"
     )
 
 
 def test_the_schema_of_mixtures_is_that_of_the_model() -> None:
-    assert MIXTURE_SCHEMA.read_text() == json_schema(MixtureConfig), (
+    assert MIXTURE_SCHEMA.read_text(encoding="utf-8") == json_schema(MixtureConfig), (
         "regenerate it: game-rl schema --mixture > configs/mixture.schema.json"
     )
 
 
 def test_the_schema_of_studies_is_that_of_the_model() -> None:
-    assert STUDY_SCHEMA.read_text() == json_schema(StudyConfig), (
+    assert STUDY_SCHEMA.read_text(encoding="utf-8") == json_schema(StudyConfig), (
         "regenerate it: game-rl schema --study > configs/study.schema.json"
     )
 
@@ -102,7 +102,7 @@ def test_the_population_of_the_documents_is_shipped() -> None:
 
 
 def test_the_schema_is_that_of_the_model() -> None:
-    assert SCHEMA.read_text() == json_schema(RunConfig), (
+    assert SCHEMA.read_text(encoding="utf-8") == json_schema(RunConfig), (
         "regenerate it: game-rl schema > configs/run.schema.json"
     )
 

@@ -124,7 +124,7 @@ def test_a_torn_last_line_is_left_out_and_later_ones_are_not(tmp_path: Path, los
 
 def test_events_of_a_newer_version_are_left_out(tmp_path: Path) -> None:
     run_dir = written(tmp_path, begun())
-    with run_dir.events.open("a") as file:
+    with run_dir.events.open("a", encoding="utf-8") as file:
         file.write('{"event": "danced", "timesteps": 3}\n')
         file.write(json.dumps(json.loads(rollout(10).model_dump_json()) | {"mood": "good"}) + "\n")
     written(tmp_path, rollout(20))

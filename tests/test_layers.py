@@ -211,6 +211,36 @@ def test_files_are_short_and_named_by_nouns(source: Source) -> None:
     assert not words & VAGUE_NAMES, source.name
 
 
+def test_text_is_utf_8_on_every_machine() -> None:
+    """Without `encoding`, a file and the output of a child have that of the locale."""
+    folders = (PACKAGE, ROOT / "tests", ROOT / "benchmarks")
+    files = (file for folder in folders for file in folder.rglob("*.py"))
+    texts = ((file, file.read_text(encoding="utf-8")) for file in files)
+    without = [
+        f"{file.relative_to(ROOT)}:{call.lineno}"
+        for file, text in texts
+        if any(word in text for word in ("read_text(", "write_text(", "open(", "text=True"))
+        for call in ast.walk(ast.parse(text))
+        if isinstance(call, ast.Call) and _takes_text(call)
+        if "encoding" not in {keyword.arg for keyword in call.keywords}
+    ]
+    assert not without
+
+
+def _takes_text(call: ast.Call) -> bool:
+    match call.func, call.args:
+        case (ast.Attribute(attr="read_text"), []) | (ast.Attribute(attr="write_text"), [_]):
+            return True
+        case (
+            (ast.Attribute(attr="open"), [ast.Constant(value="r" | "w" | "a" | "x")])
+            | (ast.Attribute(attr="fdopen") | ast.Name(id="open"), [_])
+            | (ast.Attribute(attr="fdopen") | ast.Name(id="open"), [_, ast.Constant("r" | "w")])
+        ):
+            return True
+    is_child = ast.unparse(call.func).removeprefix("subprocess.") in ("run", "Popen")
+    return is_child and "text" in {keyword.arg for keyword in call.keywords}
+
+
 def test_few_functions_are_long() -> None:
     long = [
         f"{source.name}:{node.lineno} {node.name}"
@@ -226,7 +256,7 @@ def test_few_functions_are_long() -> None:
 
 def test_package_files_are_empty() -> None:
     paths = [*PACKAGE.glob("*/**/__init__.py"), *(ROOT / "tests").rglob("__init__.py")]
-    assert not [path for path in paths if path.read_text()]
+    assert not [path for path in paths if path.read_text(encoding="utf-8")]
 
 
 def test_importing_the_package_registers_its_games_and_loads_no_more_of_it() -> None:
@@ -235,7 +265,7 @@ def test_importing_the_package_registers_its_games_and_loads_no_more_of_it() -> 
 
 
 def test_train_py_is_short_and_imports_nothing_heavy_at_the_top() -> None:
-    text = (ROOT / "train.py").read_text()
+    text = (ROOT / "train.py").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 12
     source = Source("train.py", ast.parse(text), 0)
     assert not {i.package for i in source.imports if not i.in_function} & HEAVY
@@ -288,5 +318,5 @@ def run_python(code: str) -> str:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=True,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     ).stdout.strip()

@@ -52,6 +52,6 @@ def test_a_run_of_its_own_has_played_what_it_says(tmp_path: Path) -> None:
 
 def test_a_changed_account_is_refused_with_the_way_out(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
-    run.lineage.write_text('{"sources": 3}')
+    run.lineage.write_text('{"sources": 3}', encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"does not describe a run's sources.*or delete it"):
         read_lineage(run)

@@ -16,7 +16,7 @@ from game_rl.run_dir import (
 
 
 def fail_half_way(directory: Path) -> None:
-    (directory / "a").write_text("new")
+    (directory / "a").write_text("new", encoding="utf-8")
     raise RuntimeError("half way")
 
 
@@ -36,7 +36,7 @@ def test_a_run_exists_once_its_config_does(tmp_path: Path) -> None:
     write_atomic(run_dir.config, "seed: 0\n")
     assert run_dir.exists()
     run_dir.lake.mkdir()
-    (run_dir.lake / "lake.json").write_text("not of the run's own size")
+    (run_dir.lake / "lake.json").write_text("not of the run's own size", encoding="utf-8")
     assert run_dir.size_bytes() == len("seed: 0\n")
 
 
@@ -55,16 +55,16 @@ def test_a_directory_that_failed_half_way_leaves_nothing(tmp_path: Path) -> None
 
 def test_a_directory_is_never_replaced(tmp_path: Path) -> None:
     with new_directory(tmp_path / "d") as directory:
-        (directory / "a").write_text("old")
+        (directory / "a").write_text("old", encoding="utf-8")
     with pytest.raises(FileExistsError), new_directory(tmp_path / "d") as directory:
-        (directory / "a").write_text("new")
+        (directory / "a").write_text("new", encoding="utf-8")
     assert [str(p.relative_to(tmp_path)) for p in sorted(tmp_path.rglob("*"))] == ["d", "d/a"]
-    assert (tmp_path / "d" / "a").read_text() == "old"
+    assert (tmp_path / "d" / "a").read_text(encoding="utf-8") == "old"
 
 
 def test_a_removed_directory_leaves_its_name_before_its_files(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
-    (tmp_path / "d" / "a").write_text("")
+    (tmp_path / "d" / "a").write_text("", encoding="utf-8")
     seen: list[bool] = []
 
     def watch(event: str, _arguments: tuple[object, ...]) -> None:
@@ -81,12 +81,12 @@ def test_leftovers_of_a_killed_process_are_removed_and_nothing_else(tmp_path: Pa
     run_dir = RunDir(tmp_path)
     (run_dir.checkpoint(8)).mkdir(parents=True)
     (run_dir.checkpoints / ".000000000016.tmp").mkdir()
-    (run_dir.checkpoints / ".000000000016.tmp" / "a").write_text("")
+    (run_dir.checkpoints / ".000000000016.tmp" / "a").write_text("", encoding="utf-8")
     (run_dir.checkpoints / ".000000000004.trash").mkdir()
-    (tmp_path / ".config.yaml.tmp").write_text("")
+    (tmp_path / ".config.yaml.tmp").write_text("", encoding="utf-8")
     run_dir.videos.mkdir()
-    (run_dir.videos / ".best.gif.tmp").write_text("")
-    (tmp_path / ".mine").write_text("")
+    (run_dir.videos / ".best.gif.tmp").write_text("", encoding="utf-8")
+    (tmp_path / ".mine").write_text("", encoding="utf-8")
     run_dir.remove_leftovers()
     assert sorted(p.name for p in tmp_path.rglob("*")) == [
         ".mine",
@@ -139,7 +139,7 @@ def test_a_moved_run_is_the_same_and_its_parent_is_kept(tmp_path: Path) -> None:
 def test_an_identity_that_was_changed_is_refused_with_the_way_out(
     tmp_path: Path, text: str
 ) -> None:
-    (tmp_path / "run.json").write_text(text)
+    (tmp_path / "run.json").write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=r"run\.json does not identify a run.*delete it"):
         RunDir(tmp_path).identity()
 

@@ -51,7 +51,7 @@ MakeConfig = Callable[..., RunConfig]
 def make_config(tmp_path: Path) -> MakeConfig:
     def make(run_dir: str = "run", *overrides: str) -> RunConfig:
         path = tmp_path / f"{run_dir}.yaml"
-        path.write_text(TINY.format(run_dir=tmp_path / run_dir))
+        path.write_text(TINY.format(run_dir=tmp_path / run_dir), encoding="utf-8")
         return load_config(path, overrides)
 
     return make
@@ -64,7 +64,7 @@ def train_once(config: RunConfig) -> RunDir:
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
     is_beside_others = "PYTEST_XDIST_WORKER" in os.environ  # then each process has its own folder
     shared = run.root.parents[2 if is_beside_others else 1] / f"trained once, {key}"
-    with shared.with_suffix(".lock").open("w") as lock:
+    with shared.with_suffix(".lock").open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if shared.exists():
             _copy(shared, run.root, was=shared, becomes=run.root)
@@ -80,4 +80,6 @@ def _copy(source: Path, target: Path, *, was: Path, becomes: Path) -> None:
     """Copy a run directory and change its path in the saved config."""
     shutil.copytree(source, target, symlinks=True)
     saved = RunDir(target).config
-    saved.write_text(saved.read_text().replace(str(was), str(becomes)))
+    saved.write_text(
+        saved.read_text(encoding="utf-8").replace(str(was), str(becomes)), encoding="utf-8"
+    )

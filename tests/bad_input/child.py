@@ -54,7 +54,7 @@ def _attempt(case: Case, folder: Path) -> Outcome:
 
 
 def _limit_memory() -> None:
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
     limit = pages * resource.getpagesize() + _SPARE_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -178,7 +178,7 @@ def _overrides() -> Iterator[Case]:
 def _override(name: str, overrides: list[str]) -> Case:
     def attempt(folder: Path) -> None:
         path = folder / "run.yaml"
-        path.write_text(VALID_RUN)
+        path.write_text(VALID_RUN, encoding="utf-8")
         load_config(path, overrides)
 
     return Case("--set", f"--set: {name}", attempt)

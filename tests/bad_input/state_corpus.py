@@ -227,7 +227,7 @@ def _special_files() -> Iterator[Case]:
         "a folder": Path.mkdir,
         "a pipe": os.mkfifo,
         "empty": Path.touch,
-        "text": lambda path: path.write_text("hello\n" * 100),
+        "text": lambda path: path.write_text("hello\n" * 100, encoding="utf-8"),
         "4 GiB sparse": lambda path: _sparse(path, 4 * 2**30),
         "a link to itself": lambda path: path.symlink_to(path),
         "/dev/zero": lambda path: path.symlink_to("/dev/zero"),

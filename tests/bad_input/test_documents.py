@@ -67,6 +67,6 @@ values = st.sampled_from(NASTY_VALUES) | st.text(max_size=30)
 def test_a_bad_override_is_taken_or_refused(overrides: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.yaml"
-        path.write_text(VALID_RUN)
+        path.write_text(VALID_RUN, encoding="utf-8")
         error = refused(lambda: load_config(path, overrides))
         assert error is None or isinstance(error, ConfigError)

@@ -63,7 +63,7 @@ class Trials:
                 [sys.executable, "-m", "tests.bad_input.child", self._corpus],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                text=True,
+                encoding="utf-8",
                 env=os.environ | {"OMP_NUM_THREADS": "1"},
             )
         return self._child

@@ -43,19 +43,21 @@ def test_the_whole_path_works_and_goes_on_where_a_result_is_missing(
     name: str, n_results: int, tmp_path: Path
 ) -> None:
     command = [sys.executable, "-m", f"benchmarks.{name}", "--smoke", "--folder", str(tmp_path)]
-    first = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    first = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
     results = sorted((tmp_path / "results").glob("*.json"))
     assert len(results) == n_results
     assert list(tmp_path.glob("*.png"))
     table = first[first.index("| ") :]
-    found = json.loads(results[0].read_text())
+    found = json.loads(results[0].read_text(encoding="utf-8"))
     results[0].unlink()
-    again = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    again = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
     assert again.count("minutes left") == 1
     seconds = found.pop("seconds")
     assert seconds > 0
-    once_more = json.loads(results[0].read_text())
+    once_more = json.loads(results[0].read_text(encoding="utf-8"))
     assert once_more.pop("seconds") > 0
     assert once_more == found
-    report = subprocess.run([*command, "--report"], check=True, capture_output=True, text=True)
+    report = subprocess.run(
+        [*command, "--report"], check=True, capture_output=True, encoding="utf-8"
+    )
     assert report.stdout.splitlines()[0] == table.splitlines()[0]

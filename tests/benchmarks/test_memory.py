@@ -33,9 +33,9 @@ TREE = textwrap.dedent("""
 
 def test_the_workers_of_a_tree_are_found_and_weighed(tmp_path: Path) -> None:
     script = tmp_path / "tree.py"
-    script.write_text(TREE)
+    script.write_text(TREE, encoding="utf-8")
     command = [sys.executable, str(script)]
-    with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
+    with Popen(command, stdin=PIPE, stdout=PIPE, encoding="utf-8") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         watch = WorkerWatch(process.pid)

@@ -96,7 +96,12 @@ def test_resources_reach_the_log(make_model: MakeModel, run_dir: RunDir) -> None
         PssSampler(), make_stop(), checkpoints, run_dir=run_dir.root, events=EventLog()
     )
     make_model().learn(24, callback=CallbackList([monitor, checkpoints]))
-    header = (run_dir.tensorboard / "progress.csv").read_text().splitlines()[0].split(",")
+    header = (
+        (run_dir.tensorboard / "progress.csv")
+        .read_text(encoding="utf-8")
+        .splitlines()[0]
+        .split(",")
+    )
     wanted = {"ram_gib", "ram_free_gib", "disk_free_gib", "cpu_percent"}
     assert {f"resources/{name}" for name in wanted} <= set(header)
 
@@ -173,7 +178,7 @@ def test_game_metrics_are_means_over_the_episodes_of_a_rollout(
 
     model = make_model()
     model.learn(16, callback=CallbackList([GameMetricsCallback(), Watch()]))
-    header, *lines = (run_dir.tensorboard / "progress.csv").read_text().splitlines()
+    header, *lines = (run_dir.tensorboard / "progress.csv").read_text(encoding="utf-8").splitlines()
     row = dict(zip(header.split(","), lines[-1].split(","), strict=True))
     assert float(row["game/reward/ones"]) == pytest.approx(sum(endings) / len(endings))
     assert float(row["game/timestep"]) == 5

@@ -61,7 +61,7 @@ def callbacks(run_dir: RunDir, env: VecEnv, every: int) -> tuple[CallbackList, C
 
 
 def rows(run_dir: RunDir) -> list[dict[str, str]]:
-    with run_dir.evaluations.open() as file:
+    with run_dir.evaluations.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

@@ -122,7 +122,7 @@ def test_at_the_margin_the_lake_stops_growing_and_goes_on_when_there_is_space(
     assert ["stops growing: the disk has 100 MiB left" in text for text in told] == [True, False]
     assert "grows again" in told[1]
     assert len(feed.lake.view()) == 2 * (10 + 5 + 5 + 5)
-    lines = (run_dir.tensorboard / "progress.csv").read_text().splitlines()
+    lines = (run_dir.tensorboard / "progress.csv").read_text(encoding="utf-8").splitlines()
     assert {"replay/lake_gib", "replay/lake_paused"} <= set(lines[0].split(","))
 
 

@@ -50,7 +50,7 @@ def test_a_worker_that_dies_in_training_is_counted_and_told_once(run_dir: RunDir
     model.learn(4 * rollout, callback=[KillAt(6), WorkerRestartsCallback(events)])
     model.logger.close()
     vec_env.close()
-    with (run_dir.tensorboard / "progress.csv").open() as file:
+    with (run_dir.tensorboard / "progress.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["resources/worker_restarts"] for row in rows] == ["", "0", "1", "1"]
     (warning,) = warnings
@@ -75,5 +75,5 @@ def test_a_vec_env_without_workers_has_no_restarts(
     make_model: Callable[..., PPO], run_dir: RunDir
 ) -> None:
     make_model().learn(16, callback=WorkerRestartsCallback(EventLog()))
-    header = (run_dir.tensorboard / "progress.csv").read_text().splitlines()[0]
+    header = (run_dir.tensorboard / "progress.csv").read_text(encoding="utf-8").splitlines()[0]
     assert "resources/worker_restarts" in header

@@ -70,10 +70,10 @@ def forged(saved: Path, tmp_path: Path) -> Callable[[str, bytes], Path]:
         for file in saved.iterdir():
             (path / file.name).write_bytes(file.read_bytes())
         (path / name).write_bytes(content)
-        manifest = json.loads((path / "manifest.json").read_text())
+        manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
         digest = hashlib.sha256(content).hexdigest()
         manifest["files"][name] = {"bytes": len(content), "sha256": digest}
-        (path / "manifest.json").write_text(json.dumps(manifest))
+        (path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
         return path
 
     return make
@@ -175,9 +175,9 @@ def test_a_replay_that_claims_more_slots_than_there_are_is_refused(tmp_path: Pat
 @pytest.mark.parametrize("name", ["../../escaped", "/etc/passwd", "other.bin", ""])
 def test_only_known_names_are_read(forged: Callable[[str, bytes], Path], name: str) -> None:
     path = forged("play.json", b"{}")
-    manifest = json.loads((path / "manifest.json").read_text())
+    manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
     manifest["files"][name] = {"bytes": 1, "sha256": "0" * 64}
-    (path / "manifest.json").write_text(json.dumps(manifest))
+    (path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"manifest.json is damaged"):
         Checkpoint(path)
 

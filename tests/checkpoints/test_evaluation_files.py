@@ -49,7 +49,7 @@ def test_new_rows_follow_those_of_an_old_table(tmp_path: Path) -> None:
     restore_evaluations(run_dir, table, b"")
     row = dict.fromkeys(table.splitlines()[0].split(","), "7")
     append_row(run_dir, row)
-    with run_dir.evaluations.open() as file:
+    with run_dir.evaluations.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [found["deterministic"] for found in rows] == ["False", "False", "7"]
 
@@ -90,7 +90,7 @@ def test_the_state_of_an_old_checkpoint_has_no_episodes(tmp_path: Path) -> None:
     model.learn(8)
     run_dir.evaluation_episodes.write_bytes(b"not in an old one")
     save_checkpoint(tmp_path / "checkpoint", model, FIXED_STATE, None, run_dir)
-    document = json.loads((tmp_path / "checkpoint" / "play.json").read_text())
+    document = json.loads((tmp_path / "checkpoint" / "play.json").read_text(encoding="utf-8"))
     assert document.pop("evaluation_episodes")
     assert TrainingState.model_validate_json(json.dumps(document)).evaluation_episodes == b""
 

@@ -46,10 +46,10 @@ def former(tmp_path: Path) -> tuple[PQN, Path]:
     weights = (parameter.detach().contiguous() for parameter in model.policy.parameters())
     content = safetensors.torch.save(dict(zip(FORMER_NAMES, weights, strict=True)))
     (path / "policy.safetensors").write_bytes(content)
-    manifest = json.loads((path / "manifest.json").read_text())
+    manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
     digest = hashlib.sha256(content).hexdigest()
     manifest["files"]["policy.safetensors"] = {"bytes": len(content), "sha256": digest}
-    (path / "manifest.json").write_text(json.dumps(manifest))
+    (path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     return model, path
 
 

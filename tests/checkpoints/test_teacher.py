@@ -89,7 +89,9 @@ def test_a_teacher_that_rots_is_noticed(source: Path, run_dir: RunDir) -> None:
 def test_the_hash_is_of_the_whole_checkpoint(source: Path) -> None:
     before = manifest_sha256(source)
     assert len(before) == 64
-    (source / "manifest.json").write_text((source / "manifest.json").read_text() + " ")
+    (source / "manifest.json").write_text(
+        (source / "manifest.json").read_text(encoding="utf-8") + " ", encoding="utf-8"
+    )
     assert manifest_sha256(source) != before
 
 

@@ -32,8 +32,8 @@ def test_the_report_has_a_verdict_a_table_a_picture_and_json(
     printed = capsys.readouterr().out
     assert "fast against slow: **better** (+20.0 points, p 0.0078)" in printed
     assert "| fast - slow | +20.0 points | +20.0 to +20.0 | 0.0078 (exact, 256 patterns)" in printed
-    assert printed.strip() in (output / "report.md").read_text()
-    report = json.loads((output / "report.json").read_text())
+    assert printed.strip() in (output / "report.md").read_text(encoding="utf-8")
+    report = json.loads((output / "report.json").read_text(encoding="utf-8"))
     assert [arm["name"] for arm in report["arms"]] == ["slow", "fast"]
     assert report["differences"][0]["verdict"] == "better"
     assert len(report["seeds"]) == 16

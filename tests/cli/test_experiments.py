@@ -28,7 +28,7 @@ def folder(make_population: MakePopulation) -> ExperimentDir:  # noqa: F811
 
     population = make_population()
     found = carry_out(population)
-    found.config.write_text(dump_population(population))
+    found.config.write_text(dump_population(population), encoding="utf-8")
     return found
 
 
@@ -52,8 +52,8 @@ def test_status_tells_where_every_member_is(
 def test_status_while_a_controller_holds_the_folder_is_training(
     folder: ExperimentDir, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    state = json.loads(folder.state.read_text())
-    folder.state.write_text(json.dumps(state | {"complete": False}))
+    state = json.loads(folder.state.read_text(encoding="utf-8"))
+    folder.state.write_text(json.dumps(state | {"complete": False}), encoding="utf-8")
     with folder.locked():
         main(["status", str(folder.root), "--json"])
     assert json.loads(capsys.readouterr().out)["state"] == "training"
@@ -67,8 +67,8 @@ def test_status_while_a_controller_holds_the_folder_is_training(
 def test_status_says_killed_only_of_a_controller_that_has_begun(
     folder: ExperimentDir, capsys: pytest.CaptureFixture[str], has_begun: bool, text: str
 ) -> None:
-    state = json.loads(folder.state.read_text())
-    folder.state.write_text(json.dumps(state | {"complete": False}))
+    state = json.loads(folder.state.read_text(encoding="utf-8"))
+    folder.state.write_text(json.dumps(state | {"complete": False}), encoding="utf-8")
     folder.events.unlink(missing_ok=True)
     if has_begun:
         with Account(folder.events) as account:
@@ -136,7 +136,10 @@ def test_a_mistake_in_a_population_is_told_with_its_line(
     folder: ExperimentDir, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = folder.root.with_suffix(".yaml")
-    file.write_text(file.read_text().replace("generations: 5", "generation: 5"))
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("generations: 5", "generation: 5"),
+        encoding="utf-8",
+    )
     assert main(["train", "--config", str(file)]) == 2
     assert "line 5  generation: unknown key; did you mean generations?" in told(capsys)
 

@@ -29,7 +29,7 @@ HANG_GUARD_S = 60
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "run.yaml"
-    path.write_text(CONFIG.format(run_dir=tmp_path / "run"))
+    path.write_text(CONFIG.format(run_dir=tmp_path / "run"), encoding="utf-8")
     return path
 
 
@@ -191,7 +191,9 @@ def test_schemas_are_json_schemas_of_the_models(capsys: Output) -> None:
 
 def test_check_game_shows_ranges_sums_and_a_contact_sheet(tmp_path: Path, capsys: Output) -> None:
     episode = tmp_path / "episode.json"
-    episode.write_text(json.dumps({"start_state": "level_1", "actions": ["right", "kick"] * 20}))
+    episode.write_text(
+        json.dumps({"start_state": "level_1", "actions": ["right", "kick"] * 20}), encoding="utf-8"
+    )
     sheet = tmp_path / "sheet.png"
     status = call("check-game", "duel", "--timesteps", 400, "--sheet", sheet, "--recorded", episode)
     assert status == 0
@@ -222,7 +224,7 @@ def test_a_new_game_file_can_be_read_again(tmp_path: Path, capsys: Output) -> No
     assert call("new-game", rom, "--folder", tmp_path) == 0
     path = tmp_path / "game.yaml"
     assert str(path) in capsys.readouterr().out
-    assert yaml.safe_load(path.read_text())["title"] == "Duel"
+    assert yaml.safe_load(path.read_text(encoding="utf-8"))["title"] == "Duel"
 
 
 def test_a_place_where_nothing_can_be_written_is_named(config: Path, capsys: Output) -> None:

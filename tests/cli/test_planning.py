@@ -31,7 +31,7 @@ TOO_LARGE = [
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "run.yaml"
-    path.write_text(TINY.format(run_dir=tmp_path / "run"))
+    path.write_text(TINY.format(run_dir=tmp_path / "run"), encoding="utf-8")
     return path
 
 
@@ -77,7 +77,7 @@ def test_ctrl_c_prints_the_best_so_far_and_ends_with_130(config: Path) -> None:
         [sys.executable, "-m", "game_rl", "tune", "--config", str(config), "--seconds", "1000"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         start_new_session=True,
     )
     assert process.stderr is not None

@@ -85,7 +85,7 @@ def test_a_changed_arm_is_refused_by_report_and_training(
     study = make_study()
     on_paper(study)
     arm = study.file.with_name("arm.yaml")
-    arm.write_text(arm.read_text() + "# changed\n")
+    arm.write_text(arm.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
     for command in (["compare", str(study.file)], ["train", "--config", str(study.file)]):
         assert main(command) == 1
         assert "arm.yaml has changed" in told(capsys)
@@ -109,6 +109,6 @@ def test_a_file_that_is_no_study_is_not_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "run.yaml"
-    path.write_text("game: duel\ntotal_timesteps: 1000\nrun_dir: x\n")
+    path.write_text("game: duel\ntotal_timesteps: 1000\nrun_dir: x\n", encoding="utf-8")
     assert main(["compare", str(path)]) == 2
     assert "kind" in told(capsys)

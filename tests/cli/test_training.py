@@ -16,7 +16,7 @@ from tests.tiny_run import TINY
 
 def tiny_config(folder: Path) -> Path:
     path = folder / "run.yaml"
-    path.write_text(TINY.format(run_dir=folder / "run"))
+    path.write_text(TINY.format(run_dir=folder / "run"), encoding="utf-8")
     return path
 
 
@@ -41,7 +41,9 @@ def test_a_log_of_json_is_the_account_of_the_run_and_nothing_else(
     assert main(["train", "--config", str(tiny_config(tmp_path)), "--log", "json"]) == 0
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     run_dir = RunDir(tmp_path / "run")
-    assert printed == [json.loads(line) for line in run_dir.events.read_text().splitlines()]
+    assert printed == [
+        json.loads(line) for line in run_dir.events.read_text(encoding="utf-8").splitlines()
+    ]
     assert (printed[0]["event"], printed[-1]["event"]) == ("begun", "ended")
     assert printed[0]["run"] == run_dir.identity().id
 

@@ -35,9 +35,12 @@ def test_the_name_decides_and_a_file_that_was_written_says_the_same(
     config = RunConfig.model_validate(HEAD | {"algorithm": algorithm})
     assert type(config.algorithm) is kind
     path = tmp_path / "run.yaml"
-    path.write_text(dump_config(config))
+    path.write_text(dump_config(config), encoding="utf-8")
     assert load_config(path) == config
-    assert yaml.safe_load(path.read_text())["algorithm"]["name"] == config.algorithm.name
+    assert (
+        yaml.safe_load(path.read_text(encoding="utf-8"))["algorithm"]["name"]
+        == config.algorithm.name
+    )
 
 
 @pytest.mark.parametrize(("name", "end"), [("pqn", 0.001), ("dqn", 0.05)])

@@ -26,7 +26,7 @@ VALUES: dict[Key, st.SearchStrategy[object]] = {
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("config") / "run.yaml"
-    path.write_text(TEXT)
+    path.write_text(TEXT, encoding="utf-8")
     return path
 
 

@@ -37,10 +37,10 @@ def test_a_run_of_the_last_release_reads_as_one_of_today(
     text: str, lake: LakeConfig | None, tmp_path: Path
 ) -> None:
     path = tmp_path / "config.yaml"
-    path.write_text(HEAD + text)
+    path.write_text(HEAD + text, encoding="utf-8")
     config = load_config(path, ["env.n_envs=4"], is_saved=True)
     assert config.lake == lake
-    path.write_text(dump_config(config))
+    path.write_text(dump_config(config), encoding="utf-8")
     assert load_config(path, is_saved=True) == load_config(path) == config
 
 
@@ -49,7 +49,7 @@ def test_a_run_from_before_a_key_goes_on_without_what_the_key_brings(
     name: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "config.yaml"
-    path.write_text(HEAD + f"algorithm: {{name: {name}}}\n")
+    path.write_text(HEAD + f"algorithm: {{name: {name}}}\n", encoding="utf-8")
     today, saved = load_config(path), load_config(path, is_saved=True)
     assert today.algorithm.precision == "auto"
     assert saved.algorithm.precision == "float32"
@@ -69,7 +69,7 @@ def test_what_a_run_saved_of_its_precision_and_its_parts_is_read_as_it_stands(
 ) -> None:
     path = tmp_path / "config.yaml"
     values = f"precision: {precision}, micro_batch_size: {micro_batch_size}"
-    path.write_text(HEAD + f"algorithm: {{{values}}}\n")
+    path.write_text(HEAD + f"algorithm: {{{values}}}\n", encoding="utf-8")
     assert load_config(path, is_saved=True) == load_config(path)
 
 
@@ -78,14 +78,14 @@ def test_a_config_that_a_user_writes_so_is_refused_with_the_new_spelling(
     text: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "config.yaml"
-    path.write_text(HEAD + text)
+    path.write_text(HEAD + text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"unknown key; (write a section|it belongs to the)"):
         load_config(path)
 
 
 def test_overrides_of_a_saved_config_are_spelled_as_today(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
-    path.write_text(HEAD + "algorithm: {name: pqn, feed: {lake: true}}\n")
+    path.write_text(HEAD + "algorithm: {name: pqn, feed: {lake: true}}\n", encoding="utf-8")
     assert load_config(path, ["lake=null"], is_saved=True).lake is None
     with pytest.raises(ConfigError, match=r"algorithm\.feed: unknown key; write a section lake"):
         load_config(path, ["algorithm.feed=null"], is_saved=True)

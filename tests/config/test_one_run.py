@@ -20,17 +20,18 @@ def said(file: Path, *overrides: str) -> str:
 
 def test_a_run_s_config_passes(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
-    file.write_text(PQN)
+    file.write_text(PQN, encoding="utf-8")
     refuse_experiment(file, (), command=COMMAND)
 
 
 def test_of_an_experiment_the_command_for_its_members_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "pqn.yaml").write_text(PQN)
+    (tmp_path / "pqn.yaml").write_text(PQN, encoding="utf-8")
     file = tmp_path / "mixture.yaml"
     file.write_text(
-        "kind: mixture\nmember: {config: pqn.yaml, env: {n_envs: 8, start_states: [level_1]}}\n"
+        "kind: mixture\nmember: {config: pqn.yaml, env: {n_envs: 8, start_states: [level_1]}}\n",
+        encoding="utf-8",
     )
     assert said(file) == (
         f"{file} is a mixture, and game-rl tune is for a single run; name the config of a run: "
@@ -51,17 +52,20 @@ def test_the_command_names_a_game_by_a_path_that_works_where_it_is_typed(tmp_pat
 
 def test_members_that_are_written_out_have_no_file(tmp_path: Path) -> None:
     file = tmp_path / "population.yaml"
-    file.write_text("kind: population\nmember: {game: duel}\n")
+    file.write_text("kind: population\nmember: {game: duel}\n", encoding="utf-8")
     assert "write the config of a run into a file of its own" in said(file)
 
 
 def test_of_a_study_the_arms_that_are_runs_are_named(tmp_path: Path) -> None:
-    (tmp_path / "pqn.yaml").write_text(PQN)
-    (tmp_path / "mixture.yaml").write_text("kind: mixture\nmember: {config: pqn.yaml}\n")
+    (tmp_path / "pqn.yaml").write_text(PQN, encoding="utf-8")
+    (tmp_path / "mixture.yaml").write_text(
+        "kind: mixture\nmember: {config: pqn.yaml}\n", encoding="utf-8"
+    )
     file = tmp_path / "study.yaml"
     file.write_text(
         "kind: study\narms:\n  one: {config: pqn.yaml}\n  two: {config: mixture.yaml}\n"
-        "  three: {config: pqn.yaml}\n"
+        "  three: {config: pqn.yaml}\n",
+        encoding="utf-8",
     )
     text = said(file)
     assert text.endswith(f"name the config of a run: game-rl tune --config {tmp_path}/pqn.yaml")

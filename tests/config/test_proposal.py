@@ -81,7 +81,7 @@ def test_a_patched_file_is_the_proposed_config(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     path = tmp_path_factory.mktemp("config") / "run.yaml"
-    path.write_text(head + "\n".join(sections) + end)
+    path.write_text(head + "\n".join(sections) + end, encoding="utf-8")
     config = load_config(path)
     wanted = changed(config, config.env.n_envs * 2, n_workers, config.algorithm.n_steps // 2)
     values = {
@@ -91,13 +91,16 @@ def test_a_patched_file_is_the_proposed_config(
     }
     diff = propose(path, values, wanted)
     assert diff is not None
-    path.write_text(patched(path.read_text(), diff))
+    path.write_text(patched(path.read_text(encoding="utf-8"), diff), encoding="utf-8")
     assert load_config(path) == wanted
 
 
 def test_overrides_of_other_keys_apply_to_the_changed_file_too(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
-    path.write_text("game: duel\ntotal_timesteps: 400_000\nrun_dir: runs/x\nenv: {n_envs: 8}\n")
+    path.write_text(
+        "game: duel\ntotal_timesteps: 400_000\nrun_dir: runs/x\nenv: {n_envs: 8}\n",
+        encoding="utf-8",
+    )
     overrides = ["algorithm.batch_size=128", "env.n_envs=4"]
     wanted = changed(load_config(path, overrides), 16, None, 2048)
     diff = propose(path, {("env", "n_envs"): 16}, wanted, overrides)
@@ -118,7 +121,9 @@ def test_what_cannot_be_changed_in_place_has_no_diff(
     text: str, overrides: list[str], tmp_path: Path
 ) -> None:
     path = tmp_path / "run.yaml"
-    path.write_text(f"game: duel\ntotal_timesteps: 400_000\nrun_dir: runs/x\n{text}")
+    path.write_text(
+        f"game: duel\ntotal_timesteps: 400_000\nrun_dir: runs/x\n{text}", encoding="utf-8"
+    )
     wanted = changed(load_config(path, overrides), 16, None, 1024)
     values = {("env", "n_envs"): 16, ("algorithm", "n_steps"): 1024}
     assert propose(path, values, wanted, overrides) is None

@@ -48,7 +48,7 @@ def test_what_is_no_address_is_refused_with_examples(bad: str) -> None:
 )
 def test_no_message_repeats_a_secret_of_a_file(tmp_path: Path, address: str, text: str) -> None:
     path = tmp_path / "run.yaml"
-    path.write_text(RUN + text.format(address) + "\n")
+    path.write_text(RUN + text.format(address) + "\n", encoding="utf-8")
     with pytest.raises(ConfigError) as refused:
         load_config(path)
     assert "hunter2" not in str(refused.value)
@@ -58,7 +58,7 @@ def test_no_message_repeats_a_secret_of_a_file(tmp_path: Path, address: str, tex
 @pytest.mark.parametrize("key", ["upload.to=", "upload=", "upload.what=", "game.x=", ""])
 def test_no_message_repeats_a_secret_of_an_override(tmp_path: Path, address: str, key: str) -> None:
     path = tmp_path / "run.yaml"
-    path.write_text(RUN)
+    path.write_text(RUN, encoding="utf-8")
     with pytest.raises(ConfigError) as refused:
         load_config(path, [f"{key}{address}"])
     assert "hunter2" not in str(refused.value)
@@ -66,7 +66,7 @@ def test_no_message_repeats_a_secret_of_an_override(tmp_path: Path, address: str
 
 def test_an_override_begins_and_ends_uploads(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
-    path.write_text(RUN)
+    path.write_text(RUN, encoding="utf-8")
     config = load_config(path, ["upload.to=s3://bucket/x", "upload.limit_mb_s=2.5"])
     assert config.upload == UploadConfig(to="s3://bucket/x", limit_mb_s=2.5)
     assert load_config(path, ["upload.to=s3://bucket/x", "upload=null"]).upload is None

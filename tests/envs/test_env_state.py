@@ -99,7 +99,7 @@ OWN_METHODS = """
 
 
 def env_with_reward(folder: Path, source: str) -> GameBoyEnv:
-    (folder / "rewards.py").write_text(source)
+    (folder / "rewards.py").write_text(source, encoding="utf-8")
     return fake_env(with_folder(fake_game(reward="rewards:Reward", rewards={}), folder))
 
 

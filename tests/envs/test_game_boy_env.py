@@ -297,7 +297,7 @@ class Broken:
 
 
 def custom_env(folder: Path, name: str) -> GameBoyEnv:
-    (folder / "rewards.py").write_text(CUSTOM)
+    (folder / "rewards.py").write_text(CUSTOM, encoding="utf-8")
     game = fake_game(reward=f"rewards:{name}", rewards={})
     return fake_env(with_folder(game, folder), max_episode_timesteps=2)
 

@@ -29,11 +29,11 @@ def changed_duel(folder: Path, replacements: dict[str, str]) -> Game:
     source = load_game("duel").folder
     for name in DUEL_FILES:
         (folder / name).write_bytes((source / name).read_bytes())
-    text = (source / "game.yaml").read_text()
+    text = (source / "game.yaml").read_text(encoding="utf-8")
     for old, new in replacements.items():
         assert old in text
         text = text.replace(old, new, 1)
-    (folder / "game.yaml").write_text(text)
+    (folder / "game.yaml").write_text(text, encoding="utf-8")
     return load_game(str(folder / "game.yaml"))
 
 
@@ -109,7 +109,9 @@ def test_start_states_that_are_no_good_are_flagged(tmp_path: Path) -> None:
 
 def test_a_recorded_episode_is_played_too(duel: Game, tmp_path: Path) -> None:
     path = tmp_path / "episode.json"
-    path.write_text(json.dumps({"start_state": "level_2", "actions": ["right", "punch"] * 20}))
+    path.write_text(
+        json.dumps({"start_state": "level_2", "actions": ["right", "punch"] * 20}), encoding="utf-8"
+    )
     recorded = read_recorded_episode(path, duel)
     assert recorded == RecordedEpisode(start_state="level_2", actions=("right", "punch") * 20)
     check = check_game(duel, seed=0, timesteps=30, recorded=recorded)
@@ -119,7 +121,10 @@ def test_a_recorded_episode_is_played_too(duel: Game, tmp_path: Path) -> None:
 
 def test_a_recorded_episode_of_another_game_is_refused(duel: Game, tmp_path: Path) -> None:
     path = tmp_path / "episode.json"
-    path.write_text(json.dumps({"start_state": "levl_2", "actions": ["right", "punsh", "fly"]}))
+    path.write_text(
+        json.dumps({"start_state": "levl_2", "actions": ["right", "punsh", "fly"]}),
+        encoding="utf-8",
+    )
     with pytest.raises(GameFileError) as caught:
         read_recorded_episode(path, duel)
     for part in ("did you mean level_", "did you mean punch?", "there is no action fly"):

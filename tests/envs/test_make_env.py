@@ -44,7 +44,7 @@ def test_importing_game_rl_is_enough_for_gymnasium_make() -> None:
     )
     done = subprocess.run(
         [sys.executable, "-W", "error", "-W", "ignore:Using SDL2", "-c", code],
-        capture_output=True, text=True, check=False,
+        capture_output=True, encoding="utf-8", check=False,
     )  # fmt: skip
     assert (done.stdout.strip(), done.stderr) == ("(4, 72, 80)", "")
 
@@ -91,7 +91,9 @@ def test_a_worker_imports_neither_torch_nor_stable_baselines3() -> None:
         "print([m for m in ('torch', 'stable_baselines3', 'ray', 'av') if m in sys.modules])"
     )
     command = [sys.executable, "-W", "ignore", "-c", code]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout == "[]\n"
+    )
 
 
 def test_the_env_is_as_the_config_says(duel: Game) -> None:
@@ -163,7 +165,8 @@ def test_a_colour_game_is_seen_in_grey_or_colour(tmp_path: Path, size: str) -> N
         "start_states: {begin: {script: [{wait: 90}]}}\n"
         "actions: {idle: [], a: [a]}\n"
         "variables: {counter: {address: 0xC000}, banked: {address: 0xD000, bank: 3}}\n"
-        "rewards: {counted: {variable: counter, on: change}}\n"
+        "rewards: {counted: {variable: counter, on: change}}\n",
+        encoding="utf-8",
     )
     game = load_game(str(tmp_path / "game.yaml"))
     for colour, channels in (("grey", 1), ("rgb", 3)):

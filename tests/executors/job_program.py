@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from game_rl.system.parent_death import end_with_parent
 
@@ -58,7 +59,8 @@ def main() -> int:
 
 
 def _process() -> dict[str, object]:
-    status = dict(line.split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)  # noqa: PTH123, SIM115 - short
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines(keepends=True)
+    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
     signals = {n.name: str(signal.getsignal(n)) for n in (signal.SIGINT, signal.SIGTERM)}
     return {
         "arguments": sys.argv[1:],

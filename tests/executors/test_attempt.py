@@ -47,7 +47,7 @@ def sigterm_once_ready(output: Path, below: str = "") -> Iterator[None]:
 
     def text() -> str:
         files = output.glob(below) if below else [output]
-        return "".join(file.read_text() for file in files if file.exists())
+        return "".join(file.read_text(encoding="utf-8") for file in files if file.exists())
 
     def send() -> None:
         deadline = time.monotonic() + _TIMEOUT_S
@@ -72,7 +72,7 @@ def test_a_job_gets_its_threads_and_its_claim_and_nothing_of_the_cluster(
     monkeypatch.setenv("OMP_NUM_THREADS", "17")
     outcome = carry_out(order(needs, "environment"))
     assert (outcome.code, outcome.text) == (0, "")
-    assert json.loads((needs.mark.with_name("log")).read_text()) == {
+    assert json.loads((needs.mark.with_name("log")).read_text(encoding="utf-8")) == {
         "GAME_RL_CPUS": "3",
         "GAME_RL_CLAIM": "7-abc",
         "OMP_NUM_THREADS": "3",
@@ -88,7 +88,10 @@ def test_a_job_keeps_the_gpus_that_the_cluster_gives_it(
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     carry_out(replace(order(needs, "environment"), has_gpu=True))
-    assert json.loads(needs.mark.with_name("log").read_text())["CUDA_VISIBLE_DEVICES"] == "1"
+    assert (
+        json.loads(needs.mark.with_name("log").read_text(encoding="utf-8"))["CUDA_VISIBLE_DEVICES"]
+        == "1"
+    )
 
 
 def test_asked_to_stop_it_lets_the_job_save(needs: NodeNeeds) -> None:
@@ -110,7 +113,7 @@ def test_no_child_of_a_job_outlives_it(needs: NodeNeeds) -> None:
     log = needs.mark.with_name("log")
     with sigterm_once_ready(log):
         carry_out(order(needs, "family"))
-    child = int(log.read_text().split()[0])
+    child = int(log.read_text(encoding="utf-8").split()[0])
     with suppress(psutil.NoSuchProcess):
         psutil.Process(child).wait(_TIMEOUT_S)
     assert not psutil.pid_exists(child)
@@ -141,7 +144,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def errand(disk_address: str, tmp_path: Path) -> Iterator[Callable[..., tuple[Order, Courier]]]:
     root = tmp_path / "experiment"
     (root / "a").mkdir(parents=True)
-    (root / "a" / "x").write_text("content")
+    (root / "a" / "x").write_text("content", encoding="utf-8")
     store = ObjectStore.below(disk_address, "x")
     courier = Courier(root, store, lambda _: None)
     with marked_storage(store, GameNeeds(), 1) as needs:
@@ -164,7 +167,7 @@ def test_without_shared_files_a_job_runs_on_the_nodes_own_disk_and_leaves_nothin
     (tmp_path / "away").rename(tmp_path / "experiment")
     assert outcome.code == 0, outcome.text
     courier.end(order.job)
-    found = json.loads((tmp_path / "experiment" / "log").read_text())
+    found = json.loads((tmp_path / "experiment" / "log").read_text(encoding="utf-8"))
     assert Path(found["folder"]).is_relative_to(scratch)
     assert list(scratch.iterdir()) == []
 
@@ -177,4 +180,4 @@ def test_without_shared_files_what_a_stopped_job_saves_comes_home(
         outcome = carry_out(order)
     assert outcome.code == 143
     courier.end(order.job)
-    assert (tmp_path / "experiment" / "log").read_text().endswith("saved\n")
+    assert (tmp_path / "experiment" / "log").read_text(encoding="utf-8").endswith("saved\n")

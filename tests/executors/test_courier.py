@@ -43,7 +43,7 @@ class Node:
     def finish(self) -> None:
         path = self.folder / RESULT
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("done")
+        path.write_text("done", encoding="utf-8")
         self.delivery.deliver(0)
 
 
@@ -109,7 +109,7 @@ def test_a_job_gets_what_it_reads_and_what_it_leaves_comes_home(
     assert found.pop("claim") == before["03/claim"]
     assert f"run_dir: {root / 'members' / '03'}".encode() in found.pop("config.yaml")
     assert found == {n: c for n, c in made.items() if n != "config.yaml"}
-    assert (root / RESULT).read_text() == "done"
+    assert (root / RESULT).read_text(encoding="utf-8") == "done"
 
 
 def test_an_attempt_that_was_given_up_delivers_nothing_and_its_checkpoint_is_gone_on_with(
@@ -130,7 +130,7 @@ def test_an_attempt_that_was_given_up_delivers_nothing_and_its_checkpoint_is_gon
     assert not (root / RESULT).exists()
     second.train().finish()
     courier.end(second.errand.job)
-    assert (root / RESULT).read_text() == "done"
+    assert (root / RESULT).read_text(encoding="utf-8") == "done"
 
 
 def test_delivering_twice_is_delivering_once(begin: Begin, root: Path, courier: Courier) -> None:
@@ -148,7 +148,7 @@ def test_the_next_controller_brings_home_what_a_killed_one_had_on_its_way(
     done.finish()
     courier = Courier(root, store, lambda _: None)
     courier.take_back()
-    assert (root / RESULT).read_text() == "done"
+    assert (root / RESULT).read_text(encoding="utf-8") == "done"
     assert list((root / "errands").iterdir()) == []
     courier.take_back()
     courier.close()

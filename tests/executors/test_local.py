@@ -50,7 +50,7 @@ def test_the_output_of_an_earlier_attempt_stays(executor: LocalExecutor, tmp_pat
     for _ in range(2):
         executor.start(Job("again", ("--version",), tmp_path / "log"))
         ends_of(executor, 1)
-    assert len((tmp_path / "log").read_text().splitlines()) == 2
+    assert len((tmp_path / "log").read_text(encoding="utf-8").splitlines()) == 2
 
 
 def test_claim_and_experiment_of_a_job_are_not_those_of_the_jobs_that_it_starts(
@@ -98,7 +98,9 @@ executor.start(Job("x", {run.arguments!r}, Path({str(run.output)!r})))
 print("started", flush=True)
 executor.wait(600)
 """
-    controller = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    controller = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, encoding="utf-8"
+    )
     assert controller.stdout is not None
     assert controller.stdout.readline() == "started\n"
     _wait_for(run.output)
@@ -115,7 +117,8 @@ def _endless(tmp_path: Path) -> Job:
     """A training that has hours to go."""
     (tmp_path / "config.yaml").write_text(
         f"game: duel\ntotal_timesteps: 100_000_000\nrun_dir: {tmp_path / 'run'}\n"
-        "env: {n_envs: 2, n_workers: 1}\nalgorithm: {n_steps: 16, batch_size: 16}\n"
+        "env: {n_envs: 2, n_workers: 1}\nalgorithm: {n_steps: 16, batch_size: 16}\n",
+        encoding="utf-8",
     )
     arguments = ("train", "--config", str(tmp_path / "config.yaml"))
     return Job("endless", arguments, tmp_path / "endless.log")
@@ -125,7 +128,9 @@ def _wait_for(output: Path) -> None:
     """Until the training has begun."""
     deadline = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:
-        if (output.exists() and "timesteps/s" in output.read_text()) or "/s" in output.read_text():
+        if (
+            output.exists() and "timesteps/s" in output.read_text(encoding="utf-8")
+        ) or "/s" in output.read_text(encoding="utf-8"):
             return
         time.sleep(0.05)
-    raise AssertionError(output.read_text())
+    raise AssertionError(output.read_text(encoding="utf-8"))

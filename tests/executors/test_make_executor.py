@@ -20,7 +20,7 @@ def test_without_the_extra_it_is_named_and_nothing_is_written(tmp_path: Path) ->
     ended = subprocess.run(
         [sys.executable, "-c", _WITHOUT_RAY, *arguments],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert ended.returncode == 2
@@ -43,6 +43,9 @@ with make_executor(LocalExecutorConfig(), demand) as executor:
     print(executor.slots, "ray" in sys.modules)
 """
     found = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
     )
     assert found.stdout == "1 False\n"

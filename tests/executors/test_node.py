@@ -20,14 +20,14 @@ def test_this_machine_has_what_this_machine_needs(tmp_path: Path) -> None:
         assert needs.problem() is None
         facts = introduce(needs, "n1")
         assert facts.problem is None
-        assert answer_of(needs, "n1").read_text() == needs.content
+        assert answer_of(needs, "n1").read_text(encoding="utf-8") == needs.content
     assert not needs.mark.exists()
 
 
 def test_what_a_killed_controller_has_left_is_deleted(tmp_path: Path) -> None:
     with marked(tmp_path) as first:
         introduce(first, "n1")
-        (tmp_path / "state.json").write_text("{}")
+        (tmp_path / "state.json").write_text("{}", encoding="utf-8")
         with marked(tmp_path) as second:
             introduce(second, "n1")
             assert not first.mark.exists()

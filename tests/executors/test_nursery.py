@@ -38,7 +38,7 @@ def end_of(process: JobProcess) -> int:
 def lines_of(tmp_path: Path, count: int) -> list[str]:
     """What a job has printed, once it is so many whole lines."""
     deadline = time.monotonic() + _WITHIN_S
-    while (printed := (tmp_path / "log").read_text()).count("\n") < count:
+    while (printed := (tmp_path / "log").read_text(encoding="utf-8")).count("\n") < count:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     return printed.splitlines()
@@ -52,7 +52,7 @@ def test_a_forked_process_is_like_one_of_a_fresh_interpreter(
     for nursery in (None, shared):
         order = job(tmp_path, "process", "one", "--two=3")
         assert end_of(JobProcess(order, nursery=nursery)) == 0
-        told.append(json.loads((tmp_path / "log").read_text().splitlines()[-1]))
+        told.append(json.loads((tmp_path / "log").read_text(encoding="utf-8").splitlines()[-1]))
     assert told[0] == told[1]
     assert told[1]["environment"]["SET_AFTER_THE_NURSERY"] == "1"
 

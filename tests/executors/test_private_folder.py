@@ -30,7 +30,7 @@ def test_a_folder_is_its_owners_alone_and_ends_with_the_block(tmp_path: Path) ->
 def test_folders_of_living_processes_stay_and_those_of_killed_ones_go(tmp_path: Path) -> None:
     (tmp_path / "game_rl-of_somebody").mkdir()
     process = subprocess.Popen(
-        [sys.executable, "-c", _WAITING, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", _WAITING, str(tmp_path)], stdout=subprocess.PIPE, encoding="utf-8"
     )
     assert process.stdout is not None
     theirs = Path(process.stdout.readline().strip())

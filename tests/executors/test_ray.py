@@ -67,7 +67,7 @@ def test_a_cluster_of_another_user_is_not_joined_by_accident(
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     (tmp_path / "ray").mkdir()
     noted = tmp_path / "ray" / "ray_current_cluster"
-    noted.write_text("127.0.0.1:1")
+    noted.write_text("127.0.0.1:1", encoding="utf-8")
     os.chown(noted, 12_345, 12_345)
     with (
         pytest.raises(UsageError, match="of another user"),
@@ -110,7 +110,9 @@ def ends_of(executor: Executor, count: int) -> dict[str, Ended]:
 
 def wait_until_ready(*jobs: Job) -> None:
     deadline = time.monotonic() + _TIMEOUT_S
-    while not all(one.output.exists() and "ready" in one.output.read_text() for one in jobs):
+    while not all(
+        one.output.exists() and "ready" in one.output.read_text(encoding="utf-8") for one in jobs
+    ):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -135,7 +137,7 @@ def test_jobs_end_with_their_codes_are_stopped_and_killed_and_none_is_left(
     ended = ends_of(executor, 2)
     assert (ended["environment"].code, ended["unknown"].code) == (0, 1)
     assert "ValueError" in ended["unknown"].text
-    found = json.loads(environment.output.read_text())
+    found = json.loads(environment.output.read_text(encoding="utf-8"))
     assert (found["GAME_RL_CPUS"], found["OMP_NUM_THREADS"]) == ("1", "1")
     assert (found["GAME_RL_CLAIM"], found["cluster's"]) == ("1-x", "[]")
     assert found["folder"] == str(Path.cwd())
@@ -222,7 +224,7 @@ except GameRLError as error:
     script = 'mount -t tmpfs none /mnt && exec "$0" -c "$1"'
     arguments = ["unshare", "--mount", "sh", "-c", script, sys.executable, code]
     ended = subprocess.run(
-        arguments, cwd=_ROOT, capture_output=True, text=True, check=False, timeout=300
+        arguments, cwd=_ROOT, capture_output=True, encoding="utf-8", check=False, timeout=300
     )
     if "unshare" in ended.stderr or "mount:" in ended.stderr:
         pytest.skip("no right to mount")
@@ -236,10 +238,10 @@ def population(folder: Path, name: str, executor: str) -> Path:
     """Two members, two generations; the folder that it will have."""
     root = folder / name
     file = write_population(folder, root)
-    text = file.read_text().replace("members: 3", "members: 2")
+    text = file.read_text(encoding="utf-8").replace("members: 3", "members: 2")
     text = text.replace("generations: 3", "generations: 2").replace("share: 0.34", "share: 0.5")
     text = text.replace("candidates: 2", "candidates: 1")
-    file.write_text(f"{text}executor: {executor}\n")
+    file.write_text(f"{text}executor: {executor}\n", encoding="utf-8")
     return root
 
 

@@ -48,7 +48,7 @@ def test_who_has_a_file_of_the_folder_open_ends_with_the_process_and_nobody_else
     folder = tmp_path / "folder"
     folder.mkdir()
     with (
-        (tmp_path / "folder_of_others").open("w") as other,
+        (tmp_path / "folder_of_others").open("w", encoding="utf-8") as other,
         subprocess.Popen(
             [sys.executable, "-c", "import time; time.sleep(600)"], stdout=other
         ) as bystander,
@@ -56,7 +56,7 @@ def test_who_has_a_file_of_the_folder_open_ends_with_the_process_and_nobody_else
             [sys.executable, "-c", _PARENT, str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
         ) as parent,
     ):
         assert parent.stdin is not None

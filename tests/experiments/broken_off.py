@@ -12,10 +12,10 @@ from game_rl.experiments.records import GenerationRecord, read_record
 def account_of(folder: ExperimentDir) -> dict[str, str]:
     """Whatever must be the same, byte for byte but for the folder's name."""
     files = [*folder.root.glob("generations/*/record.json"), folder.champion_record, folder.state]
-    texts = {str(p.relative_to(folder.root)): p.read_text() for p in files}
+    texts = {str(p.relative_to(folder.root)): p.read_text(encoding="utf-8") for p in files}
     weights = folder.root.rglob("policy.safetensors")
     texts |= {
-        str(p.relative_to(folder.root)): p.read_text()
+        str(p.relative_to(folder.root)): p.read_text(encoding="utf-8")
         for p in weights
         if "superseded" not in p.parts
     }

@@ -34,10 +34,10 @@ MakePopulation = Callable[..., Population]
 def make_population(tmp_path: Path) -> MakePopulation:
     def make(name: str = "population", *overrides: str) -> Population:
         (tmp_path / "run.yaml").write_text(
-            _RUN.replace("total_timesteps: 1", "total_timesteps: 100")
+            _RUN.replace("total_timesteps: 1", "total_timesteps: 100"), encoding="utf-8"
         )
         path = tmp_path / f"{name}.yaml"
-        path.write_text(_POPULATION.replace("PLACE", str(tmp_path / name)))
+        path.write_text(_POPULATION.replace("PLACE", str(tmp_path / name)), encoding="utf-8")
         return load_population(path, overrides)
 
     return make
@@ -80,13 +80,13 @@ MakeMixture = Callable[..., Mixture]
 @pytest.fixture
 def make_mixture(tmp_path: Path) -> MakeMixture:
     def make(name: str = "mixture", *overrides: str, is_live: bool = False) -> Mixture:
-        (tmp_path / "pqn.yaml").write_text(PQN)
-        (tmp_path / "dqn.yaml").write_text(DQN)
+        (tmp_path / "pqn.yaml").write_text(PQN, encoding="utf-8")
+        (tmp_path / "dqn.yaml").write_text(DQN, encoding="utf-8")
         path = tmp_path / f"{name}.yaml"
         text = _MIXTURE.replace("PLACE", str(tmp_path / name))
         for part in _OF_ROUNDS if is_live else ():
             text = text.replace(part, "")
-        path.write_text(text + "mode: live\n" * is_live)
+        path.write_text(text + "mode: live\n" * is_live, encoding="utf-8")
         return load_mixture(path, overrides)
 
     return make
@@ -113,10 +113,10 @@ keep_generations: {last: 2}
 @pytest.fixture
 def make_erl(tmp_path: Path) -> MakePopulation:
     def make(name: str = "erl", *overrides: str) -> Population:
-        (tmp_path / "pqn.yaml").write_text(PQN)
-        (tmp_path / "dqn.yaml").write_text(DQN)
+        (tmp_path / "pqn.yaml").write_text(PQN, encoding="utf-8")
+        (tmp_path / "dqn.yaml").write_text(DQN, encoding="utf-8")
         path = tmp_path / f"{name}.yaml"
-        path.write_text(_ERL.replace("PLACE", str(tmp_path / name)))
+        path.write_text(_ERL.replace("PLACE", str(tmp_path / name)), encoding="utf-8")
         return load_population(path, overrides)
 
     return make

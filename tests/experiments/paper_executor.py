@@ -79,7 +79,7 @@ class PaperExecutor:
             before = run_dir.checkpoints_newest_first()
             assert all(int(p.name) < until for p in before)
             weights = [_weights(before[0])] if before else []
-            config = yaml.safe_load(run_dir.config.read_text())
+            config = yaml.safe_load(run_dir.config.read_text(encoding="utf-8"))
             algorithm = config["algorithm"]
             learned = [algorithm["learning_rate"], config["seed"], until, *weights]
             learned += _lake_of(config, root.parent)
@@ -103,7 +103,7 @@ class PaperExecutor:
         to, at = Path(options["--to"]), int(options["--at"])
         values = json.loads(options["--values"])
         source = RunDir(root)
-        config = yaml.safe_load(source.config.read_text())
+        config = yaml.safe_load(source.config.read_text(encoding="utf-8"))
         for key, value in values.items():
             *sections, last = key.split(".")
             section = config
@@ -121,7 +121,7 @@ class PaperExecutor:
             else:
                 shutil.copytree(source.checkpoint(at), new.checkpoint(begins_at))
             new.identity(run_id=options.get("--id"))
-            new.config.write_text(yaml.safe_dump(config))
+            new.config.write_text(yaml.safe_dump(config), encoding="utf-8")
 
     def _play(self, root: Path, options: dict[str, str]) -> None:
         path = RunDir(root).checkpoint(int(options["--checkpoint"]))
@@ -147,7 +147,9 @@ class PaperExecutor:
 
 def _make_lake(run_dir: RunDir) -> None:
     """As a run does that writes one."""
-    lake = (yaml.safe_load(run_dir.config.read_text()).get("lake") or {}).get("path")
+    lake = (yaml.safe_load(run_dir.config.read_text(encoding="utf-8")).get("lake") or {}).get(
+        "path"
+    )
     if lake is not None:
         Lake.create(Path(lake), SCHEMA)
 
@@ -173,7 +175,7 @@ def write_checkpoint(path: Path, content: bytes) -> None:
     with new_directory(path) as folder:
         (folder / "policy.safetensors").write_bytes(content)
         files = {"format": 2, "files": {"policy.safetensors": entry}}
-        (folder / "manifest.json").write_text(json.dumps(files))
+        (folder / "manifest.json").write_text(json.dumps(files), encoding="utf-8")
 
 
 def _weights(path: Path) -> str:

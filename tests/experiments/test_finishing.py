@@ -30,7 +30,7 @@ def whole(make_population: MakePopulation) -> ExperimentDir:
     """A population whose champion was found, but has not played the test."""
     population = make_population("whole", "generations=1")
     folder = carry_out(population)
-    folder.config.write_text(dump_population(population))
+    folder.config.write_text(dump_population(population), encoding="utf-8")
     return folder
 
 
@@ -45,10 +45,12 @@ def test_the_champion_is_what_was_tested_and_the_result_is_written_once(
 ) -> None:
     champion, result = champion_of(whole), tmp_path / "result.json"
     played = whole.validation / f"test-{champion.number:02d}.json"
-    played.write_text(TEST.model_dump_json())
+    played.write_text(TEST.model_dump_json(), encoding="utf-8")
     made = finish(whole, result)
     (manifest,) = whole.champion.glob("checkpoints/*/manifest.json")
-    weights = json.loads(manifest.read_text())["files"]["policy.safetensors"]["sha256"]
+    weights = json.loads(manifest.read_text(encoding="utf-8"))["files"]["policy.safetensors"][
+        "sha256"
+    ]
     assert (made.played, made.weights_sha256) == (TEST, weights)
     assert made.policy_timesteps == int(champion.checkpoint)
     assert champion_of(whole) == champion
@@ -65,8 +67,8 @@ def test_that_all_weights_became_non_finite_is_a_result(
         path = folder.generation(1).result(number)
         path.parent.mkdir(parents=True, exist_ok=True)
         broken = StretchResult(timesteps=100, failure="non_finite", text="NaN")
-        path.write_text(broken.model_dump_json())
-    folder.config.write_text(dump_population(population))
+        path.write_text(broken.model_dump_json(), encoding="utf-8")
+    folder.config.write_text(dump_population(population), encoding="utf-8")
     made = finish(folder, tmp_path / "result.json")
     assert (made.failure, made.played) == ("non_finite", None)
     assert "the weights of all members became non-finite in generation 1" in made.text

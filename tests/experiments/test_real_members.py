@@ -19,7 +19,9 @@ from tests.training.forks import quiet
 
 
 def weights_of(run_dir: RunDir, timesteps: int) -> str:
-    manifest = json.loads((run_dir.checkpoint(timesteps) / "manifest.json").read_text())
+    manifest = json.loads(
+        (run_dir.checkpoint(timesteps) / "manifest.json").read_text(encoding="utf-8")
+    )
     return str(manifest["files"]["policy.safetensors"]["sha256"])
 
 
@@ -29,7 +31,9 @@ def test_members_are_the_runs_that_they_would_be_alone_and_the_champion_plays(
 ) -> None:
     folder = ExperimentDir(tmp_path / "population")
     file = write_population(tmp_path, folder.root)
-    file.write_text(file.read_text() + "train_on: {timesteps: 64}\n")
+    file.write_text(
+        file.read_text(encoding="utf-8") + "train_on: {timesteps: 64}\n", encoding="utf-8"
+    )
     assert main(["train", "--config", str(file)]) == 0
     last = read_record(folder.generation(3).record, GenerationRecord)
     assert last is not None

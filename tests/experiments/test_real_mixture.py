@@ -45,7 +45,7 @@ def test_two_mixtures_of_one_config_learn_the_same_and_the_champion_plays(
     assert lake.view().streams == sorted(
         one.member(name).identity().id for name in ("00", "01", "00.g0001", "01.g0001")
     )
-    lineage = json.loads((one.member("00.g0001").lineage).read_text())
+    lineage = json.loads((one.member("00.g0001").lineage).read_text(encoding="utf-8"))
     assert lineage["began_at"] == 0
     for arguments in (
         ["evaluate", str(one.root), "--episodes", "2"],
@@ -62,7 +62,7 @@ def test_two_mixtures_of_one_config_learn_the_same_and_the_champion_plays(
     overrides = [word for change in changes for word in ("--set", change)]
     assert main(["train", "--fork", str(one.root), *overrides]) == 0, capsys.readouterr().err
     champion = ExperimentDir(one.root).champion
-    assert json.loads((fork / "run.json").read_text())["parent"]["id"] == (
+    assert json.loads((fork / "run.json").read_text(encoding="utf-8"))["parent"]["id"] == (
         RunDir(champion).identity().id
     )
 

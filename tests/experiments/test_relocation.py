@@ -20,9 +20,9 @@ def mixture_at(make_mixture: MakeMixture, root: Path) -> ExperimentDir:
     for name, config in runs.items():
         run_dir = folder.member(name)
         run_dir.root.mkdir(parents=True)
-        run_dir.config.write_text(dump_config(config))
+        run_dir.config.write_text(dump_config(config), encoding="utf-8")
     folder.member("learner.g0001").teacher.mkdir()
-    folder.config.write_text(dump_experiment(mixture))
+    folder.config.write_text(dump_experiment(mixture), encoding="utf-8")
     return folder
 
 
@@ -33,9 +33,9 @@ def test_they_look_for_lake_and_teacher_where_the_folder_is_now(
     mixture_at(make_mixture, here).root.rename(there)
     folder, expected = ExperimentDir(there), {}
     for name in ("00", "learner.g0001", "learner.g0002"):
-        text = folder.member(name).config.read_text()
+        text = folder.member(name).config.read_text(encoding="utf-8")
         copy = tmp_path / f"{name}.yaml"
-        copy.write_text(text.replace(str(here), str(there)))
+        copy.write_text(text.replace(str(here), str(there)), encoding="utf-8")
         expected[name] = load_config(copy, is_saved=True).model_dump(exclude={"run_dir"})
     # it goes on with its own copy, and its checkpoints name the old place
     expected["learner.g0001"]["algorithm"]["teacher"]["run"] = str(here / "members" / "00@128")
@@ -50,9 +50,11 @@ def test_where_nothing_was_moved_nothing_is_written(
 ) -> None:
     folder = mixture_at(make_mixture, tmp_path / "here")
     run_dir = folder.member("00")
-    run_dir.config.write_text("as it was")
+    run_dir.config.write_text("as it was", encoding="utf-8")
     follow_lake(folder)
-    assert run_dir.config.read_text() == "as it was"
-    folder.config.write_text(dump_experiment(make_population()))  # each member has its own
+    assert run_dir.config.read_text(encoding="utf-8") == "as it was"
+    folder.config.write_text(
+        dump_experiment(make_population()), encoding="utf-8"
+    )  # each member has its own
     follow_lake(folder)
-    assert run_dir.config.read_text() == "as it was"
+    assert run_dir.config.read_text(encoding="utf-8") == "as it was"

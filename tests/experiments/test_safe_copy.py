@@ -49,7 +49,7 @@ def killed(population: Population, operation: int) -> ExperimentDir:
     with pytest.raises(Killed), killed_at(operation):
         carry_out(population)
     folder = ExperimentDir(population.config.run_dir)
-    folder.config.write_text(dump_population(population))
+    folder.config.write_text(dump_population(population), encoding="utf-8")
     folder.identity()
     return folder
 

@@ -12,7 +12,7 @@ def test_members_with_lakes_of_their_own_keep_them_when_the_population_goes_on(
 ) -> None:
     population = make_population("whole", "generations=1", "member.lake={}")
     folder = carry_out(population)
-    folder.config.write_text(dump_population(population))
+    folder.config.write_text(dump_population(population), encoding="utf-8")
     before = {path: path.read_bytes() for path in folder.members.rglob("config.yaml")}
     assert len(before) == 4
     champion = resume_experiment(folder.root, ExperimentCommand(stop=StopFlag(), force=True))

@@ -37,7 +37,9 @@ def test_an_experiment_whose_machine_vanished_goes_on_from_storage(
     write(tmp_path, whole)
     assert Controller(whole).process.wait(HANG_S) == 0
     file = write(tmp_path, here)
-    file.write_text(f"{file.read_text()}upload: {{to: '{disk_address}'}}\n")
+    file.write_text(
+        f"{file.read_text(encoding='utf-8')}upload: {{to: '{disk_address}'}}\n", encoding="utf-8"
+    )
     controller = Controller(here)
     folder = ExperimentDir(here)
     while not stored_experiments(ObjectStore(disk_address)):
@@ -66,6 +68,8 @@ def test_an_experiment_whose_machine_vanished_goes_on_from_storage(
 def game_rl(*arguments: str, code: int = 0) -> str:
     """What the command prints; it must end with this exit code."""
     command = [sys.executable, "-m", "game_rl", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", timeout=HANG_S, check=False
+    )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr

@@ -40,7 +40,7 @@ class WritingExecutor:
         self.claims.append(job.claim)
         if len(self.claims) <= self._killed:
             return [Ended(job, -9, "paper", cause="a power cut")]
-        Path(job.arguments[0]).write_text(str(job.claim))
+        Path(job.arguments[0]).write_text(str(job.claim), encoding="utf-8")
         return [Ended(job, 0, "paper")]
 
     def ask_to_stop(self) -> None:
@@ -68,7 +68,7 @@ def test_each_start_of_a_member_has_a_claim_of_a_later_epoch(tmp_path: Path) -> 
     runner.run([task(tmp_path, "a")], lambda _: None)
     epochs = [str(claim).partition("-")[0] for claim in executor.claims]
     assert epochs == ["1", "2", "3", "4"]
-    assert (tmp_path / "a" / "claim").read_text() == executor.claims[-1]
+    assert (tmp_path / "a" / "claim").read_text(encoding="utf-8") == executor.claims[-1]
     assert deaths == [("a power cut", n) for n in (1, 2, 3)]
 
 

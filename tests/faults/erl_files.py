@@ -29,8 +29,8 @@ champion: {candidates: 2, episodes: 2}
 
 def write_erl(folder: Path, place: Path) -> Path:
     """Write the file of a population that lives in `place`, and its runs' configs next to it."""
-    (folder / "member.yaml").write_text(MEMBER)
-    (folder / "learner.yaml").write_text(LEARNER)
+    (folder / "member.yaml").write_text(MEMBER, encoding="utf-8")
+    (folder / "learner.yaml").write_text(LEARNER, encoding="utf-8")
     file = place.with_suffix(".yaml")
-    file.write_text(_ERL.replace("PLACE", str(place)))
+    file.write_text(_ERL.replace("PLACE", str(place)), encoding="utf-8")
     return file

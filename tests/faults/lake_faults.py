@@ -278,7 +278,9 @@ def served(path: Path, play: KnownPlay) -> tuple[int, int]:
 
     def at_the_pin(lake: Lake) -> LakeView:
         pin = path / "pins" / "first.json"
-        return lake.view(Mark.from_json(pin.read_text(errors="replace"), source=pin))
+        return lake.view(
+            Mark.from_json(pin.read_text(errors="replace", encoding="utf-8"), source=pin)
+        )
 
     def recovered(lake: Lake) -> LakeView:
         return LakeView(lake.schema, lake.recover("w"))

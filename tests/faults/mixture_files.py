@@ -79,8 +79,8 @@ def write_live_mixture(folder: Path, place: Path) -> Path:
 
 
 def _written(folder: Path, place: Path, mixture: str) -> Path:
-    (folder / "member.yaml").write_text(MEMBER)
-    (folder / "learner.yaml").write_text(LEARNER)
+    (folder / "member.yaml").write_text(MEMBER, encoding="utf-8")
+    (folder / "learner.yaml").write_text(LEARNER, encoding="utf-8")
     file = place.with_suffix(".yaml")
-    file.write_text(mixture.replace("PLACE", str(place)))
+    file.write_text(mixture.replace("PLACE", str(place)), encoding="utf-8")
     return file

@@ -194,7 +194,9 @@ class PopulationBench:
                 (self.folder / "storage").mkdir(exist_ok=True)
                 executor += f", storage: 'file://{self.folder / 'storage'}'"
                 make_private(path)
-            file.write_text(f"{file.read_text()}executor: {executor}}}\n")
+            file.write_text(
+                f"{file.read_text(encoding='utf-8')}executor: {executor}}}\n", encoding="utf-8"
+            )
         return path
 
     def is_complete(self, folder: Path) -> bool:
@@ -224,16 +226,16 @@ class PopulationBench:
 
 def write_population(folder: Path, root: Path) -> Path:
     """Write the file of a tiny population in `root`, and its member's config next to it."""
-    (folder / "run.yaml").write_text(_RUN)
+    (folder / "run.yaml").write_text(_RUN, encoding="utf-8")
     file = root.with_suffix(".yaml")
-    file.write_text(_POPULATION.replace("PLACE", str(root)))
+    file.write_text(_POPULATION.replace("PLACE", str(root)), encoding="utf-8")
     return file
 
 
 def write_population_with_lakes(folder: Path, root: Path) -> Path:
     """Write a population like `write_population`, whose members each have a Lake."""
     file = write_population(folder, root)
-    (folder / "run.yaml").write_text(f"{_RUN}lake: {{}}\n")
+    (folder / "run.yaml").write_text(f"{_RUN}lake: {{}}\n", encoding="utf-8")
     return file
 
 
@@ -251,7 +253,7 @@ def records_of(folder: Path) -> dict[str, str]:
     files = [*folder.glob("generations/*/record.json"), folder / "champion.json"]
     files += [folder / "state.json", *folder.glob("members/*/eval.csv")]
     return {
-        str(path.relative_to(folder)): path.read_text().replace(str(folder), "")
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8").replace(str(folder), "")
         for path in files
         if path.exists()
     }
@@ -261,7 +263,7 @@ def hashes_of(folder: Path) -> dict[str, dict[str, str]]:
     """Return the hashes of weights, optimiser, arrays and replay of each kept checkpoint."""
     found = {}
     for path in folder.rglob("manifest.json"):
-        files = json.loads(path.read_text())["files"]
+        files = json.loads(path.read_text(encoding="utf-8"))["files"]
         found[str(path.parent.relative_to(folder))] = {
             name: files[name]["sha256"] for name in _COMPARED if name in files
         }

@@ -60,9 +60,9 @@ _OF_NO_RESULT = ("registration", "host", "seconds")
 
 def write_study(folder: Path, place: Path) -> Path:
     """Write and register a study whose folders are in `place`, and its arms' config."""
-    (folder / "run.yaml").write_text(_RUN)
+    (folder / "run.yaml").write_text(_RUN, encoding="utf-8")
     file = place.with_suffix(".yaml")
-    file.write_text(_STUDY.replace("PLACE", str(place)))
+    file.write_text(_STUDY.replace("PLACE", str(place)), encoding="utf-8")
     register = [sys.executable, "-m", "game_rl", "study", "register", str(file)]
     subprocess.run(register, check=True, capture_output=True)
     return file
@@ -72,7 +72,7 @@ def results_of(place: Path) -> dict[str, dict[str, object]]:
     """Return the parts of the results that must be the same."""
     found = {}
     for path in sorted(place.glob("results/results/*.json")):
-        document = json.loads(path.read_text())
+        document = json.loads(path.read_text(encoding="utf-8"))
         found[path.name] = {k: v for k, v in document.items() if k not in _OF_NO_RESULT}
     return found
 

@@ -60,7 +60,7 @@ class Training:
             ],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             start_new_session=True,
             env=os.environ | {"COLUMNS": "1000", "OMP_NUM_THREADS": "1"},
@@ -216,7 +216,7 @@ class Bench:
             others=self.folder / _OTHERS,
             teacher=self.folder / _TEACHER,
         )
-        run_dir.with_suffix(".yaml").write_text(text)
+        run_dir.with_suffix(".yaml").write_text(text, encoding="utf-8")
         return run_dir
 
     def half_run(self, name: str) -> Path:
@@ -229,8 +229,10 @@ class Bench:
         for path in RunDir(run_dir).checkpoints_newest_first():
             if int(path.name) not in (best.timesteps, *range(half - 128, half + 1)):
                 shutil.rmtree(path)
-        text = (run_dir / "config.yaml").read_text()
-        (run_dir / "config.yaml").write_text(text.replace(str(self.whole), str(run_dir)))
+        text = (run_dir / "config.yaml").read_text(encoding="utf-8")
+        (run_dir / "config.yaml").write_text(
+            text.replace(str(self.whole), str(run_dir)), encoding="utf-8"
+        )
         return run_dir
 
     def map(self, act: Callable[[int, int], None], count: int) -> None:
@@ -280,7 +282,9 @@ class Bench:
         accounts = [_account(root) for root in (run_dir, self.whole)]
         if accounts[0] != accounts[1]:
             found.append(f"another account: {accounts[0]} instead of {accounts[1]}")
-        tables = [RunDir(root).evaluations.read_text() for root in (run_dir, self.whole)]
+        tables = [
+            RunDir(root).evaluations.read_text(encoding="utf-8") for root in (run_dir, self.whole)
+        ]
         if tables[0] != tables[1]:
             found.append(f"another table of evaluations:\n{tables[0]}instead of\n{tables[1]}")
         files = [RunDir(r).evaluation_episodes.read_bytes() for r in (run_dir, self.whole)]
@@ -320,5 +324,5 @@ class Bench:
 
     @staticmethod
     def _hashes(path: Path) -> dict[str, str]:
-        files = json.loads((path / "manifest.json").read_text())["files"]
+        files = json.loads((path / "manifest.json").read_text(encoding="utf-8"))["files"]
         return {name: files[name]["sha256"] for name in COMPARED if name in files}

@@ -88,7 +88,7 @@ def _uploader(plan: str, settings: UploadSettings) -> "subprocess.Popen[str]":
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
+        encoding="utf-8",
     )
 
 
@@ -204,7 +204,10 @@ def training_trials(storage: Storage, folder: Path, *, runs: int, kills: int) ->
         address = storage.new_address()
         run_dir = bench.new_run(f"training-{number}", keep_last=2)
         config = run_dir.with_suffix(".yaml")
-        config.write_text(f"{config.read_text()}upload: {{to: '{address}', wait_s: 20}}\n")
+        config.write_text(
+            f"{config.read_text(encoding='utf-8')}upload: {{to: '{address}', wait_s: 20}}\n",
+            encoding="utf-8",
+        )
         storage.fail(0.1, "500", "503", "cut body", "lost answer", "slow link")
         for _ in range(-(-kills // runs)):
             _kill_one(bench, run_dir, storage, tally)
@@ -269,8 +272,10 @@ def _fetch_and_finish(bench: Bench, run_dir: Path, address: str, tally: Tally, l
     shutil.rmtree(run_dir)
     fetched = run_dir.with_name(f"{run_dir.name}-fetched")
     fetch(ObjectStore(address), remote, fetched)
-    text = (fetched / "config.yaml").read_text()
-    (fetched / "config.yaml").write_text(f"{text.partition('upload:')[0]}upload: null\n")
+    text = (fetched / "config.yaml").read_text(encoding="utf-8")
+    (fetched / "config.yaml").write_text(
+        f"{text.partition('upload:')[0]}upload: null\n", encoding="utf-8"
+    )
     bench.finish(fetched, bench.cpus[0], tally, label)
     tally.runs += 1
 

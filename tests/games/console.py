@@ -24,12 +24,14 @@ class Console:
 
     def __init__(self, name: str) -> None:
         folder = GAMES / name
-        self.game: dict[str, Any] = yaml.safe_load((folder / "game.yaml").read_text())
+        self.game: dict[str, Any] = yaml.safe_load(
+            (folder / "game.yaml").read_text(encoding="utf-8")
+        )
         self.symbols = {
             symbol: int(place.split(":")[1], 16)
             for place, symbol in (
                 line.split()
-                for line in (folder / self.game["symbols"]).read_text().splitlines()
+                for line in (folder / self.game["symbols"]).read_text(encoding="utf-8").splitlines()
                 if not line.startswith(";")
             )
         }

@@ -12,7 +12,7 @@ import yaml
 from tests.games.console import GAMES, Console, state_after_script
 
 FOLDER = GAMES / "duel"
-GAME = yaml.safe_load((FOLDER / "game.yaml").read_text())
+GAME = yaml.safe_load((FOLDER / "game.yaml").read_text(encoding="utf-8"))
 ACTIONS: dict[str, list[str]] = GAME["actions"]
 LONGEST_FIGHT = 600
 STAND, WALK, BLOCK, JUMP, PUNCH, KICK, JUMP_KICK, LAND = range(8)  # fighter.h has the rest

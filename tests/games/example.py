@@ -50,9 +50,9 @@ SYMBOLS = "; made by hand\n00:0150 _main\n00:C000 _counter\n00:C002 _seed\n00:D0
 def write_game(folder: Path, text: str = VALID_GAME) -> Path:
     """The path of a game.yaml with the ROM and the symbols beside it."""
     (folder / "game.gb").write_bytes(ROM_BYTES)
-    (folder / "game.sym").write_text(SYMBOLS)
+    (folder / "game.sym").write_text(SYMBOLS, encoding="utf-8")
     path = folder / "game.yaml"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return path
 
 
@@ -99,7 +99,7 @@ def _binary_symbols(folder: Path) -> Path:
 
 def _with_reward(code: str, reference: str) -> Callable[[Path], Path]:
     def make(folder: Path) -> Path:
-        (folder / "my_rewards.py").write_text(code)
+        (folder / "my_rewards.py").write_text(code, encoding="utf-8")
         return write_game(folder, VALID_GAME + f"reward: {reference}\n")
 
     return make

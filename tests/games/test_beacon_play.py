@@ -116,7 +116,7 @@ def read_rooms() -> list[list[str]]:
     """The map as the build reads it."""
     code = "import json, rooms; print(json.dumps(rooms.read_rooms()))"
     command = [sys.executable, "-B", "-c", code]
-    printed = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, check=True)
+    printed = subprocess.run(command, cwd=SOURCE, capture_output=True, encoding="utf-8", check=True)
     return json.loads(printed.stdout)
 
 

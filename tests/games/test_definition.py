@@ -49,7 +49,9 @@ def test_a_wrong_reward_class_is_refused_when_it_is_needed(bad: BadGame, tmp_pat
 )
 def test_loading_a_game_runs_none_of_its_python(tmp_path: Path, code: str) -> None:
     sign = tmp_path / "it_ran"
-    (tmp_path / "my_rewards.py").write_text(f"open({str(sign)!r}, 'w').close()\n{code}\n")
+    (tmp_path / "my_rewards.py").write_text(
+        f"open({str(sign)!r}, 'w').close()\n{code}\n", encoding="utf-8"
+    )
     game = load_game(str(write_game(tmp_path, VALID_GAME + "reward: my_rewards:A\n")))
     assert game.reward_source == str(tmp_path / "my_rewards.py")
     assert not sign.exists()

@@ -255,7 +255,7 @@ def test_video_memory_is_left_alone_while_the_picture_is_drawn(duel: Duel) -> No
     lines: list[int] = []
     symbol = next(
         line.split()[0]
-        for line in (FOLDER / "duel.sym").read_text().splitlines()
+        for line in (FOLDER / "duel.sym").read_text(encoding="utf-8").splitlines()
         if line.endswith(" _input_read")
     )
     address = int(symbol.split(":")[1], 16)

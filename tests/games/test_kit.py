@@ -33,7 +33,9 @@ def build(source: Path, out: Path) -> None:
     """Runs the game's Makefile, or skips the test where the compiler is not the kit's."""
     if not (shutil.which("sdcc") and shutil.which("make")):
         pytest.skip("sdcc or make is not installed")
-    version = subprocess.run(["sdcc", "--version"], capture_output=True, text=True, check=True)
+    version = subprocess.run(
+        ["sdcc", "--version"], capture_output=True, encoding="utf-8", check=True
+    )
     if SDCC_VERSION not in version.stdout:
         pytest.skip(f"ROMs are built with sdcc {SDCC_VERSION}; this is {version.stdout[:80]!r}")
     command = ["make", "-C", str(source), f"OUT={out}", f"PYTHON={sys.executable}"]
@@ -47,7 +49,7 @@ def test_the_bundled_games_are_built_with_the_kit() -> None:
 
 @every_game
 def test_rom_is_the_one_that_the_game_file_names(name: str) -> None:
-    game = yaml.safe_load((GAMES / name / "game.yaml").read_text())
+    game = yaml.safe_load((GAMES / name / "game.yaml").read_text(encoding="utf-8"))
     assert hashlib.sha256(rom_of(name)).hexdigest() == game["rom"]["sha256"]
 
 
@@ -57,7 +59,7 @@ def test_header_has_a_title_both_checksums_and_no_logo(name: str) -> None:
     assert len(rom) == 32 * 1024
     assert rom[0x147:0x14A] == bytes(3)
     assert rom[0x134:0x143] == name.upper().encode().ljust(15, b"\0")
-    game = yaml.safe_load((GAMES / name / "game.yaml").read_text())
+    game = yaml.safe_load((GAMES / name / "game.yaml").read_text(encoding="utf-8"))
     assert rom[0x143] == {"dmg": 0, "cgb": 0xC0}[game["hardware"]]
     check = 0
     for byte in rom[0x134:0x14D]:
@@ -77,16 +79,16 @@ def test_source_gives_the_rom_and_the_symbols_bit_for_bit(name: str, tmp_path: P
 
 
 def test_the_example_of_the_kits_readme_is_a_game(tmp_path: Path) -> None:
-    text = (GAMES / "kit" / "README.md").read_text()
+    text = (GAMES / "kit" / "README.md").read_text(encoding="utf-8")
     files = dict(re.findall(r"`(\S+)`:\n\n```\w+\n(.*?)```", text, flags=re.DOTALL))
     assert set(files) == {"Makefile", "draw_art.py", "main.c"}
     shutil.copytree(GAMES / "kit", tmp_path / "kit")
     source = tmp_path / "dot" / "src"
     source.mkdir(parents=True)
     for name, content in files.items():
-        (source / name).write_text(content)
+        (source / name).write_text(content, encoding="utf-8")
     build(source, tmp_path)
-    assert "_dot_x" in (tmp_path / "dot.sym").read_text()
+    assert "_dot_x" in (tmp_path / "dot.sym").read_text(encoding="utf-8")
     rom = io.BytesIO((tmp_path / "dot.gb").read_bytes())
     pyboy = PyBoy(rom, window="null", sound_emulated=False, cgb=False, log_level="ERROR")
     pyboy.tick(100, True, False)

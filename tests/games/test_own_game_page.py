@@ -15,7 +15,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "your-own-game.md"
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
 
 
 @pytest.fixture
@@ -23,9 +25,9 @@ def folder(tmp_path: Path) -> Path:
     """A game whose game.yaml is the page's pieces one after the other."""
     pieces = [block for block in blocks("yaml") if not block.startswith("# configs")]
     (tmp_path / "my_game.gb").write_bytes(make_rom())
-    (tmp_path / "rewards.py").write_text(blocks("python")[0])
+    (tmp_path / "rewards.py").write_text(blocks("python")[0], encoding="utf-8")
     header = "title: My game\nrom: {path: my_game.gb}\n"
-    (tmp_path / "game.yaml").write_text(header + "".join(pieces))
+    (tmp_path / "game.yaml").write_text(header + "".join(pieces), encoding="utf-8")
     return tmp_path
 
 
@@ -46,6 +48,8 @@ def test_the_reward_class_of_the_page_pays_once_for_new_ground(folder: Path) -> 
 
 def test_the_run_config_of_the_page_is_valid(tmp_path: Path) -> None:
     path = tmp_path / "my_game.yaml"
-    path.write_text(next(block for block in blocks("yaml") if block.startswith("# configs")))
+    path.write_text(
+        next(block for block in blocks("yaml") if block.startswith("# configs")), encoding="utf-8"
+    )
     expected = tmp_path.parent / "my_game" / "game.yaml"
     assert Path(load_config(path).game).resolve() == expected.resolve()

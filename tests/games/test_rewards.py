@@ -74,7 +74,8 @@ def test_two_games_may_both_have_a_module_of_one_name(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "rewards.py").write_text(
             "class Reward:\n    def reset(self, variables): ...\n"
-            f"    def step(self, variables): return {index}\n"
+            f"    def step(self, variables): return {index}\n",
+            encoding="utf-8",
         )
         found.append(load_custom_reward("rewards:Reward", folder).step({}))
     assert found == [1.0, 2.0]
@@ -89,14 +90,15 @@ def test_an_importable_module_will_do(tmp_path: Path) -> None:
 def test_what_is_no_reward_is_refused(tmp_path: Path, returned: str) -> None:
     (tmp_path / "rewards.py").write_text(
         "class Reward:\n    def reset(self, variables): ...\n"
-        f"    def step(self, variables): return {returned}\n"
+        f"    def step(self, variables): return {returned}\n",
+        encoding="utf-8",
     )
     with pytest.raises(GameFileError, match=r"rewards:Reward\.step failed"):
         load_custom_reward("rewards:Reward", tmp_path).step({})
 
 
 def test_a_missing_import_of_the_users_module_is_named(tmp_path: Path) -> None:
-    (tmp_path / "rewards.py").write_text("import no_such_package\n")
+    (tmp_path / "rewards.py").write_text("import no_such_package\n", encoding="utf-8")
     with pytest.raises(GameFileError, match="needs the module no_such_package; install it"):
         load_custom_reward("rewards:Reward", tmp_path)
 

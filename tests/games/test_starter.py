@@ -35,7 +35,7 @@ def test_the_hardware_is_what_the_cartridge_needs(tmp_path: Path, flag: int, har
 
 def test_a_symbol_file_beside_the_rom_is_used(tmp_path: Path) -> None:
     rom = rom_file(tmp_path)
-    rom.with_suffix(".sym").write_text("00:C000 wScore\n")
+    rom.with_suffix(".sym").write_text("00:C000 wScore\n", encoding="utf-8")
     path = write_starter(rom, tmp_path / "game")
     assert load_game(str(path)).definition.symbols == Path("../my game.sym")
 
@@ -70,10 +70,10 @@ def test_a_name_that_is_no_text_is_refused_and_nothing_is_written(tmp_path: Path
 def test_a_game_file_is_never_written_over(tmp_path: Path) -> None:
     rom = rom_file(tmp_path)
     path = write_starter(rom, tmp_path)
-    path.write_text("precious")
+    path.write_text("precious", encoding="utf-8")
     with pytest.raises(UsageError, match="exists already"):
         write_starter(rom, tmp_path)
-    assert path.read_text() == "precious"
+    assert path.read_text(encoding="utf-8") == "precious"
 
 
 def test_a_folder_that_cannot_be_made_and_a_wrong_rom_are_refused(tmp_path: Path) -> None:

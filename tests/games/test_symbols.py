@@ -43,13 +43,13 @@ Area                 Addr        Size        Decimal Bytes (Attributes)
 )
 def test_each_format_is_read(tmp_path: Path, text: str, expected: dict[str, Location]) -> None:
     path = tmp_path / "game.sym"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     assert read_symbols(path) == expected
 
 
 def test_wla_labels_are_read(tmp_path: Path) -> None:
     path = tmp_path / "game.sym"
-    path.write_text(WLA_SYM)
+    path.write_text(WLA_SYM, encoding="utf-8")
     assert read_symbols(path)["score"] == Location(0xC0A0, 0)
 
 
@@ -78,7 +78,7 @@ def test_what_is_no_ordinary_file_is_refused_without_reading_it(tmp_path: Path) 
 
 def test_more_symbols_than_a_game_can_have_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "game.sym"
-    path.write_text("".join(f"00:C000 s{number}\n" for number in range(300_000)))
+    path.write_text("".join(f"00:C000 s{number}\n" for number in range(300_000)), encoding="utf-8")
     with pytest.raises(GameFileError, match="more than 250,000 symbols"):
         read_symbols(path)
 
@@ -88,5 +88,5 @@ def test_more_symbols_than_a_game_can_have_are_refused(tmp_path: Path) -> None:
 )
 def test_numbers_that_no_linker_writes_are_no_symbols(tmp_path: Path, line: str) -> None:
     path = tmp_path / "game.sym"
-    path.write_text(f"{line}\n00:C0A0 score\n")
+    path.write_text(f"{line}\n00:C0A0 score\n", encoding="utf-8")
     assert read_symbols(path) == {"score": Location(0xC0A0, 0)}

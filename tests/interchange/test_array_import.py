@@ -247,7 +247,10 @@ def test_windows_of_3_92_mb_a_transition_go_there_and_back_in_less_memory_than_t
         buffer.add(window[None], later[None], action, np.ones(1), np.array([done]), [{}])
     save_to_pkl(tmp_path / "in.pkl", buffer)
     done = subprocess.run(
-        [sys.executable, "-c", _CHILD, str(tmp_path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", _CHILD, str(tmp_path)],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
     )
     transition = 2 * 504 * 108 * 9 * 4
     assert max(json.loads(done.stdout)) < 2 * transition

@@ -50,7 +50,7 @@ DQN_SECTION = "{name: dqn, learning_starts: 32, batch_size: 16, replay: {capacit
 
 
 def train_one(folder: Path, *overrides: str) -> Path:
-    (folder / "run.yaml").write_text(TINY.format(run_dir=folder / "run"))
+    (folder / "run.yaml").write_text(TINY.format(run_dir=folder / "run"), encoding="utf-8")
     values = ["recording.episodes=0", "total_timesteps=96", *overrides]
     config = load_config(folder / "run.yaml", values)
     return train_once(config).root
@@ -97,7 +97,7 @@ def test_plain_sb3_plays_an_exported_policy_without_game_rl(
             sys.executable, "-c", PREDICT, str(exported),
             str(tmp_path / "stacks.npy"), str(tmp_path / "actions.npy"), kind,
         ],
-        capture_output=True, text=True, check=True,
+        capture_output=True, encoding="utf-8", check=True,
     )  # fmt: skip
     sb3s = {"ppo": ActorCriticCnnPolicy, "dqn": CnnPolicy}[kind]
     policy = sb3s(env.observation_space, env.action_space, lambda _: 0.0)

@@ -68,7 +68,7 @@ def test_schedules_are_the_runs_where_game_rl_is_not_installed(
     plain(make_config("run", f"algorithm={section}")).save(tmp_path / "model.zip")
     found = subprocess.run(
         [sys.executable, "-c", LOADED, str(tmp_path / "model.zip"), kind],
-        capture_output=True, text=True, check=True,
+        capture_output=True, encoding="utf-8", check=True,
     )  # fmt: skip
     values = [float(text) for text in found.stdout.strip("[]\n").split(",")]
     assert values == pytest.approx(SCHEDULES[kind])

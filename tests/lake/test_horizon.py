@@ -91,7 +91,7 @@ def test_a_changed_horizon_is_told(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path, SCHEMA)
     Horizon(tmp_path).raise_to({"w/0": 5})
     file = tmp_path / "horizon.json"
-    file.write_text(file.read_text().replace("5}", "6}"))
+    file.write_text(file.read_text(encoding="utf-8").replace("5}", "6}"), encoding="utf-8")
     assert "its checksum is wrong" in verify(tmp_path).damaged["horizon.json"]
     with pytest.raises(LakeError, match=r"horizon\.json: its checksum is wrong"):
         lake.view()

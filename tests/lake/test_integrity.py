@@ -110,7 +110,7 @@ def test_a_flipped_bit_is_named_and_never_sampled(whole: tuple[Path, Play], kind
                 lake = Lake.open(path)
                 assert_view_holds(lake.view(), sequences)
                 pin = path / "pins" / "first.json"
-                mark = Mark.from_json(pin.read_text(errors="replace"), source=pin)
+                mark = Mark.from_json(pin.read_text(errors="replace", encoding="utf-8"), source=pin)
                 assert_view_holds(lake.view(mark), sequences, ends={"w/0": 12})
     finally:
         file.write_bytes(content)

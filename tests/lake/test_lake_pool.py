@@ -210,7 +210,7 @@ def test_files_that_go_while_they_are_read_are_told_and_left_out(tmp_path: Path)
 def test_a_lake_that_cannot_be_pinned_is_read_all_the_same(tmp_path: Path) -> None:
     path = tmp_path / "one"
     written(path, {"a": 30}, n_envs=1)
-    (path / "pins").write_text("no folder")
+    (path / "pins").write_text("no folder", encoding="utf-8")
     told: list[str] = []
     pool = pool_of(path, tell=told.append)
     pool.begin([])

@@ -132,7 +132,7 @@ def test_the_capacity_holds_and_whole_files_of_it_are_small(tmp_path: Path, limi
 
 
 def test_a_folder_that_cannot_be_one_and_a_lake_of_other_frames_are_told(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(LakeError, match="name another folder"):
         make(tmp_path / "run", path=tmp_path / "file")
     make(tmp_path / "run", path=tmp_path / "lake").close()

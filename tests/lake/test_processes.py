@@ -77,7 +77,7 @@ def started(code: str, *arguments: object) -> subprocess.Popen[str]:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
     )
 
 

@@ -21,7 +21,7 @@ from tests.tiny_run import TINY, train_once
 def run_of_level_1(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("levels")
     config = folder / "run.yaml"
-    config.write_text(TINY.format(run_dir=folder / "run"))
+    config.write_text(TINY.format(run_dir=folder / "run"), encoding="utf-8")
     changes = ["env.start_states=[level_1]", "recording.episodes=0"]
     return train_once(load_config(config, changes)).root
 
@@ -45,7 +45,7 @@ def test_each_named_start_state_is_played_whether_trained_on_or_not(
 @pytest.mark.parametrize("name", ["dqn", "pqn"])
 def test_what_a_q_network_expects_is_compared_with_what_it_gets(name: str, tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
-    path.write_text(TINY.format(run_dir=tmp_path / "run"))
+    path.write_text(TINY.format(run_dir=tmp_path / "run"), encoding="utf-8")
     algorithm = {
         "dqn": "{name: dqn, replay: {capacity: 60}, learning_starts: 40, gamma: 0.9}",
         "pqn": "{name: pqn, n_steps: 16, batch_size: 16, gamma: 0.9}",

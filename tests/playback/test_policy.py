@@ -22,15 +22,15 @@ def drawn_run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     """Whose evaluations draw actions."""
     folder = tmp_path_factory.mktemp("drawn")
     config = folder / "run.yaml"
-    config.write_text(TINY.format(run_dir=folder / "run"))
+    config.write_text(TINY.format(run_dir=folder / "run"), encoding="utf-8")
     changes = ["evaluation.deterministic=false", "recording.episodes=0"]
     return train_once(load_config(config, changes))
 
 
 def set_way(run_dir: RunDir, way: str) -> None:
-    before = run_dir.config.read_text().splitlines()
+    before = run_dir.config.read_text(encoding="utf-8").splitlines()
     after = [f"  deterministic: {way}" if "deterministic:" in line else line for line in before]
-    run_dir.config.write_text("\n".join(after) + "\n")
+    run_dir.config.write_text("\n".join(after) + "\n", encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_best_that_draws_is_played_and_recorded_so_and_twice_the_same(
 
 def test_without_its_best_checkpoint_a_run_says_which_one_is_gone(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
-    file.write_text(TINY.format(run_dir=tmp_path / "run"))
+    file.write_text(TINY.format(run_dir=tmp_path / "run"), encoding="utf-8")
     same = ("algorithm.learning_rate=1e-12", "evaluation.deterministic=true")
     changes = [*same, "total_timesteps=128", "recording.episodes=0"]
     train(load_config(file, changes), Command(stop=StopRequest(), evaluates_at_end=False))

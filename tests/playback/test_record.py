@@ -25,7 +25,7 @@ _CHANGES = (
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     folder = tmp_path_factory.mktemp("colour")
     config = folder / "run.yaml"
-    config.write_text(TINY.format(run_dir=folder / "run"))
+    config.write_text(TINY.format(run_dir=folder / "run"), encoding="utf-8")
     return train_once(load_config(config, _CHANGES))
 
 

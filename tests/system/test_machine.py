@@ -39,7 +39,7 @@ HERE = Machine(
 def lay_out(root: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+        (root / name).write_text(text, encoding="utf-8")
     return root
 
 
@@ -139,7 +139,7 @@ def test_cores_are_those_of_the_affinity_unless_a_quota_is_less(tmp_path: Path) 
         assert own_cores(root) == affinity[-1:]
     finally:
         psutil.Process().cpu_affinity(affinity)
-    (root / "sys/fs/cgroup/box/cpu.max").write_text("100000 100000")
+    (root / "sys/fs/cgroup/box/cpu.max").write_text("100000 100000", encoding="utf-8")
     assert own_cores(root) == ([] if len(affinity) > 1 else affinity)
 
 
@@ -184,7 +184,7 @@ def test_disk_is_measured_at_the_nearest_folder_that_exists(tmp_path: Path) -> N
 
 def fake_nvidia_smi(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program = folder / "nvidia-smi"
-    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
 

@@ -26,7 +26,7 @@ for line in sys.stdin:
             [sys.executable, "-c", self._CODE],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
         )
         self.pid = self._process.pid
         self.hold(1)

@@ -20,7 +20,7 @@ def digest_of(copy: Path) -> str:
         env={**os.environ, "PYTHONPATH": str(copy)},
         check=True,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     ).stdout.strip()
 
 
@@ -28,7 +28,7 @@ def test_a_copy_has_the_same_digest_until_one_of_its_files_changes(tmp_path: Pat
     shutil.copytree(_PACKAGE, tmp_path / "game_rl")
     assert digest_of(tmp_path) == source_sha256()
     changed = tmp_path / "game_rl" / "returns.py"
-    changed.write_text(changed.read_text() + "\n")
+    changed.write_text(changed.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     other = digest_of(tmp_path)
     assert other != source_sha256()
     changed.rename(changed.with_name("return_values.py"))

@@ -71,7 +71,8 @@ def test_means_are_over_pairs_and_a_pair_counts_once(tmp_path: Path) -> None:
     path = tmp_path / "actions.json"
     path.write_text(
         '{"seed": 1, "observations": 10, "runs": ["a", "b", "c"],'
-        ' "shares": [[0, 0.2, 0.4], [0.2, 0, 0.9], [0.4, 0.9, 0]]}'
+        ' "shares": [[0, 0.2, 0.4], [0.2, 0, 0.9], [0.4, 0.9, 0]]}',
+        encoding="utf-8",
     )
     found = read_differences(path)
     assert list(found.pairs()) == [("a", "b", 0.2), ("a", "c", 0.4), ("b", "c", 0.9)]
@@ -98,6 +99,6 @@ def test_what_is_no_lake_and_no_result_is_said(tmp_path: Path) -> None:
         compare_actions(
             tmp_path, {}, lake=tmp_path / "x", observations=1, seed=1, result=tmp_path / "r"
         )
-    (tmp_path / "r").write_text("{}")
+    (tmp_path / "r").write_text("{}", encoding="utf-8")
     with pytest.raises(ExperimentError, match="delete it"):
         read_differences(tmp_path / "r")

@@ -37,7 +37,7 @@ def test_a_run_that_was_stopped_is_trained_on_and_each_of_its_policies_plays_the
     config = make_config("begun", "recording.episodes=0")
     run_dir = RunDir(config.run_dir)
     run_dir.root.mkdir()
-    run_dir.config.write_text(dump_config(config))
+    run_dir.config.write_text(dump_config(config), encoding="utf-8")
     stop = StopRequest()
     stop.ask(Interrupted("stopped"))
     with pytest.raises(Interrupted):

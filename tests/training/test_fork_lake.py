@@ -36,7 +36,10 @@ def test_a_forks_lake_has_rows_of_its_own_under_its_own_name(
         shared = [p for p in fork.lake.glob("*.segment") if p.stat().st_nlink > 1]
         assert shared
         assert all(path.name.startswith(ids[0]) for path in shared)
-        origins = [(run.lake / "origins" / f"{ids[0]}.json").read_text() for run in (parent, fork)]
+        origins = [
+            (run.lake / "origins" / f"{ids[0]}.json").read_text(encoding="utf-8")
+            for run in (parent, fork)
+        ]
         assert origins[0] == origins[1]
     else:
         assert Lake.open(fork.lake).view().streams == [ids[1]]

@@ -23,7 +23,7 @@ def test_new_counters_begin_at_zero_with_the_parents_weights(make_config: MakeCo
     assert (first.state.num_timesteps, first.state.best) == (0, None)
     assert not fork.evaluations.exists()
     resume(fork.root, command(quiet()))
-    rows = fork.evaluations.read_text().splitlines()[1:]
+    rows = fork.evaluations.read_text(encoding="utf-8").splitlines()[1:]
     assert [row.split(",")[0] for row in rows] == ["64"]
 
 

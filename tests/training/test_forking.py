@@ -74,7 +74,7 @@ def test_files_that_are_the_same_are_linked_and_the_fork_names_its_parent(
     assert fork.identity().id != parent.identity().id
     (source,) = read_lineage(fork).sources
     assert (source.kind, source.run, source.frames) == ("fork", named.id, 128 * 8)
-    assert "@128" in fork.config.read_text()
+    assert "@128" in fork.config.read_text(encoding="utf-8")
     account = read_events(fork)
     assert isinstance(account[-1], Forked)
     assert [e for e in account[:-1] if e.timesteps > 128] == []

@@ -63,7 +63,9 @@ def assert_same_end(one: Path, other: Path) -> None:
     for name, weight in ours.policy().items():
         assert torch.equal(weight, theirs.policy()[name]), name
     assert ours.state.best == theirs.state.best
-    assert RunDir(one).evaluations.read_text() == RunDir(other).evaluations.read_text()
+    assert RunDir(one).evaluations.read_text(encoding="utf-8") == RunDir(
+        other
+    ).evaluations.read_text(encoding="utf-8")
 
 
 def test_a_mixed_run_that_was_broken_off_is_the_run_that_was_not(

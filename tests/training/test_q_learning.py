@@ -33,13 +33,15 @@ def test_a_run_trains_evaluates_records_and_goes_on(
     result = train(config, command(quiet()))
     run_dir = RunDir(config.run_dir)
     assert [int(path.name) for path in run_dir.checkpoints_newest_first()] == [128, 64]
-    rows = run_dir.evaluations.read_text().splitlines()[1:]
+    rows = run_dir.evaluations.read_text(encoding="utf-8").splitlines()[1:]
     assert [int(row.split(",")[0]) for row in rows] == [64, 128]
     assert result.evaluation.episodes == 2
     assert result.video is not None
     assert result.video.is_file()
-    longer = run_dir.config.read_text().replace("total_timesteps: 128", "total_timesteps: 192")
-    run_dir.config.write_text(longer)
+    longer = run_dir.config.read_text(encoding="utf-8").replace(
+        "total_timesteps: 128", "total_timesteps: 192"
+    )
+    run_dir.config.write_text(longer, encoding="utf-8")
     resume(config.run_dir, command(quiet()))
     assert int(run_dir.checkpoints_newest_first()[0].name) == 192
     before, after = (Checkpoint(run_dir.checkpoint(n)).policy() for n in (128, 192))

@@ -55,8 +55,8 @@ def write_config(folder: Path, name: str, *changes: str) -> Path:
     from game_rl.config.loader import dump_config, load_config
 
     path = folder / f"{name}.yaml"
-    path.write_text(TINY.format(run_dir=folder / name))
-    path.write_text(dump_config(load_config(path, [*CHANGES, *changes])))
+    path.write_text(TINY.format(run_dir=folder / name), encoding="utf-8")
+    path.write_text(dump_config(load_config(path, [*CHANGES, *changes])), encoding="utf-8")
     return path
 
 
@@ -79,8 +79,8 @@ def broken(whole: Path, tmp_path: Path) -> Callable[..., RunDir]:
         for path in run_dir.checkpoints_newest_first():
             if int(path.name) > timesteps:
                 shutil.rmtree(path)
-        text = run_dir.config.read_text()
-        run_dir.config.write_text(text.replace(str(whole), str(run_dir.root)))
+        text = run_dir.config.read_text(encoding="utf-8")
+        run_dir.config.write_text(text.replace(str(whole), str(run_dir.root)), encoding="utf-8")
         return run_dir
 
     return make
@@ -107,7 +107,9 @@ def assert_same_run(found: Path, expected: Path) -> None:
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert curves(found) == curves(expected)
-    assert RunDir(found).evaluations.read_text() == RunDir(expected).evaluations.read_text()
+    assert RunDir(found).evaluations.read_text(encoding="utf-8") == RunDir(
+        expected
+    ).evaluations.read_text(encoding="utf-8")
     states = [Checkpoint(RunDir(root).checkpoint(192)).state for root in (found, expected)]
     assert states[0].best == states[1].best
 
@@ -163,19 +165,19 @@ def test_a_run_of_other_caches_goes_on_with_the_parts_that_it_began_with(tmp_pat
     parts = ["algorithm.micro_batch_size=6", "algorithm.precision=float32"]
     train(load_config(write_config(tmp_path, "run", *parts)), command(console(), until=64))
     run_dir, output = RunDir(tmp_path / "run"), console()
-    before = run_dir.config.read_text()
+    before = run_dir.config.read_text(encoding="utf-8")
     resume(run_dir.root, command(output))
-    assert run_dir.config.read_text() == before
+    assert run_dir.config.read_text(encoding="utf-8") == before
     assert "micro_batch_size: 6\n" in before
     assert "changed:" not in told(output)
 
 
 def test_a_run_from_before_auto_begins_again_as_it_was(broken: Callable[..., RunDir]) -> None:
     run_dir = broken(0)
-    lines = run_dir.config.read_text().splitlines(keepends=True)
+    lines = run_dir.config.read_text(encoding="utf-8").splitlines(keepends=True)
     older = [line for line in lines if "micro_batch_size" not in line and "precision" not in line]
     assert len(older) == len(lines) - 2
-    run_dir.config.write_text("".join(older))
+    run_dir.config.write_text("".join(older), encoding="utf-8")
     resume(run_dir.root, command(console(), until=32))
     algorithm = load_config(run_dir.config).algorithm
     assert isinstance(algorithm, PPOConfig)
@@ -215,13 +217,13 @@ def test_a_lost_best_checkpoint_is_told_and_another_one_is_found(
 
 def test_without_a_usable_checkpoint_nothing_is_touched(broken: Callable[..., RunDir]) -> None:
     run_dir = broken(32)
-    (run_dir.checkpoint(32) / "state.json").write_text("{}")
+    (run_dir.checkpoint(32) / "state.json").write_text("{}", encoding="utf-8")
     before = sorted(p.name for p in run_dir.root.rglob("*"))
-    rows = run_dir.evaluations.read_text()
+    rows = run_dir.evaluations.read_text(encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"no usable checkpoint.*another dir.*or delete"):
         resume(run_dir.root, command(console()))
     assert sorted(p.name for p in run_dir.root.rglob("*")) == before
-    assert run_dir.evaluations.read_text() == rows
+    assert run_dir.evaluations.read_text(encoding="utf-8") == rows
 
 
 def test_what_a_killed_process_left_behind_is_removed(broken: Callable[..., RunDir]) -> None:
@@ -247,7 +249,7 @@ def test_total_timesteps_may_grow_and_schedules_are_not_stretched(
     expected = dict(curves(whole)["train/clip_range"])
     assert {step: clip[step] for step in expected} == pytest.approx(expected)
     assert [clip[step] for step in (224, 256)] == pytest.approx([0.1, 0.1])
-    assert "total_timesteps: 256" in run_dir.config.read_text()
+    assert "total_timesteps: 256" in run_dir.config.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("change", ["seed=1", "env.n_envs=4", "env.frame_skip=4"])
@@ -265,7 +267,7 @@ def test_a_changed_game_file_is_told_and_other_actions_are_refused(
 ) -> None:
     run_dir = broken(160)
     state = run_dir.checkpoint(160) / "state.json"
-    text = json.loads(state.read_text())
+    text = json.loads(state.read_text(encoding="utf-8"))
     text["game"]["rewards"]["damage"] = {"weight": 5.0}
     rewrite(state, run_dir.checkpoint(160) / "manifest.json", json.dumps(text))
     output = console()
@@ -282,7 +284,7 @@ def test_another_rom_is_named(broken: Callable[..., RunDir]) -> None:
     run_dir = broken(32)
     state = run_dir.checkpoint(32) / "state.json"
     manifest = run_dir.checkpoint(32) / "manifest.json"
-    text = json.loads(state.read_text()) | {"rom_sha256": "00" * 32}
+    text = json.loads(state.read_text(encoding="utf-8")) | {"rom_sha256": "00" * 32}
     rewrite(state, manifest, json.dumps(text))
     with pytest.raises(CheckpointError, match="trained on a ROM with sha256 0000"):
         resume(run_dir.root, command(console()))
@@ -291,7 +293,7 @@ def test_another_rom_is_named(broken: Callable[..., RunDir]) -> None:
 def test_other_versions_are_named_one_by_one(broken: Callable[..., RunDir]) -> None:
     run_dir = broken(160)
     state = run_dir.checkpoint(160) / "state.json"
-    text = json.loads(state.read_text())
+    text = json.loads(state.read_text(encoding="utf-8"))
     text["versions"] |= {"torch": "1.0", "numpy": "1.0"}
     rewrite(state, run_dir.checkpoint(160) / "manifest.json", json.dumps(text))
     output = console()
@@ -304,11 +306,11 @@ def rewrite(file: Path, manifest: Path, text: str) -> None:
     """Change a file and what the manifest says of it."""
     import hashlib
 
-    file.write_text(text)
-    content = json.loads(manifest.read_text())
+    file.write_text(text, encoding="utf-8")
+    content = json.loads(manifest.read_text(encoding="utf-8"))
     entry = {"bytes": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()}
     content["files"][file.name] = entry
-    manifest.write_text(json.dumps(content))
+    manifest.write_text(json.dumps(content), encoding="utf-8")
 
 
 def test_two_trainings_never_share_a_directory(broken: Callable[..., RunDir]) -> None:
@@ -330,7 +332,7 @@ def test_a_signal_saves_ends_with_its_code_and_the_run_goes_on(
         [sys.executable, "-u", "-m", "game_rl", "train", "--config", str(config)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         start_new_session=True,
     )
     assert process.stdout is not None
@@ -352,6 +354,6 @@ def test_a_signal_saves_ends_with_its_code_and_the_run_goes_on(
     end = stopped_at + ROLLOUT
     change = f"total_timesteps={end}"
     resume(run_dir.root, command(console()), overrides=[change])
-    with run_dir.evaluations.open() as file:
+    with run_dir.evaluations.open(encoding="utf-8") as file:
         timesteps = [int(row["timesteps"]) for row in csv.DictReader(file)]
     assert timesteps == sorted({*range(64, end + 1, 64), end})

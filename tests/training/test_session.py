@@ -66,13 +66,13 @@ def hashes(run_dir: Path) -> dict[str, str]:
     """Of what the last checkpoint holds."""
     newest = RunDir(run_dir).checkpoints_newest_first()[0]
     assert int(newest.name) == 192
-    files = json.loads((newest / "manifest.json").read_text())["files"]
+    files = json.loads((newest / "manifest.json").read_text(encoding="utf-8"))["files"]
     return {name: files[name]["sha256"] for name in COMPARED if name in files}
 
 
 def assert_same_run(found: Path, expected: Path) -> None:
     assert hashes(found) == hashes(expected)
-    tables = [RunDir(root).evaluations.read_text() for root in (found, expected)]
+    tables = [RunDir(root).evaluations.read_text(encoding="utf-8") for root in (found, expected)]
     assert tables[0] == tables[1]
     files = [RunDir(root).evaluation_episodes.read_bytes() for root in (found, expected)]
     assert files[0] == files[1]
@@ -178,7 +178,7 @@ def test_a_stop_does_not_wait_for_an_evaluation_and_the_resumed_run_plays_it(
     assert newest.state.evaluation_due
     resume(broken.run_dir, command(quiet()))
     assert hashes(broken.run_dir) == hashes(whole.run_dir)
-    tables = [RunDir(c.run_dir).evaluations.read_text() for c in (broken, whole)]
+    tables = [RunDir(c.run_dir).evaluations.read_text(encoding="utf-8") for c in (broken, whole)]
     assert tables[0] == tables[1]
     files = [RunDir(c.run_dir).evaluation_episodes.read_bytes() for c in (broken, whole)]
     assert files[0] == files[1]
@@ -226,7 +226,7 @@ def test_the_account_of_a_resumed_run_is_that_of_a_run_without_a_break(make_run:
         ]
 
     assert account(parts) == account(whole)
-    with RunDir(parts.run_dir).evaluations.open() as file:
+    with RunDir(parts.run_dir).evaluations.open(encoding="utf-8") as file:
         rows = [float(row["mean_reward"]) for row in csv.DictReader(file)]
     evaluated = [e for e in read_events(RunDir(parts.run_dir)) if isinstance(e, Evaluated)]
     assert [round(e.mean_reward, 4) for e in evaluated if not e.is_final] == rows

@@ -46,7 +46,9 @@ def stretch(root: Path, until: int, seed: int = 5) -> StretchResult:
 
 def weights(root: Path, timesteps: int) -> str:
     manifest = RunDir(root).checkpoint(timesteps) / "manifest.json"
-    return str(json.loads(manifest.read_text())["files"]["policy.safetensors"]["sha256"])
+    return str(
+        json.loads(manifest.read_text(encoding="utf-8"))["files"]["policy.safetensors"]["sha256"]
+    )
 
 
 def test_stretches_with_other_games_in_each_are_the_run_in_one_go(make_config: MakeConfig) -> None:
@@ -118,7 +120,9 @@ def test_a_stop_while_episodes_are_played_changes_nothing(make_config: MakeConfi
         one, other = stretch(whole, until), stretch(root, until)
         assert (one.weights_sha256, one.played) == (other.weights_sha256, other.played)
     assert not Checkpoint(RunDir(root).checkpoint(192)).state.evaluation_due
-    assert RunDir(root).evaluations.read_text() == RunDir(whole).evaluations.read_text()
+    assert RunDir(root).evaluations.read_text(encoding="utf-8") == RunDir(
+        whole
+    ).evaluations.read_text(encoding="utf-8")
 
 
 def test_weights_that_are_not_finite_are_a_result(make_config: MakeConfig) -> None:
@@ -131,7 +135,7 @@ def test_weights_that_are_not_finite_are_a_result(make_config: MakeConfig) -> No
 def test_a_result_that_was_changed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "03.json"
     assert read_result(path) is None
-    path.write_text('{"timesteps": "many"}')
+    path.write_text('{"timesteps": "many"}', encoding="utf-8")
     with pytest.raises(ExperimentError, match=r"03\.json is not the result of a stretch"):
         read_result(path)
 

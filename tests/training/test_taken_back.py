@@ -17,17 +17,17 @@ def test_a_run_taken_back_sets_later_checkpoints_aside_and_is_the_same_run(
     kind: str, make_config: MakeConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = whole_run(make_config, kind)
-    expected, rows = learned(run, 192), run.evaluations.read_text()
+    expected, rows = learned(run, 192), run.evaluations.read_text(encoding="utf-8")
     later = {n: everything(run.checkpoint(n)) for n in (128, 192)}
     assert main(["train", "--resume", str(run.root), "--at", "64"]) == 0
     assert f"moved to {run.set_aside / '000000000192'}" in capsys.readouterr().out
     assert learned(run, 192) == expected
-    assert run.evaluations.read_text() == rows
+    assert run.evaluations.read_text(encoding="utf-8") == rows
     for name, files in later.items():
         assert everything(run.set_aside / f"{name:012d}") == files
     resumed = next(
         line
-        for line in map(json.loads, run.events.read_text().splitlines()[::-1])
+        for line in map(json.loads, run.events.read_text(encoding="utf-8").splitlines()[::-1])
         if line["event"] == "resumed"
     )
     assert resumed["timesteps"] == 64

@@ -45,18 +45,18 @@ def easy_game(folder: Path) -> Path:
         if path.is_file():
             shutil.copy(path, folder)
     file = folder / "game.yaml"
-    text = file.read_text().replace(
+    text = file.read_text(encoding="utf-8").replace(
         "success: {variable: fight_result, equals: 1}",
         "success: {variable: fight_result, equals: 0}",
     )
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     return file
 
 
 def maker(folder: Path, game: Path) -> Make:
     def make(name: str, *overrides: str) -> RunConfig:
         path = folder / f"{name}.yaml"
-        path.write_text(TINY.format(run_dir=folder / name))
+        path.write_text(TINY.format(run_dir=folder / name), encoding="utf-8")
         return load_config(path, (f"game={game}", "recording.episodes=0", *overrides))
 
     return make
@@ -108,7 +108,9 @@ def test_breaks_change_nothing_and_the_teachers_own_folder_may_go(
     for until in (100, 130, 192):  # the evaluation at 96 has ended the teacher's weight
         resume(broken.run_dir, command(quiet(), until=until))
     assert is_same(*policies(straight, 192), *policies(broken, 192))
-    play = json.loads((RunDir(broken.run_dir).checkpoint(192) / "play.json").read_text())
+    play = json.loads(
+        (RunDir(broken.run_dir).checkpoint(192) / "play.json").read_text(encoding="utf-8")
+    )
     assert play["algorithm"]["teacher"]["evaluations"] == [1.0, 1.0]
     alone = make("alone", student(taught[1], ", until: 1"), *more)
     train(alone, command(quiet()))
@@ -175,10 +177,10 @@ def test_a_timestep_names_the_checkpoint(taught: tuple[Path, Path], make: Make) 
 def make_file(make: Make, run: str) -> Path:
     config = make("wrong", student(run))
     path = config.run_dir.with_suffix(".yaml")
-    path.write_text(path.read_text() + "\n")
-    text = path.read_text().replace("game: duel", f"game: {config.game}")
+    path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    text = path.read_text(encoding="utf-8").replace("game: duel", f"game: {config.game}")
     lines = [line for line in text.splitlines() if not line.startswith("algorithm:")]
-    path.write_text("\n".join([*lines, student(run).replace("=", ": ", 1), ""]))
+    path.write_text("\n".join([*lines, student(run).replace("=", ": ", 1), ""]), encoding="utf-8")
     return path
 
 
@@ -206,9 +208,9 @@ def test_a_teacher_with_other_actions_is_refused(
     taught: tuple[Path, Path], make: Make, tmp_path: Path
 ) -> None:
     file = easy_game(tmp_path / "other")
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8")
     assert "  kick: [b]" in text
-    file.write_text(text.replace("  kick: [b]", "  kick: [a, b]"))
+    file.write_text(text.replace("  kick: [b]", "  kick: [a, b]"), encoding="utf-8")
     with pytest.raises(UsageError, match=r"actions of game.yaml is .* there and .* here"):
         check_teacher(make("run", student(taught[1]), f"game={file}"), load_game(str(file)))
 

@@ -44,7 +44,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One finished run, made by the command line; the tests that use it only read."""
     folder = tmp_path_factory.mktemp("trained")
     config = folder / "run.yaml"
-    config.write_text(TINY.format(run_dir=folder / "run"))
+    config.write_text(TINY.format(run_dir=folder / "run"), encoding="utf-8")
     assert main(["train", "--config", str(config)]) == 0
     return folder / "run"
 
@@ -60,7 +60,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_a_run_and_its_resume_load_no_compiler(tmp_path: Path, algorithm: str) -> None:
     config = tmp_path / "run.yaml"
-    config.write_text(TINY.format(run_dir=tmp_path / "run"))
+    config.write_text(TINY.format(run_dir=tmp_path / "run"), encoding="utf-8")
     begin = ["train", "--config", str(config), "--set", f"algorithm={algorithm}"]
     go_on = ["train", "--resume", str(tmp_path / "run"), "--set", "total_timesteps=256"]
     code = (
@@ -77,8 +77,8 @@ def test_a_run_leaves_everything_in_its_directory(trained: Path) -> None:
     # the best, and two beside it
     assert [int(p.name) for p in run_dir.checkpoints_newest_first()] == [192, 128, 64]
     assert run_dir.config.is_file()
-    assert json.loads(run_dir.preflight.read_text())["verdict"] == "fits"
-    with run_dir.evaluations.open() as file:
+    assert json.loads(run_dir.preflight.read_text(encoding="utf-8"))["verdict"] == "fits"
+    with run_dir.evaluations.open(encoding="utf-8") as file:
         rows = [(row["timesteps"], row["deterministic"]) for row in csv.DictReader(file)]
     assert rows == [(at, way) for at in ("64", "128", "192") for way in ("True", "False")]
     with np.load(run_dir.evaluation_episodes) as found:
@@ -90,8 +90,8 @@ def test_a_run_leaves_everything_in_its_directory(trained: Path) -> None:
 
 
 def test_the_footprint_holds_predicted_against_measured(trained: Path) -> None:
-    footprint = json.loads(RunDir(trained).footprint.read_text())
-    preflight = json.loads(RunDir(trained).preflight.read_text())
+    footprint = json.loads(RunDir(trained).footprint.read_text(encoding="utf-8"))
+    preflight = json.loads(RunDir(trained).preflight.read_text(encoding="utf-8"))
     ram, disk = footprint["ram_peak_bytes"], footprint["disk_total_bytes"]
     assert ram["predicted"] == preflight["ram"]["predicted_peak_bytes"]
     assert disk["predicted"] == preflight["disk"]["predicted_total_bytes"]
@@ -188,15 +188,16 @@ def test_whose_python_the_reward_is_is_said_once_before_it_runs(
 ) -> None:
     folder, sign = tmp_path / "strange", tmp_path / "it_ran"
     shutil.copytree(load_game("duel").folder, folder)
-    description = (folder / "game.yaml").read_text()
+    description = (folder / "game.yaml").read_text(encoding="utf-8")
     title = next(line for line in description.splitlines() if line.startswith("title:"))
     description = description.replace(title, 'title: "A [red] game"')
-    (folder / "game.yaml").write_text(f"{description}\nreward: strange:Reward\n")
+    (folder / "game.yaml").write_text(f"{description}\nreward: strange:Reward\n", encoding="utf-8")
     (folder / "strange.py").write_text(
         f"open({str(sign)!r}, 'w').close()\n"
         "class Reward:\n"
         "    def reset(self, variables): ...\n"
-        "    def step(self, variables): return 0.0\n"
+        "    def step(self, variables): return 0.0\n",
+        encoding="utf-8",
     )
     config = make_config("run", f"game={folder}", "recording.episodes=0", "total_timesteps=32")
     run_yaml = str(tmp_path / "run.yaml")

@@ -41,14 +41,14 @@ def walking_game(folder: Path) -> Path:
         if path.is_file():
             shutil.copy(path, folder)
     file = folder / "game.yaml"
-    before, _, rest = file.read_text().partition("rewards:")
-    file.write_text(before + WALK + rest.partition("endings:")[2])
+    before, _, rest = file.read_text(encoding="utf-8").partition("rewards:")
+    file.write_text(before + WALK + rest.partition("endings:")[2], encoding="utf-8")
     return file
 
 
 def config_at(run_dir: Path, game: Path, *overrides: str) -> RunConfig:
     path = run_dir.with_suffix(".yaml")
-    path.write_text(TINY.format(run_dir=run_dir))
+    path.write_text(TINY.format(run_dir=run_dir), encoding="utf-8")
     return load_config(path, [f"game={game}", *SHORT, *overrides])
 
 

@@ -237,7 +237,7 @@ class Mortal(RandomEpisodes):
 
     def _meet(self, where: str) -> None:
         if where == self._where:
-            with self._tally.open("a") as file:
+            with self._tally.open("a", encoding="utf-8") as file:
                 file.write("x")
                 count = file.tell()
             if count in self._at:

@@ -113,7 +113,7 @@ def test_a_worker_that_plays_a_game_is_free_of_torch(duel: Game) -> None:
     vec_env = make_vec_env(CONFIG, duel, n_envs=1, seed=0)
     try:
         vec_env.reset()
-        maps = Path(f"/proc/{vec_env.unwrapped.processes[0].pid}/maps").read_text()
+        maps = Path(f"/proc/{vec_env.unwrapped.processes[0].pid}/maps").read_text(encoding="utf-8")
         assert "pyboy" in maps
         assert "torch" not in maps
     finally:

@@ -19,7 +19,7 @@ def test_the_forecast_is_what_is_shared(n_envs: int, bits: int) -> None:
     picture = spaces.Box(0, 255, packing.shape, np.uint8)
     attachment = Attachment(n_envs, 5, Spaces(picture, spaces.Discrete(4)), packing)
     file = nameless_file()
-    with closing(os.fdopen(file)):
+    with closing(os.fdopen(file, encoding="utf-8")):
         arrays = SharedArrays(file, attachment)
         forecast = shared_bytes(
             n_envs=n_envs, frame_stack=4, frame_shape=packing.shape, packed_bytes=packing.nbytes

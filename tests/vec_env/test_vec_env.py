@@ -304,7 +304,7 @@ def test_workers_are_free_of_torch_even_after_questions_about_sb3(
 ) -> None:
     vec_env = make(RandomEpisodes, start_method=start_method)
     vec_env.env_is_wrapped(Monitor)
-    maps = Path(f"/proc/{vec_env.processes[0].pid}/maps").read_text()
+    maps = Path(f"/proc/{vec_env.processes[0].pid}/maps").read_text(encoding="utf-8")
     assert "numpy" in maps
     assert "torch" not in maps
 
@@ -323,7 +323,7 @@ def test_workers_have_one_numeric_thread_and_the_parent_keeps_its_own(
 
 def test_the_shared_memory_has_no_name(make: Maker) -> None:
     vec_env = make(RandomEpisodes)
-    maps = Path(f"/proc/{vec_env.processes[0].pid}/maps").read_text()
+    maps = Path(f"/proc/{vec_env.processes[0].pid}/maps").read_text(encoding="utf-8")
     assert "memfd:game_rl" in maps
     assert "/dev/shm" not in maps  # noqa: S108
 

@@ -238,7 +238,7 @@ if __name__ == "__main__":
 
 def start_parent(folder: Path, mode: str, start_method: str) -> subprocess.Popen[str]:
     script = folder / "parent.py"
-    script.write_text(PARENT)
+    script.write_text(PARENT, encoding="utf-8")
     return subprocess.Popen(
         [sys.executable, str(script), mode, start_method],
         cwd=ROOT,
@@ -246,7 +246,7 @@ def start_parent(folder: Path, mode: str, start_method: str) -> subprocess.Popen
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
     )
 
 

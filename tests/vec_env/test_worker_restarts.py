@@ -41,7 +41,7 @@ def mortal_vec_env(
     **lost_info: object,
 ) -> SharedMemoryVecEnv:
     folder.mkdir(exist_ok=True)
-    (folder / "tally").write_text("")
+    (folder / "tally").write_text("", encoding="utf-8")
     bad = functools.partial(Mortal, fault=fault, where=where, at=at, tally=folder / "tally")
     env_fns = [*[RandomEpisodes] * BAD_ENV, bad, RandomEpisodes]
     vec_env = SharedMemoryVecEnv(env_fns, n_workers=n_workers, frame_stack=3, lost_info=lost_info)
@@ -113,7 +113,7 @@ def test_the_same_deaths_give_the_same_episodes(tmp_path: Path) -> None:
     first, second = (mortal_vec_env(tmp_path, at=[7]) for _ in range(2))
     seen = []
     for vec_env in (first, second):
-        (tmp_path / "tally").write_text("")
+        (tmp_path / "tally").write_text("", encoding="utf-8")
         vec_env.reset()
         seen.append((steps(vec_env, 40), vec_env.reset_infos, vec_env.get_attr("reset_calls")))
         vec_env.close()

@@ -43,8 +43,10 @@ def test_an_arms_experiment_is_the_one_that_its_saved_file_describes(
 ) -> None:
     for name in ("four", "mixed"):
         made, path = arm(file, name).of(5, tmp_path / name), tmp_path / f"{name}.yaml"
-        path.write_text(dump_experiment(made))
-        assert dump_experiment(load_experiment(path, is_saved=True)) == path.read_text()
+        path.write_text(dump_experiment(made), encoding="utf-8")
+        assert dump_experiment(load_experiment(path, is_saved=True)) == path.read_text(
+            encoding="utf-8"
+        )
 
 
 def test_everybody_counts(file: Path) -> None:
@@ -99,9 +101,9 @@ def test_of_a_population_with_a_learner_both_sorts_of_runs_and_their_files_count
 def test_what_cannot_be_an_arm_is_refused_in_words(
     file: Path, old: str, new: str, said: str
 ) -> None:
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8")
     assert text.count(old) == 1
-    file.write_text(text.replace(old, new))
+    file.write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(ConfigError) as error:
         load_study(file)
     assert said in str(error.value)

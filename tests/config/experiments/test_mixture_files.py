@@ -34,9 +34,11 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)  # files that --set names are relative to the current folder
     dqn = "{name: dqn, learning_starts: 100, layer_norm: channels, replay: {capacity: 5_000}}"
     for name, algorithm in {"pqn": "{name: pqn}", "dqn": dqn, "ppo": "{name: ppo}"}.items():
-        (tmp_path / f"{name}.yaml").write_text(_RUN.replace("ALGORITHM", algorithm))
+        (tmp_path / f"{name}.yaml").write_text(
+            _RUN.replace("ALGORITHM", algorithm), encoding="utf-8"
+        )
     path = tmp_path / "mixture.yaml"
-    path.write_text(_MIXTURE)
+    path.write_text(_MIXTURE, encoding="utf-8")
     return path
 
 
@@ -72,7 +74,7 @@ def test_what_is_saved_is_read_back_as_it_was(
     mixture = load_mixture(file, overrides)
     saved = tmp_path / "saved" / "experiment.yaml"
     saved.parent.mkdir()
-    saved.write_text(dump_mixture(mixture))
+    saved.write_text(dump_mixture(mixture), encoding="utf-8")
     again = load_mixture(saved, is_saved=True)
     assert (again.run, again.learner) == (mixture.run, mixture.learner)
     assert again.config.is_taught == mixture.config.is_taught == (teacher == "best_member")
@@ -130,7 +132,7 @@ def test_in_live_members_seal_often_and_the_learner_follows_from_its_first_times
     totals = (mixture.run.total_timesteps, mixture.learner.total_timesteps)
     assert totals == (5 * 16_384, 5 * 4_096)
     saved = tmp_path / "elsewhere.yaml"
-    saved.write_text(dump_mixture(mixture))
+    saved.write_text(dump_mixture(mixture), encoding="utf-8")
     again = load_mixture(saved, is_saved=True)
     assert (again.run, again.learner) == (mixture.run, mixture.learner)
 

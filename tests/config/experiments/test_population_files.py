@@ -37,7 +37,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)  # files that --set names are relative to the current folder
     (tmp_path / "run.yaml").write_text(_RUN)
     path = tmp_path / "population.yaml"
-    path.write_text(_POPULATION)
+    path.write_text(_POPULATION, encoding="utf-8")
     return path
 
 
@@ -81,7 +81,7 @@ def test_a_saved_population_reads_back_equal_wherever_it_is(file: Path, tmp_path
     population = load_population(file, ["member.env.n_envs=4"])
     saved = tmp_path / "elsewhere" / "experiment.yaml"
     saved.parent.mkdir()
-    saved.write_text(dump_population(population))
+    saved.write_text(dump_population(population), encoding="utf-8")
     again = load_population(saved, is_saved=True)
     assert again.run == population.run
     assert dump_population(again) == dump_population(population)
@@ -161,7 +161,7 @@ def erl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "dqn.yaml").write_text(_LEARNER)
     (tmp_path / "ppo.yaml").write_text(_RUN)
     path = tmp_path / "erl.yaml"
-    path.write_text(_ERL)
+    path.write_text(_ERL, encoding="utf-8")
     return path
 
 
@@ -186,7 +186,7 @@ def test_a_saved_population_with_a_learner_reads_back_equal(
     population = load_population(erl, [f"learner.teacher={teacher}"])
     saved = tmp_path / "elsewhere" / "experiment.yaml"
     saved.parent.mkdir()
-    saved.write_text(dump_population(population))
+    saved.write_text(dump_population(population), encoding="utf-8")
     again = load_population(saved, is_saved=True)
     assert (again.run, again.learner) == (population.run, population.learner)
     assert again.config.inject_every == 3

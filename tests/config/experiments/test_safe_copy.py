@@ -23,7 +23,7 @@ def test_the_section_is_a_runs_own_one_in_every_kind(tmp_path: Path, write: Writ
     assert experiment.config.upload == UploadConfig(
         to="s3://bucket/x", limit_mb_s=2, keep_remote_last=3, backlog_gb=1
     )
-    file.write_text(dump_experiment(experiment))
+    file.write_text(dump_experiment(experiment), encoding="utf-8")
     saved = load_experiment(file, is_saved=True)
     assert (saved.config.upload, saved.run) == (experiment.config.upload, experiment.run)
 

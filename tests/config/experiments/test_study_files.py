@@ -16,9 +16,9 @@ def file(tmp_path: Path) -> Path:
 
 
 def refused(file: Path, old: str, new: str) -> str:
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8")
     assert old in text
-    file.write_text(text.replace(old, new))
+    file.write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(GameRLError) as error:
         load_study(file)
     return str(error.value)
@@ -42,7 +42,12 @@ def test_no_arm_ends_early(file: Path) -> None:
 
 
 def test_an_arm_that_learns_from_others_may_play_less_than_the_budget(file: Path) -> None:
-    file.write_text(file.read_text().replace("slow: {config", "slow: {total_timesteps: 96, config"))
+    file.write_text(
+        file.read_text(encoding="utf-8").replace(
+            "slow: {config", "slow: {total_timesteps: 96, config"
+        ),
+        encoding="utf-8",
+    )
     study = load_study(file)
     assert [arm.timesteps for arm in study.arms.values()] == [96, 192]
 

@@ -31,9 +31,11 @@ def write_run(
     """
     root.mkdir(parents=True)
     file = root.with_suffix(".yaml")
-    file.write_text(TINY.format(run_dir=root))
+    file.write_text(TINY.format(run_dir=root), encoding="utf-8")
     run_dir = RunDir(root)
-    run_dir.config.write_text(dump_config(load_config(file, [f"seed={seed}", *overrides])))
+    run_dir.config.write_text(
+        dump_config(load_config(file, [f"seed={seed}", *overrides])), encoding="utf-8"
+    )
     run_dir.identity()
     write_episodes(run_dir, _episodes(curve))
     with EventFile(run_dir.events) as events:

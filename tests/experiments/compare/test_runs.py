@@ -65,7 +65,7 @@ def test_of_a_population_every_member_counts_and_the_champion_has_the_score(
 ) -> None:
     population = make_population()
     folder = carry_out(population)
-    folder.config.write_text(dump_population(population))
+    folder.config.write_text(dump_population(population), encoding="utf-8")
     write_accounts(folder)
     found = read_folder(folder.root)
     config = population.config

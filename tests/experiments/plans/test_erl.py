@@ -29,7 +29,7 @@ LEARNS = "member.algorithm.n_epochs=1"
 def carry_out(population: Population, executor: PaperExecutor | None = None) -> ExperimentDir:
     folder = ExperimentDir(population.config.run_dir)
     folder.root.mkdir(exist_ok=True)
-    folder.config.write_text(dump_population(population))
+    folder.config.write_text(dump_population(population), encoding="utf-8")
     with Account(folder.events) as account:
         plan = PopulationPlan(folder, population)
         ExperimentRun(plan, executor or PaperExecutor(), account, StopFlag()).run()
@@ -37,7 +37,7 @@ def carry_out(population: Population, executor: PaperExecutor | None = None) -> 
 
 
 def saved_config(folder: ExperimentDir, name: str) -> Any:
-    return yaml.safe_load(folder.member(name).config.read_text())
+    return yaml.safe_load(folder.member(name).config.read_text(encoding="utf-8"))
 
 
 @pytest.mark.slow  # the controller's loop in test_population.py runs with the fast ones
@@ -132,7 +132,9 @@ def test_everybodys_timesteps_are_counted(make_erl: MakePopulation) -> None:
         found = record(folder, generation)
         assert found.timesteps_of_all == generation * (4 * 128 + 64)
         assert [m.played_timesteps for m in found.members] == [128] * 4 + [64]
-    assert json.loads(folder.champion_record.read_text())["timesteps_of_all"] == 5 * (4 * 128 + 64)
+    assert json.loads(folder.champion_record.read_text(encoding="utf-8"))[
+        "timesteps_of_all"
+    ] == 5 * (4 * 128 + 64)
     status = experiment_status(folder)
     assert status.timesteps_of_all == 5 * (4 * 128 + 64)
     assert [m.folder for m in status.members][-1] == "learner.g0005"

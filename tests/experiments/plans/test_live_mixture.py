@@ -79,7 +79,8 @@ def test_status_and_lineage_know_its_learner(make_mixture: MakeMixture) -> None:
     events = folder.member("learner").events
     events.write_text(
         '{"event": "lakes_followed", "timesteps": 256, "rows": 2048, "newest_age_s": 1.5,'
-        ' "own_drawn": 40, "drawn": 80}\n'
+        ' "own_drawn": 40, "drawn": 80}\n',
+        encoding="utf-8",
     )
     status = experiment_status(folder)
     assert (status.is_live, status.generations) == (True, 1)

@@ -30,7 +30,7 @@ LEARNER = 4
 def carry_out(mixture: Mixture, executor: PaperExecutor | None = None) -> ExperimentDir:
     folder = ExperimentDir(mixture.config.run_dir)
     folder.root.mkdir(exist_ok=True)
-    folder.config.write_text(dump_mixture(mixture))
+    folder.config.write_text(dump_mixture(mixture), encoding="utf-8")
     with Account(folder.events) as account:
         plan = make_plan(folder, mixture)
         ExperimentRun(plan, executor or PaperExecutor(), account, StopFlag()).run()
@@ -38,7 +38,7 @@ def carry_out(mixture: Mixture, executor: PaperExecutor | None = None) -> Experi
 
 
 def saved_config(folder: ExperimentDir, name: str) -> Any:
-    return yaml.safe_load(folder.member(name).config.read_text())
+    return yaml.safe_load(folder.member(name).config.read_text(encoding="utf-8"))
 
 
 @pytest.mark.slow  # the controller's loop in test_population.py runs with the fast ones
@@ -305,7 +305,7 @@ def test_timesteps_of_all_runs_are_counted_in_frames_too(
     played = [number * (4 * 128 + 64) for number in range(1, 5)]
     status = experiment_status(folder)
     assert (status.timesteps_of_all, status.frames_of_all) == (played[-1], 8 * played[-1])
-    champion = json.loads(folder.champion_record.read_text())
+    champion = json.loads(folder.champion_record.read_text(encoding="utf-8"))
     assert champion["frames_of_all"] == 8 * played[-1]
     tree = descent_tree("x", descent(read_records(folder)), kind="mixture", frame_skip=8)
     Console(width=1000).print(tree)
@@ -327,9 +327,9 @@ def test_who_is_not_finite_is_not_asked(make_mixture: MakeMixture) -> None:
 def test_a_record_of_before_there_were_differences_is_read(make_mixture: MakeMixture) -> None:
     folder = carry_out(make_mixture())
     path = folder.generation(4).record
-    older = json.loads(path.read_text())
+    older = json.loads(path.read_text(encoding="utf-8"))
     del older["differences"]
-    path.write_text(json.dumps(older))
+    path.write_text(json.dumps(older), encoding="utf-8")
     assert record(folder, 4).differences is None
     assert experiment_status(folder).differences is None
 
@@ -346,7 +346,7 @@ def test_status_says_what_the_learner_drew_by_member(
         "streams": {ids["00"]: 10, ids["01"]: 30, ids["00.g0002"]: 10},
         "offline_streams": {ids["01"]: 3, ids["00.g0002"]: 1},
     }
-    folder.member("learner.g0004").events.write_text(json.dumps(event) + "\n")
+    folder.member("learner.g0004").events.write_text(json.dumps(event) + "\n", encoding="utf-8")
     status = experiment_status(folder)
     assert status.to_json()["drawn"] == {
         "learner": "learner.g0004",

@@ -124,7 +124,7 @@ def test_all_members_play_the_same_new_games_in_each_generation(
         found = {m.fitness.seed for m in record(folder, generation).members if m.fitness}
         assert len(found) == 1
         seeds.append(found.pop())
-    champion = json.loads(folder.champion_record.read_text())
+    champion = json.loads(folder.champion_record.read_text(encoding="utf-8"))
     validation = {each["validation"]["seed"] for each in champion["candidates"]}
     assert len(validation) == 1
     assert len({*seeds, *validation, champion["final"]["seed"]}) == 7
@@ -134,13 +134,13 @@ def test_the_champion_is_the_best_candidate_on_the_validation_games_and_is_saved
     make_population: MakePopulation,
 ) -> None:
     folder = carry_out(make_population())
-    champion = json.loads(folder.champion_record.read_text())
+    champion = json.loads(folder.champion_record.read_text(encoding="utf-8"))
     figures = {each["number"]: each["validation"]["value"] for each in champion["candidates"]}
     assert champion["number"] == max(figures, key=lambda number: figures[number])
     assert list(figures) == list(record(folder, 5).ranking[:2])
     (saved,) = (folder.champion / "checkpoints").iterdir()
     trained = next(m for m in record(folder, 5).members if m.number == champion["number"])
-    manifest = json.loads((saved / "manifest.json").read_text())
+    manifest = json.loads((saved / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["files"]["policy.safetensors"]["sha256"] == trained.weights_sha256
 
 

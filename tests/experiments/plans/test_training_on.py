@@ -31,7 +31,7 @@ def trained(
 ) -> ExperimentDir:
     population = make_population("population", TRAIN_ON)
     folder = carry_out(population, executor)
-    folder.config.write_text(dump_population(population))
+    folder.config.write_text(dump_population(population), encoding="utf-8")
     return folder
 
 
@@ -70,7 +70,8 @@ def test_it_goes_on_from_the_best_of_the_last_generation_on_games_that_selected_
     assert len(copies) == 1
     assert "--fork" not in copies[0].arguments  # optimiser and counters are the member's
     theirs, ours = (
-        yaml.safe_load(folder.member(name).config.read_text()) for name in (best.folder, NAME)
+        yaml.safe_load(folder.member(name).config.read_text(encoding="utf-8"))
+        for name in (best.folder, NAME)
     )
     assert theirs["evaluation"].pop("every_timesteps") == 100
     assert ours["evaluation"].pop("every_timesteps") == 560

@@ -85,30 +85,32 @@ MakeStudy = Callable[..., Study]
 def write_study(place: Path) -> Path:
     """Write the file of a study whose folders are in `place`, and its arms' config next to it."""
     place.mkdir(exist_ok=True)
-    (place / "arm.yaml").write_text(TINY.format(run_dir=place / "unused"))
+    (place / "arm.yaml").write_text(TINY.format(run_dir=place / "unused"), encoding="utf-8")
     path = place / "study.yaml"
-    path.write_text(STUDY.format(place=place))
+    path.write_text(STUDY.format(place=place), encoding="utf-8")
     return path
 
 
 def write_study_of_experiments(place: Path) -> Path:
     """Write a study with a run, a population and a mixture as arms."""
     write_study(place)
-    (place / "four.yaml").write_text(_FOUR)
-    (place / "pqn.yaml").write_text(PQN)
-    (place / "dqn.yaml").write_text(DQN)
+    (place / "four.yaml").write_text(_FOUR, encoding="utf-8")
+    (place / "pqn.yaml").write_text(PQN, encoding="utf-8")
+    (place / "dqn.yaml").write_text(DQN, encoding="utf-8")
     path = place / "study.yaml"
-    path.write_text(_EXPERIMENTS.format(place=place))
+    path.write_text(_EXPERIMENTS.format(place=place), encoding="utf-8")
     return path
 
 
 def with_erl(file: Path) -> Path:
     """Give the population in the file a learner; return the file."""
-    (file.parent / "erl.yaml").write_text(_ERL)
-    (file.parent / "learner.yaml").write_text(DQN)
-    text = file.read_text()
+    (file.parent / "erl.yaml").write_text(_ERL, encoding="utf-8")
+    (file.parent / "learner.yaml").write_text(DQN, encoding="utf-8")
+    text = file.read_text(encoding="utf-8")
     assert "four.yaml, members: 3, member:" in text
-    file.write_text(text.replace("four.yaml, members: 3, member:", "erl.yaml, learner:"))
+    file.write_text(
+        text.replace("four.yaml, members: 3, member:", "erl.yaml, learner:"), encoding="utf-8"
+    )
     return file
 
 

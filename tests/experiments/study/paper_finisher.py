@@ -90,7 +90,7 @@ class PaperFinisher:
         write_atomic(Path(options["--result"]), finished.model_dump_json())
 
     def _finish(self, run_dir: RunDir, options: dict[str, str]) -> None:
-        config = yaml.safe_load(run_dir.config.read_text())
+        config = yaml.safe_load(run_dir.config.read_text(encoding="utf-8"))
         gain = self._gain if config["algorithm"]["learning_rate"] == 1e-2 else 0.0
         rng = np.random.default_rng([config["seed"], int(options["--seed"])])
         rewards = (rng.normal(size=int(options["--episodes"])) + gain).round(3).tolist()

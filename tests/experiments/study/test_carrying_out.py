@@ -33,7 +33,7 @@ def on_paper(study: Study, finisher: PaperFinisher | None = None) -> list[Result
 
 def results_of(study: Study) -> dict[str, str]:
     files = study_dir(study.config).results.glob("results/*.json")
-    return {path.name: path.read_text() for path in files}
+    return {path.name: path.read_text(encoding="utf-8") for path in files}
 
 
 def test_every_arm_has_a_result_for_each_seed_and_arms_take_turns(make_study: MakeStudy) -> None:
@@ -145,6 +145,6 @@ def test_runs_of_another_registration_are_not_gone_on_with(make_study: MakeStudy
     register(study)
     folder = study_dir(study.config)
     folder.runs.mkdir()
-    folder.registration_of_runs.write_text("another\n")
+    folder.registration_of_runs.write_text("another\n", encoding="utf-8")
     with pytest.raises(UsageError, match="holds runs of another registration"):
         carry_out(study, StudyCommand(stop=StopFlag()))

@@ -92,6 +92,6 @@ def test_a_changed_file_of_an_experiment_or_its_runs_is_told(
     study = make_study_of_experiments()
     assert register(study).files.keys() == {"four.yaml", "arm.yaml", "pqn.yaml", "dqn.yaml"}
     file = study.file.with_name(f"{name}.yaml")
-    file.write_text(f"# a comment\n{file.read_text()}")
+    file.write_text(f"# a comment\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
     with pytest.raises(ExperimentError, match=rf"{name}\.yaml has changed"):
         registered(load_study(study.file))

@@ -39,7 +39,7 @@ def test_a_study_that_is_killed_goes_on_and_reports(
     assert all(result["timesteps"] == 160 for result in found.values())
     for seed in (3, 4):
         own = place / "runs" / f"best-{seed}"
-        champion = json.loads((own / "champion.json").read_text())
+        champion = json.loads((own / "champion.json").read_text(encoding="utf-8"))
         assert {each["number"] for each in champion["candidates"]} >= {2}  # who trained on
         assert found[f"best-{seed}.json"]["weights_sha256"] == _policy(own / "champion")
     capsys.readouterr()

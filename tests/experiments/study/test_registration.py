@@ -39,11 +39,11 @@ def test_a_study_is_registered_once(make_study: MakeStudy) -> None:
 def test_a_changed_plan_is_told_by_its_key(make_study: MakeStudy) -> None:
     study = make_study()
     register(study)
-    text = study.file.read_text()
-    study.file.write_text(text.replace("{episodes: 20}", "{episodes: 30}"))
+    text = study.file.read_text(encoding="utf-8")
+    study.file.write_text(text.replace("{episodes: 20}", "{episodes: 30}"), encoding="utf-8")
     with pytest.raises(ExperimentError, match=r"test\.episodes was 20, is 30"):
         registered(load_study(study.file))
-    study.file.write_text(f"# another comment\n{text}")
+    study.file.write_text(f"# another comment\n{text}", encoding="utf-8")
     registered(load_study(study.file))
 
 
@@ -51,7 +51,7 @@ def test_a_changed_config_of_an_arm_is_told_by_its_name(make_study: MakeStudy) -
     study = make_study()
     register(study)
     arm = study.file.with_name("arm.yaml")
-    arm.write_text(arm.read_text() + "seed: 9\n")
+    arm.write_text(arm.read_text(encoding="utf-8") + "seed: 9\n", encoding="utf-8")
     with pytest.raises(ExperimentError, match=r"arm\.yaml has changed"):
         registered(load_study(study.file))
 
@@ -60,7 +60,7 @@ def test_a_changed_config_of_a_populations_learner_is_told_by_its_name(tmp_path:
     file = with_erl(write_study_of_experiments(tmp_path / "study"))
     register(load_study(file))
     path = file.parent / "learner.yaml"
-    path.write_text(path.read_text() + "# changed\n")
+    path.write_text(path.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
     with pytest.raises(ExperimentError, match=r"learner\.yaml has changed"):
         registered(load_study(file))
 
@@ -69,10 +69,10 @@ def test_changed_code_is_told_by_its_file(make_study: MakeStudy) -> None:
     study = make_study()
     register(study)
     path = study_dir(study.config).registration
-    document = json.loads(path.read_text())
+    document = json.loads(path.read_text(encoding="utf-8"))
     document["code"] |= {"returns.py": "0" * 64, "gone.py": "0" * 64}
     del document["code"]["seeds.py"]
-    path.write_text(json.dumps(document))
+    path.write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(ExperimentError) as error:
         registered(study)
     for words in ("game_rl/gone.py is gone", "returns.py has changed", "game_rl/seeds.py is new"):
