@@ -76,7 +76,7 @@ def begin_experiment(experiment: Experiment, command: ExperimentCommand) -> Cham
         DoesNotFitError: it does not fit this machine, and the command does not force it.
         Interrupted: a signal stopped it; all that was learned is saved.
         ExperimentError: it cannot continue.
-        NotStoredError: it is complete, but its upload never worked.
+        NotStoredError: it is complete, but was never uploaded.
     """
     folder = ExperimentDir(experiment.config.run_dir)
     _refuse_existing(folder)
@@ -108,8 +108,7 @@ def resume_experiment(
             is not kept.
         DoesNotFitError: it does not fit this machine, and the command does not force it.
         Interrupted: a signal stopped it; all that was learned is saved.
-        ExperimentError: it cannot continue.
-        NotStoredError: it is complete, but its upload never worked.
+        ExperimentError, NotStoredError: it cannot continue; it is complete, but not uploaded.
     """
     folder = find_experiment(root)
     with folder.locked():
@@ -122,8 +121,7 @@ def resume_experiment(
             )
         experiment = load_experiment(folder.config, [*overrides, here], is_saved=True)
         _refuse_changes(before, experiment)
-        report = _check_fit(experiment, command)
-        warnings = _ask_storage(experiment)
+        report, warnings = _check_fit(experiment, command), _ask_storage(experiment)
         if before.learner is not None:  # else members have Lakes of their own
             follow_lake(folder)
         write_atomic(folder.config, dump_experiment(experiment))

@@ -61,14 +61,7 @@ def run_stretch(
         return found
     check_claim(RunDir(root))
     started, speed = time.monotonic(), _Speed(others=listeners)
-    command = Command(
-        until=until,
-        force=True,
-        evaluates_at_end=False,
-        asks_storage=False,  # its experiment has asked
-        stop=stop,
-        listeners=[speed],
-    )
+    command = Command(until=until, force=True, evaluates_at_end=False, stop=stop, listeners=[speed])
     ram_peak = 0
     try:
         ram_peak = _trained(root, command, seed)
@@ -99,6 +92,7 @@ def _trained(root: Path, command: Command, seed: int) -> int:
 
 
 def _resume(root: Path, command: Command, seed: int) -> None:
+    command = replace(command, asks_storage=False)  # the experiment has asked
     resume(root, command, overrides=[f"evaluation.seed={seed}"])
 
 
