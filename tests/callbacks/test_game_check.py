@@ -36,7 +36,7 @@ def warnings_of(game: Game) -> list[str]:
 
 
 def trained(folder: Path, step: str) -> list[str]:
-    (folder / "rewards.py").write_text(REWARD.replace("{step}", step))
+    (folder / "rewards.py").write_text(REWARD.replace("{step}", step), encoding="utf-8")
     return warnings_of(with_folder(fake_game(reward="rewards:Reward", rewards={}), folder))
 
 

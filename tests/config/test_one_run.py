@@ -43,9 +43,11 @@ def test_of_an_experiment_the_command_for_its_members_is_named(
 
 
 def test_the_command_names_a_game_by_a_path_that_works_where_it_is_typed(tmp_path: Path) -> None:
-    (tmp_path / "pqn.yaml").write_text(PQN)
+    (tmp_path / "pqn.yaml").write_text(PQN, encoding="utf-8")
     file = tmp_path / "mixture.yaml"
-    file.write_text("kind: mixture\nmember: {config: pqn.yaml, game: my/game.yaml}\n")
+    file.write_text(
+        "kind: mixture\nmember: {config: pqn.yaml, game: my/game.yaml}\n", encoding="utf-8"
+    )
     assert said(file).endswith(f"{tmp_path}/pqn.yaml --set game={tmp_path}/my/game.yaml")
     assert said(file, "member.game=beacon").endswith("--set game=beacon")
 

@@ -145,7 +145,8 @@ variables:
   score: {address: 0xC000, type: bcd, bytes: 1}
   seed: {address: 0xFF04}
 rewards: {counted: {variable: counter, on: increase, weight: 1.0e+30}}
-"""
+""",
+        encoding="utf-8",
     )
     warnings = check_game(load_game(f"{tmp_path}/game.yaml"), seed=0, timesteps=50).warnings
     for told in (

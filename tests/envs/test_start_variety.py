@@ -66,7 +66,7 @@ def test_idle_frames_in_a_game_that_stands_still_are_named() -> None:
 
 def test_a_seed_in_a_register_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "game.gb").write_bytes(make_rom())
-    (tmp_path / "game.yaml").write_text(COUNTING)
+    (tmp_path / "game.yaml").write_text(COUNTING, encoding="utf-8")
     with closing(make_env(EnvConfig(), load_game(f"{tmp_path}/game.yaml"))) as env:
         (warning,) = env.start_warnings()
     assert warning.startswith(

@@ -63,7 +63,7 @@ def test_claim_and_experiment_of_a_job_are_not_those_of_the_jobs_that_it_starts(
         job = Job(name, ("environment",), tmp_path / name, 1, claim, module, experiment=experiment)
         executor.start(job)
         ends_of(executor, 1)
-        found = json.loads((tmp_path / name).read_text())
+        found = json.loads((tmp_path / name).read_text(encoding="utf-8"))
         assert (found[CLAIM_VARIABLE], found[EXPERIMENT_VARIABLE]) == (claim, experiment)
 
 

@@ -62,7 +62,9 @@ def test_a_population_whose_disk_was_full_goes_on_as_its_message_says(
     (command,) = set(re.findall(r"continue with (--resume \S+?)[;.]?(?= |$)", controller.output))
     assert shlex.split(command)[1] == str(folder)
     train = [sys.executable, "-m", "game_rl", "train", *shlex.split(command)]
-    done = subprocess.run(train, capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = subprocess.run(
+        train, capture_output=True, text=True, timeout=HANG_S, check=False, encoding="utf-8"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert records_of(folder) == records_of(whole)
     assert hashes_of(folder) == hashes_of(whole)

@@ -134,10 +134,11 @@ def test_a_failure_of_the_users_code_is_told_with_its_file_and_line(
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "helpers", raising=False)
-    (tmp_path / "rewards.py").write_text(_FAILING + "fail('import')\n")
+    (tmp_path / "rewards.py").write_text(_FAILING + "fail('import')\n", encoding="utf-8")
     (tmp_path / "helpers.py").write_text(
         f"import json\n\ndef fail(where):\n    if where == {method!r}:\n"
-        "        json.loads('')  # fails in a file that is not the user's\n"
+        "        json.loads('')  # fails in a file that is not the user's\n",
+        encoding="utf-8",
     )
     with pytest.raises(GameFileError) as caught:
         _use_everything(tmp_path)

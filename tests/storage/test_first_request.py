@@ -137,10 +137,11 @@ def test_a_run_whose_upload_never_worked_is_complete_and_exits_with_4(
         capture_output=True,
         text=True,
         check=False,
+        encoding="utf-8",
     )
     assert ended.returncode == 4
     assert "The training begins nevertheless" in ended.stdout
     assert "best policy" in ended.stdout
     assert f"nothing of this run is at {unreachable}" in ended.stderr
-    last = (run_dir / "events.jsonl").read_text().splitlines()[-1]
+    last = (run_dir / "events.jsonl").read_text(encoding="utf-8").splitlines()[-1]
     assert '"reason":"completed","exit_code":4' in last

@@ -250,6 +250,7 @@ def test_ctrl_c_ends_a_fetch_at_once_though_storage_gives_no_answer(
             env=os.environ | {"AWS_ENDPOINT_URL": proxy.address},
             stderr=subprocess.PIPE,
             text=True,
+            encoding="utf-8",
         )
         assert asked.wait(60)
         fetching.send_signal(signal.SIGINT)

@@ -95,12 +95,12 @@ def test_a_run_whose_final_evaluation_was_stopped_plays_it(make_config: MakeConf
 def test_the_peak_of_a_run_that_trains_on_is_the_larger_of_both_parts(
     finished: RunDir, before: int
 ) -> None:
-    footprint = json.loads(finished.footprint.read_text())
+    footprint = json.loads(finished.footprint.read_text(encoding="utf-8"))
     footprint["ram_peak_bytes"]["measured"] = before
-    finished.footprint.write_text(json.dumps(footprint))
+    finished.footprint.write_text(json.dumps(footprint), encoding="utf-8")
     result = resume(finished.root, command(quiet(), until=200), overrides=["total_timesteps=256"])
     assert (result.timesteps, result.left_alone) == (224, "")
-    found = json.loads(finished.footprint.read_text())["ram_peak_bytes"]
+    found = json.loads(finished.footprint.read_text(encoding="utf-8"))["ram_peak_bytes"]
     assert (found["measured"] == before) == (before > 10**6)
     assert found["measured"] > 10**6
     assert found["error"] == round(found["predicted"] / found["measured"] - 1, 4)
@@ -112,7 +112,7 @@ def test_a_footprint_that_is_damaged_or_missing_has_no_peak(
 ) -> None:
     path = tmp_path / "footprint.json"
     if text is not None:
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     assert measured_ram_peak_bytes(path) == 0
 
 

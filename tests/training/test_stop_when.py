@@ -46,7 +46,7 @@ def command(
 def config_in(folder: Path, *overrides: str) -> RunConfig:
     folder.mkdir(exist_ok=True)
     path = folder / "run.yaml"
-    path.write_text(TINY.format(run_dir=folder / "run"))
+    path.write_text(TINY.format(run_dir=folder / "run"), encoding="utf-8")
     return load_config(path, ["checkpoints={every_timesteps: 32, keep_last: 20}", *overrides])
 
 
@@ -55,7 +55,7 @@ def command_line(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunDir, str]
     """A run that has won at timestep 128 of 192, and what its command printed."""
     config = config_in(tmp_path_factory.mktemp("it has") / "won", WINS)
     path = config.run_dir.with_suffix(".yaml")
-    path.write_text(dump_config(config))
+    path.write_text(dump_config(config), encoding="utf-8")
     with redirect_stdout(StringIO()) as printed:
         assert main(["train", "--config", str(path)]) == 0
     return RunDir(config.run_dir), printed.getvalue()
@@ -71,7 +71,10 @@ def won(command_line: tuple[RunDir, str]) -> RunDir:
 def copy(won: RunDir, tmp_path: Path) -> RunDir:
     shutil.copytree(won.root, tmp_path / "run")
     run_dir = RunDir(tmp_path / "run")
-    run_dir.config.write_text(run_dir.config.read_text().replace(str(won.root), str(run_dir.root)))
+    run_dir.config.write_text(
+        run_dir.config.read_text(encoding="utf-8").replace(str(won.root), str(run_dir.root)),
+        encoding="utf-8",
+    )
     return run_dir
 
 
@@ -86,7 +89,9 @@ def assert_same_end(found: RunDir, expected: RunDir) -> None:
     assert ours.state.best == theirs.state.best
     weights = dict(ours.policy()), dict(theirs.policy())
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
-    assert found.evaluations.read_text() == expected.evaluations.read_text()
+    assert found.evaluations.read_text(encoding="utf-8") == expected.evaluations.read_text(
+        encoding="utf-8"
+    )
     played = [
         [
             event.model_dump(exclude={"time", "seconds", "timesteps_per_s"})
@@ -145,8 +150,10 @@ def test_status_says_what_ended_it(won: RunDir, capsys: pytest.CaptureFixture[st
 
 
 def test_status_says_what_may_end_it(copy: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
-    events = copy.events.read_text().splitlines(keepends=True)
-    copy.events.write_text("".join(line for line in events if '"timesteps":128' not in line))
+    events = copy.events.read_text(encoding="utf-8").splitlines(keepends=True)
+    copy.events.write_text(
+        "".join(line for line in events if '"timesteps":128' not in line), encoding="utf-8"
+    )
     assert main(["status", str(copy.root)]) == 0
     said = capsys.readouterr().out
     assert "of at most 192" in said
@@ -254,10 +261,10 @@ def test_a_success_rate_needs_a_game_that_knows_success(
 
     folder = tmp_path / "game"
     shutil.copytree(load_game("duel").folder, folder)
-    lines = (folder / "game.yaml").read_text().splitlines()
+    lines = (folder / "game.yaml").read_text(encoding="utf-8").splitlines()
     kept = [line for line in lines if not line.startswith("success:")]
     assert len(kept) == len(lines) - 1
-    (folder / "game.yaml").write_text("\n".join(kept))
+    (folder / "game.yaml").write_text("\n".join(kept), encoding="utf-8")
     config = make_config("run", f"game={folder / 'game.yaml'}", "stop_when={success_rate: 0.9}")
     with pytest.raises(UsageError, match=r"does not define success; write stop_when: \{mean_rew"):
         train(config, command())

@@ -35,7 +35,7 @@ mutation:
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)  # files that --set names are relative to the current folder
-    (tmp_path / "run.yaml").write_text(_RUN)
+    (tmp_path / "run.yaml").write_text(_RUN, encoding="utf-8")
     path = tmp_path / "population.yaml"
     path.write_text(_POPULATION, encoding="utf-8")
     return path
@@ -69,7 +69,9 @@ def test_files_named_by_an_override_are_found_where_it_was_typed(
 ) -> None:
     here = tmp_path / "here"
     here.mkdir()
-    (here / "other.yaml").write_text(_RUN.replace("frame_skip: 8", "frame_skip: 2"))
+    (here / "other.yaml").write_text(
+        _RUN.replace("frame_skip: 8", "frame_skip: 2"), encoding="utf-8"
+    )
     monkeypatch.chdir(here)
     overrides = ["member.config=other.yaml", "member.game=my/game.yaml"]
     run = load_population(file, overrides).run
@@ -157,9 +159,9 @@ _MEMBER = _RUN.replace(
 @pytest.fixture
 def erl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)  # files that --set names are relative to the current folder
-    (tmp_path / "run.yaml").write_text(_MEMBER)
-    (tmp_path / "dqn.yaml").write_text(_LEARNER)
-    (tmp_path / "ppo.yaml").write_text(_RUN)
+    (tmp_path / "run.yaml").write_text(_MEMBER, encoding="utf-8")
+    (tmp_path / "dqn.yaml").write_text(_LEARNER, encoding="utf-8")
+    (tmp_path / "ppo.yaml").write_text(_RUN, encoding="utf-8")
     path = tmp_path / "erl.yaml"
     path.write_text(_ERL, encoding="utf-8")
     return path

@@ -36,7 +36,9 @@ def test_an_arm_is_the_file_with_what_differs_and_the_budget(file: Path) -> None
 
 def test_no_arm_ends_early(file: Path) -> None:
     arm = file.with_name("arm.yaml")
-    arm.write_text(f"{arm.read_text()}stop_when: {{success_rate: 0.95}}\n")
+    arm.write_text(
+        f"{arm.read_text(encoding='utf-8')}stop_when: {{success_rate: 0.95}}\n", encoding="utf-8"
+    )
     assert load_config(arm).stop_when is not None
     assert all(study_arm.run.stop_when is None for study_arm in load_study(file).arms.values())
 

@@ -57,7 +57,7 @@ def test_the_report_names_what_was_not_as_planned(make_study: MakeStudy) -> None
     folder = study_dir(study.config)
 
     def change(arm: str, seed: int, **values: object) -> None:
-        text = folder.result(arm, seed).read_text()
+        text = folder.result(arm, seed).read_text(encoding="utf-8")
         write_result(folder, Result.model_validate(json.loads(text) | values))
 
     change("slow", 5, versions={"torch": "2.12"}, host="b")
@@ -76,14 +76,16 @@ def test_a_result_that_was_edited_changes_no_verdict_because_it_is_refused(
     study = make_study()
     on_paper(study)
     path = study_dir(study.config).result("fast", 7)
-    written = path.read_text()
+    written = path.read_text(encoding="utf-8")
     content = json.loads(written)
     content["played"]["rewards"][3] += 1e-9
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(content), encoding="utf-8")
     for read in (study_findings, study_status, on_paper):
         with pytest.raises(ExperimentError, match=r"fast-7\.json was changed after it was written"):
             read(study)
-    path.write_text(json.dumps(json.loads(written), sort_keys=True))  # the same values
+    path.write_text(
+        json.dumps(json.loads(written), sort_keys=True), encoding="utf-8"
+    )  # the same values
     assert study_findings(study).comparison.differences[0].verdict == "better"
 
 
@@ -93,9 +95,9 @@ def test_results_without_a_hash_count_and_are_named(make_study: MakeStudy) -> No
     whole = study_findings(study)
     for arm, seed in (("slow", 5), ("fast", 6), ("fast", 7)):
         path = study_dir(study.config).result(arm, seed)
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_text(encoding="utf-8"))
         del content["sha256"]
-        path.write_text(json.dumps(content))
+        path.write_text(json.dumps(content), encoding="utf-8")
     found = study_findings(study)
     assert found.comparison == whole.comparison
     (note,) = set(found.notes) - set(whole.notes)
@@ -105,7 +107,7 @@ def test_results_without_a_hash_count_and_are_named(make_study: MakeStudy) -> No
 def test_a_result_carries_the_hash_of_its_own_content(make_study: MakeStudy) -> None:
     study = make_study()
     on_paper(study)
-    content = json.loads(study_dir(study.config).result("slow", 5).read_text())
+    content = json.loads(study_dir(study.config).result("slow", 5).read_text(encoding="utf-8"))
     said = content.pop("sha256")
     text = json.dumps(content, sort_keys=True)
     assert said == hashlib.sha256(text.encode()).hexdigest()
