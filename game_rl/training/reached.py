@@ -14,14 +14,16 @@ def reached(
     checkpoint: Checkpoint,
     *,
     until: int | None,
-    final_is_due: bool | None,
+    evaluates_at_end: bool,
+    is_changed: bool,
 ) -> Ended | None:
     """Return how the run has ended, or None if there is something to do for the command.
 
     Args:
         checkpoint: the one that the command continues from.
         until: timestep that the command asks for; None: the run's end.
-        final_is_due: whether the final evaluation is played at the run's end; None: unless it was.
+        evaluates_at_end: whether the final evaluation is played at the run's end.
+        is_changed: whether the command changes the config, so that it is played again.
     """
     state, total = checkpoint.state, config.total_timesteps
     met = state.counters_with(config.model_dump(mode="json")).met
@@ -31,7 +33,8 @@ def reached(
         return None
     final = final_evaluation(read_events(run_dir))
     is_complete = final is not None and final.timesteps == state.num_timesteps
-    if (met or end == total) and (not is_complete if final_is_due is None else final_is_due):
+    final_is_due = evaluates_at_end and (is_changed or not is_complete)
+    if final_is_due and (met or end == total):
         return None
     return Ended(
         timesteps=state.num_timesteps,

@@ -189,36 +189,35 @@ def resume(
             changed = changes(checkpoint.state, config, game)
         config = resolved(config, game)
         if checkpoint is not None:
-            ended = _reached(run_dir, config, checkpoint, command, is_changed=bool(overrides))
+            ended = reached(
+                run_dir,
+                config,
+                checkpoint,
+                until=command.until,
+                evaluates_at_end=command.evaluates_at_end,
+                is_changed=bool(overrides),
+            )
             if ended is not None:
                 return _left_alone(run_dir, config, ended, command)
         report = report or _check_fit(config, game, command)
         warnings += _ask_storage(config, command)
-        moved: list[Path] = []
-        if checkpoint is None:
-            warnings += begin_again(run_dir)
-        else:
-            place = run_dir.damaged if at is None else run_dir.set_aside
-            moved = go_back_to(checkpoint, run_dir, place)
-            warnings += [
-                f"a checkpoint was moved to {p}; delete it if you do not need it" for p in moved
-            ]
+        moved = _bring_back(run_dir, checkpoint, at, warnings)
         write_atomic(run_dir.config, dump_config(config))
         run = _Run(config, game, run_dir, command, report, checkpoint, warnings, changed)
         run = run if at is None else replace(run, set_aside=moved)
         return run.bring_to_its_end()
 
 
-def _reached(
-    run_dir: RunDir,
-    config: RunConfig,
-    checkpoint: Checkpoint,
-    command: Command,
-    *,
-    is_changed: bool,
-) -> Ended | None:
-    final_is_due = None if command.evaluates_at_end and not is_changed else command.evaluates_at_end
-    return reached(run_dir, config, checkpoint, until=command.until, final_is_due=final_is_due)
+def _bring_back(
+    run_dir: RunDir, checkpoint: Checkpoint | None, at: int | None, warnings: list[str]
+) -> list[Path]:
+    """Bring the run's files back to the checkpoint, or to the start; return what was moved away."""
+    if checkpoint is None:
+        warnings += begin_again(run_dir)
+        return []
+    moved = go_back_to(checkpoint, run_dir, run_dir.damaged if at is None else run_dir.set_aside)
+    warnings += [f"a checkpoint was moved to {p}; delete it if you do not need it" for p in moved]
+    return moved
 
 
 def _left_alone(
