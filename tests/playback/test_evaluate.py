@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from game_rl.callbacks.make_callbacks import evaluation_seed
 from game_rl.callbacks.stop import StopRequest
 from game_rl.cli.main import main
 from game_rl.config.loader import load_config
@@ -40,6 +41,15 @@ def test_each_named_start_state_is_played_whether_trained_on_or_not(
     played = evaluate_run(run, episodes=3, start_state="level_3").to_json()
     assert report["level_3"] == played | {"policy_timesteps": 192, "policy_frames": 192 * 8}
     assert report["level_3"] != report["level_1"]
+
+
+def test_the_final_evaluation_plays_other_games_than_those_that_select(
+    run_of_level_1: Path,
+) -> None:
+    run = open_trained_run(run_of_level_1, "latest")
+    selecting = evaluate_run(run, episodes=2, seed=evaluation_seed(run.config))
+    final = evaluate_run(run, episodes=2)
+    assert (final.rewards, final.lengths) != (selecting.rewards, selecting.lengths)
 
 
 @pytest.mark.parametrize("name", ["dqn", "pqn"])
