@@ -1,6 +1,7 @@
 """A disk that is full, breaks or hangs at any operation: what was sealed stays."""
 
 import errno
+import functools
 import os
 import resource
 import subprocess
@@ -188,6 +189,40 @@ def test_close_returns_when_the_disk_hangs(tmp_path: Path) -> None:
         os.fsync = real
         is_released.set()
         writer._thread.join()
+
+
+def test_every_file_is_on_the_disk_before_it_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also lake.json, a pin, and a segment that is recovered after a crash."""
+    synced: dict[int, int] = {}  # bytes of each file at its last sync, by inode
+    named = []
+    real_fsync, real = os.fsync, {name: getattr(os, name) for name in ("rename", "replace")}
+
+    def fsync(file: int) -> None:
+        real_fsync(file)
+        synced[os.fstat(file).st_ino] = os.fstat(file).st_size
+
+    def moved(name: str, old: Path, new: Path) -> None:
+        file = Path(old).stat()
+        assert synced.get(file.st_ino) == file.st_size, f"{name} of {old} to {new}"
+        named.append(Path(new).suffix)
+        real[name](old, new)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for name in real:
+        monkeypatch.setattr(os, name, functools.partial(moved, name))
+    lake = Lake.create(tmp_path, SCHEMA)
+    play = Play(SCHEMA, np.random.default_rng(0))
+    with LakeWriter(lake, "w", n_envs=1) as writer:
+        play.steps(writer, 20)
+        writer.seal()
+    lake.pin("first")
+    (segment,) = lake.files(".segment")
+    segment.with_suffix(".open").write_bytes(segment.read_bytes())  # as a crash leaves it
+    segment.unlink()
+    lake.recover("w")
+    assert named == [".json", ".segment", ".json", ".segment"]
 
 
 def test_a_limit_on_the_size_of_files_only_pauses(tmp_path: Path) -> None:
