@@ -93,7 +93,7 @@ def test_a_folder_in_brackets_is_printed_whole(
     config = tiny_config(tmp_path)
     assert main(["train", "--config", str(config), "--set", f"run_dir={root}"]) == 0
     told = capsys.readouterr().out
-    for place in (f"run          {root}", f"--logdir {root}", f"video        {root}"):
+    for place in (f"run          {root}", f"--logdir '{root}'", f"watch      '{root}/videos"):
         assert place in told
     assert main(["evaluate", str(root), "--episodes", "1"]) == 0
     assert f"{root}, timestep" in capsys.readouterr().out.replace("\n", "")
