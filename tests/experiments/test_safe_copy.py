@@ -147,6 +147,7 @@ def test_it_is_sent_beside_the_training_and_what_is_there_is_written_down(
     copy.on_event(ended(1))
     copy.close(60)
     assert said == []
+    assert copy.nothing_stored() == ""
     state = stored_state(folder)
     assert state is not None
     assert state.generation == 1
@@ -182,7 +183,9 @@ def test_what_could_not_be_sent_is_said_and_ends_nothing(
     folder = killed(population, 150)
     said: list[str] = []
     upload = UploadConfig(to=f"file://{tmp_path}/unmounted")
-    SafeCopy(folder, with_upload(population, upload), take_over=False, warn=said.append).close(0)
+    copy = SafeCopy(folder, with_upload(population, upload), take_over=False, warn=said.append)
+    copy.close(0)
+    assert f"nothing of it is at {upload.to}" in copy.nothing_stored()
     assert f"upload it with `game-rl remote push {folder.root}`" in said[-1]
 
 
