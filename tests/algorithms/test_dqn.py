@@ -164,7 +164,7 @@ def test_the_target_network_that_judges_is_the_newest(
 ) -> None:
     """LeanNatureCNN keeps its weights as they are multiplied, and these change under it."""
     model = make(precision=precision, layer_norm=layer_norm, tau=1.0)
-    model.learn(300)
+    model.learn(100)
     model.train(1, 16)
     x = model.replay_buffer.sample(8).observations
     fresh = copy.deepcopy(model.q_net_target)
@@ -220,8 +220,8 @@ def test_epsilon_goes_on_where_it_was() -> None:
     "values",
     [
         {},
-        {"double_q": True, "n_step": 2},
-        {"layer_norm": "channels"},
+        pytest.param({"double_q": True, "n_step": 2}, marks=pytest.mark.slow),
+        pytest.param({"layer_norm": "channels"}, marks=pytest.mark.slow),
         pytest.param({"layer_norm": "picture"}, marks=pytest.mark.soak),
     ],
 )

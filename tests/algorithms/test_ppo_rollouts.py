@@ -3,6 +3,7 @@
 import copy
 
 import numpy as np
+import pytest
 import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
@@ -88,6 +89,7 @@ def test_a_callback_can_end_the_rollout(vec_env: HalvedVecEnv) -> None:
     vec_env.reset()  # the half that was under way is in nobody's way
 
 
+@pytest.mark.slow  # without halves, PPO learns with the fast ones
 def test_it_learns_to_take_the_rewarded_action(vec_env: HalvedVecEnv) -> None:
     model = make_ppo(
         PPOConfig(n_steps=32, batch_size=96, n_epochs=4, learning_rate=1e-3),

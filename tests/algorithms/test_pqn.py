@@ -198,7 +198,14 @@ def test_the_same_seed_learns_the_same_weights() -> None:
     assert not torch.equal(weights[0], weights[2])
 
 
-@pytest.mark.parametrize("layer_norm", ["channels", "picture", "none"])
+@pytest.mark.parametrize(
+    "layer_norm",
+    [
+        "channels",
+        pytest.param("picture", marks=pytest.mark.slow),
+        pytest.param("none", marks=pytest.mark.slow),
+    ],
+)
 def test_pqn_learns_to_take_the_rewarded_action(layer_norm: str) -> None:
     model = make(
         vec_env(n_envs=4),

@@ -25,9 +25,12 @@ def check(corpus: str, numbers: Sequence[int]) -> None:
 @pytest.mark.parametrize(
     ("corpus", "stride"),
     [
-        ("rom_corpus", 23),
-        ("state_corpus", 107),
-        ("document_corpus", 7),
+        ("rom_corpus", 199),
+        ("state_corpus", 859),
+        ("document_corpus", 29),
+        pytest.param("rom_corpus", 23, marks=pytest.mark.slow),
+        pytest.param("state_corpus", 107, marks=pytest.mark.slow),
+        pytest.param("document_corpus", 7, marks=pytest.mark.slow),
         pytest.param("rom_corpus", 11, marks=pytest.mark.soak),
         pytest.param("state_corpus", 53, marks=pytest.mark.soak),
         pytest.param("document_corpus", 3, marks=pytest.mark.soak),

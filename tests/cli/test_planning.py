@@ -39,12 +39,20 @@ def call(*arguments: object) -> int:
     return main([str(argument) for argument in arguments])
 
 
-def test_a_probe_tells_how_fast_this_machine_trains(config: Path, capsys: Output) -> None:
-    assert call("preflight", "--config", config, "--probe", "--json") == 0
+def test_a_probe_tells_how_fast_this_machine_trains_and_how_a_lake_compresses_the_game(
+    config: Path, capsys: Output
+) -> None:
+    arguments = ["preflight", "--config", config, "--set", "lake={}"]
+    assert call(*arguments) == 0
+    assert "lake      not measured: --probe measures it" in capsys.readouterr().out
+    assert call(*arguments, "--probe", "--json") == 0
     printed = capsys.readouterr()
-    speed = json.loads(printed.out)["speed"]
+    found = json.loads(printed.out)
+    speed, growth = found["speed"], found["growth"]
     assert speed["timesteps_per_s"] == pytest.approx(192 / speed["wall_s"])
     assert all(seconds > 0 for seconds in speed["seconds"].values())
+    assert growth[-1]["timesteps"] == 192
+    assert 0 < growth[-1]["on_disk"] < growth[-1]["packed"] < growth[-1]["raw"]
     assert not printed.err
 
 
@@ -120,14 +128,3 @@ def test_a_run_that_fits_nowhere_is_not_tuned(config: Path, capsys: Output) -> N
     printed = capsys.readouterr()
     assert "no number of envs makes the run fit this machine" in printed.err
     assert not printed.out
-
-
-def test_a_probe_measures_how_a_lake_compresses_the_game(config: Path, capsys: Output) -> None:
-    lake = "lake={}"
-    arguments = ["preflight", "--config", config, "--set", lake]
-    assert call(*arguments) == 0
-    assert "lake      not measured: --probe measures it" in capsys.readouterr().out
-    assert call(*arguments, "--probe", "--json") == 0
-    growth = json.loads(capsys.readouterr().out)["growth"]
-    assert growth[-1]["timesteps"] == 192
-    assert 0 < growth[-1]["on_disk"] < growth[-1]["packed"] < growth[-1]["raw"]
