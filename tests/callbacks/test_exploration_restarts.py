@@ -41,12 +41,12 @@ def small(make_config: MakeConfig, folder: str, name: str) -> RunConfig:
     return make_config(folder, SMALL[name], *overrides)
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", ["pqn", pytest.param("dqn", marks=pytest.mark.slow)])
 def test_breaks_at_and_around_a_restart_change_nothing(name: str, make_config: MakeConfig) -> None:
     straight, broken = (small(make_config, folder, name) for folder in ("straight", "broken"))
     train(straight, command(console()))
     train(broken, command(console(), until=64))
-    for until in (70, 96, 160, 192):
+    for until in (70, 160, 192):
         resume(broken.run_dir, command(console(), until=until))
     one, other = (
         Checkpoint(RunDir(c.run_dir).checkpoint(192)).policy() for c in (straight, broken)

@@ -80,6 +80,7 @@ def test_tuning_a_run_prints_what_was_tried(config: Path, capsys: Output) -> Non
     assert any(re.match(r" +2 +1 +16 .*present", line) for line in lines)
 
 
+@pytest.mark.slow
 def test_ctrl_c_prints_the_best_so_far_and_ends_with_130(config: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "game_rl", "tune", "--config", str(config), "--seconds", "1000"],

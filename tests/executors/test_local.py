@@ -20,7 +20,7 @@ from game_rl.run_dir import EXPERIMENT_VARIABLE
 _TIMEOUT_S = 120.0
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def executor() -> Iterator[LocalExecutor]:
     with LocalExecutor(2) as opened:
         yield opened
@@ -75,8 +75,9 @@ def test_a_job_that_is_killed_was_stopped_and_so_was_one_that_saved(tmp_path: Pa
     assert not Ended(job, 0, "here").was_stopped
 
 
-def test_closing_ends_what_still_runs(executor: LocalExecutor, tmp_path: Path) -> None:
+def test_closing_ends_what_still_runs(tmp_path: Path) -> None:
     run, before = _endless(tmp_path), set(psutil.Process().children(recursive=True))
+    executor = LocalExecutor(1)
     executor.start(run)
     _wait_for(run.output)
     family = set(psutil.Process().children(recursive=True)) - before

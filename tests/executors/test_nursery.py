@@ -94,17 +94,15 @@ def test_its_group_ends_with_it(shared: Nursery, tmp_path: Path) -> None:
     child.wait(_WITHIN_S)
 
 
-def test_signals_for_the_controllers_group_do_not_end_it(tmp_path: Path) -> None:
-    nursery = Nursery(job_environment(job(tmp_path)))
-    process = JobProcess(job(tmp_path, "save"), nursery=nursery)
+def test_signals_for_the_controllers_group_do_not_end_it(shared: Nursery, tmp_path: Path) -> None:
+    process = JobProcess(job(tmp_path, "save"), nursery=shared)
     lines_of(tmp_path, 1)
     parent = psutil.Process(process.pid).ppid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         os.kill(parent, number)
-    assert end_of(JobProcess(job(tmp_path, "end", "5"), nursery=nursery)) == 5
+    assert end_of(JobProcess(job(tmp_path, "end", "5"), nursery=shared)) == 5
     assert process.code() is None
     process.kill()
-    nursery.close()
 
 
 def test_jobs_end_with_a_nursery_that_is_killed_and_the_next_ones_are_carried_out(
@@ -138,6 +136,7 @@ def test_without_a_nursery_that_can_fork_jobs_are_carried_out_all_the_same(tmp_p
             assert ended.code == 4
 
 
+@pytest.mark.slow
 def test_a_closed_nursery_forks_nothing(tmp_path: Path) -> None:
     nursery = Nursery(job_environment(job(tmp_path)))
     process = JobProcess(job(tmp_path, "deaf"), nursery=nursery)

@@ -21,6 +21,7 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 _SMALL = ("member.env.n_envs=2", "learner.env.n_envs=2", "learner.algorithm.batch_size=8")
 
 
+@pytest.mark.slow
 def test_runs_are_measured_elsewhere(make_config: MakeConfig) -> None:
     config = make_config()
     environment = dict(os.environ)

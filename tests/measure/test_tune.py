@@ -70,6 +70,7 @@ def test_a_tuning_measures_what_fits_and_finds_the_fastest(make_config: MakeConf
     assert len({trial.config.rollout_timesteps for trial in tuning.trials}) == 1
 
 
+@pytest.mark.slow
 def test_an_interrupted_tuning_keeps_what_it_found(make_config: MakeConfig) -> None:
     tuning = tuning_of(make_config(), seconds=1_000)
     with pytest.raises(KeyboardInterrupt):

@@ -37,6 +37,7 @@ ALGORITHMS: dict[str, dict[str, Any]] = {
     "dqn, double_q": {"name": "dqn", "layer_norm": "channels", "double_q": True, **REPLAY},
     "dqn, n_step 3": {"name": "dqn", "n_step": 3, **REPLAY},
 }
+FAST = ("ppo, auto", "pqn, channels", "dqn, double_q")  # others run with the slow tests
 
 
 class Dark(TinyEnv):
@@ -47,7 +48,13 @@ class Dark(TinyEnv):
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        pytest.param(values, marks=() if name in FAST else pytest.mark.slow, id=name)
+        for name, values in ALGORITHMS.items()
+    ],
+)
 def test_a_trainings_gradient_step_is_what_torch_allocates(
     algorithm: dict[str, Any], precision: str, tmp_path: Path
 ) -> None:
