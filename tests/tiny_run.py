@@ -19,17 +19,18 @@ from game_rl.preflight.report import render_report
 from game_rl.run_dir import RunDir
 from game_rl.training.train import Command, train
 
+TINY_GAME = Path(__file__).parent / "tiny_game" / "game.yaml"
 TINY = """\
-game: duel
+game: GAME
 total_timesteps: 192
 run_dir: {run_dir}
 device: cpu
 env: {{n_envs: 2, n_workers: 1, frame_skip: 8, max_episode_timesteps: 25, start_states: [level_1]}}
 algorithm: {{n_steps: 16, batch_size: 16, n_epochs: 1}}
-evaluation: {{every_timesteps: 64, episodes: 2, final_episodes: 2, n_envs: 2}}
+evaluation: {{every_timesteps: 64, episodes: 2, final_episodes: 2, n_envs: 2, deterministic: true}}
 checkpoints: {{every_timesteps: 64, keep_last: 2}}
 recording: {{episodes: 1}}
-"""
+""".replace("GAME", str(TINY_GAME))
 
 
 def command(

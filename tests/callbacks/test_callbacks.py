@@ -128,6 +128,7 @@ def test_rollouts_have_one_torch_thread_and_updates_all(make_model: MakeModel) -
     assert watch.seen == [("start", 1), ("end", 2)] * 2
 
 
+@pytest.mark.usefixtures("worker_processes")
 def test_the_workers_of_a_halved_vec_env_are_moved_and_settle(
     run_dir: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,6 +134,7 @@ def test_preflight_prints_exactly_the_documented_json(config: Path, capsys: Outp
         "evaluations",
         "samples_per_timestep",
         "offline_gradient_steps",
+        "may_end_early",
     }
     for part in (*report["ram"]["parts"], *report["disk"]["parts"]):
         assert set(part) == {"name", "bytes"}

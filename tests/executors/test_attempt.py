@@ -24,6 +24,8 @@ from tests.storage.conftest import disk_address as disk_address  # a fixture
 
 _TIMEOUT_S = 60.0
 
+OWN_NICENESS = os.getpriority(os.PRIO_PROCESS, 0)
+
 
 @pytest.fixture
 def needs(tmp_path: Path) -> Iterator[NodeNeeds]:
@@ -34,7 +36,9 @@ def needs(tmp_path: Path) -> Iterator[NodeNeeds]:
 def order(needs: NodeNeeds, *arguments: str, patience_s: float = 30.0) -> Order:
     output = needs.mark.with_name("log")
     job = Job("x", arguments, output, 3, "7-abc", "tests.executors.job_program")
-    return Order(job, needs, niceness=0, has_gpu=False, patience_s=patience_s, folder=needs.folder)
+    return Order(
+        job, needs, niceness=OWN_NICENESS, has_gpu=False, patience_s=patience_s, folder=needs.folder
+    )
 
 
 @contextmanager
@@ -75,10 +79,11 @@ def test_a_job_gets_its_threads_and_its_claim_and_nothing_of_the_cluster(
     assert json.loads((needs.mark.with_name("log")).read_text(encoding="utf-8")) == {
         "GAME_RL_CPUS": "3",
         "GAME_RL_CLAIM": "7-abc",
+        "GAME_RL_EXPERIMENT": None,
         "OMP_NUM_THREADS": "3",
         "CUDA_VISIBLE_DEVICES": "",
         "cluster's": "[]",
-        "niceness": str(os.getpriority(os.PRIO_PROCESS, 0)),
+        "niceness": str(OWN_NICENESS),
         "folder": str(Path.cwd()),
     }
 
@@ -152,7 +157,7 @@ def errand(disk_address: str, tmp_path: Path) -> Iterator[Callable[..., tuple[Or
         def make(*arguments: str, patience_s: float = 30.0) -> tuple[Order, Courier]:
             job = Job("x", arguments, root / "log", 1, None, "tests.executors.job_program")
             job = replace(job, reads=(root / "a",), writes=(root / "b",))
-            order = Order(job, needs, niceness=0, has_gpu=False, patience_s=patience_s)
+            order = Order(job, needs, niceness=OWN_NICENESS, has_gpu=False, patience_s=patience_s)
             return replace(order, errand=courier.begin(job)), courier
 
         yield make

@@ -1,5 +1,6 @@
 """A node must have the controller's files and programs before a member runs there."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from game_rl.executors.node import (
     marked,
     warnings_of,
 )
+
+OWN_NICENESS = os.getpriority(os.PRIO_PROCESS, 0)
 
 
 def test_this_machine_has_what_this_machine_needs(tmp_path: Path) -> None:
@@ -58,7 +61,7 @@ def test_a_node_says_what_it_lacks_and_leaves_no_answer(
 
 
 def test_processors_of_several_models_are_named() -> None:
-    nodes = [NodeFacts(f"n{i}", name, 0, None) for i, name in enumerate(["A", "A", "B"])]
+    nodes = [NodeFacts(f"n{i}", name, OWN_NICENESS, None) for i, name in enumerate(["A", "A", "B"])]
     assert list(warnings_of(nodes[:2])) == []
     (warning,) = warnings_of(nodes)
     assert "n1 has A" in warning
@@ -66,6 +69,6 @@ def test_processors_of_several_models_are_named() -> None:
 
 
 def test_nodes_where_members_would_give_way_are_named() -> None:
-    nodes = [NodeFacts("n1", "A", 0, None), NodeFacts("n2", "A", 15, None)]
+    nodes = [NodeFacts("n1", "A", OWN_NICENESS, None), NodeFacts("n2", "A", OWN_NICENESS + 1, None)]
     (warning,) = warnings_of(nodes)
     assert "on n2;" in warning

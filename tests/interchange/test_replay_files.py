@@ -451,5 +451,5 @@ def test_the_commands_from_import_to_export(
     assert f"damaged: {Path('lake') / segment.name}: its sha256 is not the one" in said
     assert main(["replay", "info", "lake", "--json"]) == 1
     assert list(json.loads(capsys.readouterr().out)["damaged"]) == [segment.name]
-    assert main(["replay", "info", "nothing"]) == 1
+    assert main(["replay", "info", "nothing"]) == 2
     assert "is not a Lake" in capsys.readouterr().err

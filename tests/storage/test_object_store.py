@@ -52,7 +52,7 @@ def test_a_new_object_does_not_replace_another(store: ObjectStore) -> None:
 
 def test_an_object_of_several_parts_arrives_whole_or_not_at_all(store: ObjectStore) -> None:
     pieces = [bytes([n]) * (PART_BYTES // 2 + 1) for n in range(5)]
-    store.put_pieces("large", iter(pieces))
+    store.put_pieces("large", lambda: iter(pieces))
     found = store.find("large")
     assert found is not None
     assert found.n_bytes == sum(map(len, pieces))
@@ -63,7 +63,7 @@ def test_an_object_of_several_parts_arrives_whole_or_not_at_all(store: ObjectSto
         raise ValueError("the file has changed")
 
     with pytest.raises(ValueError, match="has changed"):
-        store.put_pieces("broken", breaking())
+        store.put_pieces("broken", breaking)
     assert store.find("broken") is None
 
 

@@ -171,7 +171,7 @@ def test_the_account_names_the_teacher_and_the_run_keeps_it(
 
 def test_a_timestep_names_the_checkpoint(taught: tuple[Path, Path], make: Make) -> None:
     check_teacher(make("run", student(f"{taught[1]}@64")), load_game(str(taught[0])))
-    assert main(["train", "--config", str(make_file(make, f"{taught[1]}@65"))]) == 1
+    assert main(["train", "--config", str(make_file(make, f"{taught[1]}@65"))]) == 2
 
 
 def make_file(make: Make, run: str) -> Path:
