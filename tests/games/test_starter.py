@@ -6,6 +6,7 @@ import pytest
 from game_rl.errors import RomError, UsageError
 from game_rl.games.definition import load_game
 from game_rl.games.starter import write_starter
+from tests import file_names
 from tests.emulator.roms import make_rom
 
 
@@ -50,6 +51,8 @@ def test_any_title_is_quoted_right(tmp_path: Path, title: bytes) -> None:
 
 @pytest.mark.parametrize("name", ["a\nb", "a\tb", 'a"b', "a\\b", "#", "\x85", "\u2028", "🕹"])
 def test_any_file_name_is_written_right(tmp_path: Path, name: str) -> None:
+    if not file_names.is_possible(name):
+        pytest.skip("the names of files are in ASCII here")
     folder = tmp_path / name
     folder.mkdir()
     rom = folder / f"{name}.gb"
