@@ -99,7 +99,7 @@ def test_a_folder_in_brackets_is_printed_whole(
     assert f"{root}, timestep" in capsys.readouterr().out.replace("\n", "")
     longer = ["--set", "total_timesteps=1_000", "--until", "200"]
     assert main(["train", "--resume", str(root), *longer]) == 0
-    assert f"--resume {root}" in capsys.readouterr().out
+    assert f"--resume '{root}'" in capsys.readouterr().out
     (root / "checkpoints" / "000000000192" / "policy.safetensors").unlink()
     assert main(["checkpoints", str(root)]) == 1
     assert f"{root}/checkpoints" in capsys.readouterr().out
