@@ -15,6 +15,8 @@ from game_rl.claims import take_claim
 from game_rl.errors import ExperimentError, Interrupted
 from game_rl.executors.executor import Ended, Executor, Job
 from game_rl.run_dir import RunDir
+from game_rl.system.machine import disk_free_bytes
+from game_rl.system.units import MIB, format_bytes
 
 MOST_DEATHS = 10
 """Deaths of one job without a new checkpoint, after which the experiment fails."""
@@ -205,7 +207,8 @@ class TaskRunner:
             raise ExperimentError(
                 f"{ended.job.name} was killed {death.count} times without a new checkpoint, the "
                 f"last time with exit code {ended.code}{cause}; it may need more memory than there "
-                f"is (see {ended.job.output}): lower executor.parallel, then continue with --resume"
+                f"is (see {ended.job.output}): lower executor.parallel, then continue with "
+                f"{_way_on(ended.job) or 'the same command'}"
             )
 
     def _drain(self, running: int) -> None:
@@ -216,9 +219,24 @@ class TaskRunner:
 
 
 def _failure(ended: Ended) -> str:
-    last = ended.text.splitlines()[-1] if ended.text else "it printed nothing"
+    last = ended.text.splitlines()[-1] if ended.text else _silence(ended.job)
     what = "left no result" if ended.code == 0 else f"failed with exit code {ended.code}"
-    return f"{ended.job.name} {what} on {ended.where}: {last} (output: {ended.job.output})"
+    text = f"{ended.job.name} {what} on {ended.where}: {last} (output: {ended.job.output})"
+    way_on = _way_on(ended.job)
+    return text if way_on in text else f"{text}; continue with {way_on}"
+
+
+def _silence(job: Job) -> str:
+    """Say what is known of a job that printed nothing, not even why it failed."""
+    free_bytes = disk_free_bytes(job.output)
+    if free_bytes < MIB:
+        return f"the disk is full, with {format_bytes(free_bytes)} left; free some space"
+    return "it printed nothing"
+
+
+def _way_on(job: Job) -> str:
+    """Return the option that continues the job's experiment; empty if it has none."""
+    return "" if job.experiment is None else RunDir(Path(job.experiment)).way_on
 
 
 def _with_claim(task: Task) -> Job:

@@ -258,8 +258,10 @@ def test_ten_deaths_without_a_checkpoint_end_the_experiment_which_can_go_on(
 
 def test_a_member_that_fails_is_not_started_again(make_population: MakePopulation) -> None:
     executor = PaperExecutor(exit_codes={"member 01 in generation 1": [1]})
-    with pytest.raises(ExperimentError, match=r"failed with exit code 1 on paper: what it printed"):
-        carry_out(make_population(), executor)
+    population = make_population()
+    with pytest.raises(ExperimentError, match=r"exit code 1 on paper: what it printed") as raised:
+        carry_out(population, executor)
+    assert str(raised.value).endswith(f"; continue with --resume {population.config.run_dir}")
     assert sum("member 01" in job.name for job in executor.started) == 1
 
 
