@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-_ROOM = "160m"  # more than the reserve at which a training saves and ends
+_ROOM = "256m"  # more than the reserve at which a training saves and ends
 
 
 @dataclass(frozen=True)
