@@ -1,5 +1,12 @@
-"""How many examples a property is tried on: "fast" is the profile of `make test`, "full" of CI."""
+"""What runs with the fast tests: how many examples of a property, which variants of a test.
 
+"fast" is the profile of `make test`, "full" that of the slow tests.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
 from hypothesis import settings
 
 N_EXAMPLES = {"fast": 20, "full": 100}
@@ -11,3 +18,8 @@ for name, count in N_EXAMPLES.items():
 def examples(full: int) -> int:
     """Return the number for a property that is tried on `full` examples under "full"."""
     return full * settings().max_examples // N_EXAMPLES["full"]
+
+
+def variants(*fast: object, slow: Iterable[object]) -> list[Any]:
+    """Return the parameters of a test of which `slow` run with the slow tests."""
+    return [*fast, *(pytest.param(value, marks=pytest.mark.slow) for value in slow)]

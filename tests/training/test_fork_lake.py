@@ -56,6 +56,7 @@ def test_a_fork_lets_go_of_its_parents_rows_when_its_replay_has_none_of_them(
     assert lake.ancestors == ()
 
 
+@pytest.mark.slow
 def test_forks_of_one_shared_lake_write_streams_of_their_own(
     make_config: MakeConfig, tmp_path: Path
 ) -> None:

@@ -17,10 +17,10 @@ from game_rl.run_dir import RunDir
 from game_rl.training.fork_source import find_source
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.train import resume, train
+from tests.examples import variants
 from tests.tiny_run import MakeConfig, command
 from tests.training.forks import (
     FILES,
-    KINDS,
     everything,
     fork_of,
     generators,
@@ -31,7 +31,7 @@ from tests.training.forks import (
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", variants("ppo", "dqn-lake", slow=["dqn", "pqn"]))
 def test_a_fork_that_changes_nothing_is_its_parent_continued_bit_for_bit(
     kind: str, make_config: MakeConfig
 ) -> None:
@@ -95,15 +95,7 @@ def test_what_a_fork_changes_begins_anew_and_is_said(make_config: MakeConfig) ->
     assert RunDir(config.run_dir).checkpoint(192).is_dir()
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "ppo",
-        "dqn-lake",
-        pytest.param("dqn", marks=pytest.mark.soak),
-        pytest.param("pqn", marks=pytest.mark.soak),
-    ],
-)
+@pytest.mark.parametrize("kind", variants("ppo", slow=["dqn-lake", "dqn", "pqn"]))
 def test_another_seed_draws_otherwise_and_the_same_one_the_same(
     kind: str, make_config: MakeConfig
 ) -> None:

@@ -201,6 +201,7 @@ def test_a_fork_that_counts_anew_begins_with_the_phase_and_its_parent_s_weights(
     assert Checkpoint(fork.checkpoint(0)).files[weights] != source.checkpoint.files[weights]
 
 
+@pytest.mark.slow
 def test_a_fork_of_the_phase_s_end_is_the_run_that_went_on(
     make_config: MakeConfig, lake: Path, tmp_path: Path
 ) -> None:

@@ -321,7 +321,11 @@ def test_two_trainings_never_share_a_directory(broken: Callable[..., RunDir]) ->
 
 @pytest.mark.parametrize(
     "number",
-    [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.soak)],
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        signal.SIGTERM,
+        pytest.param(signal.SIGUSR1, marks=pytest.mark.soak),
+    ],
 )
 def test_a_signal_saves_ends_with_its_code_and_the_run_goes_on(
     tmp_path: Path, number: signal.Signals

@@ -15,6 +15,7 @@ from game_rl.errors import LakeError
 from game_rl.lake.lake import Lake
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
+from tests.examples import variants
 from tests.tiny_run import MakeConfig, command, train_once
 
 ALGORITHMS = {
@@ -69,7 +70,7 @@ def assert_same_weights(ours: dict[str, torch.Tensor], theirs: dict[str, torch.T
     assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", variants("dqn", slow=["ppo", "pqn"]))
 def test_a_run_that_was_broken_off_after_later_seals_is_the_run_that_was_not(
     name: str, make_config: MakeConfig
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_its_lake_again
     assert timesteps(run_dir.lake) == whole
 
 
+@pytest.mark.slow
 def test_two_runs_write_one_lake_and_resuming_one_leaves_the_other(
     make_config: MakeConfig, tmp_path: Path
 ) -> None:
@@ -141,6 +143,7 @@ def test_two_runs_write_one_lake_and_resuming_one_leaves_the_other(
     assert {stream: timesteps(shared, stream) for stream in streams} == before
 
 
+@pytest.mark.slow
 def test_a_run_may_get_a_lake_when_it_is_resumed(make_config: MakeConfig) -> None:
     config = make_config("pqn", "algorithm={name: pqn, n_steps: 16, batch_size: 16}")
     train(config, command(console()))

@@ -23,6 +23,7 @@ from game_rl.run_dir import RunDir
 from game_rl.training.session import TrainingSession
 from game_rl.training.train import resume, train
 from game_rl.training.training_process import training_process
+from tests.examples import variants
 from tests.tiny_run import MakeConfig, command, train_once
 
 FALLING = "learning_rate: {start: 1e-2, end: 0}"
@@ -80,7 +81,7 @@ def assert_same_run(found: Path, expected: Path) -> None:
     assert newest[0].state.best == newest[1].state.best
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", variants("dqn", slow=["ppo", "pqn"]))
 def test_seven_stretches_of_one_session_are_one_stretch(make_run: MakeRun, algorithm: str) -> None:
     whole, parts = make_run("whole", algorithm), make_run("parts", algorithm)
     train_once(whole)
@@ -98,7 +99,7 @@ def test_seven_stretches_of_one_session_are_one_stretch(make_run: MakeRun, algor
     assert_same_run(parts.run_dir, whole.run_dir)
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "dqn", pytest.param("pqn", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("algorithm", variants("ppo", slow=["dqn", "pqn"]))
 def test_seven_commands_with_until_are_one_command(make_run: MakeRun, algorithm: str) -> None:
     whole, parts = make_run("whole", algorithm), make_run("parts", algorithm)
     train_once(whole)
@@ -120,6 +121,7 @@ def test_a_stretch_that_was_reached_changes_nothing(make_run: MakeRun) -> None:
     assert {p: p.read_bytes() for p in run_dir.checkpoints.rglob("*") if p.is_file()} == before
 
 
+@pytest.mark.slow
 def test_evaluating_between_two_stretches_is_not_noticed(make_run: MakeRun) -> None:
     more = ["evaluation.deterministic=false"]  # which draws random numbers
     whole, parts = make_run("whole", "ppo", *more), make_run("parts", "ppo", *more)
@@ -163,8 +165,8 @@ def train_until_stopped(config: RunConfig, timesteps: int, *, is_final: bool = F
     return str(stopped.value)
 
 
-@pytest.mark.parametrize("timesteps", [64, 128, 192])
-@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+@pytest.mark.parametrize("timesteps", variants(64, 192, slow=[128]))
+@pytest.mark.parametrize("algorithm", variants("ppo", slow=["dqn"]))
 def test_a_stop_does_not_wait_for_an_evaluation_and_the_resumed_run_plays_it(
     make_run: MakeRun, timesteps: int, algorithm: str
 ) -> None:

@@ -103,6 +103,7 @@ def test_without_its_result_a_stretch_finds_the_same_again(make_config: MakeConf
     assert again.model_dump(exclude=measured) == first.model_dump(exclude=measured)
 
 
+@pytest.mark.slow
 def test_a_stop_while_episodes_are_played_changes_nothing(make_config: MakeConfig) -> None:
     whole, root = member(make_config, "whole"), member(make_config, "member")
     stop = StopRequest()

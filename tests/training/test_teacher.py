@@ -93,6 +93,7 @@ def is_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> boo
     return one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
 
 
+@pytest.mark.slow
 def test_breaks_change_nothing_and_the_teachers_own_folder_may_go(
     taught: tuple[Path, Path], make: Make, tmp_path: Path
 ) -> None:
@@ -117,6 +118,7 @@ def test_breaks_change_nothing_and_the_teachers_own_folder_may_go(
     assert not is_same(*policies(straight, 192), *policies(alone, 192))
 
 
+@pytest.mark.slow
 def test_a_fork_keeps_its_parents_teacher_whose_own_folder_may_go(
     taught: tuple[Path, Path], make: Make, tmp_path: Path
 ) -> None:

@@ -34,6 +34,8 @@ LEFT, RIGHT = 1, 2
 SHORT = ["env.max_episode_timesteps=6", "recording.episodes=0"]
 WALK = "rewards:\n  walked: {variable: player_x, on: increase, weight: 0.1}\n\nendings:"
 
+SMALL_WINDOW = "observation: {crop: {top: 40, left: 40, height: 72, width: 72}}"
+
 
 def walking_game(folder: Path) -> Path:
     folder.mkdir()
@@ -42,7 +44,8 @@ def walking_game(folder: Path) -> Path:
             shutil.copy(path, folder)
     file = folder / "game.yaml"
     before, _, rest = file.read_text(encoding="utf-8").partition("rewards:")
-    file.write_text(before + WALK + rest.partition("endings:")[2], encoding="utf-8")
+    text = before + WALK + rest.partition("endings:")[2]
+    file.write_text(f"{text}\n{SMALL_WINDOW}\n", encoding="utf-8")
     return file
 
 
@@ -95,7 +98,11 @@ def walking(config: RunConfig, *, student: int, teacher: int) -> RunDir:
 
 @pytest.mark.parametrize(
     ("own", "taught", "best"),
-    [(RIGHT, LEFT, "student"), (LEFT, RIGHT, "teacher"), (RIGHT, RIGHT, "teacher")],
+    [
+        (LEFT, RIGHT, "teacher"),
+        pytest.param(RIGHT, LEFT, "student", marks=pytest.mark.slow),
+        pytest.param(RIGHT, RIGHT, "teacher", marks=pytest.mark.slow),
+    ],
 )
 def test_the_better_of_the_two_is_the_runs_best_and_a_tie_goes_to_the_teacher(
     own: int, taught: int, best: str, student: RunConfig
@@ -129,6 +136,7 @@ def test_it_is_decided_once_and_anew_where_the_run_has_gone_on(student: RunConfi
     assert read_validation(run_dir, at_timesteps=64, best=32) is None
 
 
+@pytest.mark.slow
 def test_the_table_of_checkpoints_says_that_the_best_is_the_teacher(
     student: RunConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
