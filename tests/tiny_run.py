@@ -19,6 +19,7 @@ from game_rl.preflight.report import render_report
 from game_rl.run_dir import RunDir
 from game_rl.training.train import Command, train
 
+SMALL_WINDOW = "observation: {crop: {top: 40, left: 40, height: 72, width: 72}}"
 TINY_GAME = Path(__file__).parent / "tiny_game" / "game.yaml"
 TINY = """\
 game: GAME

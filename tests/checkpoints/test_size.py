@@ -31,7 +31,8 @@ def test_checkpoints_of_a_run_are_as_large_as_forecast_and_as_their_own_numbers_
 ) -> None:
     has_replay = "dqn" in algorithm
     saves = f"checkpoints.save_replay_buffer={str(has_replay).lower()}"
-    config = make_config("run", algorithm, saves, "total_timesteps=64", "recording.episodes=0")
+    short = ("total_timesteps=64", "recording.episodes=0")
+    config = make_config("run", "game=duel", algorithm, saves, *short)
     train(config, command(Console(file=StringIO())))
     checkpoint = Checkpoint(RunDir(config.run_dir).checkpoint(64))
     facts = run_facts(config, load_game(config.game), detect_machine(config.run_dir))

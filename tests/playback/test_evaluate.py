@@ -23,7 +23,7 @@ def run_of_level_1(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("levels")
     config = folder / "run.yaml"
     config.write_text(TINY.format(run_dir=folder / "run"), encoding="utf-8")
-    changes = ["env.start_states=[level_1]", "recording.episodes=0"]
+    changes = ["game=duel", "env.start_states=[level_1]", "recording.episodes=0"]
     return train_once(load_config(config, changes)).root
 
 

@@ -24,7 +24,7 @@ from game_rl.training.session import TrainingSession
 from game_rl.training.train import resume, train
 from game_rl.training.training_process import training_process
 from tests.examples import variants
-from tests.tiny_run import MakeConfig, command, train_once
+from tests.tiny_run import TINY_GAME, MakeConfig, command, train_once
 
 FALLING = "learning_rate: {start: 1e-2, end: 0}"
 ALGORITHMS = {
@@ -88,7 +88,7 @@ def test_seven_stretches_of_one_session_are_one_stretch(make_run: MakeRun, algor
     RunDir(parts.run_dir).root.mkdir()
     with (
         training_process(),
-        TrainingSession(parts, load_game("duel"), RunDir(parts.run_dir)) as session,
+        TrainingSession(parts, load_game(str(TINY_GAME)), RunDir(parts.run_dir)) as session,
     ):
         for until in STRETCHES:
             before = session.num_timesteps
@@ -129,7 +129,7 @@ def test_evaluating_between_two_stretches_is_not_noticed(make_run: MakeRun) -> N
     RunDir(parts.run_dir).root.mkdir()
     with (
         training_process(),
-        TrainingSession(parts, load_game("duel"), RunDir(parts.run_dir)) as session,
+        TrainingSession(parts, load_game(str(TINY_GAME)), RunDir(parts.run_dir)) as session,
     ):
         session.learn_until(90)
         first = session.evaluate(2, seed=5)
@@ -206,7 +206,9 @@ def test_a_session_whose_evaluation_is_stopped_raises_and_goes_on(make_run: Make
     stop = StopRequest()
     with (
         training_process(),
-        TrainingSession(config, load_game("duel"), RunDir(config.run_dir), stop=stop) as session,
+        TrainingSession(
+            config, load_game(str(TINY_GAME)), RunDir(config.run_dir), stop=stop
+        ) as session,
     ):
         stop.ask(Interrupted("enough"))
         with pytest.raises(EvaluationInterrupted):
@@ -257,7 +259,7 @@ def test_events_reach_listeners_and_what_is_not_kept_leaves_no_line(make_run: Ma
         training_process(),
         TrainingSession(
             config,
-            load_game("duel"),
+            load_game(str(TINY_GAME)),
             RunDir(config.run_dir),
             events=EventLog(listeners=[told.append]),
         ) as session,
@@ -272,7 +274,7 @@ def test_torch_has_as_many_threads_after_a_stretch_as_before(make_run: MakeRun) 
     RunDir(config.run_dir).root.mkdir()
     with (
         training_process(),
-        TrainingSession(config, load_game("duel"), RunDir(config.run_dir)) as session,
+        TrainingSession(config, load_game(str(TINY_GAME)), RunDir(config.run_dir)) as session,
     ):
         before = torch.get_num_threads()
         session.learn_until(32)

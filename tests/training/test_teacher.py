@@ -27,7 +27,7 @@ from game_rl.training.find_teacher import check_teacher, describe_teacher
 from game_rl.training.fork_source import find_source
 from game_rl.training.forking import forked_config, make_fork, plan_fork
 from game_rl.training.train import resume, train
-from tests.tiny_run import TINY, command
+from tests.tiny_run import TINY, TINY_GAME, command
 
 DUEL = Path(__file__).parents[2] / "game_rl" / "games" / "duel"
 PQN = "algorithm={name: pqn, n_steps: 16, batch_size: 16}"
@@ -49,7 +49,7 @@ def easy_game(folder: Path) -> Path:
         "success: {variable: fight_result, equals: 1}",
         "success: {variable: fight_result, equals: 0}",
     )
-    file.write_text(text, encoding="utf-8")
+    file.write_text(f"{text}\n{SMALL_WINDOW}\n", encoding="utf-8")
     return file
 
 
@@ -180,7 +180,7 @@ def make_file(make: Make, run: str) -> Path:
     config = make("wrong", student(run))
     path = config.run_dir.with_suffix(".yaml")
     path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    text = path.read_text(encoding="utf-8").replace("game: duel", f"game: {config.game}")
+    text = path.read_text(encoding="utf-8").replace(str(TINY_GAME), config.game)
     lines = [line for line in text.splitlines() if not line.startswith("algorithm:")]
     path.write_text("\n".join([*lines, student(run).replace("=", ": ", 1), ""]), encoding="utf-8")
     return path

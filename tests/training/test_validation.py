@@ -27,14 +27,12 @@ from game_rl.run_dir import RunDir
 from game_rl.training.final_evaluation import evaluate_best
 from game_rl.training.train import train
 from game_rl.training.validation import validate
-from tests.tiny_run import TINY, command
+from tests.tiny_run import SMALL_WINDOW, TINY, command
 
 DUEL = Path(__file__).parents[2] / "game_rl" / "games" / "duel"
 LEFT, RIGHT = 1, 2
 SHORT = ["env.max_episode_timesteps=6", "recording.episodes=0"]
 WALK = "rewards:\n  walked: {variable: player_x, on: increase, weight: 0.1}\n\nendings:"
-
-SMALL_WINDOW = "observation: {crop: {top: 40, left: 40, height: 72, width: 72}}"
 
 
 def walking_game(folder: Path) -> Path:
