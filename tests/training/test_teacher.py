@@ -27,7 +27,7 @@ from game_rl.training.find_teacher import check_teacher, describe_teacher
 from game_rl.training.fork_source import find_source
 from game_rl.training.forking import forked_config, make_fork, plan_fork
 from game_rl.training.train import resume, train
-from tests.tiny_run import TINY, TINY_GAME, command
+from tests.tiny_run import SMALL_WINDOW, TINY, TINY_GAME, command
 
 DUEL = Path(__file__).parents[2] / "game_rl" / "games" / "duel"
 PQN = "algorithm={name: pqn, n_steps: 16, batch_size: 16}"
