@@ -39,6 +39,7 @@ def call(*arguments: object) -> int:
     return main([str(argument) for argument in arguments])
 
 
+@pytest.mark.slow
 def test_a_probe_tells_how_fast_this_machine_trains_and_how_a_lake_compresses_the_game(
     config: Path, capsys: Output
 ) -> None:

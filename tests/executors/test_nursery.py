@@ -126,6 +126,7 @@ def test_jobs_end_with_a_nursery_that_is_killed_and_the_next_ones_are_carried_ou
         assert another != nursery
 
 
+@pytest.mark.slow
 def test_without_a_nursery_that_can_fork_jobs_are_carried_out_all_the_same(tmp_path: Path) -> None:
     """Libraries of linear algebra start threads when they are loaded, unless they may have one."""
     wide = Job("wide", ("end", "4"), tmp_path / "log", 2, module="tests.executors.job_program")

@@ -117,7 +117,7 @@ def test_pins_of_checkpoints_that_are_gone_are_forgotten(tmp_path: Path) -> None
     assert pins == [f"{feed.stream}.000000000002"]
 
 
-@pytest.mark.parametrize("limit", [1_000, 4_000])
+@pytest.mark.parametrize("limit", [1_000, pytest.param(4_000, marks=pytest.mark.slow)])
 def test_the_capacity_holds_and_whole_files_of_it_are_small(tmp_path: Path, limit: int) -> None:
     feed = make(tmp_path, capacity_transitions=limit)
     training = Training(feed)

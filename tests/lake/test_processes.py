@@ -161,12 +161,11 @@ def test_one_of_two_creators_decides_what_the_rows_look_like(tmp_path: Path) -> 
 
 
 def test_many_creators_at_once_agree(tmp_path: Path) -> None:
-    for n in range(3):
-        folder = tmp_path / f"{n}"
-        creators = [started(CREATOR, folder, level, "free") for level in range(1, 5)]
-        told = [creator.communicate()[0].strip() for creator in creators]
-        decided = str(Lake.open(folder).schema.level)
-        assert sorted(told) == sorted([decided, *["refused"] * 3])
+    folder = tmp_path / "lake"
+    creators = [started(CREATOR, folder, level, "free") for level in range(1, 5)]
+    told = [creator.communicate()[0].strip() for creator in creators]
+    decided = str(Lake.open(folder).schema.level)
+    assert sorted(told) == sorted([decided, *["refused"] * 3])
 
 
 def test_nothing_is_compacted_while_a_process_writes_and_nothing_written_meanwhile(

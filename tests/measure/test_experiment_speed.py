@@ -83,6 +83,7 @@ def _measured_by_number(folder: Path, _game: Game) -> MeasuredSpeed:
     )
 
 
+@pytest.mark.slow
 def test_runs_are_measured_at_once_each_with_its_own_cpus(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
