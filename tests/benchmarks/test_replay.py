@@ -26,7 +26,7 @@ class RecordedPlay(Play):
         return iter(self._recorded)
 
 
-PLAY = RecordedPlay("half", 900, n_envs=2)
+PLAY = RecordedPlay("half", 1200, n_envs=2)
 
 
 def test_a_play_is_always_the_same() -> None:
