@@ -28,8 +28,8 @@ def find_run(root: Path) -> RunDir:
     whole, timesteps = run_at(str(root))
     if timesteps is not None and RunDir(whole).exists():
         raise UsageError(
-            f"{root} names a checkpoint, and this command takes a run or the checkpoint in an "
-            f"option of its own; name the run, {whole}"
+            f"{root} names a checkpoint; name the run, {whole}, and its checkpoint with an option, "
+            f"such as --checkpoint {timesteps}, or --at {timesteps} of train --resume"
         )
     raise UsageError(
         f"{root} is not a run directory: it has no {run_dir.config.name}; "

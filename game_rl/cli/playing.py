@@ -17,6 +17,7 @@ from game_rl.cli.arguments import (
     not_negative,
     positive,
 )
+from game_rl.system.output import as_printed
 
 if TYPE_CHECKING:
     from game_rl.callbacks.evaluate import Evaluation
@@ -90,7 +91,7 @@ def _evaluation_cells(evaluation: "Evaluation") -> dict[str, str]:
         "episodes": f"{evaluation.episodes}",
         "actions": "likeliest" if evaluation.deterministic else "drawn",
         "success": "not defined" if success is None else f"{success:.0%}",
-        "mean reward": f"{evaluation.mean_reward:.2f} ± {evaluation.std_reward:.2f}",
+        "mean reward": as_printed(f"{evaluation.mean_reward:.2f} ± {evaluation.std_reward:.2f}"),
         "mean length": f"{evaluation.mean_length:.0f} timesteps",
     }
 

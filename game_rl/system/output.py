@@ -40,6 +40,12 @@ def ascii_form(character: str) -> str:
     return ASCII_FORMS.get(character) or plain or "?"
 
 
+def as_printed(text: str) -> str:
+    """Return the text with the characters that standard output will have, for a table's widths."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text.encode(encoding, _ERRORS).decode(encoding)
+
+
 def _replace(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error

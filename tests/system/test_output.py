@@ -9,6 +9,7 @@ import pytest
 
 import game_rl
 from game_rl.system.output import (
+    as_printed,
     ascii_form,
     flush_or_silence,
     lasting_output,
@@ -32,6 +33,13 @@ def test_characters_that_cannot_be_written_are_replaced(
     write_every_character()
     print("café: 1.5 ± 0.5, 2 × 3 … → run \udcff 犬", end="", flush=True)
     assert written.getvalue().decode(encoding) == expected
+
+
+def test_a_table_is_as_wide_as_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    assert as_printed("1.5 ± 0.5") == "1.5 +/- 0.5"
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+    assert as_printed("1.5 ± 0.5") == "1.5 ± 0.5"
 
 
 def test_every_character_that_we_print_has_a_form_in_ascii() -> None:
