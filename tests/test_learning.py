@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("worker_processes")
 def test_a_short_run_wins_far_more_than_a_random_player(tmp_path: Path) -> None:
     """Train a member of the bundled population; random players win less than a fifth."""
     population = load_population(
