@@ -54,7 +54,7 @@ def test_a_population_whose_disk_was_full_goes_on_as_its_message_says(
     write_population(tmp_path, folder)
     controller = Controller(folder)
     while not list(folder.glob(moment)):
-        assert controller.process.poll() is None, controller.output
+        assert controller.run_for(0.05), controller.output
     disk.fill()
     assert controller.process.wait(HANG_S) == 1, controller.output
     assert "Traceback" not in controller.output
