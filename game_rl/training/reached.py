@@ -1,5 +1,7 @@
 """A run that has won, or is already where a command would bring it: it is left as it is."""
 
+from dataclasses import dataclass
+
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.schema import RunConfig
 from game_rl.event_log import final_evaluation, read_events
@@ -8,32 +10,43 @@ from game_rl.run_dir import RunDir
 from game_rl.system.units import with_frames
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a command asks of a run.
+
+    Attributes:
+        until: timestep to bring it to; None: its end.
+        evaluates_at_end: whether to play the final evaluation at its end.
+        is_changed: whether the config is changed, so that the final evaluation is played again.
+    """
+
+    until: int | None
+    evaluates_at_end: bool
+    is_changed: bool
+
+
 def reached(
     run_dir: RunDir,
     config: RunConfig,
-    checkpoint: Checkpoint,
-    *,
-    until: int | None,
-    evaluates_at_end: bool,
-    is_changed: bool,
+    checkpoint: Checkpoint | None,
+    asked: Asked,
 ) -> Ended | None:
     """Return how the run has ended, or None if there is something to do for the command.
 
     Args:
-        checkpoint: the one that the command continues from.
-        until: timestep that the command asks for; None: the run's end.
-        evaluates_at_end: whether the final evaluation is played at the run's end.
-        is_changed: whether the command changes the config, so that it is played again.
+        checkpoint: the one that the command continues from, if there is one.
     """
+    if checkpoint is None:
+        return None
     state, total = checkpoint.state, config.total_timesteps
     met = state.counters_with(config.model_dump(mode="json")).met
     is_newest = run_dir.checkpoints_newest_first()[:1] == [checkpoint.path]
-    end = total if until is None else min(until, total)
+    end = total if asked.until is None else min(asked.until, total)
     if not is_newest or state.evaluation_due or not (met or state.num_timesteps >= end):
         return None
     final = final_evaluation(read_events(run_dir))
     is_complete = final is not None and final.timesteps == state.num_timesteps
-    final_is_due = evaluates_at_end and (is_changed or not is_complete)
+    final_is_due = asked.evaluates_at_end and (asked.is_changed or not is_complete)
     if final_is_due and (met or end == total):
         return None
     return Ended(

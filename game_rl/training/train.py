@@ -39,7 +39,7 @@ from game_rl.training.ending import told_how_it_ends
 from game_rl.training.final_evaluation import evaluate_best
 from game_rl.training.find_teacher import check_teacher
 from game_rl.training.forking import make_fork, plan_fork
-from game_rl.training.reached import reached
+from game_rl.training.reached import Asked, reached
 from game_rl.training.resuming import (
     begin_again,
     begun,
@@ -163,9 +163,8 @@ def resume(
 ) -> TrainingResult:
     """Resume the run at `root` from its newest valid checkpoint.
 
-    A run that ended before its first checkpoint begins again, with the same random numbers. A run
-    that is already where the command would bring it, or that a condition of `stop_when` has ended,
-    is left as it is, and the result says so.
+    A run that ended before its first checkpoint begins again, with the same random numbers. One
+    that has won, or is where the command would bring it, is left as it is; the result says so.
 
     Args:
         overrides: `key=value` texts, for keys that may change in a resumed run.
@@ -183,29 +182,22 @@ def resume(
         checkpoint, warnings = find_checkpoint(run_dir, at)
         config = _saved_config(run_dir, overrides)
         game = load_game(config.game)
-        changed: list[str] = []
-        if checkpoint is not None:
-            checkpoint.check_game(game)
-            changed = changes(checkpoint.state, config, game)
+        changed = [] if checkpoint is None else _changes(checkpoint, config, game)
         config = resolved(config, game)
-        if checkpoint is not None:
-            ended = reached(
-                run_dir,
-                config,
-                checkpoint,
-                until=command.until,
-                evaluates_at_end=command.evaluates_at_end,
-                is_changed=bool(overrides),
-            )
-            if ended is not None:
-                return _left_alone(run_dir, config, ended, command)
+        asked = Asked(command.until, command.evaluates_at_end, is_changed=bool(overrides))
+        if (ended := reached(run_dir, config, checkpoint, asked)) is not None:
+            return _left_alone(run_dir, config, ended, command)
         report = report or _check_fit(config, game, command)
         warnings += _ask_storage(config, command)
         moved = _bring_back(run_dir, checkpoint, at, warnings)
         write_atomic(run_dir.config, dump_config(config))
         run = _Run(config, game, run_dir, command, report, checkpoint, warnings, changed)
-        run = run if at is None else replace(run, set_aside=moved)
-        return run.bring_to_its_end()
+        return replace(run, set_aside=() if at is None else moved).bring_to_its_end()
+
+
+def _changes(checkpoint: Checkpoint, config: RunConfig, game: Game) -> list[str]:
+    checkpoint.check_game(game)
+    return changes(checkpoint.state, config, game)
 
 
 def _bring_back(

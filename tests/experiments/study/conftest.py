@@ -5,7 +5,7 @@ import pytest
 
 from game_rl.config.experiments.study_files import Study, load_study
 from tests.experiments.conftest import DQN, PQN
-from tests.tiny_run import TINY
+from tests.tiny_run import TINY, TINY_GAME
 
 STUDY = """\
 kind: study
@@ -85,7 +85,9 @@ MakeStudy = Callable[..., Study]
 def write_study(place: Path) -> Path:
     """Write the file of a study whose folders are in `place`, and its arms' config next to it."""
     place.mkdir(exist_ok=True)
-    (place / "arm.yaml").write_text(TINY.format(run_dir=place / "unused"), encoding="utf-8")
+    (place / "arm.yaml").write_text(
+        TINY.format(run_dir=place / "unused").replace(str(TINY_GAME), "duel"), encoding="utf-8"
+    )
     path = place / "study.yaml"
     path.write_text(STUDY.format(place=place), encoding="utf-8")
     return path
