@@ -28,6 +28,15 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
         pytest.skip(str(error))
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same population on a disk with room."""
+    folder = tmp_path_factory.mktemp("whole")
+    write_population(folder, folder / "population")
+    assert Controller(folder / "population").process.wait(HANG_S) == 0
+    return folder / "population"
+
+
 # what is there when the disk fills up: it stands for the writes that come next
 @pytest.mark.parametrize(
     "moment",
@@ -44,11 +53,9 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 )
 @pytest.mark.slow
 def test_a_population_whose_disk_was_full_goes_on_as_its_message_says(
-    tmp_path: Path, disk: SmallDisk, moment: str
+    tmp_path: Path, disk: SmallDisk, whole: Path, moment: str
 ) -> None:
-    whole, folder = tmp_path / "whole", tmp_path / "population"
-    write_population(tmp_path, whole)
-    assert Controller(whole).process.wait(HANG_S) == 0
+    folder = tmp_path / "population"
     (disk.path / "population").mkdir()
     folder.symlink_to(disk.path / "population")  # its log is on another disk
     write_population(tmp_path, folder)
