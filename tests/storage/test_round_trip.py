@@ -1,11 +1,13 @@
 """A run that trains, is uploaded, is fetched elsewhere and goes on."""
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
@@ -146,17 +148,19 @@ def test_no_secret_is_in_anything_that_a_run_leaves_or_says(
 
 def _watched(*command: str, code: int) -> tuple[str, set[str]]:
     """What it prints, and the arguments of all its processes."""
-    printed, arguments = "", set()
-    with subprocess.Popen(
-        [sys.executable, "-m", "game_rl", *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-    ) as training:
-        assert training.stdout is not None
-        for line in training.stdout:
-            printed += line
+    arguments: set[str] = set()
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as output,
+        subprocess.Popen(
+            [sys.executable, "-m", "game_rl", *command], stdout=output, stderr=subprocess.STDOUT
+        ) as training,
+    ):
+        while training.poll() is None:
             arguments |= _arguments_of(training.pid)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                training.wait(0.02)  # the shortest of its processes takes ten times as long
+        output.seek(0)
+        printed = output.read()
     assert training.returncode == code, printed
     return printed, arguments
 
