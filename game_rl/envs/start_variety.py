@@ -1,4 +1,4 @@
-"""Find out whether episodes really vary by what is said to vary them."""
+"""Check that what should vary episodes, the seed and idle frames, makes a difference."""
 
 from collections.abc import Collection, Iterable, Iterator
 
