@@ -30,7 +30,7 @@ env: {{n_envs: 2, n_workers: 1, frame_skip: 8, max_episode_timesteps: 25, start_
 algorithm: {{n_steps: 16, batch_size: 16, n_epochs: 1}}
 evaluation: {{every_timesteps: 64, episodes: 2, final_episodes: 2, n_envs: 2, deterministic: true}}
 checkpoints: {{every_timesteps: 64, keep_last: 2}}
-recording: {{episodes: 1}}
+recording: {{episodes: 0}}
 """.replace("GAME", str(TINY_GAME))
 
 

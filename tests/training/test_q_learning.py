@@ -30,7 +30,7 @@ def quiet() -> Console:
 def test_a_run_trains_evaluates_records_and_goes_on(
     name: str, make_config: MakeConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = make_config(name, SMALL[name], "total_timesteps=128")
+    config = make_config(name, SMALL[name], "total_timesteps=128", "recording.episodes=1")
     result = train(config, command(quiet()))
     run_dir = RunDir(config.run_dir)
     assert [int(path.name) for path in run_dir.checkpoints_newest_first()] == [128, 64]

@@ -53,7 +53,7 @@ def config_in(folder: Path, *overrides: str) -> RunConfig:
 @pytest.fixture(scope="module")
 def command_line(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunDir, str]:
     """A run that has won at timestep 128 of 192, and what its command printed."""
-    config = config_in(tmp_path_factory.mktemp("it has") / "won", WINS)
+    config = config_in(tmp_path_factory.mktemp("it has") / "won", WINS, "recording.episodes=1")
     path = config.run_dir.with_suffix(".yaml")
     path.write_text(dump_config(config), encoding="utf-8")
     with redirect_stdout(StringIO()) as printed:

@@ -46,8 +46,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     config = folder / "run.yaml"
     config.write_text(TINY.format(run_dir=folder / "run"), encoding="utf-8")
-    both_ways = "evaluation.deterministic=auto"
-    assert main(["train", "--config", str(config), "--set", both_ways]) == 0
+    changes = ("--set", "evaluation.deterministic=auto", "--set", "recording.episodes=1")
+    assert main(["train", "--config", str(config), *changes]) == 0
     return folder / "run"
 
 
