@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-TEST_WORKERS ?= $(shell nproc)
+# one more than cores, as many tests wait for processes or pauses
+TEST_WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
 DEMO_DIR ?= runs/demo_$(shell date +%Y%m%d_%H%M%S)
 
 .DEFAULT_GOAL := help

@@ -29,6 +29,7 @@ class RecordedPlay(Play):
 PLAY = RecordedPlay("half", 1200, n_envs=2)
 
 
+@pytest.mark.slow
 def test_a_play_is_always_the_same() -> None:
     for step, again in zip(PLAY.vec_steps(), Play("half", 100, n_envs=2).vec_steps(), strict=False):
         assert list(step.fingerprints()) == list(again.fingerprints())

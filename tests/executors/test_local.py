@@ -87,6 +87,7 @@ def test_closing_ends_what_still_runs(tmp_path: Path) -> None:
     assert left == []
 
 
+@pytest.mark.slow
 def test_a_job_ends_when_its_controller_is_killed(tmp_path: Path) -> None:
     """The controller is a process that starts a job with this executor and waits."""
     run = _endless(tmp_path)

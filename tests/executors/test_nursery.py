@@ -105,6 +105,7 @@ def test_signals_for_the_controllers_group_do_not_end_it(shared: Nursery, tmp_pa
     process.kill()
 
 
+@pytest.mark.slow
 def test_jobs_end_with_a_nursery_that_is_killed_and_the_next_ones_are_carried_out(
     tmp_path: Path,
 ) -> None:

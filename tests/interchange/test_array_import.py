@@ -227,6 +227,7 @@ print(json.dumps([
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [40, pytest.param(300, marks=pytest.mark.soak)])
 def test_windows_of_3_92_mb_a_transition_go_there_and_back_in_less_memory_than_two(
     tmp_path: Path, n: int

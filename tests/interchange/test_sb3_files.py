@@ -81,11 +81,10 @@ def export(run: Path, output: Path) -> Path:
     ("kind", "n_gradient_steps"),
     [
         ("ppo", 96 // 32 * 2),  # rollouts of two minibatches
-        pytest.param(  # every four vec steps of two envs
-            "dqn", (96 - 32) // 8, marks=pytest.mark.slow
-        ),
+        ("dqn", (96 - 32) // 8),  # every four vec steps of two envs
     ],
 )
+@pytest.mark.slow
 def test_plain_sb3_plays_an_exported_policy_without_game_rl(
     request: pytest.FixtureRequest, tmp_path: Path, kind: str, n_gradient_steps: int
 ) -> None:

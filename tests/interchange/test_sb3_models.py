@@ -60,7 +60,8 @@ def test_settings_of_the_same_name_are_the_runs(make_config: MakeConfig, section
     assert model._stats_window_size == config.algorithm.stats_window_size
 
 
-@pytest.mark.parametrize("kind", ["ppo", pytest.param("dqn", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ppo", "dqn"])
 def test_schedules_are_the_runs_where_game_rl_is_not_installed(
     make_config: MakeConfig, tmp_path: Path, kind: str
 ) -> None:

@@ -37,7 +37,7 @@ ALGORITHMS: dict[str, dict[str, Any]] = {
     "dqn, double_q": {"name": "dqn", "layer_norm": "channels", "double_q": True, **REPLAY},
     "dqn, n_step 3": {"name": "dqn", "n_step": 3, **REPLAY},
 }
-FAST = ("ppo, auto", "pqn, channels", "dqn, double_q")  # others run with the slow tests
+FAST = ("ppo, auto", "pqn, channels")  # others run with the slow tests
 
 
 class Dark(TinyEnv):

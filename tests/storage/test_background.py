@@ -256,6 +256,7 @@ def test_the_process_of_a_training_that_was_killed_finishes_or_leaves_in_time(
     assert found == ({run_dir.identity().id: [100]} if is_reachable else {})
 
 
+@pytest.mark.slow
 def test_a_training_and_its_forkserver_never_load_obstore() -> None:
     code = (
         "import sys, game_rl.training.train, game_rl.cli.main, game_rl.vec_env.worker\n"

@@ -256,7 +256,8 @@ def test_ctrl_c_ends_a_fetch_at_once_though_storage_gives_no_answer(
         fetching.send_signal(signal.SIGINT)
         _, error = fetching.communicate()  # while its request is still held
     assert fetching.returncode == 130
-    assert error == "interrupted; the same command goes on where it stopped\n"
+    # on a busy machine, the connection itself may have taken too long before, which is told
+    assert error.endswith("interrupted; the same command goes on where it stopped\n")
 
 
 def test_what_a_fetch_has_is_not_fetched_again(

@@ -13,7 +13,6 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
-from tests.examples import variants
 from tests.tiny_run import MakeConfig, command, train_once
 
 SMALL = {
@@ -90,7 +89,8 @@ def test_a_dqn_says_that_it_is_not_the_same_run_where_its_replay_is_lost(
     assert ("not bit for bit as without the break: the replay" in printed) != is_same
 
 
-@pytest.mark.parametrize("name", variants("pqn", slow=["dqn"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL)
 def test_preflight_measures_how_fast_it_trains(
     name: str, make_config: MakeConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -99,7 +99,8 @@ def test_seven_stretches_of_one_session_are_one_stretch(make_run: MakeRun, algor
     assert_same_run(parts.run_dir, whole.run_dir)
 
 
-@pytest.mark.parametrize("algorithm", variants("ppo", slow=["dqn", "pqn"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn", "pqn"])
 def test_seven_commands_with_until_are_one_command(make_run: MakeRun, algorithm: str) -> None:
     whole, parts = make_run("whole", algorithm), make_run("parts", algorithm)
     train_once(whole)

@@ -158,6 +158,7 @@ def test_a_copy_goes_on_from_its_parent_with_its_own_values(make_config: MakeCon
     assert stretch(new, 128).weights_sha256 != stretch(root, 128).weights_sha256
 
 
+@pytest.mark.slow
 def test_a_copy_goes_on_where_its_parent_is_gone(make_config: MakeConfig) -> None:
     """A parent deletes old checkpoints while its copies train."""
     root = member(make_config, "parent")

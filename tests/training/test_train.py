@@ -22,7 +22,6 @@ from game_rl.games.definition import load_game
 from game_rl.playback.policy import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.train import TrainingResult, train
-from tests.examples import variants
 from tests.tiny_run import TINY, MakeConfig, command
 
 HANG_GUARD_S = 120
@@ -53,15 +52,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "algorithm",
-    variants(
+    [
         "{n_steps: 16, batch_size: 16, n_epochs: 1}",
-        slow=[
-            "{name: pqn, n_steps: 16, batch_size: 16}",
-            "{name: dqn, learning_starts: 32, batch_size: 8, replay: {capacity: 100}}",
-        ],
-    ),
+        "{name: pqn, n_steps: 16, batch_size: 16}",
+        "{name: dqn, learning_starts: 32, batch_size: 8, replay: {capacity: 100}}",
+    ],
     ids=["ppo", "pqn", "dqn"],
 )
+@pytest.mark.slow
 def test_a_run_and_its_resume_load_no_compiler(tmp_path: Path, algorithm: str) -> None:
     config = tmp_path / "run.yaml"
     config.write_text(TINY.format(run_dir=tmp_path / "run"), encoding="utf-8")

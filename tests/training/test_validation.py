@@ -123,6 +123,7 @@ def test_the_better_of_the_two_is_the_runs_best_and_a_tie_goes_to_the_teacher(
     assert marks == [(True, best == "teacher")]
 
 
+@pytest.mark.slow
 def test_it_is_decided_once_and_anew_where_the_run_has_gone_on(student: RunConfig) -> None:
     run_dir, found = walking(student, student=LEFT, teacher=RIGHT), list[Event]()
     events = EventLog(listeners=[found.append])
