@@ -4,7 +4,7 @@ import pytest
 
 from tests.faults import training_faults
 
-_IN_NO_CI = ("rot", "signal")
+_IN_NO_CI = ("rot", "signal", "disk")
 
 
 def test_plans_name_every_fault_of_every_operation_once() -> None:
