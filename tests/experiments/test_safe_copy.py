@@ -42,6 +42,7 @@ from tests.storage.conftest import s3_address as s3_address
 from tests.storage.conftest import s3_endpoint as s3_endpoint
 from tests.storage.runs import flip_a_bit
 
+_HANG_S = 600.0  # longer than the busiest machine takes
 _SMALL = ("members=3", "generations=4", "selection.share=0.34", "champion.candidates=1")
 
 
@@ -145,7 +146,7 @@ def test_it_is_sent_beside_the_training_and_what_is_there_is_written_down(
     uploaded = with_upload(population, UploadConfig(to=disk_address))
     copy = SafeCopy(folder, uploaded, take_over=False, warn=said.append)
     copy.on_event(ended(1))
-    copy.close(60)
+    copy.close(_HANG_S)
     assert said == []
     assert copy.nothing_stored() == ""
     state = stored_state(folder)
@@ -201,7 +202,7 @@ def test_what_would_hold_more_than_the_backlog_is_given_up_for_what_is_newer(
         copy.on_event(ended(number))
     over = [text for text in said if "upload.backlog_gb" in text]
     (tmp_path / "unmounted").mkdir()
-    copy.close(60)
+    copy.close(_HANG_S)
     assert len(over) == 1
     assert "generation 1" in over[0]
     (stored,) = stored_experiments(ObjectStore(upload.to))
@@ -218,7 +219,7 @@ def test_below_the_backlog_a_generation_that_is_being_sent_goes_on(
     for number in (1, 2, 3):
         copy.on_event(ended(number))
     (tmp_path / "unmounted").mkdir()
-    copy.close(60)
+    copy.close(_HANG_S)
     (stored,) = stored_experiments(ObjectStore(upload.to))
     assert stored.generations == (1, 3)  # the one that was underway, and the newest
 
