@@ -97,7 +97,11 @@ def _opened(config: ExecutorConfig, folder: Path, members: int = 1) -> Iterator[
 def _stretch(root: Path) -> Job:
     """Make a new run, and return the job of its first stretch."""
     overrides = [f"run_dir={root}", "env.n_envs=8", "recording.episodes=0", "device=cpu"]
-    overrides += ["stop_when=null", f"evaluation.every_timesteps={_TIMESTEPS}", "evaluation.episodes=8"]
+    overrides += [
+        "stop_when=null",
+        f"evaluation.every_timesteps={_TIMESTEPS}",
+        "evaluation.episodes=8",
+    ]
     run_dir = RunDir(root)
     root.mkdir()
     write_atomic(run_dir.config, dump_config(load_config(_CONFIG, overrides)))

@@ -24,7 +24,13 @@ def content(store: ObjectStore) -> dict[str, bytes | None]:
 
 def test_objects_are_those_of_a_dict_after_the_same_changes(store: ObjectStore) -> None:
     expected: dict[str, bytes | None] = {}
-    for name, value in [("a", b"1"), ("b/c", b"2"), ("b/d/e", b""), ("a", b"again"), (f"{UMLAUT} x", b"3")]:
+    for name, value in [
+        ("a", b"1"),
+        ("b/c", b"2"),
+        ("b/d/e", b""),
+        ("a", b"again"),
+        (f"{UMLAUT} x", b"3"),
+    ]:
         store.put(name, value)
         expected[name] = value
         assert content(store) == expected
