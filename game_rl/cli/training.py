@@ -246,7 +246,7 @@ def _fork_config(arguments: argparse.Namespace) -> "RunConfig":
     if not parent.exists():
         raise UsageError(
             f"{parent.root} is not a run directory: it has no {parent.config.name}; name the "
-            "run_dir of a run, such as runs/duel_ppo@301056"
+            "run_dir of a run, such as runs/duel_ppo@50176"
         )
     if not any(override.replace(" ", "").startswith("run_dir=") for override in arguments.set):
         raise UsageError("a fork is a new run: name its folder with --set run_dir=...")

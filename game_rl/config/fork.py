@@ -11,7 +11,7 @@ from game_rl.config.strict_model import StrictModel
 class ForkConfig(StrictModel):
     """A fork: the run begins from a checkpoint of another run, its parent, which stays as it is."""
 
-    run: Annotated[RunAt, Field(examples=["runs/duel_ppo@301056"])]
+    run: Annotated[RunAt, Field(examples=["runs/duel_ppo@50176"])]
     """The parent's folder, with @T for its checkpoint of timestep T; without @T the newest one."""
     optimiser: Literal["keep", "new"] = "keep"
     """keep: take over the parent's moments. new: moments begin at zero, which another algorithm
