@@ -41,7 +41,8 @@ def small(make_config: MakeConfig, folder: str, name: str) -> RunConfig:
     return make_config(folder, SMALL[name], *overrides)
 
 
-@pytest.mark.parametrize("name", ["pqn", pytest.param("dqn", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["pqn", "dqn"])
 def test_breaks_at_and_around_a_restart_change_nothing(name: str, make_config: MakeConfig) -> None:
     straight, broken = (small(make_config, folder, name) for folder in ("straight", "broken"))
     train(straight, command(console()))

@@ -34,6 +34,7 @@ def beacon() -> Iterator[Beacon]:
         yield console
 
 
+@pytest.mark.slow
 def test_random_buttons_take_the_first_key_sometimes_and_finish_nothing(beacon: Beacon) -> None:
     _check_random(beacon, 20)
 

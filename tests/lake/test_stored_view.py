@@ -115,6 +115,7 @@ def test_a_segment_that_is_gone_is_an_evicted_one(tmp_path: Path) -> None:
         StoredView(view, tmp_path)
 
 
+@pytest.mark.slow
 def test_what_a_view_keeps_in_memory_hardly_grows_with_the_rows(tmp_path: Path) -> None:
     """As many files of ten times the blocks; in memory a view has 85 bytes of each block."""
     sizes = {}

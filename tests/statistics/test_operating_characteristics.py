@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks.statistics import Truth, characteristics
+from tests.examples import variants
 
 REPEATS = 1_500
 
@@ -16,7 +17,7 @@ def test_an_arm_against_itself_is_seldom_called_different(kind: str, paired: boo
     assert found.coverage >= 0.95 - 3 * (0.05 * 0.95 / REPEATS) ** 0.5
 
 
-@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("paired", variants(True, slow=[False]))
 def test_a_large_effect_is_found_and_a_larger_one_more_often(paired: bool) -> None:
     powers = [
         characteristics(

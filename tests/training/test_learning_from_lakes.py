@@ -97,6 +97,7 @@ def test_the_lineage_names_the_lake_s_run_and_what_it_had_played(
     assert source.frame_skip == config.env.frame_skip
 
 
+@pytest.mark.slow
 def test_a_run_that_follows_sees_what_a_lake_gains_and_its_books_go_on(
     make_config: MakeConfig, lake: Path
 ) -> None:
@@ -182,6 +183,7 @@ def test_a_run_that_is_in_the_phase_is_neither_forked_nor_set_back(
     assert RunDir(root).offline.checkpoints_newest_first() == steps
 
 
+@pytest.mark.slow
 def test_a_fork_that_counts_anew_begins_with_the_phase_and_its_parent_s_weights(
     make_config: MakeConfig, lake: Path, tmp_path: Path
 ) -> None:

@@ -15,7 +15,6 @@ from game_rl.errors import LakeError
 from game_rl.lake.lake import Lake
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
-from tests.examples import variants
 from tests.tiny_run import MakeConfig, command, train_once
 
 ALGORITHMS = {
@@ -70,7 +69,8 @@ def assert_same_weights(ours: dict[str, torch.Tensor], theirs: dict[str, torch.T
     assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
 
 
-@pytest.mark.parametrize("name", variants("dqn", slow=["ppo", "pqn"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dqn", "ppo", "pqn"])
 def test_a_run_that_was_broken_off_after_later_seals_is_the_run_that_was_not(
     name: str, make_config: MakeConfig
 ) -> None:

@@ -166,7 +166,7 @@ def train_until_stopped(config: RunConfig, timesteps: int, *, is_final: bool = F
     return str(stopped.value)
 
 
-@pytest.mark.parametrize("timesteps", variants(64, 192, slow=[128]))
+@pytest.mark.parametrize("timesteps", variants(64, slow=[128, 192]))
 @pytest.mark.parametrize("algorithm", variants("ppo", slow=["dqn"]))
 def test_a_stop_does_not_wait_for_an_evaluation_and_the_resumed_run_plays_it(
     make_run: MakeRun, timesteps: int, algorithm: str

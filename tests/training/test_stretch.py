@@ -51,6 +51,7 @@ def weights(root: Path, timesteps: int) -> str:
     )
 
 
+@pytest.mark.slow
 def test_stretches_with_other_games_in_each_are_the_run_in_one_go(make_config: MakeConfig) -> None:
     whole = make_config("whole", "recording.episodes=0")
     train(whole, command(quiet()))
@@ -173,6 +174,7 @@ def test_a_copy_goes_on_where_its_parent_is_gone(make_config: MakeConfig) -> Non
     assert stretch(root.with_name("two"), 192).timesteps == 192
 
 
+@pytest.mark.slow
 def test_two_copies_with_the_same_seed_are_the_same_run(make_config: MakeConfig) -> None:
     root = member(make_config, "parent")
     stretch(root, 64)

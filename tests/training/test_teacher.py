@@ -139,6 +139,7 @@ def test_a_fork_keeps_its_parents_teacher_whose_own_folder_may_go(
     assert read_lineage(ours).sources[1] == of_parent
 
 
+@pytest.mark.slow
 def test_a_fork_that_is_judged_otherwise_measures_its_teacher_anew(
     taught: tuple[Path, Path], make: Make, tmp_path: Path
 ) -> None:
