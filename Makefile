@@ -7,6 +7,9 @@ INSTALLED := $(VENV)/.installed
 TEST_WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
 DEMO_DIR ?= runs/demo_$(shell date +%Y%m%d_%H%M%S)
 
+# with it, each of the hundreds of processes that the tests start would compile the package anew
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow test-ci lint format rom lock clean
 
