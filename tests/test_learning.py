@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.slow
 @pytest.mark.usefixtures("worker_processes")
 def test_a_short_run_wins_far_more_than_a_random_player(tmp_path: Path) -> None:
-    """Train a quarter of the default run; random players win less than a fifth."""
+    """Train a third of the default run; random players win less than a fifth."""
     config = load_config(
         ROOT / "configs/duel_ppo.yaml",
         [
             f"run_dir={tmp_path / 'run'}",
-            "total_timesteps=40_960",
+            "total_timesteps=61_440",
             "evaluation.every_timesteps=10_240",
             "recording.episodes=0",
         ],
@@ -27,4 +27,4 @@ def test_a_short_run_wins_far_more_than_a_random_player(tmp_path: Path) -> None:
     result = train(config, Command(stop=StopRequest()))
     assert result.evaluation is not None
     assert result.evaluation.success_rate is not None
-    assert result.evaluation.success_rate >= 0.4
+    assert result.evaluation.success_rate >= 0.5

@@ -18,7 +18,7 @@ class NonFiniteCallback(BoundaryCallback):
 
 def check_finite(policy: torch.nn.Module, timesteps: int) -> None:
     for name, parameter in policy.named_parameters():
-        # the extremes are NaN where any weight is, and take a twentieth of isfinite's time
+        # the extremes are NaN where any weight is, and are found faster than by isfinite on all
         extremes = torch.stack(parameter.detach().aminmax())
         if not torch.isfinite(extremes).all():
             raise NonFiniteError(

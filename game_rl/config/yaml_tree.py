@@ -26,7 +26,7 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F][0-9a-fA-F_]*")
 _OCTAL = re.compile(r"0o[0-7][0-7_]*")
 _FLOAT = re.compile(r"[-+]?(\.[0-9][0-9_]*|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-# libyaml's, in a third of the time, where PyYAML was built with it, as its wheels are
+# libyaml's, which is faster, where PyYAML was built with it, as its wheels are
 _FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),

@@ -4,7 +4,7 @@ import pytest
 
 from tests.faults import training_faults
 
-_IN_NO_CI = ("rot", "signal", "disk")
+_IN_NO_CI = ("rot", "signal")
 
 
 def test_plans_name_every_fault_of_every_operation_once() -> None:

@@ -257,6 +257,7 @@ def test_ctrl_c_ends_a_fetch_at_once_though_storage_gives_no_answer(
         _, error = fetching.communicate()  # while its request is still held
     assert fetching.returncode == 130
     # on a busy machine, the connection itself may have taken too long before, which is told
+    assert "Traceback" not in error
     assert error.endswith("interrupted; the same command goes on where it stopped\n")
 
 

@@ -1,0 +1,20 @@
+"""What the forkserver's signal handlers leave to the processes that are forked from it."""
+
+import subprocess
+import sys
+
+CODE = """
+import multiprocessing, signal
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(["game_rl.vec_env.forkserver_signals"])
+with context.Pool(1) as pool:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        print(pool.apply(signal.getsignal, (number,)).name)
+"""
+
+
+def test_what_is_forked_ignores_ctrl_c_alone() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-c", CODE], check=True, capture_output=True, text=True, timeout=120
+    ).stdout
+    assert printed.split() == ["SIG_IGN", "SIG_DFL", "SIG_DFL"]
