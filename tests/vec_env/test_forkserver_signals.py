@@ -15,6 +15,11 @@ with context.Pool(1) as pool:
 
 def test_what_is_forked_ignores_ctrl_c_alone() -> None:
     printed = subprocess.run(
-        [sys.executable, "-c", CODE], check=True, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", CODE],
+        check=True,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
     ).stdout
     assert printed.split() == ["SIG_IGN", "SIG_DFL", "SIG_DFL"]
