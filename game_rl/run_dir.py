@@ -60,8 +60,9 @@ class RunDir:
 
     @property
     def way_on(self) -> str:
-        """The option that continues the run or, in a job of an experiment, the experiment."""
-        return f"--resume {shlex.quote(os.environ.get(EXPERIMENT_VARIABLE, str(self.root)))}"
+        """The command that continues the run or, in a job of an experiment, the experiment."""
+        root = os.environ.get(EXPERIMENT_VARIABLE, str(self.root))
+        return f"game-rl train --resume {shlex.quote(root)}"
 
     @property
     def identity_file(self) -> Path:

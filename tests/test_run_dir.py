@@ -149,7 +149,7 @@ def test_a_run_is_continued_with_its_experiment_in_a_job_of_that(
 ) -> None:
     run_dir = RunDir(tmp_path / "an experiment" / "members" / "01")
     monkeypatch.delenv(EXPERIMENT_VARIABLE, raising=False)
-    assert run_dir.way_on == f"--resume '{run_dir.root}'"
+    assert run_dir.way_on == f"game-rl train --resume '{run_dir.root}'"
     monkeypatch.setenv(EXPERIMENT_VARIABLE, "runs/population")
-    assert run_dir.way_on == "--resume runs/population"
-    assert run_dir.offline.way_on == "--resume runs/population"
+    assert run_dir.way_on == "game-rl train --resume runs/population"
+    assert run_dir.offline.way_on == "game-rl train --resume runs/population"

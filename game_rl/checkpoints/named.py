@@ -116,7 +116,7 @@ def _before_the_first(run_dir: RunDir) -> str:
     way_out = (
         ""
         if run_dir.checkpoints_newest_first()
-        else f"; learn up to timestep 0 with: game-rl train {run_dir.way_on} --until 0"
+        else f"; learn up to timestep 0 with: {run_dir.way_on} --until 0"
     )
     return (
         f". The checkpoints in {run_dir.offline.checkpoints} (gradient steps {steps}) are of the "

@@ -6,6 +6,7 @@ processes import the main program again and must stay small.
 """
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
@@ -47,7 +48,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code (see EXIT_CODES)."""
     end_with_parent()
     write_every_character()
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:
+        repeated = "; write --set before each KEY=VALUE" if "=" in unknown[0] else ""
+        parser.error(f"unrecognized arguments: {shlex.join(unknown)}{repeated}")
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
         with lasting_output(_tell_of_lost_output) if arguments.trains else nullcontext():

@@ -127,6 +127,8 @@ def _compact(arguments: argparse.Namespace) -> int:
 def _import(arguments: argparse.Namespace) -> int:
     from game_rl.interchange.replay_files import import_sb3
 
+    if not arguments.file.is_file():
+        raise UsageError(f"{arguments.file}: no such file; check the name")
     with _Bar() as bar:
         found = import_sb3(
             arguments.file, arguments.output, frame_stack=arguments.frame_stack, progress=bar

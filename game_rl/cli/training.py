@@ -268,7 +268,7 @@ def _print_result(result: "TrainingResult", console: "Console") -> None:
     if result.evaluation is None:
         console.print(
             f"trained up to timestep {with_frames(result.timesteps, result.frame_skip)} and saved; "
-            f"continue with --resume {quote(str(root))}",
+            f"continue with {result.run_dir.way_on}",
             soft_wrap=True,
             markup=False,
         )

@@ -45,7 +45,9 @@ _SHOWN_OVERRIDE = 200
 _OVERRIDES_ORDER = 10**9  # after the last line of any file
 
 
-def load_config(path: Path, overrides: Sequence[str] = (), *, is_saved: bool = False) -> RunConfig:
+def load_config(
+    path: str | Path, overrides: Sequence[str] = (), *, is_saved: bool = False
+) -> RunConfig:
     """Return the run that a file describes, after overrides such as `env.n_envs=16`.
 
     A file that a run saved (`is_saved`) may have keys of the last release; `overrides` may not.
@@ -57,7 +59,7 @@ def load_config(path: Path, overrides: Sequence[str] = (), *, is_saved: bool = F
     Raises:
         ConfigError: the file or an override is wrong; the message has every problem.
     """
-    source = Source(path, ConfigError, is_saved=is_saved)
+    source = Source(Path(path), ConfigError, is_saved=is_saved)
     root, problems = source.tree(overrides)
     config = source.model_of(root, problems, RunConfig, run_dir_problems)
     game_file = game_path(config.game, relative_to=source.folder_of(root.nearest(("game",))))

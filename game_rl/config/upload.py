@@ -30,11 +30,11 @@ def checked_address(address: str) -> str:
             f"{_EXAMPLES}, and set credentials in the environment, as for the provider's own tools"
         )
     if scheme not in _SCHEMES:
-        raise ValueError(f"is no address to upload to; write one such as {_EXAMPLES}")
+        raise ValueError(f"no storage has such an address; write one such as {_EXAMPLES}")
     if scheme == "file" and (bucket or not folder.strip("/")):
         raise ValueError("a folder's address has three slashes, as in file:///mnt/disk/runs")
     if scheme != "file" and not bucket:
-        raise ValueError(f"names no bucket; write one such as {_EXAMPLES}")
+        raise ValueError(f"the address names no bucket; write one such as {_EXAMPLES}")
     return address.rstrip("/")
 
 

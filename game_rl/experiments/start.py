@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.config.changed_values import flat
+from game_rl.config.experiments.executors import RayExecutorConfig
 from game_rl.config.experiments.experiment_files import Experiment, dump_experiment, load_experiment
 from game_rl.errors import (
     DoesNotFitError,
@@ -244,6 +245,10 @@ def _ask_storage(experiment: Experiment) -> list[str]:
     sections = [experiment.config.upload, experiment.run.upload]
     if experiment.learner is not None:
         sections.append(experiment.learner.upload)
+    executor = experiment.config.executor
+    if isinstance(executor, RayExecutorConfig) and executor.storage is not None:
+        way_out = "to train in a folder that all nodes share, remove it"
+        ask_once(executor.storage, key="executor.storage", way_out=way_out)  # a fault ends it later
     addresses = dict.fromkeys(upload.to for upload in sections if upload is not None)
     return [warning for to in addresses for warning in ask_once(to)]
 

@@ -235,7 +235,7 @@ def _silence(job: Job) -> str:
 
 
 def _way_on(job: Job) -> str:
-    """Return the option that continues the job's experiment; empty if it has none."""
+    """Return the command that continues the job's experiment; empty if it has none."""
     return "" if job.experiment is None else RunDir(Path(job.experiment)).way_on
 
 

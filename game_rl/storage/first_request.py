@@ -25,8 +25,17 @@ class FirstAnswer(Saved):
     text: str = ""
 
 
-def ask_once(address: str) -> list[str]:
+def ask_once(
+    address: str,
+    *,
+    key: str = "upload.to",
+    way_out: str = "to train without uploading, add --set upload=null",
+) -> list[str]:
     """Ask storage whether it can be used, and return a warning if it cannot be reached.
+
+    Args:
+        key: key of the config that names the address.
+        way_out: another way than to mend the storage.
 
     Raises:
         UsageError: there is no such bucket or folder, or it refuses access.
@@ -36,7 +45,7 @@ def ask_once(address: str) -> list[str]:
         return []
     if answer.fault in PASSING_FAULTS:
         return [f"{answer.text}. The training begins nevertheless, and uploads as soon as it can"]
-    raise UsageError(f"upload.to: {answer.text}; to train without uploading, add --set upload=null")
+    raise UsageError(f"{key}: {answer.text}; {way_out}")
 
 
 def _answer(address: str) -> FirstAnswer:

@@ -30,7 +30,7 @@ from obstore.exceptions import (
 from obstore.store import LocalStore, from_url
 
 from game_rl.config.upload import checked_address
-from game_rl.errors import StorageError
+from game_rl.errors import UsageError
 from game_rl.run_dir import sync_directory
 from game_rl.storage.aws import aws_endpoint, aws_settings
 from game_rl.storage.faults import FaultKind, StoreFault
@@ -91,7 +91,7 @@ class ObjectStore:
         try:
             self.address = checked_address(address)
         except ValueError as error:
-            raise StorageError(str(error)) from None
+            raise UsageError(str(error)) from None
         self._folder = _local_folder(self.address)
         self._parts_at_once = _MOST_PARTS_AT_ONCE
         self._patience = patience

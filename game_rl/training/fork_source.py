@@ -60,7 +60,7 @@ def find_source(run: Path, timesteps: int | None) -> ForkSource:
     if not run_dir.identity_file.exists():
         raise UsageError(
             f"{run_dir.root} has no {run_dir.identity_file.name}, so its forks could not name it; "
-            f"give it one with: game-rl train {run_dir.way_on} --until "
+            f"give it one with: {run_dir.way_on} --until "
             f"{max(1, checkpoint.state.num_timesteps)}"
         )
     return ForkSource(run_dir, checkpoint, run_dir.identity())
@@ -71,6 +71,6 @@ def _refuse_offline(run_dir: RunDir, checkpoint: Checkpoint) -> None:
     if checkpoint.is_offline:
         raise UsageError(
             f"{run_dir.root} is still learning before its first timestep: its newest checkpoint is "
-            f"{checkpoint.name}; fork it when it has reached timestep 0: game-rl train "
+            f"{checkpoint.name}; fork it when it has reached timestep 0: "
             f"{run_dir.way_on} --until 0, then --fork {run_dir.root}@0"
         )

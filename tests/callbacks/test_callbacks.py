@@ -85,7 +85,9 @@ def test_a_disk_without_room_for_another_checkpoint_stops_the_run(
     reserve = format_bytes(resource_monitor._DISK_MARGIN_BYTES)
     text = f"one more checkpoint needs {needed}, and {reserve} stay free for logs"
     assert text in str(stop.reason)
-    assert f"free some space, then continue with --resume {run_dir.root}" in str(stop.reason)
+    assert f"free some space, then continue with game-rl train --resume {run_dir.root}" in str(
+        stop.reason
+    )
     assert model.num_timesteps == 8  # not a vec step further
 
 

@@ -100,7 +100,7 @@ def test_a_folder_that_holds_an_experiment_is_not_begun_again(
 ) -> None:
     file = folder.root.with_suffix(".yaml")
     assert main(["train", "--config", str(file)]) == 2
-    assert "already holds an experiment; continue it with --resume" in told(capsys)
+    assert "already holds an experiment; continue it with game-rl train --resume" in told(capsys)
 
 
 @pytest.mark.parametrize("change", ["members=6", "member.env.n_envs=4", "seed=3", "generations=9"])

@@ -83,6 +83,8 @@ def test_a_wrong_game_file_ends_with_2_and_a_message(
         (["evaluate", "no/such/run"], "no/such/run is not a run directory"),
         (["record", "."], ". is not a run directory: it has no config.yaml"),
         (["check-game", "dule"], "did you mean duel"),
+        (["replay", "import", "no.pkl", "--output", "lake"], "no.pkl: no such file"),
+        (["remote", "fetch", "no/such", "x"], "no storage has such an address; write one such as"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
@@ -90,6 +92,14 @@ def test_a_wrong_command_ends_with_2_and_the_way_out(
     arguments: list[str], told: str, capsys: Output
 ) -> None:
     assert call(*arguments) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_settings_after_one_set_are_told_to_need_their_own(config: Path, capsys: Output) -> None:
+    with pytest.raises(SystemExit) as exited:
+        call("preflight", "--config", config, "--set", "seed=1", "env.n_envs=2")
+    assert exited.value.code == 2
+    told = "unrecognized arguments: env.n_envs=2; write --set before each KEY=VALUE"
     assert told in capsys.readouterr().err
 
 

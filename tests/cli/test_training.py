@@ -52,7 +52,7 @@ def test_until_is_said_with_the_way_on(tmp_path: Path, capsys: pytest.CaptureFix
     config = tiny_config(tmp_path)
     assert main(["train", "--config", str(config), "--until", "50"]) == 0
     assert (
-        "trained up to timestep 64 (512 frames) and saved; continue with --resume"
+        "trained up to timestep 64 (512 frames) and saved; continue with game-rl train --resume"
         in capsys.readouterr().out
     )
     assert not (tmp_path / "run" / "videos").exists()

@@ -73,6 +73,7 @@ def test_an_override_mends_what_is_wrong_in_the_file(tmp_path: Path) -> None:
 def test_a_game_file_is_found_beside_the_config_that_names_it(tmp_path: Path) -> None:
     path = write(tmp_path, VALID.replace("duel", "games/mine/game.yaml"))
     config = load_config(path)
+    assert config == load_config(str(path))
     assert config.game == str(tmp_path / "games/mine/game.yaml")
     (tmp_path / "elsewhere").mkdir()
     assert load_config(write(tmp_path / "elsewhere", dump_config(config))) == config

@@ -120,7 +120,7 @@ def test_a_run_of_an_experiment_is_resumed_with_it_alone(
     for place in (Path("an experiment"), folder.root):
         assert main(["train", "--resume", str(place / name), "--until", "5"]) == 2
         error = capsys.readouterr().err
-        assert f"continue the experiment with --resume '{place}'," in error
+        assert f"continue the experiment with game-rl train --resume '{place}'," in error
         assert f"--fork '{place / name}' --set run_dir=" in error
     elsewhere = folder.root / "superseded" / "000" / "members" / "copies" / "01"
     assert main(["train", "--resume", str(elsewhere)]) == 2

@@ -91,10 +91,14 @@ def test_a_new_run_is_refused_before_it_writes_anything(config: RunConfig) -> No
 def test_a_population_is_refused_before_it_writes_anything(
     make_population: MakePopulation, tmp_path: Path
 ) -> None:
-    for section in ("upload", "member.upload"):
-        to = f"{section}={{to: 'file://{tmp_path}/unmounted'}}"
-        population = make_population("population", to)
-        with pytest.raises(UsageError, match="is not there"):
+    address = f"'file://{tmp_path}/unmounted'"
+    for key, setting in (
+        ("upload.to", f"upload={{to: {address}}}"),
+        ("upload.to", f"member.upload={{to: {address}}}"),
+        ("executor.storage", f"executor={{kind: ray, storage: {address}}}"),
+    ):
+        population = make_population("population", setting)
+        with pytest.raises(UsageError, match=f"{key}: .* is not there"):
             begin_experiment(population, ExperimentCommand(stop=StopFlag(), force=True))
         assert not population.config.run_dir.exists()
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from game_rl.errors import StorageError
+from game_rl.errors import UsageError
 from game_rl.storage.faults import StoreFault
 from game_rl.storage.object_store import PART_BYTES, ObjectStore
 from tests.file_names import is_possible
@@ -93,5 +93,5 @@ def test_a_bucket_that_does_not_exist_is_missing(s3_address: str) -> None:
 
 
 def test_an_address_without_a_bucket_is_refused() -> None:
-    with pytest.raises(StorageError, match="bucket"):
+    with pytest.raises(UsageError, match="bucket"):
         ObjectStore("s3:///folder")

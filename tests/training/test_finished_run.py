@@ -69,7 +69,7 @@ def test_a_run_beyond_until_goes_on_where_it_was(make_config: MakeConfig) -> Non
     before = contents(run_dir)
     result = resume(run_dir.root, command(quiet(), until=64))
     assert (result.timesteps, result.evaluation) == (128, None)
-    assert f"continue with --resume {run_dir.root}" in result.left_alone
+    assert f"continue with game-rl train --resume {run_dir.root}" in result.left_alone
     assert contents(run_dir) == before
 
 

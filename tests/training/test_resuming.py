@@ -352,7 +352,7 @@ def test_a_signal_saves_ends_with_its_code_and_the_run_goes_on(
     assert not damaged
     assert errors.strip().splitlines()[-1] == (
         f"error: stopped by {number.name}; saved up to timestep {stopped_at:,}; "
-        f"continue with --resume {run_dir.root}"
+        f"continue with game-rl train --resume {run_dir.root}"
     )
     assert run_dir.footprint.is_file()
     end = stopped_at + ROLLOUT

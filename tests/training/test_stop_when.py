@@ -203,7 +203,7 @@ def test_resuming_says_that_it_has_won_and_touches_nothing(
     said = " ".join(capsys.readouterr().out.split())
     assert "has ended at timestep 128" in said
     assert "stop_when.mean_reward" in said
-    assert f"with --resume {copy.root} --set stop_when=null" in said
+    assert f"with game-rl train --resume {copy.root} --set stop_when=null" in said
     assert {p: p.stat().st_mtime_ns for p in copy.root.rglob("*") if p.is_file()} == before
 
 

@@ -261,7 +261,9 @@ def test_a_member_that_fails_is_not_started_again(make_population: MakePopulatio
     population = make_population()
     with pytest.raises(ExperimentError, match=r"exit code 1 on paper: what it printed") as raised:
         carry_out(population, executor)
-    assert str(raised.value).endswith(f"; continue with --resume {population.config.run_dir}")
+    assert str(raised.value).endswith(
+        f"; continue with game-rl train --resume {population.config.run_dir}"
+    )
     assert sum("member 01" in job.name for job in executor.started) == 1
 
 
