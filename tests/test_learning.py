@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.slow
 @pytest.mark.usefixtures("worker_processes")
 def test_a_short_run_wins_far_more_than_a_random_player(tmp_path: Path) -> None:
-    """Train a third of the default run; random players win less than a fifth."""
+    """Train two fifths of the default run; random players win less than a fifth."""
     config = load_config(
         ROOT / "configs/duel_ppo.yaml",
         [
