@@ -1,6 +1,6 @@
 """Whether all that an earlier commit saved goes on as before with the code that is here.
 
-    python -m tests.continuity COMMIT [--only NAME ...]
+    python -m tests.faults.continuity COMMIT [--only NAME ...]
 
 The commit's own code, in a worktree, brings one of each thing to its middle: runs of each
 algorithm, a population, ERL, a mixture, a live mixture, an uploaded run, Lakes of both kinds and a
@@ -31,7 +31,7 @@ from tests.faults.erl_files import write_erl
 from tests.faults.mixture_files import write_live_mixture, write_mixture
 from tests.faults.population_faults import hashes_of, records_of, write_population
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 _HALF, _LENGTH = 384, Length()
 _HANG_S = 600.0
 Content = Mapping[str, object]
