@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -34,6 +35,7 @@ from tests.faults.population_faults import hashes_of, records_of, write_populati
 ROOT = Path(__file__).parents[2]
 _HALF, _LENGTH = 384, Length()
 _HANG_S = 600.0
+_RANDOM = re.compile(r"-[0-9a-f]{6}(?=\.segment$)")
 Content = Mapping[str, object]
 
 
@@ -108,7 +110,8 @@ def _resume_and_fetch(code: Code, place: Path) -> None:
 def _export(code: Code, place: Path) -> None:
     _resume(code, place)
     code.run("export", place / "run", "--output", place / "policy.zip")
-    code.run("import", place / "policy.zip", "--game", "duel", "--output", place / "imported")
+    imported = f"run_dir={place / 'imported'}"
+    code.run("import", place / "policy.zip", "--config", place / "run.yaml", "--set", imported)
 
 
 def _use_lakes(code: Code, place: Path) -> None:
@@ -121,26 +124,42 @@ def _use_lakes(code: Code, place: Path) -> None:
 
 
 def _files(folder: Path, *patterns: str) -> dict[str, object]:
+    """Return the hashes of files; a random number in a segment's name is left out of it."""
     return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        _RANDOM.sub("", path.relative_to(folder).as_posix()): _sha256(path)
         for pattern in patterns
         for path in sorted(folder.glob(pattern))
     }
 
 
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def _run_content(place: Path) -> Content:
     return {
-        **_files(place, "run/checkpoints/*/*.safetensors", "run/eval.csv", "*/*.segment"),
-        **_files(place, "run/lake/*.segment", "fetched/checkpoints/*/*.safetensors", "*.pkl"),
-        **_members_of_zip(place / "policy.zip"),
+        **_files(place, "run/checkpoints/*/*.safetensors", "run/eval.csv", "*.pkl"),
+        **_files(place, "run/lake/*.segment", "imported/*.segment"),
+        **_files(place, "imported/checkpoints/*/*.safetensors"),
+        **_files(place, "fetched/checkpoints/*/*.safetensors"),
+        **_policy_of_zip(place / "policy.zip"),
     }
 
 
-def _members_of_zip(path: Path) -> dict[str, object]:
+def _uploaded_content(place: Path) -> Content:
+    """Leave out the run's own older checkpoints, which stay until they are uploaded."""
+    newest = max((place / "run" / "checkpoints").iterdir()).name
+    return _files(
+        place, f"run/checkpoints/{newest}/*.safetensors", "fetched/checkpoints/*/*.safetensors"
+    )
+
+
+def _policy_of_zip(path: Path) -> dict[str, object]:
     if not path.exists():
         return {}
     with zipfile.ZipFile(path) as archive:
-        return {f"zip {info.filename}": info.CRC for info in archive.infolist()}
+        # `data` names functions by their address in memory, and pickles vary with such things
+        return {"zip policy": archive.getinfo("policy.pth").CRC}
 
 
 # ---------------------------------------------------------------------- experiments
@@ -181,7 +200,7 @@ def _experiment_content(place: Path) -> Content:
 
 
 def _live_content(place: Path) -> Content:
-    return _files(place, "experiment/members/*/checkpoints/*/policy.safetensors")
+    return _files(place, "experiment/members/[0-9]*/checkpoints/*/policy.safetensors")
 
 
 _UPLOAD = "upload: {to: 'file://PLACE/storage', wait_s: 60}\n"
@@ -192,7 +211,7 @@ THINGS: Mapping[str, Thing] = {
     },
     "lakes": Thing(_make_run("ppo-lake"), _use_lakes, _run_content),
     "sb3": Thing(_make_run("ppo"), _export, _run_content),
-    "upload": Thing(_make_run("pqn", _UPLOAD), _resume_and_fetch, _run_content),
+    "upload": Thing(_make_run("pqn", _UPLOAD), _resume_and_fetch, _uploaded_content),
     "population": Thing(
         _make_experiment(write_population), _resume_experiment, _experiment_content
     ),

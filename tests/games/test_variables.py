@@ -2,7 +2,7 @@ import dataclasses
 from typing import Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from game_rl.emulator.fake_emulator import FakeEmulator
@@ -45,6 +45,7 @@ def read(memory: bytes, **spec: object) -> int:
     ],
 )
 @given(memory=st.binary(min_size=4, max_size=4), endian=st.sampled_from(["little", "big"]))
+@example(memory=b"\x80\x00\x00\x00", endian="big")  # the lowest signed number
 def test_integers_are_read_as_python_reads_them(
     kind: str, n_bytes: int, signed: bool, memory: bytes, endian: Endian
 ) -> None:

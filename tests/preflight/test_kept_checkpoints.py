@@ -5,12 +5,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from game_rl.checkpoints import store
 from game_rl.preflight.kept_checkpoints import KeptCheckpoints
 from tests.examples import examples
+
+SAVED_AT_ITS_END_AS_WELL = KeptCheckpoints(
+    every_timesteps=1_000,
+    evaluate_every_timesteps=10_000,
+    keep_last=3,
+    keep_every_timesteps=None,
+    rollout=300,
+    updates=5,
+)
 
 
 def multiples_crossed(update: int, rollout: int, every: int) -> bool:
@@ -105,6 +114,7 @@ def test_bounds_never_fall(run: KeptCheckpoints) -> None:
 
 
 @given(runs(most_updates=60, most_rollouts_apart=5), st.integers(1, 20))
+@example(SAVED_AT_ITS_END_AS_WELL, 1)
 def test_the_coarse_bound_is_no_lower_than_the_counted_one(run: KeptCheckpoints, most: int) -> None:
     coarse = replace(run, most_counted=most)
     for update in updates(run):
