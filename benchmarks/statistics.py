@@ -16,7 +16,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.statistics.permutation import paired_values, unpaired_values
+from game_rl.statistics import paired_values, unpaired_values
 
 _RESAMPLES = 1_000
 _EPISODES = 200

@@ -4,7 +4,7 @@ from statistics import fmean, pstdev
 
 from game_rl.config.saved import Saved
 from game_rl.errors import ExperimentError
-from game_rl.statistics.proportion import wilson_interval
+from game_rl.statistics import wilson_interval
 from game_rl.training.stretch_result import Played
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.statistics.holm import holm
+from game_rl.statistics import holm
 
 
 def rejected_step_by_step(p_values: list[float], alpha: float) -> set[int]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.statistics.permutation import paired_values, unpaired_values
+from game_rl.statistics import paired_values, unpaired_values
 
 # Whole numbers, so that the plain enumeration adds up without rounding.
 SCORES = st.lists(st.integers(-8, 8), min_size=1, max_size=8)

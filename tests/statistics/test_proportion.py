@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.statistics.proportion import wilson_interval
+from game_rl.statistics import wilson_interval
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.statistics.superiority import probability_of_superiority
+from game_rl.statistics import probability_of_superiority
 
 SCORES = st.lists(st.integers(-5, 5), min_size=1, max_size=9)
 

@@ -6,9 +6,13 @@ from statistics import fmean
 from typing import Literal
 
 from game_rl.experiments.compare.outcome import Arm, Metric, worst_value
-from game_rl.statistics.holm import holm
-from game_rl.statistics.permutation import TypicalValues, paired_values, unpaired_values
-from game_rl.statistics.superiority import probability_of_superiority
+from game_rl.statistics import (
+    TypicalValues,
+    holm,
+    paired_values,
+    probability_of_superiority,
+    unpaired_values,
+)
 
 LEAST_SEEDS = 8
 """The fewest seeds for an interval; with fewer, the single values say more."""

@@ -20,7 +20,7 @@ from game_rl.experiments.compare.curves import (
     values_at,
 )
 from game_rl.experiments.compare.outcome import Arm
-from game_rl.statistics.permutation import paired_values, unpaired_values
+from game_rl.statistics import paired_values, unpaired_values
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 # Okabe and Ito's palette, which colour-blind people can tell apart

@@ -2,7 +2,7 @@
 
 from game_rl.experiments.compare.comparison import LEAST_SEEDS, Difference, Rule
 from game_rl.experiments.compare.outcome import Metric
-from game_rl.statistics.proportion import wilson_interval
+from game_rl.statistics import wilson_interval
 
 
 def score_words(value: float, metric: Metric) -> str:

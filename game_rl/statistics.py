@@ -1,4 +1,4 @@
-"""Permutation tests of two arms: exact p-values, and intervals that agree with them.
+"""Intervals and tests that compare arms: Wilson, permutation, Holm, superiority.
 
 The unit is the seed. In a paired test, chance alone decides which arm has a seed's better score if
 the arms are equal, so the sign of each difference can be flipped. In an unpaired test, chance alone
@@ -19,10 +19,26 @@ regroupings: Phipson and Smyth 2010, Permutation P-values Should Never Be Zero.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb, floor
+from math import comb, floor, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+
+_Z95 = 1.959963984540054  # the normal distribution's 97.5 % point
+
+
+def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """Return the 95 % score interval of a share (Wilson 1927), which is also valid for 0 and 1.
+
+    (p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n), with p = successes / n.
+    """
+    n, z = trials, _Z95
+    p = successes / n
+    middle = p + z * z / (2 * n)
+    half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+
 
 MOST_PATTERNS = 2**20
 """Largest number of regroupings that is enumerated: 20 paired seeds, 11 and 11 unpaired."""
@@ -138,3 +154,32 @@ def _sorted(values: Floats, scores: Floats, *, is_exact: bool) -> TypicalValues:
     """Sort the values, after setting those to 0 that differ from it only by rounding."""
     tie = _ROUNDING * float(np.abs(scores).max(initial=0))
     return TypicalValues(np.sort(np.where(np.abs(values) <= tie, 0.0, values)), is_exact)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values so that the probability of any false rejection is that of a single test.
+
+    In ascending order, counted from 0, the i-th of m adjusted values is the largest (m - j) p_j
+    over all j <= i, and at most 1. Source: Holm 1979, A Simple Sequentially Rejective Multiple Test
+    Procedure.
+
+    Returns:
+        The adjusted values in the order of `p_values`.
+    """
+    count, largest = len(p_values), 0.0
+    adjusted = [0.0] * count
+    for rank, place in enumerate(sorted(range(count), key=lambda place: p_values[place])):
+        largest = max(largest, min(1.0, (count - rank) * p_values[place]))
+        adjusted[place] = largest
+    return adjusted
+
+
+def probability_of_superiority(scores: Sequence[float], others: Sequence[float]) -> float:
+    """Return the share of pairs (one of `scores`, one of `others`) in which the first is higher.
+
+    Ties count half. The share is Mann-Whitney's U / (n m). Source: Mann and Whitney 1947; as the
+    "probability of improvement" of one task in Agarwal et al. 2021, Deep RL at the Edge of the
+    Statistical Precipice.
+    """
+    signs = np.sign(np.subtract.outer(np.asarray(scores), np.asarray(others)))
+    return float((1 + signs.mean()) / 2)
