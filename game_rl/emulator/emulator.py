@@ -1,4 +1,4 @@
-"""The interface between environments and an emulator."""
+"""The interface between environments and an emulator, and a wrapper that keeps its pictures."""
 
 from collections.abc import Iterable
 from typing import Literal, Protocol
@@ -63,3 +63,61 @@ class Emulator(Protocol):
     def close(self) -> None:
         """Free the emulator; writes nothing to disk. May be called twice."""
         ...
+
+
+_LONGEST_PICTURE_FRAMES = 4  # 15 pictures a second look smooth, and a GIF of a fight stays small
+
+
+def picture_frames(frame_skip: int) -> int:
+    """Return the frames between two pictures of a clip, a divisor of `frame_skip`."""
+    return max(n for n in range(1, _LONGEST_PICTURE_FRAMES + 1) if frame_skip % n == 0)
+
+
+class WatchedEmulator:
+    """A wrapper that owns `emulator` and keeps a picture every `picture_frames` frames.
+
+    It divides ticks into parts, which does not change the emulation.
+    """
+
+    def __init__(self, emulator: Emulator, *, picture_frames: int) -> None:
+        self._emulator = emulator
+        self._picture_frames = picture_frames
+        self._pictures: list[NDArray[np.uint8]] = []
+
+    def take_pictures(self) -> list[NDArray[np.uint8]]:
+        """Return the pictures of rendered ticks since the last call, each uint8 [144, 160, 3]."""
+        pictures, self._pictures = self._pictures, []
+        return pictures
+
+    @property
+    def is_colour(self) -> bool:
+        return self._emulator.is_colour
+
+    def tick(self, frames: int, *, render: bool) -> None:
+        if not render:
+            self._emulator.tick(frames, render=False)
+            return
+        for done in range(0, frames, self._picture_frames):
+            self._emulator.tick(min(self._picture_frames, frames - done), render=True)
+            self._pictures.append(self._emulator.screen().copy())
+
+    def hold(self, buttons: Iterable[Button]) -> None:
+        self._emulator.hold(buttons)
+
+    def screen(self) -> NDArray[np.uint8]:
+        return self._emulator.screen()
+
+    def read(self, address: int, *, bank: int | None = None) -> int:
+        return self._emulator.read(address, bank=bank)
+
+    def write(self, address: int, value: int, *, bank: int | None = None) -> None:
+        self._emulator.write(address, value, bank=bank)
+
+    def save_state(self) -> bytes:
+        return self._emulator.save_state()
+
+    def load_state(self, state: bytes) -> None:
+        self._emulator.load_state(state)
+
+    def close(self) -> None:
+        self._emulator.close()

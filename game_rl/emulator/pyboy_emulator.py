@@ -1,15 +1,27 @@
-"""PyBoy behind the `Emulator` protocol; no other module of game_rl uses pyboy."""
+"""PyBoy behind the `Emulator` protocol, and the trial of a state that PyBoy itself saved.
+
+No other module of game_rl uses pyboy. Started as a program, this module is the trial's process.
+
+Such a file has no checksum. A flipped bit can put a clock wrong by 2^63 cycles, which PyBoy counts
+one by one, or select a bank beyond the cartridge, which it reads without a check. The process then
+hangs forever or crashes, so another process plays the state first. This does not detect damage that
+the game tolerates or meets only later.
+"""
 
 import io
+import os
+import pickle
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterable
+from contextlib import closing
 
 import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import BUTTONS, Button
 from game_rl.emulator.lock_up import TickGuard
-from game_rl.emulator.raw_state import try_raw_state
 from game_rl.emulator.rom import Rom
 from game_rl.emulator.saved_state import is_packed, pack_state, unpack_state
 from game_rl.errors import EmulatorError, LockUpError
@@ -256,3 +268,63 @@ def _saved(pyboy: PyBoy) -> bytes:
     file = io.BytesIO()
     pyboy.save_state(file)
     return file.getvalue()
+
+
+_TRIAL_LIMIT_S = 30.0  # a trial takes one second
+
+
+def try_raw_state(
+    rom: Rom, raw: bytes, *, colour: bool, time_limit_s: float = _TRIAL_LIMIT_S
+) -> None:
+    """Play `raw` for 300 frames in another process.
+
+    Raises:
+        EmulatorError: PyBoy refuses the state, hangs or crashes.
+    """
+    try:
+        trial = subprocess.run(
+            [sys.executable, "-m", "game_rl.emulator.pyboy_emulator"],
+            input=pickle.dumps((rom, raw, colour)),
+            capture_output=True,
+            timeout=time_limit_s,
+            check=False,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+    except subprocess.TimeoutExpired:
+        raise EmulatorError(
+            "the state is damaged: PyBoy was still busy with it after "
+            f"{time_limit_s:.0f} s; save the state again"
+        ) from None
+    if trial.returncode != 0:
+        told = trial.stdout.decode(errors="replace").strip()
+        raise EmulatorError(
+            told
+            or "the state is damaged: PyBoy crashes on it "
+            f"(exit status {trial.returncode}); save the state again"
+        )
+
+
+_TRIAL_FRAMES = 300
+
+
+def _try_state(rom: Rom, raw: bytes, *, colour: bool) -> None:
+    with closing(PyBoyEmulator(rom, colour=colour)) as emulator:
+        emulator.load_raw_state(raw)
+        for button in ("a", "start", "right"):
+            emulator.hold([button])
+            emulator.tick(_TRIAL_FRAMES // 3, render=True)
+        emulator.load_state(emulator.save_state())
+
+
+def main() -> int:
+    rom, raw, colour = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own parent
+    try:
+        _try_state(rom, raw, colour=colour)
+    except EmulatorError as error:
+        sys.stdout.write(str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.checkpoints.random_numbers import drawing_from
-from game_rl.emulator.emulator import FRAMES_PER_SECOND
-from game_rl.emulator.watched_emulator import WatchedEmulator, picture_frames
+from game_rl.emulator.emulator import FRAMES_PER_SECOND, WatchedEmulator, picture_frames
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_env, make_frame_format
 from game_rl.playback.clip import Picture, clip_writer

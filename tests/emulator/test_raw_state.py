@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from pyboy import PyBoy
 
-from game_rl.emulator.pyboy_emulator import PyBoyEmulator
-from game_rl.emulator.raw_state import try_raw_state
+from game_rl.emulator.pyboy_emulator import PyBoyEmulator, try_raw_state
 from game_rl.emulator.rom import Rom
 from game_rl.errors import EmulatorError
 from game_rl.games.definition import load_game

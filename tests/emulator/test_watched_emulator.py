@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from game_rl.emulator.emulator import WatchedEmulator, picture_frames
 from game_rl.emulator.fake_emulator import FakeEmulator
-from game_rl.emulator.watched_emulator import WatchedEmulator, picture_frames
 
 
 @pytest.mark.parametrize(
