@@ -13,8 +13,8 @@ from game_rl.envs.contact_sheet import LabelledScreen
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_env
 from game_rl.envs.recorded_episode import RecordedEpisode
-from game_rl.games.decimal_check import DecimalCheck
 from game_rl.games.definition import Game
+from game_rl.games.variables import DecimalCheck
 
 _LONGEST_HOLD_TIMESTEPS = 8  # a random player that never holds a button makes no progress
 _REACTION_TIMESTEPS = 10

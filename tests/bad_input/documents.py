@@ -8,7 +8,7 @@ from game_rl.config.loader import load_config
 from game_rl.emulator.fake_emulator import FakeEmulator
 from game_rl.envs.recorded_episode import read_recorded_episode
 from game_rl.games.definition import load_game
-from game_rl.games.symbols import read_symbols
+from game_rl.games.variables import read_symbols
 from tests.games.example import SYMBOLS, VALID_GAME, write_game
 
 VALID_RUN = """\

@@ -11,8 +11,7 @@ from game_rl.emulator.rom import CartridgeType, Rom
 from game_rl.envs.frames import FrameFormat
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.games.definition import Game, GameDefinition
-from game_rl.games.symbols import Location
-from game_rl.games.variables import place_variable
+from game_rl.games.variables import Location, place_variable
 
 FAKE_ROM = Rom(
     path=Path("fake.gb"),

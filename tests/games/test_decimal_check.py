@@ -1,6 +1,5 @@
 from game_rl.emulator.fake_emulator import FakeEmulator
-from game_rl.games.decimal_check import DecimalCheck
-from game_rl.games.variables import Variable
+from game_rl.games.variables import DecimalCheck, Variable
 
 ADDRESS = 0xC020
 SCORE = Variable("score", ADDRESS, None, "bcd", 4, big_endian=True)

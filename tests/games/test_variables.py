@@ -7,8 +7,13 @@ from hypothesis import strategies as st
 
 from game_rl.emulator.fake_emulator import FakeEmulator
 from game_rl.emulator.rom import SUPPORTED_CARTRIDGES
-from game_rl.games.symbols import Location
-from game_rl.games.variables import Variable, VariableSpec, half_byte_warning, place_variable
+from game_rl.games.variables import (
+    Location,
+    Variable,
+    VariableSpec,
+    half_byte_warning,
+    place_variable,
+)
 from tests.envs.example import FAKE_ROM
 
 ADDRESS = 0xC800
