@@ -23,7 +23,7 @@ from pyboy import PyBoy
 
 from game_rl.config.schema import EnvConfig
 from game_rl.emulator import pyboy_emulator
-from game_rl.envs import start_state_cache
+from game_rl.envs import episode_starts
 from game_rl.envs.make_env import make_env
 from game_rl.games.definition import Game, load_game
 
@@ -95,7 +95,7 @@ def compare_buildings(game: Game, repeats: int) -> None:
 
 def first_observations(game: Game, *, each_saves: bool) -> NDArray[np.uint8]:
     """Return the first observations of the envs of a process that has not built any yet."""
-    start_state_cache._made.clear()
+    episode_starts._made.clear()
     envs = []
     for _ in range(_N_ENVS):
         if each_saves or not envs:
@@ -110,8 +110,8 @@ def first_observations(game: Game, *, each_saves: bool) -> NDArray[np.uint8]:
 
 
 def _forget_power_on() -> None:
-    for key in [key for key in start_state_cache._made if not key[2]]:
-        del start_state_cache._made[key]
+    for key in [key for key in episode_starts._made if not key[2]]:
+        del episode_starts._made[key]
 
 
 def in_turns(contenders: Mapping[str, Measured], repeats: int) -> None:

@@ -67,9 +67,7 @@ def add_new_game(commands: "Commands") -> None:
 
 def _check_game(arguments: argparse.Namespace) -> int:
     from game_rl.config.loader import game_path
-    from game_rl.envs.contact_sheet import write_contact_sheet
-    from game_rl.envs.game_check import check_game
-    from game_rl.envs.recorded_episode import read_recorded_episode
+    from game_rl.envs.game_check import check_game, read_recorded_episode, write_contact_sheet
     from game_rl.games.definition import load_game
 
     game = load_game(arguments.game)

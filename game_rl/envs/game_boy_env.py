@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from game_rl.config.saved import Blob, Saved
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
 from game_rl.envs.episode_starts import EpisodeStarts
-from game_rl.envs.frames import FrameFormat
+from game_rl.envs.observation import FrameFormat
 from game_rl.envs.start_variety import StartVariety
 from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game

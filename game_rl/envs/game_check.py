@@ -1,20 +1,93 @@
-"""`game-rl check-game`: plays a game and reports what its game.yaml does."""
+"""`game-rl check-game`: plays a game, and reports what its game.yaml does."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+from pydantic import Field
 
+from game_rl.config.loader import load_yaml_model
 from game_rl.config.schema import EnvConfig
-from game_rl.emulator.emulator import Emulator
-from game_rl.envs.contact_sheet import LabelledScreen
+from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Emulator
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_env
-from game_rl.envs.recorded_episode import RecordedEpisode
-from game_rl.games.definition import Game
+from game_rl.errors import GameFileError, UsageError
+from game_rl.games.definition import Game, unknown_name
 from game_rl.games.variables import DecimalCheck
+
+
+class RecordedEpisode(StrictModel):
+    """A JSON file `{"start_state": "level_1", "seed": 0, "actions": ["right", "punch", …]}`."""
+
+    start_state: str
+    seed: Annotated[int, Field(ge=0)] = 0
+    actions: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Name of the action at each timestep."""
+
+
+def read_recorded_episode(path: Path, game: Game) -> RecordedEpisode:
+    """Read the episode in the JSON (or YAML) file at `path`.
+
+    Raises:
+        GameFileError: the file is not a recorded episode, or it names a start state or action that
+            the game does not have.
+    """
+
+    def unknown_names(episode: RecordedEpisode) -> Iterable[Problem]:
+        known_states = game.definition.start_states
+        if episode.start_state not in known_states:
+            message = unknown_name(episode.start_state, "start state", known_states)
+            yield Problem(("start_state",), message)
+        for index, name in enumerate(episode.actions):
+            if name not in game.definition.actions:
+                message = unknown_name(name, "action", game.action_names)
+                yield Problem(("actions", str(index)), message)
+
+    return load_yaml_model(path, RecordedEpisode, error=GameFileError, more_checks=unknown_names)
+
+
+_COLUMNS = 4
+_GAP = 8
+_LABEL_HEIGHT = 16
+_BACKGROUND, _INK = (32, 32, 32), (224, 224, 224)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledScreen:
+    label: str
+    screen: NDArray[np.uint8]  # [144, 160, 3] RGB
+
+
+def write_contact_sheet(screens: Sequence[LabelledScreen], path: Path) -> None:
+    """Write the screens, four in a row, as a PNG to `path`.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    columns = min(_COLUMNS, max(1, len(screens)))
+    rows = -(-len(screens) // columns)
+    tile_width, tile_height = SCREEN_WIDTH + _GAP, SCREEN_HEIGHT + _LABEL_HEIGHT + _GAP
+    sheet = Image.new("RGB", (columns * tile_width + _GAP, rows * tile_height + _GAP), _BACKGROUND)
+    draw = ImageDraw.Draw(sheet)
+    for index, labelled in enumerate(screens):
+        left = _GAP + index % columns * tile_width
+        top = _GAP + index // columns * tile_height
+        draw.text((left, top), labelled.label, fill=_INK)
+        sheet.paste(Image.fromarray(labelled.screen), (left, top + _LABEL_HEIGHT))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sheet.save(path, format="PNG")
+    except OSError as error:
+        raise UsageError(
+            f"the contact sheet {path} cannot be written ({error.strerror}); name another file"
+        ) from None
+
 
 _LONGEST_HOLD_TIMESTEPS = 8  # a random player that never holds a button makes no progress
 _REACTION_TIMESTEPS = 10

@@ -4,8 +4,8 @@ from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.emulator.emulator import Emulator
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator
 from game_rl.envs.episode_starts import chosen_start_states
-from game_rl.envs.frames import Crop, FrameFormat
 from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.observation import Crop, FrameFormat
 from game_rl.errors import ConfigError
 from game_rl.games.definition import Game
 

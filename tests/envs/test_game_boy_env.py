@@ -11,8 +11,8 @@ from gymnasium.utils.env_checker import check_env
 
 from game_rl.emulator import fake_emulator as fake
 from game_rl.emulator.fake_emulator import FakeEmulator
-from game_rl.envs.frames import Crop, FrameFormat
 from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.observation import Crop, FrameFormat
 from game_rl.errors import EmulatorError, GameFileError, UsageError
 from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game, with_folder
 

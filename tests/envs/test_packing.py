@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.envs.frames import Crop, FrameFormat
+from game_rl.envs.observation import Crop, FrameFormat
 from game_rl.envs.packing import FramePacking
 
 formats = st.builds(

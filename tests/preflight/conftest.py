@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from game_rl.config.schema import RunConfig
-from game_rl.envs.frames import Crop
+from game_rl.envs.observation import Crop
 from game_rl.preflight.estimate import estimate
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.measurements import EpisodeLengths

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from game_rl.envs.frames import Crop, FrameFormat, frame_shape
+from game_rl.envs.observation import Crop, FrameFormat, frame_shape
 
 Screen = NDArray[np.uint8]
 crops = st.builds(
