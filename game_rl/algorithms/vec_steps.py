@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.envs.packing import FramePacking
+from game_rl.vec_env.frame_stacks import Packed, PackedFrames, packed_frames
 from game_rl.vec_env.halved_vec_env import HalfVecEnv, HalvedVecEnv, Outcome
-from game_rl.vec_env.packed_frames import Packed, PackedFrames, packed_frames
 
 
 class Decision(NamedTuple):

@@ -16,7 +16,7 @@ from game_rl.checkpoints.state import Best, CheckpointState, StopCounters
 from game_rl.checkpoints.store import CheckpointStore
 from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved
-from game_rl.vec_env.saved_vec_env import VecEnvState, save_vec_env
+from game_rl.vec_env.vec_env_state import VecEnvState, save_vec_env
 
 
 class CheckpointCallback(BoundaryCallback):

@@ -7,7 +7,7 @@ from game_rl.event_log import EventLog
 from game_rl.events import WorkerRestarted
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
-from game_rl.vec_env.worker_deaths import WorkerDeath
+from game_rl.vec_env.workers import WorkerDeath
 
 
 class WorkerRestartsCallback(BoundaryCallback):

@@ -20,7 +20,7 @@ from game_rl.lake.lake_state import LakeState, save_lake
 from game_rl.lake.statistics import raw_bytes
 from game_rl.lineage import add_sources
 from game_rl.run_dir import RunDir, remove_directory, replaced_directory
-from game_rl.vec_env.saved_vec_env import VecEnvState
+from game_rl.vec_env.vec_env_state import VecEnvState
 
 
 def newest_valid_checkpoint(run_dir: RunDir) -> tuple[Checkpoint, list[CheckpointError]]:

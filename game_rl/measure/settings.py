@@ -11,7 +11,7 @@ from game_rl.config.changed_values import with_changed
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key
 from game_rl.errors import UsageError
-from game_rl.vec_env.worker_count import training_workers
+from game_rl.vec_env.workers import training_workers
 
 _ENVS_PER_CPU = 32  # more make n_steps shorter and are no faster
 _HORIZONS = 2  # of GAE; a rollout should have at least so many

@@ -10,7 +10,7 @@ from game_rl.preflight.memory import filled_capacity, gradient_step_bytes, stora
 from game_rl.preflight.remedies import GREY, has_needless_colour
 from game_rl.preflight.situation import Situation
 from game_rl.system.units import format_bytes
-from game_rl.vec_env.worker_count import training_workers
+from game_rl.vec_env.workers import training_workers
 
 _SHORTEST_ROLLOUT = 128  # n_steps below this make advantages noisy; SB3's Atari presets use it
 _EPISODES_IN_A_ROLLOUT = 4

@@ -24,8 +24,8 @@ from game_rl.preflight.learning import (
     most_lake_rows,
     takes_gradient_steps,
 )
-from game_rl.vec_env.shared_arrays import shared_bytes
-from game_rl.vec_env.worker_count import evaluation_workers, training_workers
+from game_rl.vec_env.worker_protocol import shared_bytes
+from game_rl.vec_env.workers import evaluation_workers, training_workers
 
 
 def network_of(config: RunConfig, facts: RunFacts) -> NatureCnn:

@@ -1,6 +1,6 @@
-"""The newest frames of each env as one observation."""
+"""The newest frames of each env: stacked for the network, packed for the buffers."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -85,3 +85,38 @@ def stacked_space(space: Space, size: int) -> Space:
         raise ValueError(f"only uint8 pictures [C, H, W] can be stacked, not {space}")
     low, high = (np.repeat(bound, size, axis=0) for bound in (space.low, space.high))
     return spaces.Box(low, high, dtype=np.uint8)
+
+
+Packed = NDArray[np.uint8]
+
+
+class PackedFrames(NamedTuple):
+    """The newest frame of each env, uint8 [n_envs, nbytes of FramePacking].
+
+    Attributes:
+        shown: the frames in the observations.
+        reached: the frames that the last timestep led to. They differ from `shown` where an
+            episode ended: there it is the last frame of that episode. The same array as `shown`
+            if no episode ended.
+    """
+
+    shown: Packed
+    reached: Packed
+
+
+def packed_frames(shown: Packed, last_frames: dict[int, Packed]) -> PackedFrames:
+    """Return `shown` with the last frames of the episodes that ended, which are keyed by env."""
+    if not last_frames:
+        return PackedFrames(shown, shown)
+    reached = shown.copy()
+    for number, frame in last_frames.items():
+        reached[number] = frame
+    return PackedFrames(shown, reached)
+
+
+def joined_frames(first: PackedFrames, second: PackedFrames) -> PackedFrames:
+    """Concatenate the frames of the envs of `first` and of `second` into new arrays."""
+    shown = np.concatenate((first.shown, second.shown))
+    if first.reached is first.shown and second.reached is second.shown:
+        return PackedFrames(shown, shown)
+    return PackedFrames(shown, np.concatenate((first.reached, second.reached)))

@@ -12,10 +12,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecMonitor
 
+from game_rl.vec_env.frame_stacks import PackedFrames, joined_frames
 from game_rl.vec_env.in_process_worker import InProcessWorker
-from game_rl.vec_env.packed_frames import PackedFrames, joined_frames
 from game_rl.vec_env.vec_env import Indices, Infos, SharedMemoryVecEnv
-from game_rl.vec_env.worker_deaths import WorkerDeath
+from game_rl.vec_env.workers import WorkerDeath
 
 Outcome = tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], Infos]
 

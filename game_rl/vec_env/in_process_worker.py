@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Literal
 
-from game_rl.vec_env.messages import NOTHING_TO_SAY, pack
 from game_rl.vec_env.worker import Worker
+from game_rl.vec_env.worker_protocol import NOTHING_TO_SAY, pack
 
 StartMethod = Literal["forkserver", "spawn", "in_process"]
 

@@ -11,7 +11,7 @@ from game_rl.games.definition import Game
 from game_rl.system.machine import effective_cpus
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
-from game_rl.vec_env.worker_count import evaluation_workers, training_workers
+from game_rl.vec_env.workers import evaluation_workers, training_workers
 
 
 def make_vec_env(config: EnvConfig, game: Game, *, n_envs: int, seed: int) -> VecEnv:

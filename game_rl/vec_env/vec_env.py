@@ -14,12 +14,16 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from game_rl.envs.packing import FramePacking
-from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
+from game_rl.vec_env.frame_stacks import (
+    FrameStacks,
+    Packed,
+    PackedFrames,
+    packed_frames,
+    stacked_space,
+)
 from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod
-from game_rl.vec_env.messages import STEP, Attachment, Command, Request, Spaces, StepReport
-from game_rl.vec_env.packed_frames import Packed, PackedFrames, packed_frames
-from game_rl.vec_env.worker_deaths import WorkerDeath
-from game_rl.vec_env.workers import EnvFn, Workers
+from game_rl.vec_env.worker_protocol import STEP, Attachment, Command, Request, Spaces, StepReport
+from game_rl.vec_env.workers import EnvFn, WorkerDeath, Workers
 
 Infos = list[dict[str, Any]]
 Indices = int | Iterable[int] | None

@@ -27,13 +27,14 @@ from numpy.typing import NDArray
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import GameRLError
 from game_rl.system.output import keep_output_harmless
-from game_rl.vec_env.messages import (
+from game_rl.vec_env.worker_protocol import (
     NOTHING_TO_SAY,
     Attachment,
     Command,
     Failure,
     Reply,
     Request,
+    SharedArrays,
     Spaces,
     StepReport,
     pack,
@@ -41,7 +42,6 @@ from game_rl.vec_env.messages import (
     send,
     unpack_request,
 )
-from game_rl.vec_env.shared_arrays import SharedArrays
 
 Env = gym.Env[Any, Any]
 

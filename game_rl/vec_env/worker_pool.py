@@ -11,9 +11,13 @@ from typing import Any, NoReturn
 
 from game_rl.errors import WorkerError
 from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod, default_start_method
-from game_rl.vec_env.messages import Command, Failure, Request, pack, unpack_answer
-from game_rl.vec_env.worker_host import check_host, why_it_did_not_begin
-from game_rl.vec_env.worker_process import WorkerProcess, worker_context
+from game_rl.vec_env.worker_process import (
+    WorkerProcess,
+    check_host,
+    why_it_did_not_begin,
+    worker_context,
+)
+from game_rl.vec_env.worker_protocol import Command, Failure, Request, pack, unpack_answer
 
 _START_TIMEOUT_S = 120.0  # imports from a cold network disk
 _LAST_CHANCE_S = 1.0  # after Ctrl-Z and fg every deadline is over, but the answers come at once

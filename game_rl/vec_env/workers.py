@@ -1,21 +1,30 @@
-"""Worker processes with envs that are rebuilt when a worker dies."""
+"""Worker processes that are replaced when they die, within limits, and how many a run has.
+
+In both functions `wanted` is the number in the config, or None if the config leaves it open.
+"""
 
 import itertools
 import os
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, NamedTuple
 
 import cloudpickle
 import gymnasium as gym
 
 from game_rl.errors import WorkerError
 from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod
-from game_rl.vec_env.messages import Attachment, Command, Request, Spaces
-from game_rl.vec_env.shared_arrays import SharedArrays, nameless_file
-from game_rl.vec_env.worker_deaths import WorkerDeaths
 from game_rl.vec_env.worker_pool import WorkerPool
+from game_rl.vec_env.worker_protocol import (
+    Attachment,
+    Command,
+    Request,
+    SharedArrays,
+    Spaces,
+    nameless_file,
+)
 
 EnvFn = Callable[[], gym.Env[Any, Any]]
 RequestFor = Callable[[int], Request | None]
@@ -149,3 +158,62 @@ def _contiguous_blocks(n_envs: int, n_workers: int) -> list[range]:
     """Divide the envs into consecutive blocks whose sizes differ by one at most."""
     bounds = [worker * n_envs // n_workers for worker in range(n_workers + 1)]
     return [range(first, end) for first, end in itertools.pairwise(bounds)]
+
+
+_MOST_IN_A_ROW = 3
+_CALM_VEC_STEPS = 1_000  # a longer time without a death ends the row
+
+
+class WorkerDeath(NamedTuple):
+    """One death in words; `at_s` is on the monotonic clock, so deaths sort by time."""
+
+    at_s: float
+    account: str
+
+
+class WorkerDeaths:
+    """The deaths of `n_workers` workers; `note` raises when the run must end.
+
+    Deaths of one worker are in a row when at most 1,000 vec steps lie between each and the next.
+    After three in a row the cause must be in the game or the machine, and more restarts would hide
+    it. When memory runs out, the kernel may kill all workers at once, which is one death of each.
+
+    Attributes:
+        noted: all deaths, oldest first.
+        vec_steps: number of vec steps so far, counted by the owner.
+    """
+
+    def __init__(self, n_workers: int) -> None:
+        self.noted: list[WorkerDeath] = []
+        self.vec_steps = 0
+        self._counts = [0] * n_workers
+        self._in_a_row = [0] * n_workers
+        self._last_at = [0] * n_workers
+
+    def count(self, worker: int) -> int:
+        return self._counts[worker]
+
+    def note(self, worker: int, death: WorkerError) -> None:
+        """Record that `worker` has died now.
+
+        Raises:
+            WorkerError: it was the worker's third death in a row.
+        """
+        if self.vec_steps - self._last_at[worker] > _CALM_VEC_STEPS:
+            self._in_a_row[worker] = 0
+        self._last_at[worker] = self.vec_steps
+        self._counts[worker] += 1
+        self._in_a_row[worker] += 1
+        self.noted.append(WorkerDeath(time.monotonic(), str(death)))
+        if self._in_a_row[worker] == _MOST_IN_A_ROW:
+            raise WorkerError(f"{death}; it is the third time in a row") from death
+
+
+def training_workers(wanted: int | None, *, n_envs: int, cpus: int) -> int:
+    """Return the workers of a training; one CPU is left to choose actions for the idle half."""
+    return min(wanted or 2 * max(1, cpus - 1), n_envs)
+
+
+def evaluation_workers(wanted: int | None, *, n_envs: int, cpus: int) -> int:
+    """Return the workers of an evaluation, whose envs all play at once."""
+    return min(wanted or cpus, n_envs)

@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from game_rl.config.schema import EnvConfig
 from game_rl.games.definition import load_game
 from game_rl.vec_env.make_vec_env import make_training_env
-from game_rl.vec_env.saved_vec_env import restore_vec_env, save_vec_env
+from game_rl.vec_env.vec_env_state import restore_vec_env, save_vec_env
 
 N_ENVS = 5
 

@@ -8,8 +8,13 @@ import pytest
 from gymnasium import spaces
 
 from game_rl.envs.packing import FramePacking
-from game_rl.vec_env.messages import Attachment, Spaces
-from game_rl.vec_env.shared_arrays import SharedArrays, nameless_file, shared_bytes
+from game_rl.vec_env.worker_protocol import (
+    Attachment,
+    SharedArrays,
+    Spaces,
+    nameless_file,
+    shared_bytes,
+)
 
 
 @pytest.mark.parametrize("n_envs", [1, 5])

@@ -9,7 +9,7 @@ from game_rl.config.schema import EnvConfig
 from game_rl.games.definition import load_game
 from game_rl.system.machine import effective_cpus
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
-from game_rl.vec_env.worker_count import evaluation_workers, training_workers
+from game_rl.vec_env.workers import evaluation_workers, training_workers
 
 
 @pytest.mark.parametrize(

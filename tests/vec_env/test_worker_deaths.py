@@ -1,7 +1,7 @@
 import pytest
 
 from game_rl.errors import WorkerError
-from game_rl.vec_env.worker_deaths import WorkerDeaths
+from game_rl.vec_env.workers import WorkerDeaths
 
 KILLED = WorkerError("worker 0 was killed")
 
