@@ -195,7 +195,7 @@ class PondStore(Sb3Store):
     """Our store in RAM, saved as with `checkpoints.save_replay_buffer`."""
 
     def make(self, play: Play, **_: Any) -> Any:
-        from game_rl.buffers.replay import PackedReplayBuffer
+        from game_rl.buffers.replay_buffer import PackedReplayBuffer
 
         return PackedReplayBuffer(
             **play.sb3_arguments(), packing=play.packing, frame_stack=play.config.frame_stack

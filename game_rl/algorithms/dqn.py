@@ -24,7 +24,7 @@ from game_rl.algorithms.surroundings import Surroundings, order_channels_last
 from game_rl.algorithms.teacher import Teacher, divergence
 from game_rl.algorithms.vec_steps import Decision, vec_steps
 from game_rl.buffers.feed import Feed
-from game_rl.buffers.replay import PackedReplayBuffer
+from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.config.algorithms import DQNConfig
 
 _NOTHING = (torch.empty(0), torch.empty(0))  # DQN stores no values and no probabilities

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 
-from game_rl.buffers.replay import PackedReplayBuffer
+from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.config.learn_from import LearnFromConfig, OwnShare
 from game_rl.lake.lake_pool import Drawn, LakePool
 

@@ -22,7 +22,7 @@ from game_rl.algorithms.networks import LeanCnnPolicy, policy_arguments
 from game_rl.algorithms.surroundings import Surroundings, order_channels_last
 from game_rl.algorithms.vec_steps import Decision, vec_steps
 from game_rl.buffers.feed import Feed
-from game_rl.buffers.rollout import Indices, PackedRolloutBuffer
+from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
 from game_rl.config.algorithms import PPOConfig
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 

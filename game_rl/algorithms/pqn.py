@@ -20,7 +20,7 @@ from game_rl.algorithms.q_networks import PQNPolicy
 from game_rl.algorithms.surroundings import Surroundings, order_channels_last
 from game_rl.algorithms.vec_steps import Decision, vec_steps
 from game_rl.buffers.feed import Feed
-from game_rl.buffers.rollout import Indices, PackedRolloutBuffer
+from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
 from game_rl.config.algorithms import PQNConfig
 from game_rl.returns import q_lambda_returns
 from game_rl.schedules import Schedule

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.buffers.array_file import dump_arrays, read_arrays
-from game_rl.buffers.replay import PackedReplayBuffer
+from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.errors import CheckpointError
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from game_rl.buffers.replay import PackedReplayBuffer
+from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.config.saved import Saved
 from game_rl.lake.feed import LakeFeed
 from game_rl.lake.make_feed import SavedStream

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.buffers.pond import Pond
-from game_rl.buffers.pond_records import GOES_ON, LAST_FRAME, TERMINATED, TRUNCATED, Slots
+from game_rl.buffers.pond import GOES_ON, LAST_FRAME, TERMINATED, TRUNCATED, Pond, Slots
 from game_rl.lake.block import Block, Columns
 from game_rl.lake.view import LakeView
 

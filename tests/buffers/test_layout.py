@@ -7,7 +7,7 @@ from stable_baselines3.common.buffers import RolloutBuffer
 
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
 from game_rl.buffers.pond import Pond
-from game_rl.buffers.rollout import PackedRolloutBuffer
+from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
 from game_rl.envs.packing import FramePacking
 
 

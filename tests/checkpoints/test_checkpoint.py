@@ -19,7 +19,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.logger import configure
 
 from game_rl.buffers.array_file import PIECE_BYTES
-from game_rl.buffers.replay import PackedReplayBuffer
+from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from game_rl.checkpoints.tensors import (
     dump_tensors,

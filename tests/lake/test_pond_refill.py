@@ -16,7 +16,7 @@ from game_rl.lake.lake import Lake
 from game_rl.lake.pond_refill import refill_pond
 from game_rl.lake.schema import LakeSchema
 from tests.buffers.scripted_env import scripted_vec_env
-from tests.buffers.test_replay import packed, play
+from tests.buffers.test_replay_buffer import packed, play
 from tests.examples import examples
 
 PACKING = FramePacking((1, 3, 4), bits=4)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.buffers.pond import Pond
-from game_rl.buffers.replay import PackedReplayBuffer
-from game_rl.buffers.rollout import PackedRolloutBuffer
+from game_rl.buffers.replay_buffer import PackedReplayBuffer
+from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
 from game_rl.config.schema import RunConfig
 from game_rl.preflight import calibration
 from game_rl.preflight.estimate import estimate

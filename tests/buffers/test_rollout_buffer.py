@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import RolloutBuffer
 
-from game_rl.buffers.rollout import PackedRolloutBuffer
+from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
 from game_rl.envs.packing import FramePacking
 
 Bytes = NDArray[np.uint8]

@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.buffers.array_file import StoredArray, dump_arrays, read_arrays
 from game_rl.buffers.pond import Pond
-from game_rl.buffers.replay import PackedReplayBuffer
+from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import CheckpointError
 from tests.buffers.scripted_env import N_ACTIONS, scripted_vec_env

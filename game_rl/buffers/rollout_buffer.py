@@ -11,7 +11,7 @@ from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 
 from game_rl.buffers.layout import rollout_buffer_layout
-from game_rl.buffers.packed_frames import unpack_rows
+from game_rl.buffers.unpacking import unpack_rows
 from game_rl.envs.packing import FramePacking
 
 Indices = NDArray[np.int64]
