@@ -34,7 +34,7 @@ from game_rl.games.definition import load_game
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_pool import LakePool
 from game_rl.lake.lake_reader import LakeReader
-from game_rl.lake.make_feed import lake_schema
+from game_rl.lake.lake_schema import lake_schema
 from game_rl.lake.origin import origin_of, write_origin
 from game_rl.lake.writer import LakeWriter
 from game_rl.run_dir import RunDir

@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 
 from game_rl.lake.lake import Lake
-from game_rl.lake.segment import SEALED
-from game_rl.lake.segment_names import SegmentName
+from game_rl.lake.segment import SEALED, SegmentName
 
 
 def linked(base: Lake, path: Path, n_transitions: int) -> Lake:

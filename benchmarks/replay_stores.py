@@ -218,7 +218,7 @@ class LakeStore:
 
     def __init__(self, play: Play, folder: Path) -> None:
         from game_rl.lake.lake import Lake
-        from game_rl.lake.schema import LakeSchema
+        from game_rl.lake.lake_schema import LakeSchema
         from game_rl.lake.writer import LakeWriter
 
         schema = LakeSchema(play.packing, frame_stack=play.config.frame_stack)

@@ -9,7 +9,7 @@ from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.errors import LakeError
 from game_rl.event_log import EventLog
 from game_rl.events import DiskForecast
-from game_rl.lake.feed import LakeFeed
+from game_rl.lake.lake_feed import LakeFeed
 from game_rl.system.machine import disk_free_bytes
 from game_rl.system.units import GIB, MIB, format_bytes, format_duration
 

@@ -6,7 +6,7 @@ from game_rl.algorithms.mixture import Mixture
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.event_log import EventLog
 from game_rl.events import LakesFollowed
-from game_rl.lake.following import Following
+from game_rl.lake.lake_pool import Following
 
 
 class LakesFollowedCallback(BoundaryCallback):

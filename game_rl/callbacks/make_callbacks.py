@@ -32,7 +32,7 @@ from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.event_log import EventLog
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
-from game_rl.lake.feed import LakeFeed
+from game_rl.lake.lake_feed import LakeFeed
 from game_rl.lake.lake_pool import LakePool
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for

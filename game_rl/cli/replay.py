@@ -18,8 +18,7 @@ from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
-    from game_rl.lake.integrity import Report
-    from game_rl.lake.statistics import LakeStatistics
+    from game_rl.lake.upkeep import LakeStatistics, Report
 
 
 def add_replay(commands: "Commands") -> None:
@@ -116,8 +115,8 @@ def _add_export(commands: "Commands") -> None:
 
 
 def _compact(arguments: argparse.Namespace) -> int:
-    from game_rl.lake.compaction import compact
     from game_rl.lake.lake import Lake
+    from game_rl.lake.upkeep import compact
 
     before, after = compact(Lake.open(arguments.lake))
     print(f"merged {before} segments into {after}")
@@ -192,9 +191,8 @@ class _Bar:
 
 
 def _info(arguments: argparse.Namespace) -> int:
-    from game_rl.lake.integrity import verify
     from game_rl.lake.lake import Lake
-    from game_rl.lake.statistics import statistics
+    from game_rl.lake.upkeep import statistics, verify
 
     lake, found = Lake.open(arguments.lake), None
     with _Bar() as bar:
@@ -242,7 +240,7 @@ def _print_statistics(found: "LakeStatistics", console: Console) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from game_rl.lake.integrity import verify
+    from game_rl.lake.upkeep import verify
 
     with _Bar() as bar:
         report = verify(arguments.lake, lambda done, total: bar("verifying", done, total))

@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from game_rl.interchange.buffer_file import BufferFile
 from game_rl.interchange.sb3_replay import Array, Progress
+from game_rl.lake.array_lake import sequences_of, windows
 from game_rl.lake.block import LATE_TIMEOUT, TERMINATED, TRUNCATED
-from game_rl.lake.row_reader import sequences_of, windows
 from game_rl.lake.view import LakeView
 
 

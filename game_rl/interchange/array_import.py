@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
 from game_rl.interchange.sb3_replay import Array, Progress, SavedReplay
+from game_rl.lake.array_lake import RowWriter
 from game_rl.lake.block import FIRST, JUMP, LATE_TIMEOUT, TERMINATED, TRUNCATED
 from game_rl.lake.lake import Lake
-from game_rl.lake.row_writer import RowWriter
-from game_rl.lake.schema import ArrayKind, LakeSchema
+from game_rl.lake.lake_schema import ArrayKind, LakeSchema
 
 _Rows = NDArray[np.void]
 _MOST_COMPARED = 256  # transitions that are examined to detect windows

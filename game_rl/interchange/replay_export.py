@@ -18,8 +18,8 @@ from game_rl.interchange.buffer_file import BufferFile, Call
 from game_rl.interchange.replay_files import quiet
 from game_rl.interchange.sb3_replay import Array, Progress
 from game_rl.lake.lake import Lake
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.sampler import Batch, Sampler
-from game_rl.lake.schema import LakeSchema
 from game_rl.lake.view import LakeView
 
 

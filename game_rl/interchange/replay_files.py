@@ -12,8 +12,7 @@ from game_rl.errors import LakeError
 from game_rl.interchange.array_import import array_schema, fill_arrays
 from game_rl.interchange.sb3_replay import Array, Progress, SavedReplay, has_checksum, opened_replay
 from game_rl.lake.lake import Lake
-from game_rl.lake.schema import LakeSchema
-from game_rl.lake.statistics import raw_bytes
+from game_rl.lake.lake_schema import LakeSchema, raw_bytes
 from game_rl.lake.writer import LakeWriter
 from game_rl.run_dir import new_directory
 

@@ -29,7 +29,7 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from game_rl.lake.schema import LakeSchema
+from game_rl.lake.lake_schema import LakeSchema
 
 FIRST, TRANSITION, TERMINATED, TRUNCATED = 1, 2, 4, 8  # flags of a row
 JUMP = 16  # the next observation is the next transition's; in Lakes of arrays: see `row_writer`
@@ -159,12 +159,6 @@ class Block:
         sources = rows[:, None] - ages
         blank = sources < self.columns.starts[rows][:, None]
         return np.where(blank, 0, sources), blank
-
-
-def row_bytes(schema: LakeSchema) -> int:
-    """Return the bytes of one row of a block in memory."""
-    action = np.dtype((schema.action_dtype, schema.action_shape))
-    return schema.packing.nbytes + action.itemsize + 9
 
 
 class BlockEncoder:

@@ -1,4 +1,4 @@
-"""The Lake's horizon: the first row of each sequence that is still visible.
+"""How much a Lake keeps: its capacity, and the first visible row of each sequence.
 
 The horizon depends on the rows alone, never on how they were cut into files. Every sequence, that
 is every env of every stream, keeps its newest L numbers. L is the largest number for which all
@@ -11,11 +11,28 @@ Files whose rows are all hidden are deleted. A file stays if any of its rows is 
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.lake.checked_json import from_document, to_document
 from game_rl.lake.lock import in_turns
 from game_rl.run_dir import write_atomic
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The limits above which the oldest data is evicted.
+
+    Attributes:
+        transitions: the most transitions that samples are drawn from; see `horizon`.
+        n_bytes: the most bytes on disk, including data that only checkpoints keep.
+    """
+
+    transitions: int | None = None
+    n_bytes: int | None = None
+
+
+NO_LIMIT = Capacity()
 
 _KIND = "horizon of a lake, format 1"
 
@@ -85,3 +102,18 @@ def is_of(stream: str | None, sequence: str) -> bool:
 
 def _highest(one: Mapping[str, int], other: Mapping[str, int]) -> Firsts:
     return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
+
+
+_FILES_IN_CAPACITY = 8  # files that the capacity is divided into: only whole files are deleted
+
+
+def most_on_disk(capacity_transitions: int) -> int:
+    """Return the most rows that a Lake of this capacity has on disk.
+
+    It is above the capacity, because a file is deleted only when all of its rows are hidden.
+    """
+    return capacity_transitions + 2 * _file_transitions(capacity_transitions)
+
+
+def _file_transitions(capacity_transitions: int) -> int:
+    return -(-capacity_transitions // _FILES_IN_CAPACITY)

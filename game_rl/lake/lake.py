@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from game_rl.errors import LakeError, NoLakeError
-from game_rl.lake.capacity import NO_LIMIT, Capacity
-from game_rl.lake.horizon import Firsts, Horizon, is_of, raised
+from game_rl.lake.horizon import NO_LIMIT, Capacity, Firsts, Horizon, is_of, raised
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.lock import as_writer, in_turns
 from game_rl.lake.mark import NOTHING, Mark, MarkedSegment
-from game_rl.lake.schema import LakeSchema
 from game_rl.lake.segment import (
     COPY,
     OPEN,
@@ -22,10 +21,12 @@ from game_rl.lake.segment import (
     SHELVED,
     DamagedFileError,
     SealedSegment,
+    SegmentName,
+    check_stream,
     read_index,
     recovered,
+    superseded,
 )
-from game_rl.lake.segment_names import SegmentName, check_stream, superseded
 from game_rl.lake.view import LakeView, ends_of
 from game_rl.run_dir import sync_directory, write_atomic
 

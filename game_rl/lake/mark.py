@@ -1,8 +1,14 @@
-"""A mark: which data a Lake has at a moment, in a few kilobytes that a checkpoint keeps."""
+"""What a checkpoint keeps of a Lake: the mark, and the state of the run's stream and replay."""
 
+import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
+from typing import Annotated
 
+import numpy as np
+from pydantic import Field
+
+from game_rl.config.saved import Saved
 from game_rl.lake.checked_json import from_document, to_document
 
 _KIND = "mark of a lake, format 1"
@@ -85,3 +91,77 @@ class Mark:
 
 NOTHING = Mark((), {})
 """The mark of a stream that has not begun."""
+
+_Count = Annotated[int, Field(ge=0)]
+
+
+class ReplayPosition(Saved):
+    """The state of a Pond without its slots, which are in the Lake."""
+
+    n_slots: _Count
+    heads: tuple[_Count, ...]
+    n_appended: _Count
+    n_held: _Count
+    """Number of timesteps that could be drawn."""
+    rng: str
+
+
+@dataclass(frozen=True)
+class SavedStream:
+    """The stream of a run at a checkpoint.
+
+    Attributes:
+        ancestors: the streams that this one continues in a fork; the mark includes them.
+    """
+
+    stream: str
+    mark: Mark
+    ancestors: tuple[str, ...] = ()
+
+
+class LakeState(Saved):
+    """The state of a run's Lake at a checkpoint."""
+
+    stream: str
+    """The stream that the run writes."""
+    mark: str
+    """The mark as JSON, with a checksum of its own."""
+    next_transitions: tuple[_Count, ...]
+    """Number of each env's next timestep; empty if the Lake did not grow."""
+    replay: ReplayPosition | None
+    """State of the replay; None if the algorithm has none."""
+    ancestors: tuple[str, ...] = ()
+    """In a fork, the streams of the runs that it comes from, whose rows are in its replay. The mark
+    includes them, and the numbers of the fork's own rows continue theirs."""
+
+    def parsed_mark(self, source: object) -> Mark:
+        """Return the mark; raises LakeError if it is damaged."""
+        return Mark.from_json(self.mark, source=source)
+
+    def saved_stream(self, source: object) -> SavedStream:
+        """Return the stream at the checkpoint; raises LakeError if the mark is damaged."""
+        return SavedStream(self.stream, self.parsed_mark(source), self.ancestors)
+
+    def forked(self, stream: str, *, replay_seed: int | None) -> "LakeState":
+        """Return the state for a fork that writes `stream` and keeps the replay.
+
+        Args:
+            replay_seed: seed of a new generator that draws from the replay; None to keep the
+                generator's state.
+        """
+        replay = self.replay
+        if replay is not None and replay_seed is not None:
+            rng = json.dumps(np.random.default_rng(replay_seed).bit_generator.state)
+            replay = replay.model_copy(update={"rng": rng})
+        return self.model_copy(
+            update={
+                "stream": stream,
+                "ancestors": (*self.ancestors, self.stream),
+                "replay": replay,
+            }
+        )
+
+
+def new_stream(stream: str) -> LakeState:
+    """Return the state of a stream that has not begun."""
+    return LakeState(stream=stream, mark=NOTHING.to_json(), next_transitions=(), replay=None)

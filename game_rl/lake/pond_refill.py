@@ -1,12 +1,16 @@
-"""Fills a Pond from the Lake that was given the same timesteps."""
+"""Fills a Pond from the Lake that was given the same timesteps, and so restores a replay."""
 
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.buffers.pond import GOES_ON, LAST_FRAME, TERMINATED, TRUNCATED, Pond, Slots
+from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.lake.block import Block, Columns
+from game_rl.lake.lake_feed import LakeFeed
+from game_rl.lake.mark import LakeState, ReplayPosition
 from game_rl.lake.view import LakeView
 
 
@@ -114,3 +118,57 @@ def _endings(columns: Columns) -> NDArray[np.uint8]:
     endings = np.full(len(columns.flags), LAST_FRAME, np.uint8)
     endings[columns.rows] = ended[columns.rows]
     return endings
+
+
+def save_lake(model: BaseAlgorithm, feed: LakeFeed, name: str) -> LakeState | None:
+    """Seal the Lake and pin its data for the checkpoint `name`; None if it cannot be read.
+
+    Raises:
+        OSError: the mark could not be written.
+    """
+    replay = _replay(model)
+    if replay is not None:
+        feed.forget_before(2 * replay.pond.n_slots)  # twice, since gaps in the numbers have no rows
+    mark = feed.pin(name)
+    if mark is None:
+        return None
+    return LakeState(
+        stream=feed.stream,
+        mark=mark.to_json(),
+        next_transitions=tuple(feed.next_transitions),
+        replay=None
+        if replay is None
+        else ReplayPosition.model_validate(replay.pond.position(), strict=False),
+        ancestors=feed.before.streams,
+    )
+
+
+def refill_replay(model: BaseAlgorithm, feed: LakeFeed, state: LakeState) -> int:
+    """Fill the model's replay from the Lake as it was at that checkpoint.
+
+    Returns:
+        The number of timesteps that the replay had and the Lake lacks. It is 0 unless the Lake had
+        stopped growing for a time.
+
+    Raises:
+        CheckpointError: the saved replay has another shape.
+        LakeError: a file is missing or damaged.
+    """
+    replay = _replay(model)
+    if replay is None or state.replay is None:
+        return 0
+    pond = replay.pond
+    pond.load_position(state.replay.model_dump())
+    view = feed.lake.view(state.parsed_mark("the checkpoint"))
+    refill_pond(pond, view, next_transitions=state.next_transitions)
+    missing = state.replay.n_held - len(pond)
+    if missing:
+        pond.n_appended = len(pond)  # so that learning waits for enough timesteps again
+    if not len(pond):
+        pond.clear()
+    return missing
+
+
+def _replay(model: BaseAlgorithm) -> PackedReplayBuffer | None:
+    replay = getattr(model, "replay_buffer", None)
+    return replay if isinstance(replay, PackedReplayBuffer) else None

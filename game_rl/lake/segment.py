@@ -1,4 +1,7 @@
-"""A segment: a file of blocks that is appended to, then sealed and never changed again.
+"""A segment: its name, and its file of blocks, which is appended to, then sealed for good.
+
+A writer numbers its segments. A segment that merges others has the numbers of the first and the
+last of them. So it is known to contain them, even before they are deleted.
 
     header   magic, length, crc32, JSON {format, schema}
     blocks
@@ -16,6 +19,8 @@ After a crash, an `.open` file is whole up to the first block whose checksum is 
 
 import hashlib
 import os
+import re
+import secrets
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,9 +34,64 @@ from numpy.typing import NDArray
 from game_rl.errors import LakeError
 from game_rl.lake import block as blocks
 from game_rl.lake.block import HEAD, DamagedBlockError
-from game_rl.lake.schema import LakeSchema
-from game_rl.lake.segment_names import SegmentName
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.run_dir import sync_directory
+
+_STREAM = re.compile(r"[A-Za-z0-9_-]+")
+_NAME = re.compile(r"([A-Za-z0-9_-]+)\.(\d+)-(\d+)-[0-9a-f]+\.\w+")
+
+
+@dataclass(frozen=True)
+class SegmentName:
+    stream: str
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, path: Path) -> "SegmentName":
+        """Parse the name of the file at `path`.
+
+        Raises:
+            LakeError: it is not the name of a segment.
+        """
+        match = _NAME.fullmatch(path.name)
+        if match is None:
+            raise LakeError(f"{path} does not have a segment's name; move it out of the Lake")
+        return cls(match[1], int(match[2]), int(match[3]))
+
+    def new(self, suffix: str) -> str:
+        """Return a name that no other file has, not even one of the same numbers before a resume.
+
+        Args:
+            suffix: the kind of the file, such as `.segment`.
+        """
+        token = secrets.token_hex(3)
+        return f"{self.stream}.{self.first:08d}-{self.last:08d}-{token}{suffix}"
+
+    def contains(self, other: "SegmentName") -> bool:
+        return (
+            self != other
+            and self.stream == other.stream
+            and self.first <= other.first
+            and other.last <= self.last
+        )
+
+
+def check_stream(stream: str) -> str:
+    if not _STREAM.fullmatch(stream):
+        raise LakeError(f"{stream!r} cannot name a stream; use only letters, digits, _ and -")
+    return stream
+
+
+def superseded(paths: list[Path]) -> set[Path]:
+    """Return the segments that another of them contains.
+
+    There are some if a compaction was stopped before it deleted them.
+    """
+    names = {path: SegmentName.of(path) for path in paths}
+    merged = [name for name in names.values() if name.first < name.last]
+    return {path for path, name in names.items() if any(m.contains(name) for m in merged)}
+
 
 OPEN, COPY, SEALED, SHELVED = ".open", ".copy", ".segment", ".shelved"
 _MAGIC, _END = b"GBLAKE01", b"GBLAKEND"

@@ -15,8 +15,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.lake.block_table import RECORD, Records, by_time, n_seen, number
-from game_rl.lake.view import Indices, LakeView
+from game_rl.lake.view import RECORD, Indices, LakeView, Records, by_time, n_seen, number
 
 TABLE_BYTES = RECORD.itemsize
 """Bytes of each block's record on disk."""

@@ -10,7 +10,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_env, make_frame_format
 from game_rl.games.definition import Game
 from game_rl.lake.lake import Lake
-from game_rl.lake.make_feed import lake_schema
+from game_rl.lake.lake_schema import lake_schema
 from game_rl.lake.origin import origin_of, write_origin
 from game_rl.lake.writer import LakeWriter
 from game_rl.preflight.measurements import MeasuredLake

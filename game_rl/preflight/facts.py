@@ -8,8 +8,8 @@ from game_rl.envs.make_env import check_env_config, make_frame_format
 from game_rl.envs.observation import Crop, frame_shape
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
-from game_rl.lake.agreement import LakeRows, check_agreement
-from game_rl.lake.make_feed import lake_schema
+from game_rl.lake.lake_schema import lake_schema
+from game_rl.lake.origin import LakeRows, check_agreement
 from game_rl.preflight.forked import ForkFacts, fork_facts
 from game_rl.preflight.learning import learn_from_of
 from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
-from game_rl.lake.make_feed import lake_schema, most_on_disk
-from game_rl.lake.statistics import raw_bytes
+from game_rl.lake.horizon import most_on_disk
+from game_rl.lake.lake_schema import lake_schema, raw_bytes
 from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.disk import kept_checkpoints_bytes
 from game_rl.preflight.facts import RunFacts

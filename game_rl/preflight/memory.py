@@ -12,7 +12,7 @@ from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, picture_frames
 from game_rl.envs.observation import FrameFormat, frame_shape
-from game_rl.lake.make_feed import lake_schema
+from game_rl.lake.lake_schema import lake_schema
 from game_rl.preflight import calibration
 from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.facts import RunFacts

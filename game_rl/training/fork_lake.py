@@ -5,9 +5,9 @@ from pathlib import Path
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.lake.forked import link_marked
 from game_rl.lake.lake import Lake
-from game_rl.lake.lake_state import LakeState, new_stream
+from game_rl.lake.mark import LakeState, new_stream
 from game_rl.lake.origin import take_origins
-from game_rl.lake.segment_names import SegmentName
+from game_rl.lake.segment import SegmentName
 
 
 def forked_lake(

@@ -27,8 +27,8 @@ from game_rl.errors import CheckpointError, UsageError
 from game_rl.event_log import EventFile
 from game_rl.events import Forked
 from game_rl.games.definition import Game, load_game
-from game_rl.lake.lake_state import LakeState
-from game_rl.lake.make_feed import lake_path
+from game_rl.lake.lake_feed import lake_path
+from game_rl.lake.mark import LakeState
 from game_rl.lineage import Lineage, Source, manifest_sha256, read_lineage, write_lineage
 from game_rl.run_dir import (
     Parent,

@@ -10,11 +10,10 @@ from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.games.definition import Game
-from game_rl.lake.agreement import check_agreement
-from game_rl.lake.following import Following
-from game_rl.lake.lake_pool import LakePool
+from game_rl.lake.lake_pool import Following, LakePool
 from game_rl.lake.lake_reader import LakeReader
-from game_rl.lake.make_feed import lake_schema
+from game_rl.lake.lake_schema import lake_schema
+from game_rl.lake.origin import check_agreement
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 

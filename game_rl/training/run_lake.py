@@ -13,11 +13,10 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import CheckpointError, LakeError
 from game_rl.games.definition import Game
-from game_rl.lake.feed import LakeFeed
-from game_rl.lake.lake_state import refill_replay
-from game_rl.lake.make_feed import make_lake_feed
+from game_rl.lake.lake_feed import LakeFeed, make_lake_feed
 from game_rl.lake.mark import Mark
 from game_rl.lake.origin import origin_of, write_origin
+from game_rl.lake.pond_refill import refill_replay
 from game_rl.run_dir import RunDir
 
 

@@ -25,7 +25,7 @@ from game_rl.envs.make_env import make_frame_format
 from game_rl.errors import Interrupted, TrainingError
 from game_rl.event_log import EventLog
 from game_rl.games.definition import Game
-from game_rl.lake.feed import LakeFeed
+from game_rl.lake.lake_feed import LakeFeed
 from game_rl.lake.lake_pool import LakePool
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for

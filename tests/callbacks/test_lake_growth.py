@@ -13,9 +13,9 @@ from game_rl.callbacks import lake_growth
 from game_rl.callbacks.lake_growth import Growth, LakeGrowthCallback, project
 from game_rl.envs.packing import FramePacking
 from game_rl.event_log import EventLog
-from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake import Lake
-from game_rl.lake.schema import LakeSchema
+from game_rl.lake.lake_feed import LakeFeed
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.run_dir import RunDir
 from game_rl.system.units import GIB, MIB
 from tests.lake.test_feed import Training

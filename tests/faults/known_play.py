@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.envs.packing import FramePacking
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.sampler import Sampler
-from game_rl.lake.schema import LakeSchema
 from game_rl.lake.view import LakeView
 from game_rl.lake.writer import LakeWriter
 

@@ -34,10 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
-from game_rl.lake.integrity import verify
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
 from game_rl.lake.segment import OPEN, SEALED, SHELVED, SealedSegment
+from game_rl.lake.upkeep import verify
 from game_rl.lake.view import LakeView
 from game_rl.lake.writer import LakeWriter
 from tests.faults.known_play import SCHEMA, KnownPlay

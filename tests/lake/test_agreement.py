@@ -12,11 +12,9 @@ from game_rl.config.schema import EnvConfig, RunConfig
 from game_rl.envs.make_env import make_frame_format
 from game_rl.errors import LakeError
 from game_rl.games.definition import Game, load_game
-from game_rl.lake.agreement import LakeRows, check_agreement
 from game_rl.lake.lake import Lake
-from game_rl.lake.make_feed import lake_schema
-from game_rl.lake.origin import origin_of, write_origin
-from game_rl.lake.schema import LakeSchema
+from game_rl.lake.lake_schema import LakeSchema, lake_schema
+from game_rl.lake.origin import LakeRows, check_agreement, origin_of, write_origin
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import Play
 

@@ -15,7 +15,7 @@ from game_rl.lake.block import (
     decode,
     read_head,
 )
-from game_rl.lake.schema import LakeSchema
+from game_rl.lake.lake_schema import LakeSchema
 
 
 def some_block(rng: np.random.Generator, schema: LakeSchema, n: int, *, is_still: bool) -> Block:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.lake.block import BlockEncoder, DamagedBlockError, read_head
-from game_rl.lake.block_cache import BlockCache, FirstFrames
 from game_rl.lake.lake import Lake
-from game_rl.lake.schema import LakeSchema
+from game_rl.lake.lake_schema import LakeSchema
+from game_rl.lake.sampler import BlockCache, FirstFrames
 from game_rl.lake.view import EvictedError
 from tests.examples import examples
 from tests.lake.test_block import some_block

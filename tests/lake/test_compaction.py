@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from game_rl.errors import LakeError
-from game_rl.lake.compaction import compact
-from game_rl.lake.integrity import verify
 from game_rl.lake.lake import Lake
+from game_rl.lake.upkeep import compact, verify
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play, assert_view_holds, everything
 from tests.lake.test_lake_faults import Faults

@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from game_rl.lake.capacity import Capacity
-from game_rl.lake.compaction import compact
+from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
 from game_rl.lake.sampler import Batch, Sampler
+from game_rl.lake.upkeep import compact
 from game_rl.lake.writer import LakeWriter
 from tests.examples import examples
 from tests.lake.plays import SCHEMA, Play, Transition, everything

@@ -12,9 +12,9 @@ import pytest
 
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
-from game_rl.lake.feed import LakeFeed
 from game_rl.lake.lake import Lake
-from game_rl.lake.schema import LakeSchema
+from game_rl.lake.lake_feed import LakeFeed
+from game_rl.lake.lake_schema import LakeSchema
 from tests.buffers.scripted_env import N_ACTIONS, scripted_vec_env
 
 PACKING = FramePacking((1, 3, 4), bits=4)

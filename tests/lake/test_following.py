@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from game_rl.errors import LakeError
-from game_rl.lake.following import Following
 from game_rl.lake.lake import Lake
-from game_rl.lake.lake_pool import LakePool
+from game_rl.lake.lake_pool import Following, LakePool
 from game_rl.lake.lake_reader import LakeReader
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.errors import LakeError
-from game_rl.lake.capacity import Capacity
-from game_rl.lake.horizon import Horizon, kept_numbers, raised
-from game_rl.lake.integrity import verify
+from game_rl.lake.horizon import Capacity, Horizon, kept_numbers, raised
 from game_rl.lake.lake import Lake
+from game_rl.lake.upkeep import verify
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play, assert_view_holds
 

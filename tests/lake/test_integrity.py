@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from game_rl.errors import LakeError
-from game_rl.lake.integrity import verify
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
 from game_rl.lake.segment import OPEN, SEALED
-from game_rl.lake.statistics import statistics
+from game_rl.lake.upkeep import statistics, verify
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play, assert_view_holds
 

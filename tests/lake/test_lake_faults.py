@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from game_rl.errors import LakeError
-from game_rl.lake.capacity import Capacity
+from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake
 from game_rl.lake.segment_sink import OnFull
 from game_rl.lake.writer import LakeWriter

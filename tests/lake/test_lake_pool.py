@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from game_rl.errors import LakeError
-from game_rl.lake.capacity import Capacity
+from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_pool import Drawn, LakePool
 from game_rl.lake.lake_reader import LakeReader

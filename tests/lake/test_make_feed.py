@@ -9,9 +9,10 @@ import pytest
 
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
-from game_rl.lake.feed import LakeFeed
+from game_rl.lake.horizon import most_on_disk
 from game_rl.lake.lake import Lake
-from game_rl.lake.make_feed import SavedStream, make_lake_feed, most_on_disk
+from game_rl.lake.lake_feed import LakeFeed, make_lake_feed
+from game_rl.lake.mark import SavedStream
 from game_rl.lake.writer import LakeWriter
 from game_rl.run_dir import RunDir
 from tests.lake.plays import Play

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from game_rl.buffers.pond import Pond
 from game_rl.envs.packing import FramePacking
-from game_rl.lake.capacity import Capacity
-from game_rl.lake.feed import LakeFeed
+from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake
+from game_rl.lake.lake_feed import LakeFeed
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.pond_refill import refill_pond
-from game_rl.lake.schema import LakeSchema
 from tests.buffers.scripted_env import scripted_vec_env
 from tests.buffers.test_replay_buffer import packed, play
 from tests.examples import examples

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from game_rl.errors import LakeError
-from game_rl.lake.compaction import compact
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
+from game_rl.lake.upkeep import compact
 from game_rl.lake.view import EvictedError
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play, assert_view_holds
@@ -26,7 +26,7 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from game_rl.lake.capacity import Capacity
+from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play

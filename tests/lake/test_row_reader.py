@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
+from game_rl.lake.array_lake import RowWriter, sequences_of, windows
 from game_rl.lake.block import JUMP
-from game_rl.lake.compaction import compact
-from game_rl.lake.integrity import verify
 from game_rl.lake.lake import Lake
-from game_rl.lake.row_reader import sequences_of, windows
-from game_rl.lake.row_writer import RowWriter
+from game_rl.lake.lake_schema import ArrayKind, LakeSchema
 from game_rl.lake.sampler import Sampler
-from game_rl.lake.schema import ArrayKind, LakeSchema
+from game_rl.lake.upkeep import compact, verify
 from game_rl.lake.writer import LakeWriter
 from tests.examples import examples
 from tests.lake.plays import SCHEMA

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.lake.lake import Lake
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.sampler import Sampler
-from game_rl.lake.schema import LakeSchema
 from game_rl.lake.writer import LakeWriter
 from tests.examples import examples
 from tests.lake.plays import SCHEMA, Play, assert_view_holds

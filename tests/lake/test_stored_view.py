@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
-from game_rl.lake.segment import SEALED, write_segment
-from game_rl.lake.segment_names import SegmentName
+from game_rl.lake.segment import SEALED, SegmentName, write_segment
 from game_rl.lake.stored_view import TABLE_BYTES, StoredView
 from game_rl.lake.view import EvictedError, LakeView
 from game_rl.lake.writer import LakeWriter

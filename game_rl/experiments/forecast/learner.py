@@ -7,7 +7,7 @@ from game_rl.config.changed_values import with_changed
 from game_rl.config.experiments.population_files import Population
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
-from game_rl.lake.agreement import LakeRows
+from game_rl.lake.origin import LakeRows
 from game_rl.preflight.facts import run_facts
 from game_rl.preflight.measurements import EpisodeLengths
 from game_rl.preflight.preflight import report_of

@@ -127,3 +127,30 @@ class LakeSchema:
         packing["shape"] = tuple(packing["shape"])
         values["action_shape"] = tuple(values["action_shape"])
         return cls(packing=FramePacking(**packing), **values)
+
+
+def row_bytes(schema: LakeSchema) -> int:
+    """Return the bytes of one row of a block in memory."""
+    action = np.dtype((schema.action_dtype, schema.action_shape))
+    return schema.packing.nbytes + action.itemsize + 9
+
+
+def lake_schema(packing: FramePacking, *, frame_stack: int, n_actions: int) -> LakeSchema:
+    """Return the schema of a Lake that a run creates."""
+    return LakeSchema(
+        packing,
+        frame_stack=frame_stack,
+        action_dtype="uint8" if n_actions <= 256 else "int64",
+        block_frames=max(64, 4 * frame_stack),  # so that blocks share few of their frames
+    )
+
+
+def raw_bytes(schema: LakeSchema) -> int:
+    """Return the bytes that SB3's ReplayBuffer takes for a transition.
+
+    It stores two stacks, an action, a reward, a done and a timeout.
+    """
+    action = max(1, prod(schema.action_shape))
+    is_kept_as_is = schema.arrays is not None or schema.action_dtype == "float32"
+    kind = np.dtype(schema.action_dtype if is_kept_as_is else np.int64)
+    return 2 * prod(schema.observation_shape) + action * kind.itemsize + 3 * 4
