@@ -88,7 +88,7 @@ def stored(game: Game, n_envs: int) -> Contender:
     """Ours in a rollout without a network: in halves, and each vec step goes into the buffer."""
     import torch
 
-    from game_rl.algorithms.vec_steps import Decision, vec_steps
+    from game_rl.algorithms.rollout import Decision, vec_steps
     from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
     from game_rl.vec_env.halved_vec_env import HalvedVecEnv
     from game_rl.vec_env.make_vec_env import make_training_env

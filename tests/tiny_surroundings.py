@@ -2,7 +2,7 @@
 
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.algorithms.surroundings import Surroundings
+from game_rl.algorithms.make_algorithm import Surroundings
 from game_rl.envs.packing import FramePacking
 from game_rl.system.placement import Placement, Precision
 from tests.tiny_env import FRAME

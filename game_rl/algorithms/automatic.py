@@ -6,14 +6,17 @@ as before, even on a processor with other caches.
 
 from typing import Any
 
-from game_rl.algorithms.micro_batches import timesteps_together
-from game_rl.algorithms.network_size import NatureCnn
-from game_rl.algorithms.networks import this_hardware
+import torch
+
+from game_rl.algorithms.sizes import NatureCnn, timesteps_together
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
+from game_rl.errors import ConfigError
 from game_rl.games.definition import Game
-from game_rl.system.placement import Hardware, find_placement
+from game_rl.system.caches import cache_bytes_per_cpu
+from game_rl.system.machine import cpu_has_bf16, effective_cpus
+from game_rl.system.placement import Hardware, Placement, find_placement, is_gpu_missing
 
 Shape = tuple[int, ...]
 
@@ -57,3 +60,40 @@ def resolved_on(config: RunConfig, stack: Shape, hardware: Hardware) -> RunConfi
 def _network(stack: Shape) -> NatureCnn:
     channels, height, width = stack
     return NatureCnn(channels=channels, height=height, width=width, n_actions=1)
+
+
+def placement_of(config: RunConfig) -> Placement:
+    """Return the device and the number format in which this process computes the network.
+
+    Raises:
+        ConfigError: `device` names a GPU that does not exist.
+    """
+    find_device(config.device)
+    return find_placement(
+        device=config.device, precision=config.algorithm.precision, hardware=this_hardware()
+    )
+
+
+def find_device(name: str) -> str:
+    """Return the device that `name` stands for in this process.
+
+    Raises:
+        ConfigError: it is a GPU that does not exist.
+    """
+    n_gpus = torch.cuda.device_count()
+    if is_gpu_missing(name, n_gpus=n_gpus):
+        raise ConfigError(
+            f"device is {name}, but PyTorch sees {n_gpus} CUDA device(s); "
+            "use device: auto, or install a CUDA build of torch"
+        )
+    return find_placement(device=name, precision="float32", hardware=this_hardware()).device
+
+
+def this_hardware() -> Hardware:
+    """Return the hardware of this machine that torch can use."""
+    return Hardware(
+        has_gpu=torch.cuda.device_count() > 0,
+        cpu_has_bf16=cpu_has_bf16(),
+        cpus=effective_cpus(),
+        cache_bytes=cache_bytes_per_cpu(),
+    )

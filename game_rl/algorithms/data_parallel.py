@@ -9,7 +9,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from game_rl.buffers.batch_parts import parts
+from game_rl.algorithms.sizes import parts
 from game_rl.system.threads import torch_threads
 
 Part = TypeVar("Part")

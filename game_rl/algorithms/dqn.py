@@ -16,16 +16,13 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
-from game_rl.algorithms.exploration import Exploration
-from game_rl.algorithms.feeding import feed_vec_step
-from game_rl.algorithms.mixture import Mixture
-from game_rl.algorithms.q_networks import DQNPolicy
-from game_rl.algorithms.surroundings import Surroundings, order_channels_last
-from game_rl.algorithms.teacher import Teacher, divergence
-from game_rl.algorithms.vec_steps import Decision, vec_steps
+from game_rl.algorithms.epsilon_greedy import Exploration
+from game_rl.algorithms.mixed_replay import Mixture
+from game_rl.algorithms.policies import DQNPolicy
+from game_rl.algorithms.qdagger import Teacher, divergence
+from game_rl.algorithms.rollout import Decision, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
-from game_rl.config.algorithms import DQNConfig
 
 _NOTHING = (torch.empty(0), torch.empty(0))  # DQN stores no values and no probabilities
 
@@ -299,40 +296,3 @@ class LeanDQN(DQN):
     ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
         """Return the best actions, without exploration."""
         return self.policy.predict(observation, state, episode_start, deterministic)
-
-
-def make_dqn(config: DQNConfig, surroundings: Surroundings) -> LeanDQN:
-    vec_env, placement = surroundings.vec_env, surroundings.placement
-    replay_seed, exploration_seed = (
-        np.random.SeedSequence(surroundings.seed).generate_state(2).tolist()
-    )
-    model = LeanDQN(
-        DQNPolicy,
-        vec_env,
-        double_q=config.double_q,
-        exploration=surroundings.exploration(config.exploration, seed=exploration_seed),
-        learning_rate=surroundings.schedule(config.learning_rate),
-        buffer_size=config.replay.capacity,
-        learning_starts=config.learning_starts,
-        batch_size=config.batch_size,
-        tau=config.tau,
-        gamma=config.gamma,
-        train_freq=config.train_freq,
-        gradient_steps=config.gradient_steps,
-        replay_buffer_class=PackedReplayBuffer,
-        replay_buffer_kwargs={
-            **surroundings.frames,
-            "n_step": config.n_step,
-            "gamma": config.gamma,
-            "frames_device": config.replay.device,
-            "sampling_seed": replay_seed,
-        },
-        target_update_interval=max(config.target_update_interval, vec_env.num_envs),
-        max_grad_norm=config.max_grad_norm,
-        stats_window_size=config.stats_window_size,
-        policy_kwargs={"layer_norm": config.layer_norm, "precision": placement.precision},
-        seed=surroundings.seed,
-        device=placement.device,
-    )
-    order_channels_last(model)
-    return model

@@ -1,24 +1,79 @@
-"""Building an SB3 algorithm from a config."""
+"""Building an SB3 algorithm from a config: the one place that maps keys to SB3's arguments."""
 
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.algorithms.automatic import resolved_on
-from game_rl.algorithms.dqn import make_dqn
-from game_rl.algorithms.networks import this_hardware
-from game_rl.algorithms.ppo import make_ppo
-from game_rl.algorithms.pqn import make_pqn
-from game_rl.algorithms.surroundings import Surroundings
+from game_rl import schedules
+from game_rl.algorithms.automatic import find_device, placement_of, resolved_on, this_hardware
+from game_rl.algorithms.dqn import LeanDQN
+from game_rl.algorithms.epsilon_greedy import Exploration, make_exploration
+from game_rl.algorithms.policies import DQNPolicy, LeanCnnPolicy, policy_arguments
+from game_rl.algorithms.ppo import LeanPPO
+from game_rl.algorithms.pqn import PQN
+from game_rl.buffers.replay_buffer import PackedReplayBuffer
+from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
 from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PPOConfig, PQNConfig
+from game_rl.config.exploration import ExplorationConfig
 from game_rl.config.schema import RunConfig
+from game_rl.config.values import LinearSchedule, Schedule
 from game_rl.envs.packing import FramePacking
-from game_rl.errors import ConfigError
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.allocator import keep_freed_memory
-from game_rl.system.placement import Placement, find_placement, is_gpu_missing
+from game_rl.system.placement import Placement
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """Everything that an algorithm needs in addition to its section of the config.
+
+    Attributes:
+        vec_env: returns stacks of `frame_stack` frames.
+        packing: of one of those frames.
+        placement: device and number format of the network.
+        schedule_timesteps: timesteps over which schedules run.
+        schedule_share: these timesteps as a share of the training.
+    """
+
+    vec_env: VecEnv
+    packing: FramePacking
+    frame_stack: int
+    seed: int
+    placement: Placement
+    schedule_timesteps: int
+    schedule_share: float = 1.0
+
+    @property
+    def frames(self) -> dict[str, Any]:
+        """The frame format that our buffers need, for SB3's `*_buffer_kwargs`."""
+        return {"packing": self.packing, "frame_stack": self.frame_stack}
+
+    def schedule(self, value: Schedule) -> schedules.Schedule:
+        return make_schedule(value, self.schedule_share)
+
+    def exploration(self, config: ExplorationConfig, *, seed: int) -> Exploration:
+        n_actions = int(self.vec_env.action_space.n)  # type: ignore[attr-defined]  # buttons are discrete
+        return make_exploration(
+            config, timesteps=self.schedule_timesteps, n_actions=n_actions, seed=seed
+        )
+
+
+def order_channels_last(model: BaseAlgorithm) -> None:
+    """Store the weights channels_last, which makes NatureCNN's update faster."""
+    model.policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
+
+
+def make_schedule(value: Schedule, share: float = 1.0) -> schedules.Schedule:
+    """Return the schedule; a line spans this share of the training."""
+    if isinstance(value, LinearSchedule):
+        return schedules.ending_early(schedules.linear(value.start, value.end), share)
+    return schedules.constant(value)
 
 
 def make_algorithm(
@@ -70,28 +125,94 @@ def _make(config: AlgorithmConfig, surroundings: Surroundings) -> BaseAlgorithm:
             return make_pqn(config, surroundings)
 
 
-def placement_of(config: RunConfig) -> Placement:
-    """Return the device and the number format in which this process computes the network.
-
-    Raises:
-        ConfigError: `device` names a GPU that does not exist.
-    """
-    find_device(config.device)
-    return find_placement(
-        device=config.device, precision=config.algorithm.precision, hardware=this_hardware()
+def make_dqn(config: DQNConfig, surroundings: Surroundings) -> LeanDQN:
+    vec_env, placement = surroundings.vec_env, surroundings.placement
+    replay_seed, exploration_seed = (
+        np.random.SeedSequence(surroundings.seed).generate_state(2).tolist()
     )
+    model = LeanDQN(
+        DQNPolicy,
+        vec_env,
+        double_q=config.double_q,
+        exploration=surroundings.exploration(config.exploration, seed=exploration_seed),
+        learning_rate=surroundings.schedule(config.learning_rate),
+        buffer_size=config.replay.capacity,
+        learning_starts=config.learning_starts,
+        batch_size=config.batch_size,
+        tau=config.tau,
+        gamma=config.gamma,
+        train_freq=config.train_freq,
+        gradient_steps=config.gradient_steps,
+        replay_buffer_class=PackedReplayBuffer,
+        replay_buffer_kwargs={
+            **surroundings.frames,
+            "n_step": config.n_step,
+            "gamma": config.gamma,
+            "frames_device": config.replay.device,
+            "sampling_seed": replay_seed,
+        },
+        target_update_interval=max(config.target_update_interval, vec_env.num_envs),
+        max_grad_norm=config.max_grad_norm,
+        stats_window_size=config.stats_window_size,
+        policy_kwargs={"layer_norm": config.layer_norm, "precision": placement.precision},
+        seed=surroundings.seed,
+        device=placement.device,
+    )
+    order_channels_last(model)
+    return model
 
 
-def find_device(name: str) -> str:
-    """Return the device that `name` stands for in this process.
+def make_ppo(config: PPOConfig, surroundings: Surroundings) -> LeanPPO:
+    """Build PPO from a config whose `micro_batch_size: auto` was resolved by `make_algorithm`.
 
-    Raises:
-        ConfigError: it is a GPU that does not exist.
+    An `auto` that is still there means the whole minibatch.
     """
-    n_gpus = torch.cuda.device_count()
-    if is_gpu_missing(name, n_gpus=n_gpus):
-        raise ConfigError(
-            f"device is {name}, but PyTorch sees {n_gpus} CUDA device(s); "
-            "use device: auto, or install a CUDA build of torch"
-        )
-    return find_placement(device=name, precision="float32", hardware=this_hardware()).device
+    schedule, placement = surroundings.schedule, surroundings.placement
+    model = LeanPPO(
+        LeanCnnPolicy,
+        surroundings.vec_env,
+        n_steps=config.n_steps,
+        batch_size=config.batch_size,
+        micro_batch_size=None if config.micro_batch_size == "auto" else config.micro_batch_size,
+        n_epochs=config.n_epochs,
+        learning_rate=schedule(config.learning_rate),
+        clip_range=schedule(config.clip_range),
+        clip_range_vf=None if config.clip_range_vf is None else schedule(config.clip_range_vf),
+        gamma=config.gamma,
+        gae_lambda=config.gae_lambda,
+        normalize_advantage=config.normalize_advantage,
+        ent_coef=config.ent_coef,
+        vf_coef=config.vf_coef,
+        max_grad_norm=config.max_grad_norm,
+        target_kl=config.target_kl,
+        stats_window_size=config.stats_window_size,
+        rollout_buffer_class=PackedRolloutBuffer,
+        rollout_buffer_kwargs=surroundings.frames,
+        policy_kwargs=policy_arguments(placement.precision),
+        seed=surroundings.seed,
+        device=placement.device,
+    )
+    order_channels_last(model)
+    return model
+
+
+def make_pqn(config: PQNConfig, surroundings: Surroundings) -> PQN:
+    seed, placement = surroundings.seed, surroundings.placement
+    model = PQN(
+        surroundings.vec_env,
+        learning_rate=surroundings.schedule(config.learning_rate),
+        n_steps=config.n_steps,
+        batch_size=config.batch_size,
+        n_epochs=config.n_epochs,
+        gamma=config.gamma,
+        q_lambda=config.q_lambda,
+        max_grad_norm=config.max_grad_norm,
+        exploration=surroundings.exploration(config.exploration, seed=seed),
+        rollout_buffer_kwargs=surroundings.frames,
+        policy_kwargs={"layer_norm": config.layer_norm, "precision": placement.precision},
+        stats_window_size=config.stats_window_size,
+        seed=seed,
+        device=placement.device,
+    )
+    order_channels_last(model)
+    return model

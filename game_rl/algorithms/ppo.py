@@ -17,13 +17,9 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
-from game_rl.algorithms.feeding import feed_vec_step
-from game_rl.algorithms.networks import LeanCnnPolicy, policy_arguments
-from game_rl.algorithms.surroundings import Surroundings, order_channels_last
-from game_rl.algorithms.vec_steps import Decision, vec_steps
+from game_rl.algorithms.rollout import Decision, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
-from game_rl.config.algorithms import PPOConfig
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 
 
@@ -226,37 +222,3 @@ class LeanPPO(PPO):
         self.logger.record("train/clip_range", clip_range)
         if clip_range_vf is not None:
             self.logger.record("train/clip_range_vf", clip_range_vf)
-
-
-def make_ppo(config: PPOConfig, surroundings: Surroundings) -> LeanPPO:
-    """Build PPO from a config whose `micro_batch_size: auto` was resolved by `make_algorithm`.
-
-    An `auto` that is still there means the whole minibatch.
-    """
-    schedule, placement = surroundings.schedule, surroundings.placement
-    model = LeanPPO(
-        LeanCnnPolicy,
-        surroundings.vec_env,
-        n_steps=config.n_steps,
-        batch_size=config.batch_size,
-        micro_batch_size=None if config.micro_batch_size == "auto" else config.micro_batch_size,
-        n_epochs=config.n_epochs,
-        learning_rate=schedule(config.learning_rate),
-        clip_range=schedule(config.clip_range),
-        clip_range_vf=None if config.clip_range_vf is None else schedule(config.clip_range_vf),
-        gamma=config.gamma,
-        gae_lambda=config.gae_lambda,
-        normalize_advantage=config.normalize_advantage,
-        ent_coef=config.ent_coef,
-        vf_coef=config.vf_coef,
-        max_grad_norm=config.max_grad_norm,
-        target_kl=config.target_kl,
-        stats_window_size=config.stats_window_size,
-        rollout_buffer_class=PackedRolloutBuffer,
-        rollout_buffer_kwargs=surroundings.frames,
-        policy_kwargs=policy_arguments(placement.precision),
-        seed=surroundings.seed,
-        device=placement.device,
-    )
-    order_channels_last(model)
-    return model

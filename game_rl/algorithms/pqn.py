@@ -14,14 +14,11 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
-from game_rl.algorithms.exploration import Exploration
-from game_rl.algorithms.feeding import feed_vec_step
-from game_rl.algorithms.q_networks import PQNPolicy
-from game_rl.algorithms.surroundings import Surroundings, order_channels_last
-from game_rl.algorithms.vec_steps import Decision, vec_steps
+from game_rl.algorithms.epsilon_greedy import Exploration
+from game_rl.algorithms.policies import PQNPolicy
+from game_rl.algorithms.rollout import Decision, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
-from game_rl.config.algorithms import PQNConfig
 from game_rl.returns import q_lambda_returns
 from game_rl.schedules import Schedule
 
@@ -226,25 +223,3 @@ class _EpisodeEnds:
         if len(cut):
             last_stacks = np.stack([infos[i]["terminal_observation"] for i in cut])
             self.last_values[step, cut] = best(last_stacks)
-
-
-def make_pqn(config: PQNConfig, surroundings: Surroundings) -> PQN:
-    seed, placement = surroundings.seed, surroundings.placement
-    model = PQN(
-        surroundings.vec_env,
-        learning_rate=surroundings.schedule(config.learning_rate),
-        n_steps=config.n_steps,
-        batch_size=config.batch_size,
-        n_epochs=config.n_epochs,
-        gamma=config.gamma,
-        q_lambda=config.q_lambda,
-        max_grad_norm=config.max_grad_norm,
-        exploration=surroundings.exploration(config.exploration, seed=seed),
-        rollout_buffer_kwargs=surroundings.frames,
-        policy_kwargs={"layer_norm": config.layer_norm, "precision": placement.precision},
-        stats_window_size=config.stats_window_size,
-        seed=seed,
-        device=placement.device,
-    )
-    order_channels_last(model)
-    return model

@@ -5,7 +5,7 @@ import torch
 from stable_baselines3.common.policies import BasePolicy
 from torch import nn
 
-from game_rl.algorithms.q_networks import DQNPolicy
+from game_rl.algorithms.policies import DQNPolicy
 
 
 def add_weight_noise(policy: BasePolicy, sigma: float, rng: np.random.Generator) -> None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.algorithms.exploration import exploration_schedule
-from game_rl.algorithms.mixture import Mixture
-from game_rl.algorithms.teacher import Teacher
+from game_rl.algorithms.epsilon_greedy import exploration_schedule
+from game_rl.algorithms.mixed_replay import Mixture
+from game_rl.algorithms.qdagger import Teacher
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.cores import CoresCallback
 from game_rl.callbacks.evaluate import EvaluationGames, Values

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from game_rl.algorithms.mixture import MOST_CURVES, SHOWN_CHARACTERS, Mixture
+from game_rl.algorithms.mixed_replay import MOST_CURVES, SHOWN_CHARACTERS, Mixture
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.event_log import EventLog
 from game_rl.events import RowsDrawn

@@ -17,7 +17,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import TrainFreq
 from torch import nn
 
-from game_rl.algorithms.make_algorithm import placement_of
+from game_rl.algorithms.automatic import placement_of
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import nearest_divisors

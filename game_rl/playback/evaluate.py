@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import obs_as_tensor
 
-from game_rl.algorithms.q_networks import DQNPolicy, PQNPolicy
+from game_rl.algorithms.policies import DQNPolicy, PQNPolicy
 from game_rl.callbacks.evaluate import Evaluation, Values, evaluate
 from game_rl.callbacks.stop import StopRequest
 from game_rl.config.algorithms import PPOConfig

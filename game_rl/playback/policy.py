@@ -7,7 +7,7 @@ from pathlib import Path
 from gymnasium import spaces
 from stable_baselines3.common.policies import BasePolicy
 
-from game_rl.algorithms.make_policy import make_policy
+from game_rl.algorithms.policies import make_policy
 from game_rl.checkpoints.best import best_checkpoint, best_of, is_teacher_best
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.named import find_run, kept_path, open_run, timesteps_named

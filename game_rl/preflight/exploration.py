@@ -1,6 +1,6 @@
 """The finding about restarts of exploration that have no effect, or not the intended one."""
 
-from game_rl.algorithms.exploration import exploration_schedule
+from game_rl.algorithms.epsilon_greedy import exploration_schedule
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.exploration import RestartConfig
 from game_rl.config.schema import RunConfig

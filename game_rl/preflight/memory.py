@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 from math import prod
 
-from game_rl.algorithms.micro_batches import timesteps_together
-from game_rl.algorithms.network_size import NatureCnn
-from game_rl.buffers.batch_parts import n_parts
+from game_rl.algorithms.sizes import NatureCnn, n_parts, timesteps_together
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.learn_from import LearnFromConfig

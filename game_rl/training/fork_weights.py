@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from game_rl.algorithms.make_policy import make_policy
-from game_rl.algorithms.q_networks import DQNPolicy, PQNPolicy, load_q_network
+from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, load_q_network, make_policy
 from game_rl.algorithms.weight_noise import add_weight_noise
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.tensors import Tensors, load_module_tensors, module_tensors

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from game_rl.algorithms.dqn import LeanDQN
-from game_rl.algorithms.mixture import make_mixture
+from game_rl.algorithms.mixed_replay import make_mixture
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import RunConfig

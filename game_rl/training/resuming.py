@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from game_rl.algorithms.make_algorithm import placement_of
+from game_rl.algorithms.automatic import placement_of
 from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.computing import computing

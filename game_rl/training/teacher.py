@@ -11,10 +11,10 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl import schedules
+from game_rl.algorithms.automatic import placement_of
 from game_rl.algorithms.dqn import LeanDQN
-from game_rl.algorithms.make_algorithm import placement_of
-from game_rl.algorithms.q_networks import PQNPolicy, load_q_network
-from game_rl.algorithms.teacher import Teacher, auto_temperature
+from game_rl.algorithms.policies import PQNPolicy, load_q_network
+from game_rl.algorithms.qdagger import Teacher, auto_temperature
 from game_rl.callbacks.evaluate import Evaluation, EvaluationInterrupted, evaluate
 from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint

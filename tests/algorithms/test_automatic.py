@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.algorithms.automatic import resolved, resolved_on
-from game_rl.algorithms.networks import this_hardware
+from game_rl.algorithms.automatic import resolved, resolved_on, this_hardware
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import load_game

@@ -10,7 +10,8 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import RolloutReturn, TrainFreq
 
-from game_rl.algorithms.dqn import LeanDQN, make_dqn
+from game_rl.algorithms.dqn import LeanDQN
+from game_rl.algorithms.make_algorithm import make_dqn
 from game_rl.config.algorithms import DQNConfig
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from tests.algorithms.conftest import Witness

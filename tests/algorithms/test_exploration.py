@@ -3,11 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from game_rl.algorithms.exploration import (
-    Exploration,
-    exploration_schedule,
-    make_exploration,
-)
+from game_rl.algorithms.epsilon_greedy import Exploration, exploration_schedule, make_exploration
 from game_rl.config.exploration import ExplorationConfig
 from game_rl.schedules import Ramp, RestartingRamp
 

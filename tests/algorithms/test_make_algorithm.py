@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from game_rl.algorithms.make_algorithm import find_device, placement_of
+from game_rl.algorithms.automatic import find_device, placement_of
 from game_rl.config.schema import RunConfig
 from game_rl.errors import ConfigError
 from game_rl.games.definition import load_game

@@ -10,7 +10,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMonitor
 
 from game_rl.algorithms.make_algorithm import make_algorithm
-from game_rl.algorithms.make_policy import make_policy
+from game_rl.algorithms.policies import make_policy
 from game_rl.config.algorithms import AlgorithmConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking

@@ -14,10 +14,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMoni
 
 from game_rl.algorithms.automatic import resolved_on
 from game_rl.algorithms.make_algorithm import make_algorithm
-from game_rl.algorithms.micro_batches import micro_batch_size, timesteps_together
-from game_rl.algorithms.network_size import NatureCnn
 from game_rl.algorithms.ppo import LeanPPO
-from game_rl.buffers.batch_parts import n_parts
+from game_rl.algorithms.sizes import NatureCnn, micro_batch_size, n_parts, timesteps_together
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking

@@ -9,7 +9,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from game_rl.algorithms.mixture import Mixture, make_mixture
+from game_rl.algorithms.mixed_replay import Mixture, make_mixture
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.config.learn_from import LearnFromConfig, OwnShare
 from game_rl.lake.lake import Lake

@@ -9,9 +9,8 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
 from stable_baselines3.dqn import CnnPolicy
 
-from game_rl.algorithms.network_size import NatureCnn
-from game_rl.algorithms.networks import LeanCnnPolicy, policy_arguments
-from game_rl.algorithms.q_networks import DQNPolicy, PQNPolicy
+from game_rl.algorithms.policies import DQNPolicy, LeanCnnPolicy, PQNPolicy, policy_arguments
+from game_rl.algorithms.sizes import NatureCnn
 from game_rl.config.algorithms import LayerNorm
 from game_rl.system.placement import Precision
 from tests.precisions import PRECISIONS

@@ -9,12 +9,8 @@ from hypothesis import strategies as st
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
 from stable_baselines3.common.torch_layers import NatureCNN
 
-from game_rl.algorithms.networks import (
-    LeanCnnPolicy,
-    LeanNatureCNN,
-    Precision,
-    policy_arguments,
-)
+from game_rl.algorithms.networks import LeanNatureCNN, Precision
+from game_rl.algorithms.policies import LeanCnnPolicy, policy_arguments
 
 
 def space(channels: int = 4, height: int = 72, width: int = 80) -> spaces.Box:

@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import nn
 
-from game_rl.algorithms import optimizers
+from game_rl.algorithms import networks
 
 PAIRS = [
-    pytest.param(optimizers.Adam, torch.optim.Adam, {"fused": True}, id="Adam-fused"),
-    pytest.param(optimizers.Adam, torch.optim.Adam, {"eps": 1e-5}, id="Adam"),
-    pytest.param(optimizers.RAdam, torch.optim.RAdam, {"lr": 0.01}, id="RAdam"),
+    pytest.param(networks.Adam, torch.optim.Adam, {"fused": True}, id="Adam-fused"),
+    pytest.param(networks.Adam, torch.optim.Adam, {"eps": 1e-5}, id="Adam"),
+    pytest.param(networks.RAdam, torch.optim.RAdam, {"lr": 0.01}, id="RAdam"),
 ]
 
 

@@ -6,7 +6,7 @@ import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-from game_rl.algorithms.ppo import make_ppo
+from game_rl.algorithms.make_algorithm import make_ppo
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.values import LinearSchedule
 from game_rl.system.placement import Precision

@@ -9,7 +9,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-from game_rl.algorithms.ppo import make_ppo
+from game_rl.algorithms.make_algorithm import make_ppo
 from game_rl.config.algorithms import PPOConfig
 from game_rl.system.threads import torch_threads
 from tests.tiny_env import TinyEnv

@@ -10,7 +10,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import obs_as_tensor
 
-from game_rl.algorithms.ppo import make_ppo
+from game_rl.algorithms.make_algorithm import make_ppo
 from game_rl.config.algorithms import PPOConfig
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from tests.algorithms.conftest import Witness

@@ -8,12 +8,8 @@ from stable_baselines3.common.torch_layers import NatureCNN
 from stable_baselines3.dqn import CnnPolicy
 from torch import nn
 
-from game_rl.algorithms.q_networks import (
-    DQNPolicy,
-    NormedNatureCNN,
-    PQNPolicy,
-    load_q_network,
-)
+from game_rl.algorithms.networks import NormedNatureCNN
+from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, load_q_network
 from game_rl.config.algorithms import LayerNorm
 from game_rl.errors import CheckpointError
 

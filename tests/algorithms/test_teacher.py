@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as some
 from torch.nn import functional
 
 from game_rl.algorithms.dqn import LeanDQN
-from game_rl.algorithms.q_networks import PQNPolicy
-from game_rl.algorithms.teacher import (
+from game_rl.algorithms.policies import PQNPolicy
+from game_rl.algorithms.qdagger import (
     LAST_EVALUATIONS,
     Teacher,
     auto_temperature,

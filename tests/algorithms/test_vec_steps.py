@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.algorithms.vec_steps import Decision, vec_steps
+from game_rl.algorithms.rollout import Decision, vec_steps
 from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from tests.algorithms.test_pqn import LimitedEnv

@@ -6,8 +6,7 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
-from game_rl.algorithms.make_policy import make_policy
-from game_rl.algorithms.q_networks import DQNPolicy
+from game_rl.algorithms.policies import DQNPolicy, make_policy
 from game_rl.algorithms.weight_noise import add_weight_noise
 from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PPOConfig, PQNConfig
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from game_rl.algorithms.exploration import exploration_schedule
+from game_rl.algorithms.epsilon_greedy import exploration_schedule
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig

@@ -10,8 +10,9 @@ import torch
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-from game_rl.algorithms.make_policy import make_policy
-from game_rl.algorithms.pqn import PQN, make_pqn
+from game_rl.algorithms.make_algorithm import make_pqn
+from game_rl.algorithms.policies import make_policy
+from game_rl.algorithms.pqn import PQN
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from game_rl.checkpoints.former_names import with_present_names
 from game_rl.checkpoints.tensors import load_module_tensors

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from game_rl.algorithms.q_networks import PQNPolicy
+from game_rl.algorithms.policies import PQNPolicy
 from game_rl.preflight.estimate import estimate
 from game_rl.preflight.speed import MeasuredSpeed, forecast_speed
 from tests.preflight.conftest import FACTS, make_config

@@ -1,8 +1,13 @@
-"""Size of the policy's network: its parameters, and the bytes of one gradient step."""
+"""Sizes of the network, of a gradient step, and of the parts of a minibatch.
+
+It imports no torch, because the preflight uses it as well as the training.
+"""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
-from game_rl.config.algorithms import LayerNorm
+from game_rl.config.algorithms import AlgorithmConfig, LayerNorm, PPOConfig
+from game_rl.system.units import MIB
 
 _FLOAT, _BF16 = 4, 2
 _FEATURES = 512  # NatureCNN's output (SB3, torch_layers.py)
@@ -142,3 +147,78 @@ class NatureCnn:
     def _whole_blocks(self) -> int:
         """Numbers in the whole 4 x 4 blocks of an observation; the network ignores the rest."""
         return self.channels * (self.height // 4 * 4) * (self.width // 4 * 4)
+
+
+_CACHES_OF_A_PART = 3
+_LEAST_BYTES, _MOST_BYTES = 56 * MIB, 112 * MIB
+
+
+def micro_batch_size(batch_size: int, *, sample_bytes: int, cpus: int, cache_bytes: int) -> int:
+    """Return the samples that all threads together process at a time, 1 to `batch_size`.
+
+    The samples of one thread are a part. A part has three times the bytes of the thread's share of
+    the cache, but at least 56 and at most 112 MiB. The minibatch is divided into as few
+    micro-batches of equal size as parts of that size allow, and into so few that each thread still
+    gets SMALLEST_PART samples.
+
+    The measurements are in `docs/performance.md`. Each part multiplies, copies and adds weights
+    and gradients of its own, which takes a tenth of the time or more below some 32 MiB of samples.
+    With two threads on an EPYC, each with 16 MiB of L3, parts of 56 MiB were no slower than the
+    whole batch, whose memory blocks return to the system after each use. Larger parts were no
+    faster.
+    """
+    part_bytes = min(max(_CACHES_OF_A_PART * cache_bytes, _LEAST_BYTES), _MOST_BYTES)
+    rounds = -(-batch_size // (cpus * max(1, part_bytes // sample_bytes)))
+    most_rounds = max(1, batch_size // (cpus * SMALLEST_PART))
+    return -(-batch_size // min(rounds, most_rounds))
+
+
+def timesteps_together(
+    algorithm: AlgorithmConfig,
+    network: NatureCnn,
+    *,
+    bf16: bool,
+    on_gpu: bool,
+    cpus: int,
+    cache_bytes: int,
+) -> int:
+    """Return how many timesteps of a minibatch go through the network together.
+
+    On a GPU `auto` means the whole minibatch: a GPU is faster the more it gets at once, and the
+    preflight rejects a batch that does not fit.
+
+    Args:
+        algorithm: its `micro_batch_size`, if it has one, may be `auto`.
+        network: only its activations matter, not the number of actions.
+        bf16: whether the network is computed in bfloat16.
+        on_gpu: whether the network is on a GPU.
+        cpus: threads that share a minibatch on the CPU.
+        cache_bytes: cache of each of these CPUs (`game_rl.system.caches`).
+    """
+    batch = algorithm.batch_size
+    if not isinstance(algorithm, PPOConfig):
+        return batch
+    micro = algorithm.micro_batch_size
+    if micro != "auto":
+        return min(batch, micro or batch)
+    if on_gpu:
+        return batch
+    sample_bytes = network.sample_bytes(bf16=bf16)
+    return micro_batch_size(batch, sample_bytes=sample_bytes, cpus=cpus, cache_bytes=cache_bytes)
+
+
+# In samples. Starting the operations of a step takes torch about as long as computing this many.
+SMALLEST_PART = 32
+
+
+def n_parts(n_samples: int, n_threads: int) -> int:
+    """Number of parts: one for each thread, or fewer if the parts would be too small."""
+    return max(1, min(n_threads, n_samples // SMALLEST_PART))
+
+
+def parts(start: int, stop: int, n_threads: int) -> list[slice]:
+    """Slices of the samples from `start` to `stop`, of sizes that differ by at most 1."""
+    n_samples = stop - start
+    n = n_parts(n_samples, n_threads)
+    bounds = [start + n_samples * part // n for part in range(n + 1)]
+    return [slice(*pair) for pair in pairwise(bounds)]

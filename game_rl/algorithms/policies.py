@@ -1,79 +1,24 @@
-"""The Q-network of DQN and PQN, and their policies around it."""
+"""The policies of PPO, DQN and PQN around the network: made, loaded and converted."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.policies import ActorCriticCnnPolicy, BasePolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from stable_baselines3.dqn.policies import CnnPolicy, QNetwork
 from torch import nn
 from torch.nn import functional
 
-from game_rl.algorithms.networks import LeanNatureCNN
-from game_rl.algorithms.optimizers import Adam, RAdam
-from game_rl.config.algorithms import LayerNorm
+from game_rl import schedules
+from game_rl.algorithms.networks import Adam, LeanNatureCNN, NormedNatureCNN, RAdam
+from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, LayerNorm, PQNConfig
 from game_rl.errors import CheckpointError
 from game_rl.system.placement import Precision
 
 _Q_NET = "q_net."  # prefix of its tensors' names in a policy's state dict
-_FLAX_EPSILON = 1e-6  # of flax.linen.LayerNorm, which PQN's authors use
-
-
-class NormedNatureCNN(LeanNatureCNN):
-    """NatureCNN with layer normalisation before each ReLU, as in PQN.
-
-    Args:
-        layer_norm: `channels` normalises each position of a picture over its channels, as PQN's
-            authors do in JAX. `picture` normalises over channels and positions together, with a
-            weight for each number, as CleanRL does. The last layer is a vector, and the same in
-            both. `none` is NatureCNN.
-    """
-
-    def __init__(
-        self,
-        observation_space: spaces.Box,
-        features_dim: int = 512,
-        normalized_image: bool = False,
-        *,
-        precision: Precision = "float32",
-        layer_norm: LayerNorm = "channels",
-    ) -> None:
-        super().__init__(observation_space, features_dim, normalized_image, precision=precision)
-        self._over_channels = layer_norm == "channels"
-        self.norms = nn.ModuleList()
-        if layer_norm != "none":
-            shapes = self._shapes(observation_space)
-            if self._over_channels:
-                shapes = [shape[:1] for shape in shapes]
-            self.norms.extend(nn.LayerNorm(shape, eps=_FLAX_EPSILON) for shape in shapes)
-
-    def _shapes(self, observation_space: spaces.Box) -> list[tuple[int, ...]]:
-        """Return the shape of each layer's output for one observation."""
-        shapes: list[tuple[int, ...]] = []
-        x = torch.zeros(1, *observation_space.shape)
-        with torch.no_grad():
-            for layer in self.cnn:
-                x = layer(x)
-                if isinstance(layer, nn.Conv2d):
-                    shapes.append(tuple(x.shape[1:]))
-        return [*shapes, (self.features_dim,)]
-
-    def _activated(self, x: torch.Tensor, layer: int) -> torch.Tensor:
-        if not self.norms:
-            return x.relu_()
-        norm = self.norms[layer]
-        assert isinstance(norm, nn.LayerNorm)
-        weight, bias = norm.weight.to(x.dtype), norm.bias.to(x.dtype)
-        shape = list(norm.normalized_shape)
-        if not self._over_channels or x.ndim == 2:
-            return functional.layer_norm(x, shape, weight, bias, norm.eps).relu_()
-        # x is channels_last in memory, so neither permute moves anything, as long as the ReLU comes
-        # before the second one
-        x = functional.layer_norm(x.permute(0, 2, 3, 1), shape, weight, bias, norm.eps)
-        return x.relu_().permute(0, 3, 1, 2)
 
 
 class LeanQNetwork(QNetwork):
@@ -212,3 +157,85 @@ def _check_fits(given: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Te
 
 def _shape(tensor: torch.Tensor | None) -> str:
     return "missing" if tensor is None else "x".join(map(str, tensor.shape))
+
+
+_NO_LEARNING = schedules.constant(0.0)
+
+
+def make_policy(
+    config: AlgorithmConfig,
+    observation_space: spaces.Space[Any],
+    action_space: spaces.Space[Any],
+) -> BasePolicy:
+    """Build a new float32 policy on the CPU, with the same state dict as `make_algorithm`'s has."""
+    if isinstance(config, PQNConfig):
+        return PQNPolicy(
+            observation_space, action_space, _NO_LEARNING, layer_norm=config.layer_norm
+        )
+    if isinstance(config, DQNConfig):
+        assert isinstance(action_space, spaces.Discrete)
+        return DQNPolicy(
+            observation_space, action_space, _NO_LEARNING, layer_norm=config.layer_norm
+        )
+    return ActorCriticCnnPolicy(observation_space, action_space, _NO_LEARNING, optimizer_class=Adam)
+
+
+class LeanCnnPolicy(ActorCriticCnnPolicy):
+    """CnnPolicy whose features extractor gets the observations unconverted, as bytes.
+
+    Supports Discrete actions and an `mlp_extractor` without layers, as CnnPolicy has.
+    """
+
+    action_space: spaces.Discrete
+
+    def forward(
+        self, obs: torch.Tensor, deterministic: bool = False
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return actions int64 [batch], values [batch, 1] and log probabilities [batch].
+
+        They are CnnPolicy's, from the same random numbers. A torch.distributions.Categorical is
+        avoided because its checks take a third of the network's time in a vec step. An action with
+        weights p is drawn as the argmax of p / q with exponentially distributed q, as
+        torch.multinomial does.
+        """
+        values, log_probs = self._values_and_log_probs(obs)
+        weights = log_probs.exp()
+        if not deterministic:
+            weights /= torch.empty_like(weights).exponential_()
+        actions = weights.argmax(dim=1)
+        return actions, values, log_probs.gather(1, actions[:, None]).flatten()
+
+    def evaluate_actions(
+        self, obs: PyTorchObs, actions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return values [batch, 1], log probabilities [batch] of `actions` and entropies [batch].
+
+        As CnnPolicy's, but thread-safe: CnnPolicy stores the distribution in the policy.
+        """
+        values, log_probs = self._values_and_log_probs(obs)
+        chosen = log_probs.gather(1, actions.long()[:, None]).flatten()
+        return values, chosen, -(log_probs.exp() * log_probs).sum(dim=1)
+
+    def _values_and_log_probs(self, obs: PyTorchObs) -> tuple[torch.Tensor, torch.Tensor]:
+        features = self.extract_features(obs)
+        return self.value_net(features), functional.log_softmax(self.action_net(features), dim=1)
+
+    def extract_features(
+        self, obs: PyTorchObs, features_extractor: BaseFeaturesExtractor | None = None
+    ) -> torch.Tensor:
+        features: torch.Tensor = (features_extractor or self.features_extractor)(obs)
+        return features
+
+
+def policy_arguments(precision: Precision) -> dict[str, Any]:
+    """Return PPO's `policy_kwargs` for LeanCnnPolicy."""
+    return {
+        "features_extractor_class": LeanNatureCNN,
+        "features_extractor_kwargs": {"precision": precision},
+        "normalize_images": False,  # LeanNatureCNN does
+        "optimizer_class": Adam,
+        # eps is SB3's default, which SB3 drops as soon as it gets any optimizer_kwargs; fused makes
+        # one pass over the weights, without temporaries
+        "optimizer_kwargs": {"eps": 1e-5, "fused": True},
+        "net_arch": [],  # CnnPolicy's choice for NatureCNN, which it does not make for a subclass
+    }

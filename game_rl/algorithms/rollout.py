@@ -1,6 +1,6 @@
 """The vec steps of a rollout: some envs play while the network chooses actions for others."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.buffers.feed import Feed
 from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.frame_stacks import Packed, PackedFrames, packed_frames
 from game_rl.vec_env.halved_vec_env import HalfVecEnv, HalvedVecEnv, Outcome
@@ -124,3 +125,26 @@ def _joined(first: Decision, second: Decision) -> Decision:
         torch.cat((first.values, second.values)),
         torch.cat((first.log_probs, second.log_probs)),
     )
+
+
+def feed_vec_step(feeds: Sequence[Feed], observations: NDArray[Any], step: VecStep) -> None:
+    """Append a vec step to each of `feeds`.
+
+    Args:
+        observations: stacks for which the actions of `step` were chosen.
+        step: the vec step, with the rewards as the envs gave them.
+    """
+    if not feeds:
+        return
+    _, rewards, dones, infos = step.outcome
+    truncated = np.array([bool(info.get("TimeLimit.truncated")) for info in infos]) & dones
+    for feed in feeds:
+        feed.append(
+            observations=observations,
+            frames=step.frames,
+            actions=step.decision.actions,
+            rewards=rewards,
+            next_frames=step.next_frames,
+            terminated=dones & ~truncated,
+            truncated=truncated,
+        )

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from game_rl.algorithms.q_networks import PQNPolicy
+from game_rl.algorithms.policies import PQNPolicy
 
 TOP_PROBABILITY = 0.75
 """Median probability of the teacher's likeliest action at an `auto` temperature."""
