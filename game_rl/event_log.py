@@ -1,16 +1,21 @@
-"""The log of a run for programs and people: `events.jsonl`.
+"""The append-only event file: writing it, listeners, reading it with superseded events left out.
 
 It has one JSON object a line and is only ever appended to. A run that resumes from a checkpoint, or
 begins again, writes an event about it. Events from after that checkpoint are superseded, and
 `read_events` leaves them out.
+
+A crash or a full disk tears at most the last line. The torn line stays in the file, and the next
+one begins on a line of its own. Readers skip lines that are unfinished or that they do not know.
 """
 
+import json
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self, TypeVar
 
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from game_rl.events import (
     Begun,
@@ -18,11 +23,13 @@ from game_rl.events import (
     Ended,
     Evaluated,
     Event,
+    ExperimentEvent,
+    ExperimentListener,
     Listener,
     Resumed,
     Warned,
+    WentBack,
 )
-from game_rl.json_lines import JsonLines, located_lines, parsed
 from game_rl.run_dir import RunDir
 
 _ANY_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
@@ -62,6 +69,45 @@ class EventLog:
     def n_bytes(self) -> int:
         """Sync the file and return its length in bytes, or 0 if there is no file."""
         return 0 if self._file is None else self._file.synced_bytes()
+
+
+class JsonLines:
+    """A file of JSON lines, open for appending. Close it, or use it as a context manager.
+
+    Raises:
+        OSError: from any method, if the disk fails.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab", buffering=0)
+        self._is_torn = _is_torn(path)
+
+    def append(self, line: str) -> None:
+        """Append a line. It survives this process, but survives the machine only after `sync`."""
+        data = line.encode() + b"\n"
+        if self._is_torn:
+            data = b"\n" + data
+        self._is_torn = True
+        while data:
+            data = data[self._file.write(data) :]
+        self._file.flush()
+        self._is_torn = False
+
+    def sync(self) -> None:
+        """Wait until all lines are on the disk."""
+        os.fsync(self._file.fileno())
+
+    def n_bytes(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class EventFile(JsonLines):
@@ -118,3 +164,80 @@ def _located_events(path: Path) -> Iterator[tuple[int, Event]]:
 def parse_event(line: bytes | str) -> Event | None:
     """Parse one line of the file; return None if it is torn, or unknown to this version."""
     return parsed(_ANY_EVENT, line)
+
+
+_Kind = TypeVar("_Kind")
+
+
+def located_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the offset and the bytes of each finished line; nothing if there is no file."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return
+    offset = 0
+    with file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield offset, line
+            offset += len(line)
+
+
+def parsed(kind: TypeAdapter[_Kind], line: bytes | str) -> _Kind | None:
+    """Parse a line; None if it is torn or was written by another version."""
+    try:
+        return kind.validate_python(json.loads(line))
+    except (ValidationError, ValueError):
+        return None
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether the last line is unfinished."""
+    with path.open("rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read() != b"\n"
+
+
+_ANY: TypeAdapter[ExperimentEvent] = TypeAdapter(
+    Annotated[ExperimentEvent, Field(discriminator="event")]
+)
+
+
+class Account:
+    """Appends events to the experiment's file and passes them to listeners; a context manager."""
+
+    def __init__(self, path: Path, listeners: Sequence[ExperimentListener] = ()) -> None:
+        self._file = EventFile(path)
+        self._listeners = listeners
+
+    def add_listener(self, listener: ExperimentListener) -> None:
+        self._listeners = (*self._listeners, listener)
+
+    def emit(self, event: ExperimentEvent) -> None:
+        for listener in self._listeners:
+            listener(event)
+        self._file.add(event)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def read_account(path: Path) -> list[ExperimentEvent]:
+    """Return the events of a file, without generations that the population went back from.
+
+    Torn lines and events that this version does not know are left out.
+    """
+    kept: list[ExperimentEvent] = []
+    for _, line in located_lines(path):
+        event = parsed(_ANY, line)
+        if event is None:
+            continue
+        if isinstance(event, WentBack):
+            kept = [old for old in kept if old.generation <= event.generation]
+        kept.append(event)
+    return kept

@@ -1,10 +1,12 @@
-"""The events of a run as typed models; `event_log` writes and reads them."""
+"""Every event of a run and of an experiment, as a typed model."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from game_rl.saved import Saved
 
 FREQUENT_BOUNDARIES_TIMESTEPS = 1_000
 """Timesteps between reports at boundaries that come every few vec steps, as those of DQN do."""
@@ -17,7 +19,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class _Event(BaseModel):
+class _RunEvent(BaseModel):
     """The base of all events."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
@@ -31,7 +33,7 @@ class _Event(BaseModel):
     """Timesteps of the run, summed over all envs."""
 
 
-class Begun(_Event):
+class Begun(_RunEvent):
     """A run starts at timestep 0; events of an earlier start no longer count."""
 
     event: Literal["begun"] = "begun"
@@ -47,7 +49,7 @@ class Begun(_Event):
     """The conditions under which the run ends before its total, in words."""
 
 
-class Resumed(_Event):
+class Resumed(_RunEvent):
     """A run resumes from a checkpoint."""
 
     event: Literal["resumed"] = "resumed"
@@ -73,7 +75,7 @@ class Resumed(_Event):
     """New places of the later checkpoints, if the run was deliberately set back."""
 
 
-class Forked(_Event):
+class Forked(_RunEvent):
     """A run begins from another run's checkpoint; earlier events are that run's."""
 
     event: Literal["forked"] = "forked"
@@ -91,7 +93,7 @@ class Forked(_Event):
     """Changes of the config and the game file, as `key: old -> new`."""
 
 
-class Progress(_Event):
+class Progress(_RunEvent):
     """Progress of the training, about five times a second."""
 
     is_kept = False
@@ -102,7 +104,7 @@ class Progress(_Event):
     success_rate: _Share | None = None
 
 
-class OfflineProgress(_Event):
+class OfflineProgress(_RunEvent):
     """Progress of learning from Lakes before the first timestep, about five times a second."""
 
     is_kept = False
@@ -113,7 +115,7 @@ class OfflineProgress(_Event):
     gradient_steps_per_s: float
 
 
-class RolloutEnded(_Event):
+class RolloutEnded(_RunEvent):
     """A rollout has ended; for DQN, the first one after each thousand timesteps.
 
     Reward and success are means over the last episodes, as SB3 logs them.
@@ -125,7 +127,7 @@ class RolloutEnded(_Event):
     success_rate: _Share | None = None
 
 
-class Evaluating(_Event):
+class Evaluating(_RunEvent):
     """An evaluation begins; `Evaluated` follows unless the run is stopped meanwhile."""
 
     is_kept = False
@@ -138,7 +140,7 @@ class Evaluating(_Event):
     """As in `Evaluated`."""
 
 
-class Evaluated(_Event):
+class Evaluated(_RunEvent):
     """Episodes were played to evaluate a policy."""
 
     event: Literal["evaluated"] = "evaluated"
@@ -160,7 +162,7 @@ class Evaluated(_Event):
     """Gradient steps so far, if the run is learning from Lakes before its first timestep."""
 
 
-class ConfirmationPlayed(_Event):
+class ConfirmationPlayed(_RunEvent):
     """New episodes were played, because the evaluations reached a goal of `stop_when`."""
 
     event: Literal["confirmation_played"] = "confirmation_played"
@@ -176,14 +178,14 @@ class ConfirmationPlayed(_Event):
     """Whether they reached the goal as well, so that the run ends."""
 
 
-class StopConditionMet(_Event):
+class StopConditionMet(_RunEvent):
     """A condition of `stop_when` ends the run before its total."""
 
     event: Literal["stop_condition_met"] = "stop_condition_met"
     text: str
 
 
-class CheckpointSaved(_Event):
+class CheckpointSaved(_RunEvent):
     """A checkpoint was written, from which the run can resume."""
 
     event: Literal["checkpoint_saved"] = "checkpoint_saved"
@@ -200,14 +202,14 @@ class CheckpointSaved(_Event):
     """As in `Evaluated`."""
 
 
-class Warned(_Event):
+class Warned(_RunEvent):
     """Something that the user should know; the training continues."""
 
     event: Literal["warned"] = "warned"
     text: str
 
 
-class WorkerRestarted(_Event):
+class WorkerRestarted(_RunEvent):
     """A worker process died and was replaced; its episodes were cut short."""
 
     event: Literal["worker_restarted"] = "worker_restarted"
@@ -216,7 +218,7 @@ class WorkerRestarted(_Event):
     """Number of restarts in this training process so far."""
 
 
-class DiskForecast(_Event):
+class DiskForecast(_RunEvent):
     """The Lake will fill the disk before the run ends, if it keeps growing at the same rate."""
 
     event: Literal["disk_forecast"] = "disk_forecast"
@@ -225,7 +227,7 @@ class DiskForecast(_Event):
     full_at_timesteps: _Count
 
 
-class LakesFollowed(_Event):
+class LakesFollowed(_RunEvent):
     """How a run follows Lakes that others are writing; for DQN, after each thousand timesteps.
 
     All values except the age are totals of the whole run, over all its sessions.
@@ -242,7 +244,7 @@ class LakesFollowed(_Event):
     """All timesteps in all batches."""
 
 
-class RowsDrawn(_Event):
+class RowsDrawn(_RunEvent):
     """The composition of the batches of a run that learns from Lakes.
 
     For DQN, it is emitted after each thousand timesteps, and after each five hundred gradient steps
@@ -258,7 +260,7 @@ class RowsDrawn(_Event):
     """Rows of each stream in the batches before the first timestep, which have no own timesteps."""
 
 
-class UploadQueued(_Event):
+class UploadQueued(_RunEvent):
     """A checkpoint waits to be uploaded."""
 
     event: Literal["upload_queued"] = "upload_queued"
@@ -269,7 +271,7 @@ class UploadQueued(_Event):
     to: str
 
 
-class UploadProgress(_Event):
+class UploadProgress(_RunEvent):
     """The amount that still has to be uploaded."""
 
     is_kept = False
@@ -285,7 +287,7 @@ class UploadProgress(_Event):
     """False after a failed attempt, until the next one begins."""
 
 
-class Uploaded(_Event):
+class Uploaded(_RunEvent):
     """A checkpoint is stored and can be fetched."""
 
     event: Literal["uploaded"] = "uploaded"
@@ -297,7 +299,7 @@ class Uploaded(_Event):
     to: str
 
 
-class ExplorationRestarted(_Event):
+class ExplorationRestarted(_RunEvent):
     """The share of random actions rises again, from this rollout on."""
 
     event: Literal["exploration_restarted"] = "exploration_restarted"
@@ -311,7 +313,7 @@ class ExplorationRestarted(_Event):
     """Share of random actions at this rollout's first timestep."""
 
 
-class TeacherReady(_Event):
+class TeacherReady(_RunEvent):
     """A teacher was found: a policy that the agent is drawn towards."""
 
     event: Literal["teacher_ready"] = "teacher_ready"
@@ -330,7 +332,7 @@ class TeacherReady(_Event):
     mean_reward: float
 
 
-class Validated(_Event):
+class Validated(_RunEvent):
     """Student and teacher played episodes that were not used for any decision before."""
 
     event: Literal["validated"] = "validated"
@@ -346,14 +348,14 @@ class Validated(_Event):
     """Which of them is the run's best policy from now on."""
 
 
-class Recorded(_Event):
+class Recorded(_RunEvent):
     """A clip was written."""
 
     event: Literal["recorded"] = "recorded"
     path: str
 
 
-class Ended(_Event):
+class Ended(_RunEvent):
     """The training process ends."""
 
     event: Literal["ended"] = "ended"
@@ -392,3 +394,140 @@ Event = (
     | Ended
 )
 Listener = Callable[[Event], None]
+
+
+class _ExperimentEvent(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+
+    time: datetime = Field(default_factory=lambda: datetime.now(UTC))
+    """Time of the event, in UTC."""
+    generation: _Count = 0
+
+
+class ExperimentBegun(_ExperimentEvent):
+    """A controller begins an experiment, or resumes it after `generation`."""
+
+    event: Literal["experiment_begun"] = "experiment_begun"
+    experiment: str
+    """The experiment's id."""
+    kind: str = "population"
+    members: _Count
+    generations: _Count
+    slots: _Count
+    """Members that train at once."""
+
+
+class WentBack(_ExperimentEvent):
+    """The population went back: of what happened before, only generations up to this one count."""
+
+    event: Literal["went_back"] = "went_back"
+    set_aside: str
+    """The folder that later records and members were moved to."""
+
+
+class GenerationBegun(_ExperimentEvent):
+    """A generation began, in which all members train up to `timesteps`."""
+
+    event: Literal["generation_begun"] = "generation_begun"
+    timesteps: _Count
+
+
+class Fitness(Saved):
+    """How good one policy is over the episodes of one seed."""
+
+    value: float
+    """The number that is compared."""
+    seed: int
+    """Seed that determines the episodes."""
+    episodes: int
+    deterministic: bool
+    """Whether the policy took its most likely actions instead of drawing them."""
+    success_rate: float | None
+    """Share of successful episodes; None if the game does not define success."""
+    success_interval: tuple[float, float] | None
+    """Wilson's 95 % interval of the success rate."""
+    mean_reward: float
+    std_reward: float
+    """Standard deviation over the episodes."""
+
+
+class StretchEnded(_ExperimentEvent):
+    """A member has trained and played its episodes."""
+
+    event: Literal["stretch_ended"] = "stretch_ended"
+    number: _Count
+    folder: str
+    timesteps: _Count
+    host: str
+    timesteps_per_s: float
+    seconds: float
+    ram_peak_bytes: _Count
+    fitness: Fitness | None = None
+    failure: str | None = None
+
+
+class MemberDied(_ExperimentEvent):
+    """A member's process was killed."""
+
+    event: Literal["member_died"] = "member_died"
+    name: str
+    code: int
+    deaths: _Count
+    """Deaths since its newest checkpoint."""
+    pause_s: float | None = None
+    """Seconds until it is started again; None if it is not, and in logs of the last release."""
+    text: str = ""
+    """The cause, if the executor knows more than the exit code; else empty."""
+
+
+class GenerationEnded(_ExperimentEvent):
+    """The decision after a generation was carried out."""
+
+    event: Literal["generation_ended"] = "generation_ended"
+    record: str
+    """Path of the generation's record."""
+    seconds: float
+    """Time that this controller has spent on the generation."""
+    copies: _Count
+    checkpoints_bytes: _Count
+    """Size of all checkpoints that are kept; a file with several hard links counts once."""
+
+
+class ExperimentWarned(_ExperimentEvent):
+    """A warning to the user; the experiment continues."""
+
+    event: Literal["warned"] = "warned"
+    text: str
+
+
+class ChampionFound(_ExperimentEvent):
+    """The experiment is complete."""
+
+    event: Literal["champion_found"] = "champion_found"
+    number: _Count
+    folder: str
+    path: str
+    final: Fitness
+
+
+class ExperimentEnded(_ExperimentEvent):
+    """The controller has ended its work on the experiment."""
+
+    event: Literal["experiment_ended"] = "experiment_ended"
+    reason: Literal["completed", "stopped", "failed"]
+    exit_code: int
+    text: str = ""
+
+
+ExperimentEvent = (
+    ExperimentBegun
+    | WentBack
+    | GenerationBegun
+    | StretchEnded
+    | MemberDied
+    | GenerationEnded
+    | ExperimentWarned
+    | ChampionFound
+    | ExperimentEnded
+)
+ExperimentListener = Callable[[ExperimentEvent], None]

@@ -1,4 +1,4 @@
-"""The origin of a run's weights, and of the experience that they contain: `lineage.json`.
+"""What a run's weights come from, and how much all of it has played, each run counted once.
 
 A run has a list of sources: the checkpoint that it was forked from, the teachers that it was drawn
 towards, and the streams of the Lakes that it learned from. Each source has the sources that its own
@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from game_rl.errors import CheckpointError
+from game_rl.event_log import read_events
 from game_rl.run_dir import RunDir, write_atomic
 
 _Count = Annotated[int, Field(ge=0)]
@@ -181,3 +182,26 @@ def _as_json(source: Source) -> dict[str, object]:
         "frames": source.frames,
         "sources": [_as_json(each) for each in source.sources],
     }
+
+
+def played_by(run_dir: RunDir, frame_skip: int) -> Source:
+    """Return a run in its newest state, by its events and checkpoints, with its sources."""
+    saved = [int(path.name) for path in run_dir.checkpoints_newest_first()[:1]]
+    told = [event.timesteps for event in read_events(run_dir)[-1:]]
+    return account_of(run_dir, max(saved + told, default=0), frame_skip=frame_skip).run
+
+
+def at(run: Source, timesteps: int) -> Source:
+    """Return the run as it was at this timestep, or as it is if it has not reached it."""
+    return run.model_copy(update={"timesteps": min(run.timesteps, timesteps)})
+
+
+def totals(runs: Sequence[Source]) -> tuple[int, int]:
+    """Return the timesteps and frames that runs and everything that they come from have played.
+
+    Each run counts with the figures that it states itself. A reader of its rows in a Lake would
+    count by their numbers, of which a fork skips one for each env.
+    """
+    own = {run.run: run for run in runs}
+    counted = [own.get(source.run, source) for source in counted_once(runs)]
+    return sum(each.played_timesteps for each in counted), sum(each.frames for each in counted)

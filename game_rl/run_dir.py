@@ -1,4 +1,9 @@
-"""All paths of a run, its identity, and atomic writes of files and directories."""
+"""A run's directory: paths, identity, lock, claim, how it is found, and durable writes.
+
+An experiment restarts a member when it believes that the member's process is gone. On another
+machine that may be wrong: a node that was cut off or asleep comes back. So each start takes the
+claim to the run, and a process that finds another claim in the folder ends without writing.
+"""
 
 import errno
 import os
@@ -15,7 +20,7 @@ from typing import Annotated, BinaryIO
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from game_rl.errors import UsageError
+from game_rl.errors import ExperimentError, UsageError
 
 EXPERIMENT_VARIABLE = "GAME_RL_EXPERIMENT"
 """Environment variable of a job's process: the experiment's folder, as its user knows it."""
@@ -328,3 +333,39 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
+
+
+CLAIM_VARIABLE = "GAME_RL_CLAIM"
+"""Environment variable with the claim of this process. If it is not set, claims are not checked."""
+
+
+def take_claim(run_dir: RunDir) -> str:
+    """Write a new, unique claim to the run, one epoch after the standing one, and return it."""
+    epoch = int(standing_claim(run_dir).partition("-")[0] or 0) + 1
+    claim = f"{epoch}-{uuid.uuid4().hex}"
+    write_atomic(_file(run_dir), claim)
+    return claim
+
+
+def check_claim(run_dir: RunDir) -> None:
+    """Raise ExperimentError if this process has a claim and a newer one has been taken.
+
+    The file is opened afresh each time, which makes network file systems ask their server.
+    """
+    own = os.environ.get(CLAIM_VARIABLE)
+    if own is not None and standing_claim(run_dir) != own:
+        raise ExperimentError(
+            f"a newer process has been started for {run_dir.root}; this one ends without writing"
+        )
+
+
+def standing_claim(run_dir: RunDir) -> str:
+    """Return the claim in the run directory, or "" if there is none."""
+    try:
+        return _file(run_dir).read_text(encoding="ascii")
+    except FileNotFoundError:
+        return ""
+
+
+def _file(run_dir: RunDir) -> Path:
+    return run_dir.root / "claim"

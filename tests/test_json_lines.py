@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from game_rl.json_lines import JsonLines, located_lines, parsed
+from game_rl.event_log import JsonLines, located_lines, parsed
 
 _texts = st.lists(st.text(max_size=8).map(json.dumps), max_size=8)
 

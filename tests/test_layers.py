@@ -19,9 +19,11 @@ PACKAGE = ROOT / "game_rl"
 # in the same row must not import each other.
 LAYERS = (
     {"errors", "seeds", "returns", "schedules", "statistics"},
-    {"run_dir", "json_lines"},
-    {"events", "lineage", "claims"},
+    {"saved"},
+    {"run_dir"},
+    {"events"},
     {"event_log"},
+    {"lineage"},
     {"system"},
     {"config"},
     {"emulator"},

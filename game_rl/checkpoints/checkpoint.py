@@ -48,11 +48,11 @@ from game_rl.checkpoints.tensors import (
     optimizer_tensors,
     parse_tensors,
 )
-from game_rl.config.saved import Saved
 from game_rl.errors import CheckpointError
 from game_rl.games.definition import Game
 from game_rl.lake.mark import LakeState
 from game_rl.run_dir import RunDir
+from game_rl.saved import Saved
 from game_rl.vec_env.vec_env_state import VecEnvState, restore_vec_env
 
 _Kind = TypeVar("_Kind", bound=Saved)

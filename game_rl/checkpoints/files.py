@@ -14,9 +14,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from game_rl.config.saved import Saved
 from game_rl.errors import CheckpointError
 from game_rl.run_dir import link_file, new_directory, synced_file, write_synced
+from game_rl.saved import Saved
 
 MANIFEST = "manifest.json"
 _MANIFEST_LIMIT_BYTES = 64 * 1024

@@ -11,11 +11,11 @@ from game_rl.checkpoints.files import FileName, Manifest, read_manifest, read_ve
 from game_rl.checkpoints.state import CheckpointState
 from game_rl.config.loader import load_config
 from game_rl.config.run_at import run_at
-from game_rl.config.saved import Saved
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, NoCheckpointError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.run_dir import RunDir
+from game_rl.saved import Saved
 
 _Kind = TypeVar("_Kind", bound=Saved)
 

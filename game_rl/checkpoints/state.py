@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, model_validator
 
 from game_rl.checkpoints.evaluation_files import was_deterministic
-from game_rl.config.saved import Blob, Saved
 from game_rl.envs.game_boy_env import EnvState
+from game_rl.saved import Blob, Saved
 
 _Count = Annotated[int, Field(ge=0)]
 _MERSENNE_WORDS = 624

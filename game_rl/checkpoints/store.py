@@ -11,7 +11,6 @@ from game_rl.checkpoints.algorithm_state import replay_bytes, unpacked_replay_by
 from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from game_rl.checkpoints.state import CheckpointState
-from game_rl.claims import check_claim
 from game_rl.config.schema import EnvConfig
 from game_rl.errors import CheckpointError, NoCheckpointError
 from game_rl.lake.lake_feed import LakeFeed
@@ -20,7 +19,7 @@ from game_rl.lake.lake_schema import raw_bytes
 from game_rl.lake.mark import LakeState
 from game_rl.lake.pond_refill import save_lake
 from game_rl.lineage import add_sources
-from game_rl.run_dir import RunDir, remove_directory, replaced_directory
+from game_rl.run_dir import RunDir, check_claim, remove_directory, replaced_directory
 from game_rl.vec_env.vec_env_state import VecEnvState
 
 

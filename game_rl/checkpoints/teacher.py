@@ -13,7 +13,6 @@ from pydantic import Field, ValidationError
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.files import MANIFEST, FileName, Manifest, read_manifest
-from game_rl.config.saved import Saved
 from game_rl.errors import CheckpointError
 from game_rl.run_dir import (
     RunDir,
@@ -23,6 +22,7 @@ from game_rl.run_dir import (
     write_atomic,
     write_synced,
 )
+from game_rl.saved import Saved
 
 _Count = Annotated[int, Field(ge=0)]
 _Share = Annotated[float, Field(ge=0, le=1)]

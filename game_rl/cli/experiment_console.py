@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
-from game_rl.experiments import account
-from game_rl.experiments.account import ExperimentEvent, StretchEnded
+from game_rl import events
+from game_rl.events import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.forecast.table import forecast_table
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
@@ -51,15 +51,15 @@ class ExperimentConsole:
 
     def __call__(self, event: ExperimentEvent) -> None:
         match event:
-            case account.ExperimentBegun():
+            case events.ExperimentBegun():
                 self._generations = event.generations
                 self._stage = STAGES.get(event.kind, "generation").capitalize()
-            case account.GenerationBegun():
+            case events.GenerationBegun():
                 self._stretches.clear()
                 self._print(f"[bold]{self._stage} {event.generation}/{self._generations}[/]")
-            case account.StretchEnded():
+            case events.StretchEnded():
                 self._stretches[event.number] = event
-            case account.MemberDied():
+            case events.MemberDied():
                 self._warn(
                     death_words(
                         name=event.name,
@@ -69,11 +69,11 @@ class ExperimentConsole:
                         cause=event.text,
                     )
                 )
-            case account.Warned():
+            case events.ExperimentWarned():
                 self._warn(event.text)
-            case account.GenerationEnded():
+            case events.GenerationEnded():
                 self._show_generation(event)
-            case account.ChampionFound():
+            case events.ChampionFound():
                 self._show_champion(event)
             case _:
                 pass
@@ -84,7 +84,7 @@ class ExperimentConsole:
     def _warn(self, text: str) -> None:
         self._console.print("[yellow]warning:[/]", escape(text), soft_wrap=True)
 
-    def _show_generation(self, event: account.GenerationEnded) -> None:
+    def _show_generation(self, event: events.GenerationEnded) -> None:
         record = read_record(Path(event.record), GenerationRecord)
         if record is not None:
             self._console.print(generation_table(record, self._stretches))
@@ -95,7 +95,7 @@ class ExperimentConsole:
             f"{format_bytes(event.checkpoints_bytes)}; this took {format_duration(event.seconds)}"
         )
 
-    def _show_champion(self, event: account.ChampionFound) -> None:
+    def _show_champion(self, event: events.ChampionFound) -> None:
         folder = ExperimentDir(Path(event.path).parent)
         champion = read_record(folder.champion_record, ChampionRecord)
         if champion is not None:

@@ -10,7 +10,6 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from game_rl.config.saved import Blob, Saved
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
 from game_rl.envs.episode_starts import EpisodeStarts
 from game_rl.envs.observation import FrameFormat
@@ -19,6 +18,7 @@ from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game
 from game_rl.games.rewards import EpisodeReward, RewardState
 from game_rl.games.variables import Variable
+from game_rl.saved import Blob, Saved
 
 Observation = NDArray[np.uint8]
 

@@ -13,13 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from game_rl.claims import standing_claim
 from game_rl.config.loader import dump_config, load_config
 from game_rl.errors import StorageError
 from game_rl.executors.errand import Errand, ErrandEnd, end_name
 from game_rl.executors.executor import Job
 from game_rl.executors.notes import Note, errands_folder
-from game_rl.run_dir import RunDir, write_atomic
+from game_rl.run_dir import RunDir, standing_claim, write_atomic
 from game_rl.storage.contents import as_json
 from game_rl.storage.folder_tree import (
     FolderTree,

@@ -16,10 +16,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from game_rl.config.saved import Saved
 from game_rl.errors import StorageError
 from game_rl.executors.executor import Job
 from game_rl.run_dir import RunDir
+from game_rl.saved import Saved
 from game_rl.storage.contents import as_json
 from game_rl.storage.folder_tree import FolderTree, bring_tree, read_tree, send_blobs
 from game_rl.storage.object_store import ObjectStore

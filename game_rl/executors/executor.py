@@ -20,7 +20,7 @@ class Job:
         arguments: arguments of the command. A Path is inside of the experiment's folder.
         output: file to which its output is appended.
         cpus: number of CPUs for torch's threads, on which the rounding of its numbers depends.
-        claim: claim under which it writes to its run (see `game_rl.claims`), or None.
+        claim: claim under which it writes to its run (see `game_rl.run_dir`), or None.
         module: the command, as a module for `python -m`.
         reads: folders of the experiment that it needs.
         writes: files and folders that it writes, apart from its output.

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from game_rl.claims import CLAIM_VARIABLE
 from game_rl.executors.executor import Job
 from game_rl.executors.nursery import Nursery
-from game_rl.run_dir import EXPERIMENT_VARIABLE
+from game_rl.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE
 from game_rl.system.parent_death import PARENT_VARIABLE
 from game_rl.system.share import share_environment
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from game_rl.config.saved import Saved
+from game_rl.saved import Saved
 
 
 def errands_folder(root: Path) -> Path:

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from game_rl.config.loader import dump_config, load_config
+from game_rl.events import Fitness
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.fitness import Fitness, fitness_of
+from game_rl.experiments.fitness import fitness_of
 from game_rl.experiments.jobs import Jobs
 from game_rl.experiments.kept_checkpoints import link_checkpoint
 from game_rl.experiments.plans.plan import Plan

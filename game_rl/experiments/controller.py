@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
-from game_rl.executors.executor import Executor
-from game_rl.experiments.account import (
-    Account,
+from game_rl.event_log import Account
+from game_rl.events import (
     ChampionFound,
+    ExperimentWarned,
     GenerationBegun,
     GenerationEnded,
     MemberDied,
     StretchEnded,
-    Warned,
 )
+from game_rl.executors.executor import Executor
 from game_rl.experiments.champion import find_champion
 from game_rl.experiments.curves import write_curves
 from game_rl.experiments.excess import undo_excess
@@ -123,7 +123,7 @@ class ExperimentRun:
     def _undo_excess(self, members: Sequence[Member], number: int) -> None:
         text = undo_excess(self.plan, members, number)
         if text:
-            self.account.emit(Warned(generation=number, text=text))
+            self.account.emit(ExperimentWarned(generation=number, text=text))
             if number > 1:
                 self._copy(self._record(number - 1))
 
@@ -259,4 +259,4 @@ class ExperimentRun:
                     else "it is left out"
                 )
                 text = f"member {member.folder}: {member.failure}; {way}"
-                self.account.emit(Warned(generation=record.generation, text=text))
+                self.account.emit(ExperimentWarned(generation=record.generation, text=text))

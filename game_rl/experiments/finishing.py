@@ -3,7 +3,6 @@
 import time
 from pathlib import Path
 
-from game_rl.claims import check_claim
 from game_rl.config.experiments.experiment_files import load_experiment
 from game_rl.errors import Interrupted, NobodyLeftError
 from game_rl.executors.local import LocalExecutor
@@ -14,7 +13,7 @@ from game_rl.experiments.plans.make_plan import make_plan
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.experiments.start import ExperimentCommand, resume_experiment
 from game_rl.experiments.tasks import TaskRunner
-from game_rl.run_dir import RunDir
+from game_rl.run_dir import RunDir, check_claim
 from game_rl.training.finished import Finished, read_finished, write_finished
 from game_rl.training.stretch_result import Played
 

@@ -2,29 +2,10 @@
 
 from statistics import fmean, pstdev
 
-from game_rl.config.saved import Saved
 from game_rl.errors import ExperimentError
+from game_rl.events import Fitness
 from game_rl.statistics import wilson_interval
 from game_rl.training.stretch_result import Played
-
-
-class Fitness(Saved):
-    """How good one policy is over the episodes of one seed."""
-
-    value: float
-    """The number that is compared."""
-    seed: int
-    """Seed that determines the episodes."""
-    episodes: int
-    deterministic: bool
-    """Whether the policy took its most likely actions instead of drawing them."""
-    success_rate: float | None
-    """Share of successful episodes; None if the game does not define success."""
-    success_interval: tuple[float, float] | None
-    """Wilson's 95 % interval of the success rate."""
-    mean_reward: float
-    std_reward: float
-    """Standard deviation over the episodes."""
 
 
 def fitness_of(played: Played, metric: str) -> Fitness:

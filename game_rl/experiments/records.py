@@ -9,11 +9,11 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from game_rl.config.saved import Saved
 from game_rl.errors import ExperimentError
-from game_rl.experiments.fitness import Fitness
+from game_rl.events import Fitness
 from game_rl.experiments.plans.mutation import Value
 from game_rl.run_dir import write_atomic
+from game_rl.saved import Saved
 from game_rl.training.action_differences import ActionDifferences
 
 _Count = Annotated[int, Field(ge=0)]

@@ -16,19 +16,14 @@ from shlex import quote
 from game_rl.config.experiments.experiment_files import Experiment
 from game_rl.config.experiments.population import KeepGenerationsConfig
 from game_rl.config.experiments.safe_copy import upload_problems
-from game_rl.config.saved import Saved
 from game_rl.config.upload import UploadConfig
 from game_rl.errors import Interrupted, UsageError
-from game_rl.experiments.account import (
-    Account,
-    ExperimentBegun,
-    ExperimentEvent,
-    GenerationEnded,
-    Warned,
-)
+from game_rl.event_log import Account
+from game_rl.events import ExperimentBegun, ExperimentEvent, ExperimentWarned, GenerationEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.picture import forget_picture, held_bytes, picture_of, take_picture
 from game_rl.run_dir import write_atomic
+from game_rl.saved import Saved
 from game_rl.storage.own_process import started
 from game_rl.storage.settings import PushSettings, RemoteKeeping
 
@@ -141,7 +136,7 @@ class SafeCopy:
         self._generation = self._sending = 0
 
     def on_event(self, event: ExperimentEvent) -> None:
-        if isinstance(event, Warned):
+        if isinstance(event, ExperimentWarned):
             return  # it may come from `warn`
         is_free = self._has_ended()
         if isinstance(event, ExperimentBegun | GenerationEnded) and event.generation:
@@ -261,7 +256,7 @@ def uploading(
         folder,
         experiment,
         take_over=take_over,
-        warn=lambda text: account.emit(Warned(text=text)),
+        warn=lambda text: account.emit(ExperimentWarned(text=text)),
     )
     account.add_listener(copy.on_event)
     wait_s = upload.wait_s

@@ -18,17 +18,17 @@ from game_rl.errors import (
     UsageError,
     system_fault,
 )
+from game_rl.event_log import Account
+from game_rl.events import (
+    ExperimentBegun,
+    ExperimentEnded,
+    ExperimentListener,
+    ExperimentWarned,
+    WentBack,
+)
 from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Executor
 from game_rl.executors.make_executor import check_installed, make_executor
-from game_rl.experiments.account import (
-    Account,
-    ExperimentBegun,
-    ExperimentEnded,
-    Listener,
-    Warned,
-    WentBack,
-)
 from game_rl.experiments.controller import ExperimentRun, read_state
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.experiments.forecast.experiment import experiment_preflight
@@ -65,7 +65,7 @@ class ExperimentCommand:
     stop: StopFlag
     force: bool = False
     take_over: bool = False
-    listeners: Sequence[Listener] = ()
+    listeners: Sequence[ExperimentListener] = ()
     show: Callable[[ExperimentReport], None] = lambda _: None
 
 
@@ -214,7 +214,7 @@ def _carried_out(
             make_executor(config.executor, _demand(experiment, report, account)) as executor,
         ):
             for warning in warnings:
-                account.emit(Warned(text=warning))
+                account.emit(ExperimentWarned(text=warning))
             if went.generation is not None:
                 account.emit(WentBack(generation=went.generation - 1, set_aside=went.place))
             account.emit(
@@ -265,7 +265,7 @@ def _demand(experiment: Experiment, report: ExperimentReport, account: Account) 
         folder=config.run_dir,
         disk_bytes=_disk_bytes(report),
         game=experiment.run.game,
-        warn=lambda text: account.emit(Warned(text=text)),
+        warn=lambda text: account.emit(ExperimentWarned(text=text)),
     )
 
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.experiments.account import StretchEnded
-from game_rl.experiments.fitness import Fitness
+from game_rl.events import Fitness, StretchEnded
 from game_rl.experiments.plans.mutation import Value
 from game_rl.experiments.records import ChampionRecord, CopyRecord, GenerationRecord, TrainedMember
 

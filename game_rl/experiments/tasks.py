@@ -11,10 +11,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from game_rl.claims import take_claim
 from game_rl.errors import ExperimentError, Interrupted
 from game_rl.executors.executor import Ended, Executor, Job
-from game_rl.run_dir import RunDir
+from game_rl.run_dir import RunDir, take_claim
 from game_rl.system.machine import disk_free_bytes
 from game_rl.system.units import MIB, format_bytes
 

@@ -6,10 +6,10 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from game_rl.config.saved import Saved
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.errors import GameFileError
 from game_rl.games.custom_reward import CUSTOM_TERM, GameReward
+from game_rl.saved import Saved
 
 Values = Mapping[str, int]
 

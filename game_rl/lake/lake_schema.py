@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from game_rl.envs.packing import FramePacking
-from game_rl.lake.checked_json import from_document, kind_of, to_document
+from game_rl.saved import from_document, kind_of, to_document
 
 _KIND = "lake of format 1"
 _KIND_OF_ARRAYS = "lake of format 2"

@@ -8,8 +8,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from game_rl.config.saved import Saved
-from game_rl.lake.checked_json import from_document, to_document
+from game_rl.saved import Saved, from_document, to_document
 
 _KIND = "mark of a lake, format 1"
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from pydantic import ValidationError
 
-from game_rl.config.saved import Saved
 from game_rl.errors import UsageError
+from game_rl.saved import Saved
 from game_rl.storage.faults import PASSING_FAULTS, FaultKind, StoreFault
 from game_rl.storage.own_process import started
 

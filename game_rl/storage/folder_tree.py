@@ -15,10 +15,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from game_rl.checkpoints.files import MANIFEST, read_manifest
-from game_rl.config.saved import Saved
 from game_rl.errors import CheckpointError
 from game_rl.lake.segment import SEALED, SHELVED
 from game_rl.run_dir import new_directory, remove_directory, replaced_directory
+from game_rl.saved import Saved
 from game_rl.storage.contents import PIECE_BYTES, Source, growing_pieces
 from game_rl.storage.faults import LostFileError
 from game_rl.storage.fetch import fetch_file, is_whole

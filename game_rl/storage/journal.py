@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from game_rl.config.saved import Saved
-from game_rl.json_lines import JsonLines, located_lines, parsed
+from game_rl.event_log import JsonLines, located_lines, parsed
+from game_rl.saved import Saved
 
 
 class Opened(Saved):

@@ -16,9 +16,9 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, JsonValue, ValidationError
 
-from game_rl.config.saved import Saved
 from game_rl.errors import StorageError
 from game_rl.run_dir import RunIdentity
+from game_rl.saved import Saved
 
 _Stored = TypeVar("_Stored", bound=Saved)
 _Count = Annotated[int, Field(ge=0)]

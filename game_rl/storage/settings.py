@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from game_rl.config.saved import Saved
 from game_rl.config.upload import UploadConfig
+from game_rl.saved import Saved
 from game_rl.storage.manifest import run_folder
 
 

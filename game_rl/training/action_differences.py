@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from game_rl.config.saved import Saved
 from game_rl.errors import ExperimentError
+from game_rl.saved import Saved
 
 _Count = Annotated[int, Field(ge=0)]
 _Share = Annotated[float, Field(ge=0, le=1)]

@@ -6,10 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from game_rl.claims import check_claim
-from game_rl.config.saved import Saved
 from game_rl.errors import ExperimentError
-from game_rl.run_dir import RunDir, write_atomic
+from game_rl.run_dir import RunDir, check_claim, write_atomic
+from game_rl.saved import Saved
 from game_rl.system.versions import installed_versions
 from game_rl.training.stretch_result import Played
 

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from game_rl.config.saved import Saved
 from game_rl.errors import ExperimentError
+from game_rl.saved import Saved
 
 _Count = Annotated[int, Field(ge=0)]
 

@@ -9,12 +9,8 @@ from rich.console import Console
 
 from game_rl.cli.experiment_console import ExperimentConsole
 from game_rl.cli.main import main
-from game_rl.experiments.account import (
-    Account,
-    ExperimentBegun,
-    ExperimentEvent,
-    StretchEnded,
-)
+from game_rl.event_log import Account
+from game_rl.events import ExperimentBegun, ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.going_back import go_back
 from tests.experiments.conftest import MakePopulation, make_population  # noqa: F401 - a fixture

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.claims import take_claim
 from game_rl.executors.courier import Courier
 from game_rl.executors.errand import Delivery, Errand, GivenUpError
 from game_rl.executors.executor import Job
-from game_rl.run_dir import RunDir
+from game_rl.run_dir import RunDir, take_claim
 from game_rl.storage.object_store import ObjectStore
 from tests.storage.conftest import disk_address as disk_address  # fixtures
 from tests.storage.runs import add_checkpoint, make_run

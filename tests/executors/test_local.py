@@ -12,10 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from game_rl.claims import CLAIM_VARIABLE
 from game_rl.executors.executor import Ended, Job
 from game_rl.executors.local import LocalExecutor
-from game_rl.run_dir import EXPERIMENT_VARIABLE
+from game_rl.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE
 
 _TIMEOUT_S = 120.0
 

@@ -8,8 +8,8 @@ import pytest
 from game_rl.cli.main import main
 from game_rl.config.experiments.population_files import Population
 from game_rl.errors import ExperimentError, UsageError
+from game_rl.events import ExperimentEvent, ExperimentWarned
 from game_rl.experiments import controller
-from game_rl.experiments.account import ExperimentEvent, Warned
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.going_back import go_back
 from tests.experiments.broken_off import account_of, record
@@ -51,7 +51,7 @@ def test_what_a_member_learned_elsewhere_is_set_aside_and_nobody_else_trains_aga
     carry_out(population, None, heard.append)
     assert account_of(folder) == account_of(whole)
     assert {path: path.read_bytes() for path in others} == others
-    (warned,) = (event for event in heard if isinstance(event, Warned))
+    (warned,) = (event for event in heard if isinstance(event, ExperimentWarned))
     assert f"{name} learned in that generation was moved to" in warned.text
     assert list(folder.superseded.rglob(f"{TOO_FAR:012d}"))
 

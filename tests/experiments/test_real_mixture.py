@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
-from game_rl.event_log import read_events
-from game_rl.experiments.account import StretchEnded, read_account
+from game_rl.event_log import read_account, read_events
+from game_rl.events import StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import GenerationRecord, read_record
 from game_rl.lake.lake import Lake

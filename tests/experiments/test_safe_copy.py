@@ -10,7 +10,8 @@ from game_rl.config.experiments.experiment_files import Experiment, load_experim
 from game_rl.config.experiments.population_files import Population, dump_population
 from game_rl.config.upload import UploadConfig
 from game_rl.errors import Interrupted, UsageError
-from game_rl.experiments.account import Account, ExperimentEvent, GenerationEnded, Warned
+from game_rl.event_log import Account
+from game_rl.events import ExperimentEvent, ExperimentWarned, GenerationEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.picture import picture_of, take_picture
 from game_rl.experiments.safe_copy import (
@@ -278,7 +279,7 @@ def test_who_stops_the_experiment_waits_no_longer_than_its_runs(
         uploading(folder, uploaded, account, take_over=False),
     ):
         raise Interrupted("stopped", exit_code=143)
-    assert isinstance(said[-1], Warned)
+    assert isinstance(said[-1], ExperimentWarned)
     assert "remote push" in said[-1].text
 
 

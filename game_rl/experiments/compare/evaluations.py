@@ -4,8 +4,7 @@ import numpy as np
 
 from game_rl.checkpoints.evaluation_files import read_episodes
 from game_rl.experiments.compare.outcome import Point, Score
-from game_rl.experiments.compare.played import at, totals
-from game_rl.lineage import Source
+from game_rl.lineage import Source, at, totals
 from game_rl.run_dir import RunDir
 
 

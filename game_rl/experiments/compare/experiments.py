@@ -8,7 +8,6 @@ from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.experiments.compare.found import NO_DIFFERENCE, Found, settings_of
 from game_rl.experiments.compare.live_curve import live_curve
 from game_rl.experiments.compare.outcome import Point, Score
-from game_rl.experiments.compare.played import at, played_by, totals
 from game_rl.experiments.descent import read_records
 from game_rl.experiments.experiment_dir import ExperimentDir, run_of
 from game_rl.experiments.records import (
@@ -17,7 +16,7 @@ from game_rl.experiments.records import (
     TrainedMember,
     read_record,
 )
-from game_rl.lineage import Source
+from game_rl.lineage import Source, at, played_by, totals
 from game_rl.run_dir import RunDir
 
 _NO_DIFFERENCE_OF_PLANS = (

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from game_rl.event_log import read_events
 from game_rl.experiments.compare.evaluations import curve_of
 from game_rl.experiments.compare.outcome import Point
-from game_rl.experiments.compare.played import at, totals
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.lineage import Source
+from game_rl.lineage import Source, at, totals
 from game_rl.run_dir import RunDir
 
 

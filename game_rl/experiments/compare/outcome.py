@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from game_rl.config.saved import Saved
+from game_rl.saved import Saved
 
 Metric = Literal["success_rate", "mean_reward"]
 _Count = Annotated[int, Field(ge=0)]

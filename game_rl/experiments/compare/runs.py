@@ -10,8 +10,8 @@ from game_rl.experiments.compare.evaluations import curve_of, last_evaluation
 from game_rl.experiments.compare.experiments import read_experiment
 from game_rl.experiments.compare.found import NO_DIFFERENCE, Found, settings_of
 from game_rl.experiments.compare.outcome import Score
-from game_rl.experiments.compare.played import played_by, totals
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.lineage import played_by, totals
 from game_rl.run_dir import RunDir
 
 

@@ -7,10 +7,10 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 
 from game_rl.config.experiments.experiment_files import load_experiment
-from game_rl.experiments.account import ExperimentBegun, ExperimentEnded, read_account
+from game_rl.event_log import read_account
+from game_rl.events import ExperimentBegun, ExperimentEnded, Fitness
 from game_rl.experiments.controller import read_state
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.fitness import Fitness
 from game_rl.experiments.plans.decision import timesteps_before
 from game_rl.experiments.plans.make_plan import make_plan
 from game_rl.experiments.plans.plan import Plan

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from game_rl.config.saved import Saved
 from game_rl.experiments.compare.outcome import Metric
 from game_rl.experiments.compare.report import table
 from game_rl.experiments.compare.wording import score_words
 from game_rl.experiments.records import GenerationRecord
+from game_rl.saved import Saved
 
 _Count = Annotated[int, Field(ge=0)]
 

@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from game_rl.config.changed_values import flat
 from game_rl.config.experiments.study_files import Study
-from game_rl.config.saved import Saved
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.records import read_record, write_record
 from game_rl.experiments.study.study_dir import study_dir
 from game_rl.games.definition import bundled_games, load_game
+from game_rl.saved import Saved
 
 _PACKAGE = Path(__file__).parents[2]
 _NOT_OF_THE_PLAN = {"executor", "run_dir"}  # they change no result

@@ -9,12 +9,10 @@ from pydantic import Field
 
 from game_rl.config.experiments.arms import ExperimentArm
 from game_rl.config.experiments.study_files import Study
-from game_rl.config.saved import Saved
 from game_rl.errors import ExperimentError
 from game_rl.experiments.compare.evaluations import curve_of
 from game_rl.experiments.compare.experiments import Everybody, read_everybody
 from game_rl.experiments.compare.outcome import Arm, Outcome, Point, Score
-from game_rl.experiments.compare.played import played_by, totals
 from game_rl.experiments.descent import read_records
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.fitness import fitness_of
@@ -22,6 +20,8 @@ from game_rl.experiments.records import read_record, write_record
 from game_rl.experiments.study.breaks import Reached, reached
 from game_rl.experiments.study.pairs import Pair
 from game_rl.experiments.study.study_dir import StudyDir
+from game_rl.lineage import played_by, totals
+from game_rl.saved import Saved
 from game_rl.training.finished import Finished
 from game_rl.training.stretch_result import Played
 

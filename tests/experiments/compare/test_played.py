@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from game_rl.experiments.compare.played import at, totals
-from game_rl.lineage import Source
+from game_rl.lineage import Source, at, totals
 
 
 def source(

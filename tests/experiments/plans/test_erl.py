@@ -9,7 +9,7 @@ import yaml
 from game_rl.config.experiments.everybody import everybody
 from game_rl.config.experiments.population_files import Population, dump_population
 from game_rl.errors import NobodyLeftError
-from game_rl.experiments.account import Account
+from game_rl.event_log import Account
 from game_rl.experiments.compare.runs import read_folder
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent, read_records

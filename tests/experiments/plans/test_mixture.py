@@ -11,7 +11,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from game_rl.config.experiments.mixture_files import Mixture, dump_mixture
 from game_rl.errors import ExperimentError
-from game_rl.experiments.account import Account
+from game_rl.event_log import Account
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent, read_records
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after

@@ -8,15 +8,9 @@ import pytest
 
 from game_rl.config.experiments.population_files import Population
 from game_rl.errors import ExperimentError, Interrupted, UsageError
+from game_rl.event_log import Account, read_account
+from game_rl.events import ExperimentEvent, ExperimentWarned, GenerationEnded, MemberDied
 from game_rl.experiments import tasks
-from game_rl.experiments.account import (
-    Account,
-    ExperimentEvent,
-    GenerationEnded,
-    MemberDied,
-    Warned,
-    read_account,
-)
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent, read_records
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -217,7 +211,7 @@ def test_a_member_that_is_not_finite_is_replaced_and_reported(
     (copy,) = (c for c in record(folder, 2).copies if c.reason == "non_finite")
     assert (copy.number, copy.folder) == (2, "02.g0002")
     assert record(folder, 2).ranking[-1] == 2
-    (warned,) = (event for event in heard if isinstance(event, Warned))
+    (warned,) = (event for event in heard if isinstance(event, ExperimentWarned))
     assert "NaN" in warned.text
     assert copy.parent_folder in warned.text
 

@@ -8,10 +8,9 @@ import yaml
 
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.config.experiments.experiment_files import load_experiment
-from game_rl.event_log import EventFile
+from game_rl.event_log import Account, EventFile
 from game_rl.events import Ended as RunEnded
 from game_rl.executors.executor import Ended, Job
-from game_rl.experiments.account import Account
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.plans.make_plan import make_plan

@@ -1,6 +1,6 @@
 """What a study keeps and shows of the breaks of its experiments."""
 
-from game_rl.experiments.fitness import Fitness
+from game_rl.events import Fitness
 from game_rl.experiments.records import CopyRecord, GenerationRecord, LearnerRecord, TrainedMember
 from game_rl.experiments.study.breaks import Reached, break_lines, reached
 from game_rl.experiments.study.pairs import Pair

@@ -1,10 +1,39 @@
-"""Small JSON files with a checksum."""
+"""The frozen model for what is read back from disk, and JSON documents with a checksum."""
 
+import base64
+import binascii
 import json
 import zlib
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
 from game_rl.errors import LakeError
+
+
+def _decode(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return base64.b64decode(value, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"is not base64: {error}") from None
+
+
+def _encode(value: bytes) -> str:
+    return base64.b64encode(value).decode("ascii")
+
+
+Blob = Annotated[
+    bytes, BeforeValidator(_decode), PlainSerializer(_encode, return_type=str, when_used="json")
+]
+"""Bytes, written as base64 in JSON."""
+
+
+class Saved(BaseModel):
+    """A frozen model that refuses unknown keys. JSON gives back what was saved, bit for bit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 def to_document(kind: str, values: dict[str, Any]) -> str:
