@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.callbacks.stop import StopRequest
 from game_rl.config.loader import load_config
+from game_rl.system.stop_request import StopRequest
 from game_rl.training.train import Command, train
 
 ROOT = Path(__file__).parents[1]

@@ -14,8 +14,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
 from game_rl.errors import ConfigError
 from game_rl.games.definition import Game
-from game_rl.system.caches import cache_bytes_per_cpu
-from game_rl.system.machine import cpu_has_bf16, effective_cpus
+from game_rl.system.machine import cache_bytes_per_cpu, cpu_has_bf16, effective_cpus
 from game_rl.system.placement import Hardware, Placement, find_placement, is_gpu_missing
 
 Shape = tuple[int, ...]

@@ -25,8 +25,8 @@ from game_rl.config.values import LinearSchedule, Schedule
 from game_rl.envs.packing import FramePacking
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
-from game_rl.system.allocator import keep_freed_memory
 from game_rl.system.placement import Placement
+from game_rl.system.process_memory import keep_freed_memory
 
 
 @dataclass(frozen=True, kw_only=True)

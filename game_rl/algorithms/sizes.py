@@ -193,7 +193,7 @@ def timesteps_together(
         bf16: whether the network is computed in bfloat16.
         on_gpu: whether the network is on a GPU.
         cpus: threads that share a minibatch on the CPU.
-        cache_bytes: cache of each of these CPUs (`game_rl.system.caches`).
+        cache_bytes: cache of each of these CPUs (`game_rl.system.machine`).
     """
     batch = algorithm.batch_size
     if not isinstance(algorithm, PPOConfig):

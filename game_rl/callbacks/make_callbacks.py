@@ -22,7 +22,7 @@ from game_rl.callbacks.non_finite import NonFiniteCallback
 from game_rl.callbacks.progress import ProgressCallback
 from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
 from game_rl.callbacks.rows_drawn import RowsDrawnCallback
-from game_rl.callbacks.stop import StopCallback, StopRequest
+from game_rl.callbacks.stop import StopCallback
 from game_rl.callbacks.stop_when import StopWhen
 from game_rl.callbacks.upload import UploadCallback
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
@@ -39,6 +39,7 @@ from game_rl.seeds import seed_for
 from game_rl.storage.background import BackgroundUpload
 from game_rl.system.machine import effective_cpus, is_same_disk
 from game_rl.system.process_memory import PssSampler
+from game_rl.system.stop_request import StopRequest
 from game_rl.vec_env.worker_cores import TRIALS_S
 
 

@@ -7,12 +7,12 @@ import torch
 
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.checkpoint import CheckpointCallback
-from game_rl.callbacks.stop import StopRequest
 from game_rl.errors import TrainingError
 from game_rl.event_log import EventLog
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import cpu_percent, disk_free_bytes, effective_ram_bytes
 from game_rl.system.process_memory import PssSampler
+from game_rl.system.stop_request import StopRequest
 from game_rl.system.units import GIB, MIB, format_bytes
 
 _RAM_WARNING_BYTES = 512 * MIB  # the preflight's margin, below which the kernel starts to swap

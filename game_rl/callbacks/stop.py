@@ -4,45 +4,12 @@ from collections.abc import Callable
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from game_rl.errors import GameRLError
 from game_rl.event_log import EventLog
+from game_rl.system.stop_request import StopRequest
 
 
 class StretchEnded(Exception):  # noqa: N818 - not an error
     """The training has stopped at a boundary, before the next vec step."""
-
-
-class StopRequest:
-    """Request that a run end at its next boundary, made by a signal or a callback.
-
-    Attributes:
-        reason: error that the training raises once everything is saved, or None if no stop was
-            requested.
-        deadline_s: seconds that the requester waits, from the run's config.
-    """
-
-    def __init__(self) -> None:
-        self.reason: GameRLError | None = None
-        self.deadline_s = 25.0
-        self._notice: str | None = None
-
-    @property
-    def is_asked(self) -> bool:
-        return self.reason is not None
-
-    def ask(self, reason: GameRLError, *, notice: str | None = None) -> None:
-        """Request a stop; the first reason counts.
-
-        Args:
-            notice: text for the user, shown when it is safe to print.
-        """
-        self.reason = self.reason or reason
-        self._notice = notice or self._notice
-
-    def take_notice(self) -> str | None:
-        """Return the notice that the user has not been shown yet, if any, and clear it."""
-        notice, self._notice = self._notice, None
-        return notice
 
 
 class StopCallback(BaseCallback):

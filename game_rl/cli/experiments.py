@@ -2,19 +2,10 @@
 
 import argparse
 import json
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING
 
-from game_rl.errors import Interrupted, UsageError
-
-if TYPE_CHECKING:
-    from game_rl.experiments.tasks import StopFlag
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from game_rl.errors import UsageError
+from game_rl.system.stop_request import stopping_experiment_on_signals
 
 
 def show_status(root: Path, *, as_json: bool) -> int:
@@ -96,7 +87,7 @@ def _train_members(arguments: argparse.Namespace) -> int:
         begin_experiment,
         resume_experiment,
     )
-    from game_rl.experiments.tasks import StopFlag
+    from game_rl.system.stop_request import StopFlag
 
     is_json = arguments.log == "json"
     console = Console(quiet=is_json)
@@ -108,7 +99,7 @@ def _train_members(arguments: argparse.Namespace) -> int:
         listeners=[print_json if is_json else watcher],
         show=watcher.show_preflight,
     )
-    with stopping_on_signals(stop, watcher.notice):
+    with stopping_experiment_on_signals(stop, watcher.notice):
         if arguments.config is not None:
             begin_experiment(load_experiment(arguments.config, arguments.set), command)
         else:
@@ -119,22 +110,3 @@ def _train_members(arguments: argparse.Namespace) -> int:
                 overrides=arguments.set,
             )
     return 0
-
-
-@contextmanager
-def stopping_on_signals(stop: "StopFlag", notice: Callable[[str], None]) -> Iterator[None]:
-    """Set `stop` on SIGINT and SIGTERM; runs then save and end. A second signal ends them now."""
-
-    def on_signal(number: int, _frame: FrameType | None) -> None:
-        if stop.reason is not None:
-            raise KeyboardInterrupt
-        name = signal.Signals(number).name
-        stop.reason = Interrupted(f"stopped by {name}", exit_code=128 + number)
-        notice(f"{name}: the runs save and end; a second signal ends them at once")
-
-    previous = {number: signal.signal(number, on_signal) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

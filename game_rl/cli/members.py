@@ -180,14 +180,13 @@ def _finish_experiment(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from game_rl.cli.experiment_console import ExperimentConsole
-    from game_rl.cli.experiments import stopping_on_signals
     from game_rl.experiments.finishing import finish_experiment
     from game_rl.experiments.start import ExperimentCommand
-    from game_rl.experiments.tasks import StopFlag
+    from game_rl.system.stop_request import StopFlag, stopping_experiment_on_signals
 
     console, stop = ExperimentConsole(Console()), StopFlag()
     command = ExperimentCommand(stop=stop, force=True, listeners=[console])
-    with stopping_on_signals(stop, console.notice):
+    with stopping_experiment_on_signals(stop, console.notice):
         finish_experiment(
             arguments.run,
             command,
@@ -204,9 +203,8 @@ def _finish(arguments: argparse.Namespace) -> int:
     from game_rl.checkpoints.named import open_run
 
     open_run(arguments.run)
-    from game_rl.callbacks.stop import StopRequest
     from game_rl.cli.run_console import RunConsole
-    from game_rl.cli.signals import stopping_on_signals
+    from game_rl.system.stop_request import StopRequest, stopping_on_signals
     from game_rl.training.finishing import FinalTest, finish_run
 
     stop = StopRequest()
@@ -230,9 +228,8 @@ def _train(arguments: argparse.Namespace) -> int:
     from game_rl.checkpoints.named import open_run
 
     open_run(arguments.run)
-    from game_rl.callbacks.stop import StopRequest
     from game_rl.cli.run_console import RunConsole
-    from game_rl.cli.signals import stopping_on_signals
+    from game_rl.system.stop_request import StopRequest, stopping_on_signals
     from game_rl.training.stretch import run_stretch
 
     stop = StopRequest()

@@ -93,10 +93,9 @@ def train_study(arguments: argparse.Namespace) -> int:
     """Make the missing results of a study."""
     from rich.console import Console
 
-    from game_rl.cli.experiments import stopping_on_signals
     from game_rl.config.experiments.study_files import load_study
     from game_rl.experiments.study.carrying_out import StudyCommand, carry_out
-    from game_rl.experiments.tasks import StopFlag
+    from game_rl.system.stop_request import StopFlag, stopping_experiment_on_signals
 
     console = Console(quiet=arguments.log == "json")
     stop = StopFlag()
@@ -108,7 +107,9 @@ def train_study(arguments: argparse.Namespace) -> int:
         on_death=functools.partial(_show_death, console),
     )
     study = load_study(arguments.config, arguments.set)
-    with stopping_on_signals(stop, lambda text: console.print(text, style="yellow", markup=False)):
+    with stopping_experiment_on_signals(
+        stop, lambda text: console.print(text, style="yellow", markup=False)
+    ):
         carry_out(study, command)
     report = f"game-rl compare {quote(str(arguments.config))}"
     console.print(f"report       {report}", soft_wrap=True, markup=False)

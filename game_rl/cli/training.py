@@ -183,8 +183,7 @@ def _trained(
             check_new_fork(config)
         else:
             report = check_new_run(config, force=arguments.force, show=show)
-    from game_rl.callbacks.stop import StopRequest
-    from game_rl.cli.signals import stopping_on_signals
+    from game_rl.system.stop_request import StopRequest, stopping_on_signals
     from game_rl.training.train import Command, resume, train
 
     stop = StopRequest()

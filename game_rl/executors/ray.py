@@ -29,7 +29,7 @@ from game_rl.executors.head import Head, connect
 from game_rl.executors.meeting import Meeting, shared_files, shared_storage
 from game_rl.executors.node import Needs, NodeFacts, introduce, warnings_of
 from game_rl.executors.private_folder import SHORT_PLACE, private_folder
-from game_rl.executors.reaper import reaping
+from game_rl.system.reaper import reaping
 from game_rl.system.units import format_bytes
 
 _STORE_BYTES = 80 * 2**20  # Ray refuses less than 75 MiB; results of tasks are far smaller

@@ -41,9 +41,10 @@ from game_rl.experiments.records import (
     read_record,
     write_record,
 )
-from game_rl.experiments.tasks import Death, StopFlag, Task, TaskRunner
+from game_rl.experiments.tasks import Death, Task, TaskRunner
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.seeds import seed_for
+from game_rl.system.stop_request import StopFlag
 from game_rl.training.action_differences import read_differences
 from game_rl.training.stretch_result import StretchResult, read_result
 

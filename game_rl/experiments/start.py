@@ -40,11 +40,11 @@ from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ChampionRecord
 from game_rl.experiments.relocation import follow_lake
 from game_rl.experiments.safe_copy import uploading
-from game_rl.experiments.tasks import StopFlag
 from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.storage.first_request import ask_once
 from game_rl.system.machine import detect_machine, with_room
+from game_rl.system.stop_request import StopFlag
 
 _ENDING_S = 30.0  # for the last checkpoint and the emulators, in addition to the deadline
 _MAY_CHANGE = ("executor", "keep_generations", "keep_rounds", "champion", "upload")

@@ -15,6 +15,7 @@ from game_rl.errors import ExperimentError, Interrupted
 from game_rl.executors.executor import Ended, Executor, Job
 from game_rl.run_dir import RunDir, take_claim
 from game_rl.system.machine import disk_free_bytes
+from game_rl.system.stop_request import StopFlag
 from game_rl.system.units import MIB, format_bytes
 
 MOST_DEATHS = 10
@@ -24,13 +25,6 @@ _LOOK_EVERY_S = 0.2
 # A process whose controller was killed ends within seconds. A lock of a lost node on NFS is
 # released when its lease on the server expires, by default after 90 s.
 _LOCK_TIMEOUT_S = 150.0
-
-
-class StopFlag:
-    """Whether the experiment should save and end, and why; a signal handler sets it."""
-
-    def __init__(self) -> None:
-        self.reason: Interrupted | None = None
 
 
 @dataclass(frozen=True)

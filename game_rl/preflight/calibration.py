@@ -23,7 +23,7 @@ WORKER_BYTES = 13_000_000
 EMULATOR_BYTES = 1_000_000
 
 # glibc returns blocks of at least this size to the system when they are freed. Smaller ones stay
-# in the process, ready for reuse (`game_rl.system.allocator`).
+# in the process, ready for reuse (`game_rl.system.process_memory`).
 ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
 # Blocks of a gradient step are allocated and freed in an order that leaves holes in the heaps. The
 # holes take this share of the small blocks that are alive at the worst moment, and one gradient

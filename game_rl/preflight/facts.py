@@ -13,9 +13,8 @@ from game_rl.lake.origin import LakeRows, check_agreement
 from game_rl.preflight.forked import ForkFacts, fork_facts
 from game_rl.preflight.learning import learn_from_of
 from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
-from game_rl.system.caches import USUAL_CACHE_BYTES
 from game_rl.system.machine import Machine
-from game_rl.system.placement import find_placement
+from game_rl.system.placement import USUAL_CACHE_BYTES, find_placement
 
 # Assumed length of an episode without a measurement: fights and levels of arcade games take 7 to 33
 # seconds, and a trained agent's are the shorter ones.

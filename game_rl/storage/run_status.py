@@ -18,7 +18,7 @@ from game_rl.events import (
 from game_rl.run_dir import RunDir
 from game_rl.storage.journal import UploadState, read_state
 from game_rl.storage.manifest import run_folder
-from game_rl.system.proc_files import read_text
+from game_rl.system.machine import read_text
 
 
 @dataclass(frozen=True)

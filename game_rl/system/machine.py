@@ -1,4 +1,4 @@
-"""Memory, disk, processors and GPUs of this machine and its container.
+"""Memory, disk, CPUs and caches of this machine and its container.
 
 This is the only module that reads cgroups, nvidia-smi or a file system's free space. The `root`
 parameters exist so that tests can create their own /proc and /sys.
@@ -8,33 +8,26 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib import metadata
 from pathlib import Path
 
 import psutil
 
 from game_rl.errors import UsageError
-from game_rl.system.caches import USUAL_CACHE_BYTES, cache_bytes_per_cpu
-from game_rl.system.placement import Hardware
-from game_rl.system.proc_files import read_number, read_table, read_text
-from game_rl.system.units import KIB, MIB, parse_bytes
+from game_rl.system.placement import (
+    USUAL_CACHE_BYTES,
+    Gpu,
+    Hardware,
+    _torch_can_use_gpus,
+    visible_gpus,
+)
+from game_rl.system.units import KIB, parse_bytes
 
 _ROOT = Path("/")
-_NVIDIA_SMI_TIMEOUT_S = 5.0
 
 CPUS_VARIABLE = "GAME_RL_CPUS"
 """Environment variable: the number of CPUs that this process may use, whatever the machine has."""
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """The total and the free memory of one GPU."""
-
-    total_bytes: int
-    free_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,54 +287,60 @@ def nearest_folder(path: Path) -> Path:
     return next(place for place in (path, *path.parents) if place.exists())
 
 
-def visible_gpus() -> tuple[Gpu, ...]:
-    """Return the GPUs that CUDA would show, in its order, without importing torch."""
-    if shutil.which("nvidia-smi") is None:
-        return ()
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
-        return _asked_gpus()
-    gpus: tuple[Gpu, ...] = ()
-    for name in map(str.strip, visible.split(",")):
-        found = () if name in {"", "-1"} else _asked_gpus(f"--id={name}")
-        if not found:
-            break  # CUDA also stops at the first GPU that does not exist
-        gpus += found
-    return gpus
-
-
-def _asked_gpus(*which: str) -> tuple[Gpu, ...]:
-    """Ask nvidia-smi for GPUs; none if it fails or does not answer in time."""
-    query = ["--query-gpu=memory.total,memory.free", "--format=csv,noheader,nounits"]
-    try:
-        answer = subprocess.run(
-            ["nvidia-smi", *which, *query],
-            capture_output=True,
-            encoding="utf-8",
-            timeout=_NVIDIA_SMI_TIMEOUT_S,
-            check=True,
-        ).stdout
-        return tuple(_gpu(line) for line in answer.splitlines())
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return ()
-
-
-def _gpu(line: str) -> Gpu:
-    total, free = (int(number) * MIB for number in line.split(","))
-    return Gpu(total, free)
-
-
 def cpu_percent() -> float:
     """Return the load of all CPUs since the last call, 0..100; 0 at the first call."""
     return psutil.cpu_percent(interval=None)
 
 
-def _torch_can_use_gpus() -> bool:
-    """Whether torch is installed and not the CPU build, whose version ends in "+cpu".
+def cache_bytes_per_cpu(root: Path = _ROOT) -> int:
+    """Return a CPU's share of the cache level in which that share is largest.
 
-    Torch is not imported for that.
+    CPU 0 stands for all. A cache is divided by the number of CPUs that the kernel lists for it,
+    even where a container may use only some of them. `USUAL_CACHE_BYTES` if it cannot be read.
     """
+    folders = (root / "sys/devices/system/cpu/cpu0/cache").glob("index*")
+    return max(map(_share_bytes, folders), default=0) or USUAL_CACHE_BYTES
+
+
+def _share_bytes(cache: Path) -> int:
+    """Return a CPU's share of this cache; 0 if it holds instructions only or cannot be read."""
+    size = read_text(cache / "size").strip()
+    cpus = _n_listed(read_text(cache / "shared_cpu_list").strip())
+    is_for_data = read_text(cache / "type").strip() in {"Data", "Unified"}
+    if not (is_for_data and cpus and size[:-1].isdigit() and size[-1] in "KMG"):
+        return 0
+    return parse_bytes(f"{size}iB") // cpus
+
+
+def _n_listed(cpus: str) -> int:
+    """Count the numbers in a list such as "0-3,8"; 0 if it is no such list."""
+    count = 0
+    for part in cpus.split(","):
+        first, _, last = part.partition("-")
+        if not (first.isdigit() and (last or first).isdigit()):
+            return 0
+        count += int(last or first) - int(first) + 1
+    return count
+
+
+def read_text(path: Path) -> str:
+    """Return the file's text; "" if it does not exist, cannot be read, or its process has ended."""
     try:
-        return not metadata.version("torch").endswith("+cpu")
-    except metadata.PackageNotFoundError:
-        return False
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def read_number(path: Path) -> int | None:
+    text = read_text(path).strip()
+    return int(text) if text.isdigit() else None  # "max" and "-1" mean no limit
+
+
+def read_table(path: Path) -> dict[str, int]:
+    """Return the first number of each "name: number ..." line of meminfo, memory.stat or smaps."""
+    table = {}
+    for line in read_text(path).splitlines():
+        words = line.split()
+        if len(words) >= 2 and words[1].isdigit():
+            table[words[0].rstrip(":")] = int(words[1])
+    return table

@@ -1,11 +1,19 @@
 """The one decision where the network is computed and in which number format."""
 
+import os
+import shutil
+import subprocess
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Literal
 
-from game_rl.system.caches import USUAL_CACHE_BYTES
+from game_rl.system.units import MIB
 
 Precision = Literal["float32", "bf16"]
+# Used where nothing can be read: on a system without /sys, or in a container or virtual machine
+# that hides it. Server and desktop processors of the last ten years have 1 to 4 MiB of L3, or of
+# L2, for each CPU.
+USUAL_CACHE_BYTES = 2 * MIB
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,3 +69,62 @@ def is_gpu_missing(device: str, *, n_gpus: int) -> bool:
     """Whether `device` names a GPU that does not exist among `n_gpus`."""
     kind, _, number = device.partition(":")
     return kind == "cuda" and int(number or 0) >= n_gpus
+
+
+_NVIDIA_SMI_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """The total and the free memory of one GPU."""
+
+    total_bytes: int
+    free_bytes: int
+
+
+def visible_gpus() -> tuple[Gpu, ...]:
+    """Return the GPUs that CUDA would show, in its order, without importing torch."""
+    if shutil.which("nvidia-smi") is None:
+        return ()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return _asked_gpus()
+    gpus: tuple[Gpu, ...] = ()
+    for name in map(str.strip, visible.split(",")):
+        found = () if name in {"", "-1"} else _asked_gpus(f"--id={name}")
+        if not found:
+            break  # CUDA also stops at the first GPU that does not exist
+        gpus += found
+    return gpus
+
+
+def _asked_gpus(*which: str) -> tuple[Gpu, ...]:
+    """Ask nvidia-smi for GPUs; none if it fails or does not answer in time."""
+    query = ["--query-gpu=memory.total,memory.free", "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(
+            ["nvidia-smi", *which, *query],
+            capture_output=True,
+            encoding="utf-8",
+            timeout=_NVIDIA_SMI_TIMEOUT_S,
+            check=True,
+        ).stdout
+        return tuple(_gpu(line) for line in answer.splitlines())
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return ()
+
+
+def _gpu(line: str) -> Gpu:
+    total, free = (int(number) * MIB for number in line.split(","))
+    return Gpu(total, free)
+
+
+def _torch_can_use_gpus() -> bool:
+    """Whether torch is installed and not the CPU build, whose version ends in "+cpu".
+
+    Torch is not imported for that.
+    """
+    try:
+        return not metadata.version("torch").endswith("+cpu")
+    except metadata.PackageNotFoundError:
+        return False

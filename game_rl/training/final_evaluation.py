@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.callbacks.evaluate import Evaluation, EvaluationInterrupted, evaluated_event
-from game_rl.callbacks.stop import StopRequest
 from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog
@@ -13,6 +12,7 @@ from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import TrainedRun, open_trained_run
 from game_rl.playback.record import record_run
 from game_rl.run_dir import RunDir
+from game_rl.system.stop_request import StopRequest
 from game_rl.training.validation import validate
 
 

@@ -20,7 +20,6 @@ from game_rl.callbacks.evaluation import evaluation_row
 from game_rl.callbacks.make_callbacks import RunParts, make_games
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.rows_drawn import rows_drawn
-from game_rl.callbacks.stop import StopRequest
 from game_rl.callbacks.training_time import TrainingTime
 from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint
@@ -38,6 +37,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved, Evaluating, OfflineProgress
 from game_rl.run_dir import RunDir
+from game_rl.system.stop_request import StopRequest
 
 _AT_A_TIME = 50  # gradient steps between two looks at what is due and whether to stop
 _CURVES_EVERY = 500  # gradient steps

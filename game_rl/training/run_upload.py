@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from game_rl.callbacks.stop import StopRequest
 from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog
 from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.settings import UploadSettings
+from game_rl.system.stop_request import StopRequest
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.callbacks.evaluate import Evaluation, EvaluationGames, Values, better_of
 from game_rl.callbacks.make_callbacks import Callbacks, RunParts, make_callbacks
 from game_rl.callbacks.non_finite import check_finite
-from game_rl.callbacks.stop import StopRequest, StretchEnded
+from game_rl.callbacks.stop import StretchEnded
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.computing import computing
 from game_rl.checkpoints.log import closing_log
@@ -31,6 +31,7 @@ from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.storage.background import BackgroundUpload
 from game_rl.system.process_memory import PssSampler
+from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
 from game_rl.system.versions import installed_versions
 from game_rl.training.ended_early import disk_fault, what_is_saved

@@ -5,7 +5,6 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.best import best_of
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.evaluation_files import read_episodes
@@ -18,6 +17,7 @@ from game_rl.playback.policy import open_trained_run
 from game_rl.preflight.report import measured_ram_peak_bytes
 from game_rl.run_dir import RunDir, check_claim, write_atomic
 from game_rl.seeds import seed_for
+from game_rl.system.stop_request import StopRequest
 from game_rl.training.offline import is_offline
 from game_rl.training.resuming import find_checkpoint
 from game_rl.training.stretch_result import Played, StretchResult, read_result

@@ -16,7 +16,6 @@ from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.policies import PQNPolicy, load_q_network
 from game_rl.algorithms.qdagger import Teacher, auto_temperature
 from game_rl.callbacks.evaluate import Evaluation, EvaluationInterrupted, evaluate
-from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.random_numbers import drawing_from
 from game_rl.checkpoints.teacher import (
@@ -36,6 +35,7 @@ from game_rl.lineage import Source, add_sources, manifest_sha256, read_lineage
 from game_rl.playback.policy import TrainedRun, config_of
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
+from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
 from game_rl.training.find_teacher import find_teacher, teacher_config
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from game_rl.algorithms.automatic import resolved
 from game_rl.callbacks.evaluate import Evaluation
-from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.log import cut_log
@@ -32,6 +31,7 @@ from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.first_request import ask_once
 from game_rl.storage.game_files import upload_settings
 from game_rl.system.process_memory import PssSampler
+from game_rl.system.stop_request import StopRequest
 from game_rl.training.admission import check_fit, refuse_existing_run
 from game_rl.training.changed_keys import changes
 from game_rl.training.ended_early import disk_fault

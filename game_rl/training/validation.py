@@ -1,7 +1,6 @@
 """Decide by new episodes whether a run's best policy is its own or its teacher's."""
 
 from game_rl.callbacks.evaluate import Evaluation
-from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.best import best_of
 from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.checkpoints.teacher import (
@@ -18,6 +17,7 @@ from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import TrainedRun, open_own_run, open_teacher
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
+from game_rl.system.stop_request import StopRequest
 
 
 def validate(run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopRequest) -> None:

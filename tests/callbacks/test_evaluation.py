@@ -13,13 +13,13 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
 from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.evaluate import EvaluationGames
 from game_rl.callbacks.evaluation import EvaluationCallback
-from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.state import Best
 from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog
 from game_rl.events import Evaluated, Event
 from game_rl.run_dir import RunDir
+from game_rl.system.stop_request import StopRequest
 from tests.callbacks.conftest import make_checkpoints, tiny_vec_env
 from tests.tiny_env import EPISODE_LENGTH, TinyEnv
 

@@ -1,7 +1,7 @@
 """A stop that is requested several times: the first reason counts, no notice is lost."""
 
-from game_rl.callbacks.stop import StopRequest
 from game_rl.errors import Interrupted
+from game_rl.system.stop_request import StopRequest
 
 
 def test_the_first_reason_counts() -> None:

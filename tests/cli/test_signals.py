@@ -10,12 +10,12 @@ import pytest
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 
-from game_rl.callbacks.stop import StopCallback, StopRequest, StretchEnded
-from game_rl.cli.signals import stopping_on_signals
+from game_rl.callbacks.stop import StopCallback, StretchEnded
 from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog
 from game_rl.events import Event
 from game_rl.run_dir import RunDir
+from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from tests.callbacks.conftest import make_checkpoints, make_model, saved_timesteps
 
 __all__ = ["make_model"]  # a fixture

@@ -8,13 +8,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from game_rl.executors.reaper import reaping
+from game_rl.system.reaper import reaping
 
 _TIMEOUT_S = 60.0
 _PARENT = """
 import subprocess, sys
 from pathlib import Path
-from game_rl.executors.reaper import reaping
+from game_rl.system.reaper import reaping
 folder = Path(sys.argv[1])
 hold = "import sys, time; file = open(sys.argv[1] + '/log', 'a'); time.sleep(600)"
 nest = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[2], sys.argv[1]])"

@@ -2,7 +2,7 @@
 
 from game_rl.config.experiments.population_files import dump_population
 from game_rl.experiments.start import ExperimentCommand, resume_experiment
-from game_rl.experiments.tasks import StopFlag
+from game_rl.system.stop_request import StopFlag
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.plans.test_population import carry_out
 

@@ -11,8 +11,9 @@ from filelock import FileLock
 from game_rl.errors import ExperimentError
 from game_rl.executors.executor import Ended, Job
 from game_rl.experiments import tasks
-from game_rl.experiments.tasks import Death, StopFlag, Task, TaskRunner
+from game_rl.experiments.tasks import Death, Task, TaskRunner
 from game_rl.run_dir import RunDir
+from game_rl.system.stop_request import StopFlag
 
 
 class WritingExecutor:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.config.loader import load_config
@@ -13,6 +12,7 @@ from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import open_trained_run
 from game_rl.playback.record import record_run
 from game_rl.run_dir import RunDir, remove_directory
+from game_rl.system.stop_request import StopRequest
 from game_rl.training.train import Command, train
 from tests.tiny_run import TINY, train_once
 

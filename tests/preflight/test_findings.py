@@ -18,7 +18,7 @@ from game_rl.preflight.measurements import EpisodeLengths
 from game_rl.preflight.memory import together
 from game_rl.preflight.situation import Situation
 from game_rl.preflight.verdict import disk_verdict, ram_verdict, vram_verdict
-from game_rl.system.machine import Gpu
+from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB, MIB
 
 Make = Callable[..., Situation]

@@ -18,7 +18,8 @@ from game_rl.preflight.measurements import EpisodeLengths
 from game_rl.preflight.preflight import preflight, report_of
 from game_rl.preflight.report import Report, compare_footprint, footprint_line, render_report
 from game_rl.preflight.speed import MeasuredSpeed
-from game_rl.system.machine import Gpu, Machine
+from game_rl.system.machine import Machine
+from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB
 from tests.preflight.conftest import FACTS, MACHINE, make_config
 

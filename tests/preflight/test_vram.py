@@ -10,7 +10,7 @@ from game_rl.preflight.gpus import network_gpu, replay_gpu
 from game_rl.preflight.memory import storage
 from game_rl.preflight.preflight import report_of
 from game_rl.preflight.verdict import verdict
-from game_rl.system.machine import Gpu
+from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB
 from tests.preflight.conftest import FACTS, MACHINE, make_config
 from tests.preflight.test_findings import Make, by_code, mended

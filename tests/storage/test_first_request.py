@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.callbacks.stop import StopRequest
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import UsageError
 from game_rl.experiments.start import ExperimentCommand, begin_experiment
-from game_rl.experiments.tasks import StopFlag
 from game_rl.storage.first_request import ask_once
+from game_rl.system.stop_request import StopFlag, StopRequest
 from game_rl.training.train import Command, train
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.conftest import make_population as make_population  # a fixture

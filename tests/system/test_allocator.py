@@ -8,7 +8,7 @@ import pytest
 PROGRAM = """
 import resource, sys
 import numpy as np
-from game_rl.system.allocator import keep_freed_memory
+from game_rl.system.process_memory import keep_freed_memory
 
 if sys.argv[1] == "kept":
     keep_freed_memory()

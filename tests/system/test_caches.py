@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.system.caches import USUAL_CACHE_BYTES, cache_bytes_per_cpu
+from game_rl.system.machine import cache_bytes_per_cpu
+from game_rl.system.placement import USUAL_CACHE_BYTES
 from game_rl.system.units import KIB, MIB
 from tests.system.test_machine import lay_out
 

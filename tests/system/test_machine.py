@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from game_rl.errors import UsageError
 from game_rl.system.machine import (
-    Gpu,
     Machine,
     cpu_has_bf16,
     detect_machine,
@@ -21,8 +20,8 @@ from game_rl.system.machine import (
     own_cores,
     parse_machine,
     processor_name,
-    visible_gpus,
 )
+from game_rl.system.placement import Gpu, visible_gpus
 from game_rl.system.process_memory import process_tree_pss_bytes
 from game_rl.system.units import GIB, MIB, format_bytes, parse_bytes
 

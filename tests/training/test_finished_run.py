@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import pytest
 
-from game_rl.callbacks.stop import StopRequest
 from game_rl.cli.main import main
 from game_rl.errors import Interrupted
 from game_rl.event_log import final_evaluation, read_events
@@ -16,6 +15,7 @@ from game_rl.experiments.compare.runs import read_folder
 from game_rl.preflight.report import Report, measured_ram_peak_bytes
 from game_rl.run_dir import RunDir
 from game_rl.storage.run_status import run_status
+from game_rl.system.stop_request import StopRequest
 from game_rl.training.train import Command, resume
 from tests.tiny_run import MakeConfig, command, train_once
 from tests.training.forks import quiet

@@ -9,7 +9,6 @@ import pytest
 import torch
 from rich.console import Console
 
-from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.config.loader import dump_config
@@ -28,6 +27,7 @@ from game_rl.lineage import read_lineage
 from game_rl.playback.evaluate import evaluate_run
 from game_rl.playback.policy import open_trained_run
 from game_rl.run_dir import RunDir, write_atomic
+from game_rl.system.stop_request import StopRequest
 from game_rl.training.fork_source import find_source
 from game_rl.training.forking import forked_config, make_fork, plan_fork
 from game_rl.training.stretch import run_stretch

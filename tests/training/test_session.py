@@ -11,7 +11,6 @@ import torch
 from rich.console import Console
 
 from game_rl.callbacks.evaluate import EvaluationInterrupted
-from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.best import best_of
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.schema import RunConfig
@@ -20,6 +19,7 @@ from game_rl.event_log import EventLog, read_events
 from game_rl.events import Evaluated, Evaluating, Event
 from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir
+from game_rl.system.stop_request import StopRequest
 from game_rl.training.session import TrainingSession
 from game_rl.training.train import resume, train
 from game_rl.training.training_process import training_process

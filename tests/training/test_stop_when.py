@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.state import StopCounters
 from game_rl.cli.main import main
@@ -29,6 +28,7 @@ from game_rl.events import (
 )
 from game_rl.experiments.compare.runs import read_folder
 from game_rl.run_dir import RunDir
+from game_rl.system.stop_request import StopRequest
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.train import Command, resume, train
 from tests.tiny_run import TINY, MakeConfig, train_once

@@ -10,7 +10,6 @@ import torch
 from rich.console import Console
 
 from game_rl.callbacks.evaluate import EvaluationInterrupted
-from game_rl.callbacks.stop import StopRequest
 from game_rl.checkpoints.files import read_manifest, write_files
 from game_rl.checkpoints.survey import survey
 from game_rl.checkpoints.teacher import read_validation
@@ -24,6 +23,7 @@ from game_rl.event_log import EventLog
 from game_rl.events import Event, Validated
 from game_rl.playback.policy import open_trained_run
 from game_rl.run_dir import RunDir
+from game_rl.system.stop_request import StopRequest
 from game_rl.training.final_evaluation import evaluate_best
 from game_rl.training.train import train
 from game_rl.training.validation import validate

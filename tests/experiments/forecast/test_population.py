@@ -13,7 +13,8 @@ from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.games.definition import load_game
 from game_rl.preflight.measurements import MeasuredLake
 from game_rl.preflight.preflight import preflight
-from game_rl.system.machine import Gpu, Machine
+from game_rl.system.machine import Machine
+from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB
 from tests.experiments.conftest import MakePopulation
 

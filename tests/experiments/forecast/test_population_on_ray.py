@@ -13,7 +13,7 @@ from game_rl.experiments.forecast.overhead import (
     STORAGE_BYTES,
 )
 from game_rl.experiments.forecast.table import forecast_table
-from game_rl.system.machine import Gpu
+from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.forecast.test_population import forecast, machine

@@ -16,7 +16,7 @@ from game_rl.experiments.descent import descent, read_records
 from game_rl.experiments.experiment_dir import ExperimentDir, folder_of
 from game_rl.experiments.plans.population import PopulationPlan
 from game_rl.experiments.status.status import experiment_status
-from game_rl.experiments.tasks import StopFlag
+from game_rl.system.stop_request import StopFlag
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.compare.paper_accounts import write_accounts
 from tests.experiments.conftest import MakePopulation

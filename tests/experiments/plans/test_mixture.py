@@ -19,7 +19,7 @@ from game_rl.experiments.plans.make_plan import make_plan
 from game_rl.experiments.records import ChampionRecord, read_record
 from game_rl.experiments.status.status import experiment_status
 from game_rl.experiments.status.table import descent_tree, status_table
-from game_rl.experiments.tasks import StopFlag
+from game_rl.system.stop_request import StopFlag
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.conftest import MakeMixture
 from tests.experiments.paper_executor import PaperExecutor

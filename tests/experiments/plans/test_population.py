@@ -17,7 +17,8 @@ from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.going_back import finish_going_back, go_back
 from game_rl.experiments.plans.population import PopulationPlan
 from game_rl.experiments.records import ExperimentState, read_record
-from game_rl.experiments.tasks import MOST_DEATHS, StopFlag
+from game_rl.experiments.tasks import MOST_DEATHS
+from game_rl.system.stop_request import StopFlag
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.paper_executor import PaperExecutor

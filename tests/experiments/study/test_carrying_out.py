@@ -13,7 +13,7 @@ from game_rl.experiments.study.carrying_out import StudyCommand, StudyRun, carry
 from game_rl.experiments.study.registration import Registration, register
 from game_rl.experiments.study.results import Result, write_result
 from game_rl.experiments.study.study_dir import study_dir
-from game_rl.experiments.tasks import StopFlag
+from game_rl.system.stop_request import StopFlag
 from tests.experiments.plans.test_population import Killed, killed_at
 from tests.experiments.study.conftest import MakeStudy
 from tests.experiments.study.paper_finisher import PaperFinisher

@@ -1,4 +1,4 @@
-"""A process that kills what its parent has left behind, however the parent ends.
+"""A process that kills what its parent left behind.
 
 A cluster that we start consists of many processes that are not our own code. When we are killed,
 some notice it late, or wait a minute for another one that has ended. The reaper kills them. It
