@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.config.exploration import ExplorationConfig
+from game_rl.config.algorithms import ExplorationConfig
 from game_rl.schedules import Ramp, Restart, RestartingRamp
 
 

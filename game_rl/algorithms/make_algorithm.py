@@ -18,8 +18,13 @@ from game_rl.algorithms.ppo import LeanPPO
 from game_rl.algorithms.pqn import PQN
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
-from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PPOConfig, PQNConfig
-from game_rl.config.exploration import ExplorationConfig
+from game_rl.config.algorithms import (
+    AlgorithmConfig,
+    DQNConfig,
+    ExplorationConfig,
+    PPOConfig,
+    PQNConfig,
+)
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import LinearSchedule, Schedule
 from game_rl.envs.packing import FramePacking

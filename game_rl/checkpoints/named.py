@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from game_rl.checkpoints.files import FileName, Manifest, read_manifest, read_verified
 from game_rl.checkpoints.state import CheckpointState
 from game_rl.config.loader import load_config
-from game_rl.config.run_at import run_at
 from game_rl.config.schema import RunConfig
+from game_rl.config.values import run_at
 from game_rl.errors import CheckpointError, NoCheckpointError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.run_dir import RunDir

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from game_rl.config.run_at import run_at
+from game_rl.config.values import run_at
 from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import run_of
 

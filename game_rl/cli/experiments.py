@@ -47,7 +47,7 @@ def show_lineage(root: Path, *, as_json: bool) -> int:
 
 def is_experiment(arguments: argparse.Namespace) -> bool:
     """Whether `--config` describes an experiment, or `--resume` names one."""
-    from game_rl.config.kind import kind_of
+    from game_rl.config.loader import kind_of
     from game_rl.experiments.experiment_dir import ExperimentDir
 
     if arguments.fork is not None:
@@ -60,7 +60,7 @@ def is_experiment(arguments: argparse.Namespace) -> bool:
 def train_experiment(arguments: argparse.Namespace) -> int:
     """Begin the experiment or study of `--config`, or resume the experiment of `--resume`."""
     from game_rl.cli.studies import train_study
-    from game_rl.config.kind import kind_of
+    from game_rl.config.loader import kind_of
 
     _check_combination(arguments)
     if arguments.config is not None and kind_of(arguments.config, arguments.set) == "study":

@@ -38,7 +38,7 @@ def add_lineage(commands: "Commands") -> None:
 
 def _lineage(arguments: argparse.Namespace) -> int:
     from game_rl.config.loader import load_config
-    from game_rl.config.run_at import run_at
+    from game_rl.config.values import run_at
     from game_rl.errors import UsageError
     from game_rl.lineage import account_of
     from game_rl.run_dir import RunDir

@@ -43,7 +43,7 @@ def add_preflight(commands: "Commands") -> None:
 
 
 def _preflight(arguments: argparse.Namespace) -> int:
-    from game_rl.config.kind import kind_of
+    from game_rl.config.loader import kind_of
 
     kind = kind_of(arguments.config, arguments.set)
     if kind == "study":

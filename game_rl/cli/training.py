@@ -232,7 +232,7 @@ def _check_combination(arguments: argparse.Namespace) -> None:
 def _fork_config(arguments: argparse.Namespace) -> "RunConfig":
     """Return the config of `--config`, or else the parent's, with a section `fork`."""
     from game_rl.config.loader import load_config
-    from game_rl.config.run_at import run_at
+    from game_rl.config.values import run_at
     from game_rl.experiments.experiment_dir import run_of
     from game_rl.run_dir import RunDir
 

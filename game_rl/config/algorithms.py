@@ -1,19 +1,20 @@
-"""The section `algorithm`: settings of each algorithm, and checks in it and against the run."""
+"""The section `algorithm`: PPO, DQN and PQN with replay, exploration and teacher."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from game_rl.config.exploration import ExplorationConfig, PQNExplorationConfig
 from game_rl.config.learn_from import LearnFromConfig
-from game_rl.config.strict_model import Problem, StrictModel
-from game_rl.config.teacher import TeacherConfig
+from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.config.values import (
     Count,
     NotNegative,
     Positive,
+    RunAt,
     Schedule,
+    Timesteps,
     UnitInterval,
     nearest_divisors,
     schedule_values,
@@ -123,6 +124,76 @@ class ReplayConfig(StrictModel):
     """Memory that holds the frames: cpu is RAM, cuda the memory of a GPU."""
 
 
+_MOST_RESTARTS = 1_000
+
+
+class RestartConfig(StrictModel):
+    """A restart of exploration: for a while, more actions are random again."""
+
+    at: Timesteps
+    """Timestep at which the restart begins, counted from the beginning of the run."""
+    start: UnitInterval
+    """Share of random actions at that timestep."""
+    over: Timesteps
+    """Number of timesteps in which the share goes in a straight line to what it would be without
+    the restart."""
+
+
+class ExplorationConfig(StrictModel):
+    """The share of actions that are random instead of those with the highest value."""
+
+    start: UnitInterval = 1.0
+    """Share of random actions at timestep 0."""
+    end: UnitInterval = 0.05
+    """Share of random actions from `fraction` of the run on."""
+    fraction: Annotated[float, Field(gt=0, le=1)] = 0.1
+    """Part of total_timesteps in which the share goes from start to end, in a straight line."""
+    restarts: Annotated[tuple[RestartConfig, ...], Field(max_length=_MOST_RESTARTS)] = ()
+    """Restarts, the earliest first: from each on, more actions are random again for a while. The
+    share is never lower than without them."""
+
+    def problems_in_run(self, *, total_timesteps: int, key: Key) -> Iterator[Problem]:
+        """Yield restarts that do not agree with one another or with the run.
+
+        Args:
+            total_timesteps: length of the run.
+            key: key of this section.
+        """
+        places = [(*key, "restarts", str(index)) for index in range(len(self.restarts))]
+        for place, restart in zip(places, self.restarts, strict=True):
+            if restart.at >= total_timesteps:
+                yield Problem(
+                    (*place, "at"),
+                    f"{restart.at:,} is not before the run's end, total_timesteps: "
+                    f"{total_timesteps:,}; use a smaller one, or remove the restart",
+                    (("total_timesteps",),),
+                )
+        for (_, before), (place, restart) in pairwise(zip(places, self.restarts, strict=True)):
+            yield from _order_problems(before, restart, place)
+
+
+class TeacherConfig(StrictModel):
+    """A policy that the agent is drawn towards (QDagger).
+
+    weight x KL(teacher's softmax || student's softmax) is added to the loss.
+    """
+
+    run: Annotated[RunAt, Field(examples=["runs/duel_pqn", "runs/duel_pqn@200704"])]
+    """A run of dqn or pqn. Its best policy is the teacher, or its checkpoint of timestep T with
+    @T."""
+    weight: Positive = 3.0
+    """Weight of the divergence at the beginning. It falls to 0 as the student's success rate in
+    evaluations approaches the teacher's."""
+    temperature: Positive | Literal["auto"] = "auto"
+    """Number by which the values of actions are divided before the softmax. auto: such that the
+    teacher's likeliest action has a probability of at least 0.75 in half of the situations."""
+    until: Timesteps | None = None
+    """Timestep from which the weight is 0; null: only the success rates decide."""
+    keep_if_better: bool = True
+    """Whether student and teacher play the same new episodes at the end. The run's best policy is
+    then the teacher, unless the student has the higher mean reward."""
+
+
 class DQNConfig(StrictModel):
     """SB3's DQN with a compact replay. Names are SB3's, defaults those of its Atari presets."""
 
@@ -210,6 +281,13 @@ class DQNConfig(StrictModel):
             total_timesteps=total_timesteps, key=_at("exploration")
         )
         yield from _diverging(self, "learning_rate")
+
+
+class PQNExplorationConfig(ExplorationConfig):
+    """The share of actions that are random instead of those with the highest value."""
+
+    end: UnitInterval = 0.001
+    """Share of random actions from `fraction` of the run on."""
 
 
 class PQNConfig(StrictModel):
@@ -311,3 +389,26 @@ def _diverging(config: StrictModel, *names: str) -> Iterator[Problem]:
             if value > 1:
                 message = f"{value:g} is more than 1: training diverges; the default is {usual:g}"
                 yield Problem(_at(name, *key), message)
+
+
+def _order_problems(before: RestartConfig, restart: RestartConfig, place: Key) -> Iterator[Problem]:
+    reads = (place[:-1],)
+    if restart.at <= before.at:
+        yield Problem(
+            (*place, "at"),
+            f"{restart.at:,} is not after the restart before it, at {before.at:,}; "
+            "write the earliest first, and each timestep once",
+            reads,
+        )
+    elif restart.at < before.at + before.over:
+        yield Problem(
+            (*place, "at"),
+            f"{restart.at:,} is within the restart before it, which goes from {before.at:,} to "
+            f"{before.at + before.over:,}; use at least {before.at + before.over:,}, or shorten "
+            f"that one to over: {restart.at - before.at:_}",
+            reads,
+        )
+
+
+LEAST_VALIDATION_EPISODES = 200
+"""A success rate of one half in 200 episodes has a standard error of 3.5 points."""

@@ -18,7 +18,7 @@ from pydantic_core.core_schema import ErrorType
 
 from game_rl.config.schema_guide import closest, schema_guide
 from game_rl.config.strict_model import MOST_PROBLEMS, Key, Problem
-from game_rl.config.values import without_secrets
+from game_rl.config.upload import without_secrets
 from game_rl.config.yaml_tree import LocatedProblem, Node, Place, resolve_plain
 
 M = TypeVar("M", bound=BaseModel)

@@ -1,21 +1,22 @@
-"""Reads YAML files into validated models and writes them; reports every problem at once."""
+"""Reads a YAML file into a model and writes one: text, overrides, kind, located errors."""
 
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import yaml
 from pydantic import BaseModel
 
 from game_rl.config.diagnosis import Diagnosis
-from game_rl.config.older import up_to_date
+from game_rl.config.migration import up_to_date
 from game_rl.config.schema import RunConfig
 from game_rl.config.schema_guide import closest
 from game_rl.config.strict_model import Key, Problem
-from game_rl.config.values import expanded_path, without_secrets
+from game_rl.config.upload import without_secrets
+from game_rl.config.values import expanded_path
 from game_rl.config.yaml_tree import (
     DEPTH_LIMIT,
     DocumentError,
@@ -322,3 +323,101 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _represent_text)
+
+KINDS = ("population", "mixture", "study")
+
+
+def kind_of(path: Path, overrides: Sequence[str] = ()) -> str | None:
+    """Return the kind of the experiment that a file describes, or None for a run.
+
+    Raises:
+        ConfigError: the file is not YAML, or its kind does not exist.
+    """
+    source = Source(path, ConfigError)
+    root, _ = source.tree(overrides)
+    return kind_in(source, root)
+
+
+def kind_in(source: Source, root: Node) -> str | None:
+    """As `kind_of`, for a tree that was read from `source`."""
+    if not root.has(("kind",)):
+        return None
+    node = root.nearest(("kind",))
+    if node.value not in KINDS:
+        message = (
+            f"found {node.text or 'a section'}; allowed: {' or '.join(KINDS)}, or no such line"
+        )
+        source.fail([LocatedProblem(node.place, ("kind",), f"{message} for a single run")])
+    return str(node.value)
+
+
+def run_based_on(
+    source: Source, section: Node, decided: Sequence[tuple[Key, Any, str]]
+) -> RunConfig:
+    """Return the run that a section describes, whole or as `config: FILE` with changes.
+
+    Args:
+        source: the file that has the section.
+        decided: keys that the plan decides, each with its value and the name of what decides it.
+    """
+    base, tree = based_on(source, section)
+    tree = with_decided(tree, decided)
+    run = base.model_of(tree, [], RunConfig, lambda _: ())
+    game_file = game_path(run.game, relative_to=base.folder_of(tree.nearest(("game",))))
+    return run if game_file is None else run.model_copy(update={"game": str(game_file)})
+
+
+def based_on(source: Source, section: Node) -> tuple[Source, Node]:
+    """Return the file that the section's key `config` names, and the section merged over it.
+
+    A section without that key comes back unchanged, with `source`.
+    """
+    file = named_file(source, section)
+    if file is None:
+        return source, section
+    base = Source(file, ConfigError)
+    below, problems = base.tree()
+    if problems:
+        base.fail(problems)
+    return base, _merged(below, _labelled(section.without(("config",)), source.path.name))
+
+
+def named_file(source: Source, section: Node) -> Path | None:
+    """Return the file that the section's key `config` names (see `Source.folder_of`)."""
+    if not section.has(("config",)):
+        return None
+    node = section.nearest(("config",))
+    return source.folder_of(node) / expanded_path(str(node.value))
+
+
+def with_decided(tree: Node, decided: Sequence[tuple[Key, Any, str]]) -> Node:
+    """Return a copy of the tree with the keys that a plan decides (see `run_based_on`)."""
+    for key, value, label in decided:
+        tree = tree.with_value(key, _decided_node(value, label))
+    return tree
+
+
+def _decided_node(value: Any, label: str) -> Node:  # noqa: ANN401 - whatever a config holds
+    inner = [_decided_node(v, label) for v in value] if isinstance(value, list) else value
+    return Node(inner, Place(0, label), f"{value}")
+
+
+def _labelled(node: Node, file: str) -> Node:
+    """Return a copy with the file's name at each place, to merge it into another file."""
+    place = replace(node.place, label=f"{file} {node.place.label}")
+    value = node.value
+    if isinstance(value, dict):
+        value = {key: _labelled(child, file) for key, child in value.items()}
+    elif isinstance(value, list):
+        value = [_labelled(child, file) for child in value]
+    return replace(node, place=place, value=value)
+
+
+def _merged(below: Node, over: Node) -> Node:
+    """Merge section by section; a value that is not a section in both replaces the one below."""
+    if not isinstance(below.value, dict) or not isinstance(over.value, dict):
+        return over
+    value = dict(below.value)
+    for key, node in over.value.items():
+        value[key] = _merged(value[key], node) if key in value else node
+    return replace(below, value=value)

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 
-from game_rl.config.based_on import named_file
-from game_rl.config.changed_values import flat
-from game_rl.config.kind import kind_in, kind_of
-from game_rl.config.loader import Source, game_path
+from game_rl.config.loader import Source, game_path, kind_in, kind_of, named_file
+from game_rl.config.strict_model import flat
 from game_rl.config.yaml_tree import Node
 from game_rl.errors import ConfigError, UsageError
 

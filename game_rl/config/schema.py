@@ -1,4 +1,4 @@
-"""The run config: every setting of a training run, and the checks that settings agree.
+"""The run config, and the checks that its sections agree.
 
 A config is frozen. Only code down to the `make_*` functions sees it: what they build takes plain
 arguments. Editors show the docstrings of the fields, through `configs/run.schema.json`.
@@ -10,16 +10,18 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PPOConfig
-from game_rl.config.fork import ForkConfig
-from game_rl.config.image_size import image_fault
+from game_rl.config.algorithms import (
+    LEAST_VALIDATION_EPISODES,
+    AlgorithmConfig,
+    DQNConfig,
+    PPOConfig,
+)
 from game_rl.config.key_hints import KEY_HINTS
-from game_rl.config.lake import LakeConfig
 from game_rl.config.stop_when import StopWhenConfig
 from game_rl.config.strict_model import Problem, StrictModel
-from game_rl.config.teacher import LEAST_VALIDATION_EPISODES
 from game_rl.config.upload import UploadConfig
-from game_rl.config.values import Count, Name, Processes, Timesteps, named_folder
+from game_rl.config.values import Count, Name, Positive, Processes, RunAt, Timesteps, named_folder
+from game_rl.errors import ConfigError
 
 _FULL_HEIGHT, _FULL_WIDTH = 144, 160  # a Game Boy's screen in pixels
 
@@ -116,6 +118,52 @@ class RecordingConfig(StrictModel):
     episode."""
     format: Literal["gif", "mp4"] = "gif"
     """File format of the clip."""
+
+
+class ForkConfig(StrictModel):
+    """A fork: the run begins from a checkpoint of another run, its parent, which stays as it is."""
+
+    run: Annotated[RunAt, Field(examples=["runs/duel_ppo@50176"])]
+    """The parent's folder, with @T for its checkpoint of timestep T; without @T the newest one."""
+    optimiser: Literal["keep", "new"] = "keep"
+    """keep: take over the parent's moments. new: moments begin at zero, which another algorithm
+    needs."""
+    counters: Literal["keep", "new"] = "keep"
+    """keep: timesteps, schedules and curves continue from T, and total_timesteps counts from the
+    parent's beginning. new: the run begins at timestep 0 with the parent's weights. If it has
+    algorithm.learn_from.offline, it goes through that phase first."""
+    weight_noise: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Standard deviation of Gaussian noise that is added to the weights of each layer, in units of
+    their root mean square. It is drawn from the run's seed. Biases and normalisations get no noise.
+    0: no noise."""
+
+
+def _folder(path: Path) -> Path:
+    if path.name.lower() in {"yes", "no", "on", "off", "true", "false"}:
+        raise ValueError(
+            f"{path} is no folder; write lake: {{}} for the folder lake in run_dir, or a path such "
+            "as runs/lake"
+        )
+    return named_folder(path).absolute()  # a resume may have another current folder
+
+
+class LakeConfig(StrictModel):
+    """A Lake (replay on disk) that gets every timestep of the training."""
+
+    path: Annotated[Path, AfterValidator(_folder)] | None = None
+    """Folder of the Lake, which several runs may write to; null: the folder lake in run_dir."""
+    capacity_transitions: Annotated[Timesteps, Field(ge=1_000)] | None = None
+    """Largest number of timesteps in the Lake. Above it, each env keeps its newest ones, as many as
+    every other env; null: no limit."""
+    capacity_gb: Annotated[Positive, Field(ge=0.01, le=1_000_000)] | None = None
+    """Largest size of the Lake on disk, in 10^9 bytes. Above it, the oldest files are deleted;
+    null: no limit."""
+    on_full: Literal["pause", "evict"] = "pause"
+    """Reaction to little space on the disk. pause: the Lake stops growing. evict: it deletes its
+    oldest files."""
+    seal_every_timesteps: Annotated[Timesteps, Field(ge=1_000)] | None = None
+    """Number of timesteps after which new ones are sealed, so that other processes can read them.
+    null: they are sealed only at checkpoints and when a file is full."""
 
 
 class RunConfig(StrictModel):
@@ -280,3 +328,39 @@ class RunConfig(StrictModel):
         channels = env.frame_stack * (3 if seen.colour == "rgb" else 1)
         if fault := image_fault(height, width, channels=channels):
             yield Problem(("env", "frame_stack"), fault, (("env", "observation"),))
+
+
+_SMALLEST_SIDE = 36  # smaller leaves nothing for NatureCNN's third convolution (8/4, 4/2, 3/1)
+
+
+def check_image_size(height: int, width: int, *, channels: int) -> None:
+    """Refuse pictures that the network cannot take.
+
+    Only the game knows its crop, so the caller must have both the config and the game.
+
+    Args:
+        height: height of one picture, in pixels as the agent sees them.
+        width: width, likewise.
+        channels: channels of the stacked picture, frame_stack x (1 grey or 3 rgb).
+
+    Raises:
+        ConfigError: the network cannot take the pictures; the message says what to change.
+    """
+    if fault := image_fault(height, width, channels=channels):
+        raise ConfigError(fault)
+
+
+def image_fault(height: int, width: int, *, channels: int) -> str | None:
+    """Return why the network cannot take such a picture and what to change; None if it can."""
+    if min(height, width) < _SMALLEST_SIDE:
+        return (
+            f"the agent's picture is {width}x{height}, and the network needs at least "
+            f"{_SMALLEST_SIDE}x{_SMALLEST_SIDE}; use env.observation.size: full, "
+            "or a larger observation.crop in game.yaml"
+        )
+    if channels >= min(height, width):  # SB3 takes the smallest dimension for the channels
+        return (
+            f"{channels} channels (frame_stack x colours) in a picture of {width}x{height}: SB3 "
+            "would mistake a side of it for the channels; lower env.frame_stack"
+        )
+    return None

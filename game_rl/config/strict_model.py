@@ -1,9 +1,9 @@
-"""The frozen, strict base model of every section of a run config and of a game file."""
+"""The strict model of what a user writes, and access to its values by key."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
@@ -53,3 +53,35 @@ class StrictModel(BaseModel):
             text = "; ".join(f"{'.'.join(problem.key)}: {problem.message}" for problem in found)
             raise PydanticCustomError("problems", "{text}", {"text": text, "problems": found})
         return self
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def with_changed(config: M, values: Mapping[Key, object]) -> M:
+    """Return a copy with these values at their keys, validated as a file would be.
+
+    A section that is null becomes a section with defaults and the value.
+
+    Raises:
+        ValidationError: the copy is not a valid config, or a key does not exist.
+    """
+    tree: dict[str, Any] = config.model_dump()
+    for key, value in values.items():
+        section = tree
+        for name in key[:-1]:
+            if section.get(name) is None:
+                section[name] = {}
+            section = section[name]
+        section[key[-1]] = value
+    return type(config).model_validate(tree)
+
+
+def flat(section: object, key: str = "") -> dict[str, object]:
+    """Return a nested config as `{"env.n_envs": 8, ...}`."""
+    if not isinstance(section, dict):
+        return {key: section}
+    items: dict[str, object] = {}
+    for name, value in section.items():
+        items |= flat(value, f"{key}.{name}" if key else name)
+    return items

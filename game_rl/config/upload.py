@@ -3,6 +3,7 @@
 The copy outlives the machine.
 """
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -67,3 +68,20 @@ class UploadConfig(StrictModel):
     backlog_gb: Annotated[float, Field(ge=0, le=1_000_000)] = 5.0
     """Largest disk space, in 10^9 bytes, that old files take on this machine only because they are
     being sent. Above it, they are deleted unsent."""
+
+
+_SECRETS = (
+    re.compile(r"(://)\S*(?=@)"),  # to the last @: a key may have slashes
+    re.compile(r"(://[^/\s@:]*:)\S+"),
+    re.compile(r"(://[^?#\s]*[?#])\S+"),
+)
+
+
+def without_secrets(text: str) -> str:
+    """Return the text without the user, password and signature of addresses, so it may be shown.
+
+    An address with any of these is refused, and the message about it must not repeat them.
+    """
+    for pattern in _SECRETS:
+        text = pattern.sub(r"\1…", text)
+    return text

@@ -1,6 +1,5 @@
-"""Types of the numbers, names and schedules in a run config."""
+"""The types of values in a config: numbers, names, folders, schedules, `RUN@T`."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -9,26 +8,10 @@ from pydantic import AfterValidator, Field
 
 from game_rl.config.strict_model import StrictModel
 
-_SECRETS = (
-    re.compile(r"(://)\S*(?=@)"),  # to the last @: a key may have slashes
-    re.compile(r"(://[^/\s@:]*:)\S+"),
-    re.compile(r"(://[^?#\s]*[?#])\S+"),
-)
-
 
 def printable(text: str) -> str:
     if any(character < " " for character in text):
         raise ValueError("has a control character in it; remove that")
-    return text
-
-
-def without_secrets(text: str) -> str:
-    """Return the text without the user, password and signature of addresses, so it may be shown.
-
-    An address with any of these is refused, and the message about it must not repeat them.
-    """
-    for pattern in _SECRETS:
-        text = pattern.sub(r"\1…", text)
     return text
 
 
@@ -83,3 +66,22 @@ def nearest_divisors(wanted: int, whole: int) -> list[int]:
     below = max((n for n in divisors if n < wanted), default=None)
     above = min((n for n in divisors if n > wanted), default=None)
     return [n for n in (below, above) if n is not None]
+
+
+def run_at(text: str) -> tuple[Path, int | None]:
+    """Return the folder and the timestep that `RUN@T` names; the timestep is None without `@T`."""
+    run, at, timesteps = text.rpartition("@")
+    digits = timesteps.replace("_", "").replace(",", "")
+    if at and run and digits.isascii() and digits.isdecimal():
+        return expanded_path(run), int(digits)
+    return expanded_path(text), None
+
+
+def _absolute(text: str) -> str:
+    """Make the path absolute, as a resume may have another current folder."""
+    run, timesteps = run_at(text)
+    return str(run.absolute()) if timesteps is None else f"{run.absolute()}@{timesteps}"
+
+
+RunAt = Annotated[Name, AfterValidator(_absolute)]
+"""A run directory, with `@T` for its checkpoint of timestep T; see `run_at`."""

@@ -10,9 +10,8 @@ import gymnasium
 from gymnasium.wrappers import FrameStackObservation, ReshapeObservation
 from pydantic import ValidationError
 
-from game_rl.config.changed_values import with_changed
 from game_rl.config.schema import EnvConfig
-from game_rl.config.strict_model import Key
+from game_rl.config.strict_model import Key, with_changed
 from game_rl.envs.make_env import make_env
 from game_rl.errors import UsageError
 from game_rl.games.definition import load_game

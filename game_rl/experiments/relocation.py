@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from game_rl.config.algorithms import DQNConfig
-from game_rl.config.changed_values import with_changed
 from game_rl.config.loader import Source, dump_config, load_config
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import Key
+from game_rl.config.strict_model import Key, with_changed
 from game_rl.errors import ConfigError
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.run_dir import RunDir, write_atomic

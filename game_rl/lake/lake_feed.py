@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.config.lake import LakeConfig
-from game_rl.config.schema import RunConfig
+from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.lake.horizon import Capacity, _file_transitions

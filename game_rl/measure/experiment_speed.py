@@ -9,11 +9,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from game_rl.config.changed_values import with_changed
 from game_rl.config.experiments.experiment_files import Experiment
 from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import Key
+from game_rl.config.strict_model import Key, with_changed
 from game_rl.games.definition import Game
 from game_rl.measure.lake_probe import write_random_play
 from game_rl.measure.probe import measure_speed

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
-from game_rl.config.changed_values import with_changed
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import Key
+from game_rl.config.strict_model import Key, with_changed
 from game_rl.errors import UsageError
 from game_rl.vec_env.workers import training_workers
 

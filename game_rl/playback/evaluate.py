@@ -12,8 +12,8 @@ from stable_baselines3.common.utils import obs_as_tensor
 from game_rl.algorithms.policies import DQNPolicy, PQNPolicy
 from game_rl.callbacks.evaluate import Evaluation, Values, evaluate
 from game_rl.config.algorithms import PPOConfig
-from game_rl.config.changed_values import with_changed
 from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import with_changed
 from game_rl.playback.policy import TrainedRun
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest

@@ -15,7 +15,7 @@ from game_rl.checkpoints.state import Best, CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.checkpoints.teacher import read_teacher
 from game_rl.checkpoints.tensors import load_module_tensors
-from game_rl.config.older import saved_config
+from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, NoCheckpointError
 from game_rl.games.definition import Game, load_game

@@ -8,8 +8,8 @@ from math import gcd
 from pydantic import ValidationError
 
 from game_rl.config.algorithms import DQNConfig, PPOConfig
-from game_rl.config.changed_values import with_changed
 from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import with_changed
 
 _SMALLEST_MICRO_BATCH = 16  # smaller ones take longer and save little
 _NEIGHBOURS = 64  # values tried where the first one is not a valid config

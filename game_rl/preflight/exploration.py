@@ -1,8 +1,7 @@
 """The finding about restarts of exploration that have no effect, or not the intended one."""
 
 from game_rl.algorithms.epsilon_greedy import exploration_schedule
-from game_rl.config.algorithms import DQNConfig, PPOConfig
-from game_rl.config.exploration import RestartConfig
+from game_rl.config.algorithms import DQNConfig, PPOConfig, RestartConfig
 from game_rl.config.schema import RunConfig
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.situation import Situation

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from game_rl.config.image_size import check_image_size
-from game_rl.config.schema import RunConfig
+from game_rl.config.schema import RunConfig, check_image_size
 from game_rl.envs.make_env import check_env_config, make_frame_format
 from game_rl.envs.observation import Crop, frame_shape
 from game_rl.errors import UsageError

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
-from game_rl.config.run_at import run_at
 from game_rl.config.schema import RunConfig
+from game_rl.config.values import run_at
 from game_rl.errors import UsageError
 from game_rl.lake.mark import Mark
 from game_rl.run_dir import RunDir

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from pydantic import ValidationError
 
 from game_rl.config.loader import dump_config
-from game_rl.config.older import saved_config
+from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import StorageError, UsageError
 from game_rl.run_dir import RunDir, remove_directory, sync_directory, write_atomic

@@ -9,8 +9,8 @@ from pathlib import Path
 from game_rl.checkpoints.named import check_playable, check_rom, find_run, saved_state
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.loader import load_config
-from game_rl.config.run_at import run_at
 from game_rl.config.schema import RunConfig
+from game_rl.config.values import run_at
 from game_rl.errors import DoesNotFitError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.preflight.preflight import preflight

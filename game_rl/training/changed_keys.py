@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from game_rl.checkpoints.state import CheckpointState
-from game_rl.config.changed_values import flat
-from game_rl.config.older import saved_config
+from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import flat
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
 

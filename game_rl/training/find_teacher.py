@@ -8,10 +8,9 @@ from game_rl.checkpoints.named import find_run
 from game_rl.checkpoints.state import CheckpointState
 from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.checkpoints.teacher import has_teacher, read_teacher
-from game_rl.config.algorithms import DQNConfig, PPOConfig
-from game_rl.config.run_at import run_at
+from game_rl.config.algorithms import DQNConfig, PPOConfig, TeacherConfig
 from game_rl.config.schema import RunConfig
-from game_rl.config.teacher import TeacherConfig
+from game_rl.config.values import run_at
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
 from game_rl.playback.policy import TrainedRun, config_of, open_trained_run

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from game_rl.checkpoints.forked import NewParts
 from game_rl.checkpoints.state import CheckpointState
-from game_rl.config.changed_values import flat
-from game_rl.config.fork import ForkConfig
-from game_rl.config.older import saved_config
-from game_rl.config.schema import RunConfig
+from game_rl.config.migration import saved_config
+from game_rl.config.schema import ForkConfig, RunConfig
+from game_rl.config.strict_model import flat
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
 

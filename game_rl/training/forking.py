@@ -18,11 +18,10 @@ from game_rl.checkpoints.forked import NewParts, link_for_play, write_forked_che
 from game_rl.checkpoints.state import Best, CheckpointState, StopCounters
 from game_rl.checkpoints.teacher import has_teacher, link_teacher
 from game_rl.checkpoints.tensors import Tensors
-from game_rl.config.changed_values import with_changed
 from game_rl.config.loader import dump_config
-from game_rl.config.run_at import run_at
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import Key
+from game_rl.config.strict_model import Key, with_changed
+from game_rl.config.values import run_at
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.event_log import EventFile
 from game_rl.events import Forked

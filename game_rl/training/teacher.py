@@ -24,9 +24,8 @@ from game_rl.checkpoints.teacher import (
     read_teacher,
     write_teacher,
 )
-from game_rl.config.algorithms import PPOConfig
+from game_rl.config.algorithms import PPOConfig, TeacherConfig
 from game_rl.config.schema import RunConfig
-from game_rl.config.teacher import TeacherConfig
 from game_rl.errors import Interrupted, UsageError
 from game_rl.event_log import EventLog
 from game_rl.events import TeacherReady

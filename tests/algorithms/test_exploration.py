@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from game_rl.algorithms.epsilon_greedy import Exploration, exploration_schedule, make_exploration
-from game_rl.config.exploration import ExplorationConfig
+from game_rl.config.algorithms import ExplorationConfig
 from game_rl.schedules import Ramp, RestartingRamp
 
 GREEDY = np.full(20_000, 3)

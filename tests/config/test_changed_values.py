@@ -7,10 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from game_rl.config.changed_values import with_changed
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import Key, StrictModel
+from game_rl.config.strict_model import Key, StrictModel, with_changed
 
 TEXT = "game: duel\ntotal_timesteps: 500_000\nrun_dir: runs/x\nalgorithm: {name: pqn}\n"
 VALUES: dict[Key, st.SearchStrategy[object]] = {

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.config.edited_text import with_values
+from game_rl.config.proposal import with_values
 
 N_ENVS, N_WORKERS, N_STEPS = ("env", "n_envs"), ("env", "n_workers"), ("algorithm", "n_steps")
 

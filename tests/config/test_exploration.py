@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.config.exploration import ExplorationConfig, RestartConfig
+from game_rl.config.algorithms import ExplorationConfig, RestartConfig
 
 
 @given(

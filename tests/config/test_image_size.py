@@ -1,7 +1,7 @@
 import pytest
 from torch import nn, zeros
 
-from game_rl.config.image_size import check_image_size
+from game_rl.config.schema import check_image_size
 from game_rl.errors import ConfigError
 
 

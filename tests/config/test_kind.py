@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.kind import KINDS, kind_of
+from game_rl.config.loader import KINDS, kind_of
 from game_rl.errors import ConfigError
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.algorithms import PPOConfig
-from game_rl.config.lake import LakeConfig
 from game_rl.config.loader import dump_config, load_config
-from game_rl.config.older import saved_config
-from game_rl.config.schema import RunConfig
+from game_rl.config.migration import saved_config
+from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.errors import ConfigError
 
 HEAD = "game: duel\ntotal_timesteps: 400000\nrun_dir: runs/x\n"

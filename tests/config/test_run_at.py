@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.config.run_at import run_at
-from game_rl.config.teacher import TeacherConfig
+from game_rl.config.algorithms import TeacherConfig
+from game_rl.config.values import run_at
 
 
 @pytest.mark.parametrize(

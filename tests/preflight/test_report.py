@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from game_rl.config.kind import kind_of
-from game_rl.config.loader import load_config
+from game_rl.config.loader import kind_of, load_config
 from game_rl.errors import ConfigError
 from game_rl.games.definition import load_game
 from game_rl.preflight.facts import run_facts

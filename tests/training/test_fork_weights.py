@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.config.changed_values import with_changed
+from game_rl.config.strict_model import with_changed
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.run_dir import RunDir
 from game_rl.training.forking import make_fork, plan_fork

@@ -5,16 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from game_rl.config.based_on import based_on, named_file, run_based_on, with_decided
-from game_rl.config.changed_values import with_changed
 from game_rl.config.experiments.everybody import everybody
 from game_rl.config.experiments.experiment_files import Experiment, experiment_of, players_of
 from game_rl.config.experiments.learner_runs import STOP_WHEN, WHOLE_BUDGET
 from game_rl.config.experiments.study import StudyConfig
-from game_rl.config.kind import kind_in
-from game_rl.config.loader import Source
+from game_rl.config.loader import Source, based_on, kind_in, named_file, run_based_on, with_decided
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import Key, Problem
+from game_rl.config.strict_model import Key, Problem, with_changed
 from game_rl.config.yaml_tree import LocatedProblem, Node
 
 _EXECUTOR: Key = ("executor",)

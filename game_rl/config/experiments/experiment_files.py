@@ -10,8 +10,7 @@ from game_rl.config.experiments.population_files import (
     load_population,
     population_of,
 )
-from game_rl.config.kind import kind_in, kind_of
-from game_rl.config.loader import Source
+from game_rl.config.loader import Source, kind_in, kind_of
 from game_rl.config.schema import RunConfig
 from game_rl.config.yaml_tree import Node
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from game_rl.config.experiments.executors import ExecutorConfig, RayExecutorConfig
-from game_rl.config.lake import LakeConfig
+from game_rl.config.schema import LakeConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.values import Timesteps
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.experiments.learner import LearnerStretchConfig
-from game_rl.config.lake import LakeConfig
-from game_rl.config.schema import RunConfig
+from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Key, Problem
 from game_rl.config.yaml_tree import Node
 

@@ -25,7 +25,7 @@ from game_rl.config.experiments.population import (
     KeepGenerationsConfig,
     candidates_problems,
 )
-from game_rl.config.lake import LakeConfig
+from game_rl.config.schema import LakeConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Timesteps, UnitInterval, named_folder

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from game_rl.config.based_on import run_based_on
 from game_rl.config.experiments.learner import OWN_KEYS
 from game_rl.config.experiments.learner_runs import (
     FOLLOW,
@@ -23,7 +22,7 @@ from game_rl.config.experiments.live_mixture import (
 )
 from game_rl.config.experiments.mixture import MixtureConfig
 from game_rl.config.experiments.safe_copy import upload_problems
-from game_rl.config.loader import Source, dump_config, run_dir_problems
+from game_rl.config.loader import Source, dump_config, run_based_on, run_dir_problems
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem
 from game_rl.config.yaml_tree import LocatedProblem, Node

@@ -19,7 +19,7 @@ from game_rl.config.experiments.learner import (
     one_lake_problems,
     teacher_problems,
 )
-from game_rl.config.lake import LakeConfig
+from game_rl.config.schema import LakeConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Name, NotNegative, Positive, Timesteps, named_folder

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from game_rl.config.based_on import run_based_on
 from game_rl.config.experiments.learner import OWN_KEYS
 from game_rl.config.experiments.learner_runs import (
     FOLLOW,
@@ -18,9 +17,8 @@ from game_rl.config.experiments.learner_runs import (
 from game_rl.config.experiments.own_disk import storage_problems
 from game_rl.config.experiments.population import PopulationConfig, mutation_problems
 from game_rl.config.experiments.safe_copy import upload_problems
-from game_rl.config.lake import LakeConfig
-from game_rl.config.loader import Source, dump_config, run_dir_problems
-from game_rl.config.schema import RunConfig
+from game_rl.config.loader import Source, dump_config, run_based_on, run_dir_problems
+from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Key, Problem
 from game_rl.config.yaml_tree import LocatedProblem, Node
 from game_rl.errors import ConfigError

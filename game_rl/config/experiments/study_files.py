@@ -6,8 +6,7 @@ from pathlib import Path
 
 from game_rl.config.experiments.arms import Arm, arm_of, given_away
 from game_rl.config.experiments.study import StudyConfig
-from game_rl.config.kind import kind_in
-from game_rl.config.loader import Source, run_dir_problems
+from game_rl.config.loader import Source, kind_in, run_dir_problems
 from game_rl.config.strict_model import Problem
 from game_rl.config.yaml_tree import Node
 from game_rl.errors import ConfigError, UsageError

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from game_rl.config.changed_values import flat
+from game_rl.config.strict_model import flat
 from game_rl.experiments.compare.outcome import Point, Score
 
 NO_DIFFERENCE = ("seed", "run_dir", "recording", "upload", "env.n_workers", "env.worker_timeout_s")

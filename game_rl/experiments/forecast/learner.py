@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from game_rl.config.algorithms import DQNConfig
-from game_rl.config.changed_values import with_changed
 from game_rl.config.experiments.population_files import Population
 from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import with_changed
 from game_rl.games.definition import Game
 from game_rl.lake.origin import LakeRows
 from game_rl.preflight.facts import run_facts

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from game_rl.config.changed_values import with_changed
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import Key
+from game_rl.config.strict_model import Key, with_changed
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.jobs import Jobs, Origin
 from game_rl.experiments.plans.plan import Apprentice

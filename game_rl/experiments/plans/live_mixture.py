@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from game_rl.config.changed_values import with_changed
 from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.config.experiments.population import KeepGenerationsConfig
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import Key
+from game_rl.config.strict_model import Key, with_changed
 from game_rl.errors import ExperimentError
 from game_rl.experiments.experiment_dir import ExperimentDir, folder_of
 from game_rl.experiments.jobs import Jobs

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from game_rl.config.changed_values import with_changed
+from game_rl.config.algorithms import ExplorationConfig
 from game_rl.config.experiments.mixture_files import Mixture
-from game_rl.config.exploration import ExplorationConfig
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import Key
+from game_rl.config.strict_model import Key, with_changed
 from game_rl.errors import NobodyLeftError
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after, folder_of
 from game_rl.experiments.jobs import Jobs, Origin

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from game_rl.config.algorithms import PPOConfig
-from game_rl.config.changed_values import with_changed
 from game_rl.config.experiments.population_files import Population
 from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import with_changed
 from game_rl.errors import NobodyLeftError
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.jobs import Jobs, Origin

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from game_rl.config.changed_values import with_changed
+from game_rl.config.algorithms import ExplorationConfig
 from game_rl.config.experiments.learner import BEST_MEMBER
-from game_rl.config.exploration import ExplorationConfig
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import Key
+from game_rl.config.strict_model import Key, with_changed
 from game_rl.experiments.experiment_dir import copied_after
 from game_rl.experiments.records import Member
 from game_rl.schedules import Ramp

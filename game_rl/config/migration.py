@@ -1,4 +1,4 @@
-"""Converts configs that runs of the last release saved, so that these runs can be resumed.
+"""Configs that the last release saved.
 
 A user's own config is not converted: there an old key is a problem, with a hint (`key_hints`).
 """
