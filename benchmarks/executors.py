@@ -20,7 +20,7 @@ from statistics import median
 
 import psutil
 
-from game_rl.config.experiments.executors import (
+from game_rl.config.experiments.executor_config import (
     ExecutorConfig,
     LocalExecutorConfig,
     RayExecutorConfig,

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments.mixture import MixtureConfig
+from game_rl.config.experiments.mixture_config import MixtureConfig
 from game_rl.config.experiments.mixture_files import load_mixture
-from game_rl.config.experiments.population import PopulationConfig
+from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.config.experiments.population_files import load_population
-from game_rl.config.experiments.study import StudyConfig
-from game_rl.config.experiments.study_files import load_study
+from game_rl.config.experiments.study_config import StudyConfig, load_study
 from game_rl.config.loader import json_schema, kind_of, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import flat

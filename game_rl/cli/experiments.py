@@ -28,7 +28,7 @@ def show_lineage(root: Path, *, as_json: bool) -> int:
     """Print which runs descend from which in the experiment at `root`."""
     from rich.console import Console
 
-    from game_rl.config.experiments.experiment_files import load_experiment
+    from game_rl.config.experiments.experiment import load_experiment
     from game_rl.experiments.descent import descent, read_records
     from game_rl.experiments.experiment_dir import find_experiment
     from game_rl.experiments.status.table import descent_json, descent_tree
@@ -81,7 +81,7 @@ def _train_members(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from game_rl.cli.experiment_console import ExperimentConsole, print_json
-    from game_rl.config.experiments.experiment_files import load_experiment
+    from game_rl.config.experiments.experiment import load_experiment
     from game_rl.experiments.start import (
         ExperimentCommand,
         begin_experiment,

@@ -83,7 +83,7 @@ def push_experiment_folder(
     root: Path, to: "UploadConfig | None", patience: "Patience", *, take_over: bool
 ) -> int:
     """Upload an experiment that is not training now."""
-    from game_rl.config.experiments.experiment_files import load_experiment
+    from game_rl.config.experiments.experiment import load_experiment
     from game_rl.experiments.controller import read_state
     from game_rl.experiments.experiment_dir import find_experiment
     from game_rl.experiments.picture import forget_picture, take_picture

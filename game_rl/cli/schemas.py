@@ -31,9 +31,9 @@ def add_schema(commands: "Commands") -> None:
 def _schema(arguments: argparse.Namespace) -> int:
     from pydantic import BaseModel
 
-    from game_rl.config.experiments.mixture import MixtureConfig
-    from game_rl.config.experiments.population import PopulationConfig
-    from game_rl.config.experiments.study import StudyConfig
+    from game_rl.config.experiments.mixture_config import MixtureConfig
+    from game_rl.config.experiments.population_config import PopulationConfig
+    from game_rl.config.experiments.study_config import StudyConfig
     from game_rl.config.loader import json_schema
     from game_rl.config.schema import RunConfig
     from game_rl.games.definition import GameDefinition

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from game_rl.cli.arguments import Commands
-    from game_rl.config.experiments.study_files import Study
+    from game_rl.config.experiments.study_config import Study
     from game_rl.experiments.study.forecast import StudyReport
     from game_rl.experiments.study.results import Result
     from game_rl.experiments.tasks import Death
@@ -64,7 +64,7 @@ def add_study(commands: "Commands") -> None:
 
 
 def _register(arguments: argparse.Namespace) -> int:
-    from game_rl.config.experiments.study_files import load_study
+    from game_rl.config.experiments.study_config import load_study
     from game_rl.experiments.study.registration import register
     from game_rl.experiments.study.study_dir import study_dir
 
@@ -79,7 +79,7 @@ def _register(arguments: argparse.Namespace) -> int:
 
 
 def _give_up(arguments: argparse.Namespace) -> int:
-    from game_rl.config.experiments.study_files import load_study
+    from game_rl.config.experiments.study_config import load_study
     from game_rl.experiments.study.carrying_out import give_up
     from game_rl.experiments.study.pairs import Pair
 
@@ -93,7 +93,7 @@ def train_study(arguments: argparse.Namespace) -> int:
     """Make the missing results of a study."""
     from rich.console import Console
 
-    from game_rl.config.experiments.study_files import load_study
+    from game_rl.config.experiments.study_config import load_study
     from game_rl.experiments.study.carrying_out import StudyCommand, carry_out
     from game_rl.system.stop_request import StopFlag, stopping_experiment_on_signals
 
@@ -118,7 +118,7 @@ def train_study(arguments: argparse.Namespace) -> int:
 
 def report_study(arguments: argparse.Namespace) -> int:
     """Print the report of a study, and write it to the study's results folder."""
-    from game_rl.config.experiments.study_files import load_study
+    from game_rl.config.experiments.study_config import load_study
     from game_rl.experiments.study.report import study_findings
 
     findings = study_findings(load_study(arguments.runs[0]))
@@ -137,7 +137,7 @@ def report_study(arguments: argparse.Namespace) -> int:
 def preflight_study(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from game_rl.config.experiments.study_files import load_study
+    from game_rl.config.experiments.study_config import load_study
     from game_rl.experiments.study.forecast import study_preflight
     from game_rl.system.machine import detect_machine, parse_machine
 
@@ -171,7 +171,7 @@ def _measured_lakes(study: "Study") -> "dict[str, MeasuredLake]":
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    from game_rl.config.experiments.study_files import load_study
+    from game_rl.config.experiments.study_config import load_study
     from game_rl.experiments.study.status import study_status
 
     rows = study_status(load_study(arguments.file))

@@ -85,3 +85,11 @@ def flat(section: object, key: str = "") -> dict[str, object]:
     for name, value in section.items():
         items |= flat(value, f"{key}.{name}" if key else name)
     return items
+
+
+def value_at(tree: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - whatever is there
+    """Return the value of a nested mapping at a dotted key; None if there is none."""
+    found: Any = tree
+    for name in key.split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found

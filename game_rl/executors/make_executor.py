@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import cast
 
-from game_rl.config.experiments.executors import (
+from game_rl.config.experiments.executor_config import (
     ExecutorConfig,
     LocalExecutorConfig,
     RayExecutorConfig,

@@ -20,7 +20,7 @@ from ray import exceptions
 from ray._private import worker as ray_worker
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from game_rl.config.experiments.executors import RayExecutorConfig
+from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.errors import ExperimentError, Interrupted, UsageError
 from game_rl.executors.attempt import Outcome, carry_out
 from game_rl.executors.demand import Demand

@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from game_rl.config.experiments.experiment_files import load_experiment
+from game_rl.config.experiments.experiment import load_experiment
 from game_rl.errors import Interrupted, NobodyLeftError
 from game_rl.executors.local import LocalExecutor
 from game_rl.experiments.controller import read_state

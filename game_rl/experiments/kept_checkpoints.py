@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from game_rl.config.experiments.population import KeepGenerationsConfig
+from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.records import GenerationRecord
 from game_rl.lake.lake import Lake

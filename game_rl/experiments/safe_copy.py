@@ -13,9 +13,9 @@ from dataclasses import replace
 from queue import SimpleQueue
 from shlex import quote
 
-from game_rl.config.experiments.experiment_files import Experiment
-from game_rl.config.experiments.population import KeepGenerationsConfig
-from game_rl.config.experiments.safe_copy import upload_problems
+from game_rl.config.experiments.backup_checks import upload_problems
+from game_rl.config.experiments.experiment import Experiment
+from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.config.upload import UploadConfig
 from game_rl.errors import Interrupted, UsageError
 from game_rl.event_log import Account

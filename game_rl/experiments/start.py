@@ -6,8 +6,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from game_rl.config.experiments.executors import RayExecutorConfig
-from game_rl.config.experiments.experiment_files import Experiment, dump_experiment, load_experiment
+from game_rl.config.experiments.executor_config import RayExecutorConfig
+from game_rl.config.experiments.experiment import Experiment, dump_experiment, load_experiment
 from game_rl.config.strict_model import flat
 from game_rl.errors import (
     DoesNotFitError,

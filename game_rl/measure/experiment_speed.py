@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from game_rl.config.experiments.experiment_files import Experiment
+from game_rl.config.experiments.experiment import Experiment
 from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
-from game_rl.config.experiments.study_files import load_study
+from game_rl.config.experiments.study_config import load_study
 from tests.experiments.study.conftest import MakeStudy, make_study  # noqa: F401 - a fixture
 from tests.experiments.study.paper_finisher import PaperFinisher
 from tests.experiments.study.test_carrying_out import on_paper

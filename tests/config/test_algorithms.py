@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from stable_baselines3 import DQN
 
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
-from game_rl.config.experiments.mixture import MixtureConfig
-from game_rl.config.experiments.population import PopulationConfig
-from game_rl.config.experiments.study import StudyConfig
+from game_rl.config.experiments.mixture_config import MixtureConfig
+from game_rl.config.experiments.population_config import PopulationConfig
+from game_rl.config.experiments.study_config import StudyConfig
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import StrictModel

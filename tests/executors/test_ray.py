@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from game_rl.config.experiments.executors import RayExecutorConfig
+from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.executors.demand import Demand
 from game_rl.executors.executor import Ended, Executor, Job

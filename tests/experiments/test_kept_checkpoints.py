@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from game_rl.config.experiments.population import KeepGenerationsConfig
+from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.kept_checkpoints import (
     checkpoints_bytes,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from game_rl.config.experiments.experiment_files import dump_experiment
+from game_rl.config.experiments.experiment import dump_experiment
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.strict_model import with_changed
 from game_rl.experiments.experiment_dir import ExperimentDir

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments.experiment_files import Experiment, load_experiment
+from game_rl.config.experiments.experiment import Experiment, load_experiment
 from game_rl.config.experiments.population_files import Population, dump_population
 from game_rl.config.upload import UploadConfig
 from game_rl.errors import Interrupted, UsageError

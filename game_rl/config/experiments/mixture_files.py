@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from game_rl.config.experiments.learner import OWN_KEYS
-from game_rl.config.experiments.learner_runs import (
+from game_rl.config.experiments.backup_checks import upload_problems
+from game_rl.config.experiments.learner_config import (
     FOLLOW,
+    OWN_KEYS,
     STOP_WHEN,
     Decided,
     LearnerSetting,
@@ -14,14 +15,13 @@ from game_rl.config.experiments.learner_runs import (
     disagreements,
     given_away,
 )
-from game_rl.config.experiments.live_mixture import (
+from game_rl.config.experiments.mixture_config import (
+    MixtureConfig,
     decided_of_live_learner,
     decided_of_live_member,
     keys_of_live,
     keys_of_rounds,
 )
-from game_rl.config.experiments.mixture import MixtureConfig
-from game_rl.config.experiments.safe_copy import upload_problems
 from game_rl.config.loader import Source, dump_config, run_based_on, run_dir_problems
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from game_rl.config.experiments.learner import OWN_KEYS
-from game_rl.config.experiments.learner_runs import (
+from game_rl.config.experiments.backup_checks import upload_problems
+from game_rl.config.experiments.executor_config import storage_problems
+from game_rl.config.experiments.learner_config import (
     FOLLOW,
+    OWN_KEYS,
     STOP_WHEN,
     LearnerSetting,
     as_run,
     disagreements,
     given_away,
 )
-from game_rl.config.experiments.own_disk import storage_problems
-from game_rl.config.experiments.population import PopulationConfig, mutation_problems
-from game_rl.config.experiments.safe_copy import upload_problems
+from game_rl.config.experiments.population_config import PopulationConfig, mutation_problems
 from game_rl.config.loader import Source, dump_config, run_based_on, run_dir_problems
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Key, Problem

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from game_rl.config.experiments.experiment_files import Experiment, load_experiment, players_of
+from game_rl.config.experiments.experiment import Experiment, load_experiment, players_of
 from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.experiments.compare.found import NO_DIFFERENCE, Found, settings_of
 from game_rl.experiments.compare.live_curve import live_curve

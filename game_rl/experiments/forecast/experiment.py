@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from game_rl.config.experiments.executors import LocalExecutorConfig
-from game_rl.config.experiments.experiment_files import Experiment
+from game_rl.config.experiments.executor_config import LocalExecutorConfig
+from game_rl.config.experiments.experiment import Experiment
 from game_rl.config.experiments.mixture_files import Mixture
-from game_rl.config.experiments.population import PopulationConfig, SelectionConfig
+from game_rl.config.experiments.population_config import PopulationConfig, SelectionConfig
 from game_rl.config.experiments.population_files import Population
 from game_rl.experiments.forecast.live_mixture import live_report
 from game_rl.experiments.forecast.population import population_preflight

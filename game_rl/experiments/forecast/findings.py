@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from game_rl.config.experiments.executors import RayExecutorConfig
-from game_rl.config.experiments.population import KeepGenerationsConfig
+from game_rl.config.experiments.executor_config import RayExecutorConfig
+from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.config.experiments.population_files import Population
 from game_rl.experiments.forecast.growth import kept_checkpoints_bytes
 from game_rl.experiments.forecast.report import ExperimentReport

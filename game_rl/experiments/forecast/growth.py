@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from game_rl.config.experiments.executors import RayExecutorConfig
-from game_rl.config.experiments.population import KeepGenerationsConfig, PopulationConfig
+from game_rl.config.experiments.executor_config import RayExecutorConfig
+from game_rl.config.experiments.population_config import KeepGenerationsConfig, PopulationConfig
 from game_rl.config.experiments.population_files import Population
 from game_rl.config.upload import UploadConfig
 from game_rl.preflight import calibration

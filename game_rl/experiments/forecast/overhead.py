@@ -1,6 +1,6 @@
 """Memory that an experiment takes in addition to its runs."""
 
-from game_rl.config.experiments.executors import ExecutorConfig, RayExecutorConfig
+from game_rl.config.experiments.executor_config import ExecutorConfig, RayExecutorConfig
 
 CONTROLLER_BYTES = 60_000_000  # its resident size at the end of 25 generations of 16 members
 # Memory that local members share, as a process that has loaded torch forks them. 2 and 4 members of

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from game_rl.config.experiments.executors import ExecutorConfig, LocalExecutorConfig
+from game_rl.config.experiments.executor_config import ExecutorConfig, LocalExecutorConfig
 from game_rl.config.experiments.population_files import Population
 from game_rl.experiments.forecast.duration import duration
 from game_rl.experiments.forecast.findings import findings_of

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from game_rl.config.experiments.executors import ExecutorConfig
+from game_rl.config.experiments.executor_config import ExecutorConfig
 from game_rl.experiments.forecast.duration import Duration
 from game_rl.experiments.forecast.growth import GenerationRow
 from game_rl.experiments.forecast.overhead import controller_bytes, is_on_nodes, task_bytes

@@ -1,7 +1,7 @@
 """The number of runs that a machine's memory has room for at once."""
 
-from game_rl.config.experiments.executors import ExecutorConfig
-from game_rl.config.experiments.population import PopulationConfig
+from game_rl.config.experiments.executor_config import ExecutorConfig
+from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.experiments.forecast.overhead import controller_bytes, is_on_nodes, task_bytes
 from game_rl.preflight import calibration
 from game_rl.preflight.report import Report

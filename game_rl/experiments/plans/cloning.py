@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from game_rl.config.experiments.mixture import CloneConfig
+from game_rl.config.experiments.mixture_config import CloneConfig
 from game_rl.experiments.plans.selection import Copy, Scored, ranked
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from game_rl.config.experiments.population import PopulationConfig
+from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.errors import NobodyLeftError
 from game_rl.experiments.experiment_dir import folder_of
 from game_rl.experiments.fitness import fitness_of

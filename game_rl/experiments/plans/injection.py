@@ -1,6 +1,6 @@
 """The learner among a population's members: its place in the ranking, and which it replaces."""
 
-from game_rl.config.experiments.population import PopulationConfig
+from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.experiments.experiment_dir import folder_of
 from game_rl.experiments.plans.decision import (
     Trained,

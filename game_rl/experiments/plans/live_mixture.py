@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from game_rl.config.experiments.mixture_files import Mixture
-from game_rl.config.experiments.population import KeepGenerationsConfig
+from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.errors import ExperimentError

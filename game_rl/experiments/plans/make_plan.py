@@ -1,6 +1,6 @@
 """The choice of an experiment's plan by its config."""
 
-from game_rl.config.experiments.experiment_files import Experiment
+from game_rl.config.experiments.experiment import Experiment
 from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.plans.live_mixture import LiveMixturePlan

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from game_rl.config.experiments.population import MutationConfig, is_discount, value_at
+from game_rl.config.experiments.population_config import MutationConfig, is_discount
+from game_rl.config.strict_model import value_at
 
 Value = float | dict[str, float]
 """A number, or a schedule as the config states it: `{start: ..., end: ...}`."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from game_rl.config.experiments.population import (
+from game_rl.config.experiments.population_config import (
     ChampionConfig,
     FitnessConfig,
     KeepGenerationsConfig,

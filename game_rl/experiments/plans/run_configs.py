@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 from game_rl.config.algorithms import ExplorationConfig
-from game_rl.config.experiments.learner import BEST_MEMBER
+from game_rl.config.experiments.learner_config import BEST_MEMBER
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.experiments.experiment_dir import copied_after

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from game_rl.config.experiments.population import SelectionConfig
+from game_rl.config.experiments.population_config import SelectionConfig
 
 _ROUNDING = 1e-9  # 0.95 - 0.90 is a little less than 0.05
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from game_rl.config.experiments.experiment_files import load_experiment
+from game_rl.config.experiments.experiment import load_experiment
 from game_rl.event_log import read_account
 from game_rl.events import ExperimentBegun, ExperimentEnded, Fitness
 from game_rl.experiments.controller import read_state

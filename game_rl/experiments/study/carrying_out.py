@@ -7,7 +7,7 @@ missing and reaches the same results.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from game_rl.config.experiments.study_files import Study
+from game_rl.config.experiments.study_config import Study
 from game_rl.errors import DoesNotFitError, ExperimentError, Interrupted, UsageError
 from game_rl.executors.executor import Executor
 from game_rl.executors.local import LocalExecutor

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from game_rl.config.experiments.arms import Arm, ExperimentArm
-from game_rl.config.experiments.study_files import Study
+from game_rl.config.experiments.study_config import Arm, ExperimentArm, Study
 from game_rl.experiments.forecast.experiment import experiment_preflight
 from game_rl.experiments.forecast.overhead import CONTROLLER_BYTES
 from game_rl.experiments.forecast.report import ExperimentReport

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from game_rl.config.experiments.arms import ExperimentArm
-from game_rl.config.experiments.experiment_files import dump_experiment
-from game_rl.config.experiments.study_files import Study
+from game_rl.config.experiments.experiment import dump_experiment
+from game_rl.config.experiments.study_config import ExperimentArm, Study
 from game_rl.config.loader import dump_config
 from game_rl.executors.executor import Job
 from game_rl.experiments.experiment_dir import ExperimentDir

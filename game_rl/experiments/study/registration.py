@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
 
-from game_rl.config.experiments.study_files import Study
+from game_rl.config.experiments.study_config import Study
 from game_rl.config.strict_model import flat
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.records import read_record, write_record

@@ -4,9 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from shlex import quote
 
-from game_rl.config.experiments.arms import ExperimentArm
-from game_rl.config.experiments.study import PairConfig
-from game_rl.config.experiments.study_files import Study
+from game_rl.config.experiments.study_config import ExperimentArm, PairConfig, Study
 from game_rl.errors import ExperimentError
 from game_rl.experiments.compare.arms import check_metric
 from game_rl.experiments.compare.comparison import Comparison, Rule, compare_arms

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from game_rl.config.experiments.arms import ExperimentArm
-from game_rl.config.experiments.study_files import Study
+from game_rl.config.experiments.study_config import ExperimentArm, Study
 from game_rl.errors import ExperimentError
 from game_rl.experiments.compare.evaluations import curve_of
 from game_rl.experiments.compare.experiments import Everybody, read_everybody

@@ -3,8 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from game_rl.config.experiments.arms import ExperimentArm
-from game_rl.config.experiments.study_files import Study
+from game_rl.config.experiments.study_config import ExperimentArm, Study
 from game_rl.event_log import read_events
 from game_rl.experiments.compare.experiments import read_everybody
 from game_rl.experiments.compare.wording import share_words

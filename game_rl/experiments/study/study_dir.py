@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from game_rl.config.experiments.study import StudyConfig
+from game_rl.config.experiments.study_config import StudyConfig
 from game_rl.errors import UsageError
 from game_rl.run_dir import RunDir
 

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments.arms import ExperimentArm
-from game_rl.config.experiments.experiment_files import dump_experiment, load_experiment
+from game_rl.config.experiments.experiment import dump_experiment, load_experiment
 from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.config.experiments.population_files import Population
-from game_rl.config.experiments.study_files import load_study
+from game_rl.config.experiments.study_config import ExperimentArm, load_study
 from game_rl.errors import ConfigError
 from tests.experiments.study.conftest import with_erl, write_study_of_experiments
 

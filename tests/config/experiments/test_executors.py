@@ -1,6 +1,6 @@
 import pytest
 
-from game_rl.config.experiments.executors import LocalExecutorConfig, RayExecutorConfig
+from game_rl.config.experiments.executor_config import LocalExecutorConfig, RayExecutorConfig
 from game_rl.errors import ConfigError
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.conftest import make_population as make_population  # a fixture

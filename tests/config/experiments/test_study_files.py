@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments.study_files import load_study
+from game_rl.config.experiments.study_config import load_study
 from game_rl.config.loader import load_config
 from game_rl.errors import ConfigError, GameRLError, UsageError
 from tests.experiments.study.conftest import write_study

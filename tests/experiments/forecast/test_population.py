@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.config.experiments.population import KeepGenerationsConfig
+from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.config.experiments.population_files import Population, load_population
 from game_rl.experiments.forecast.growth import kept_generations
 from game_rl.experiments.forecast.overhead import CONTROLLER_BYTES, LOADED_BYTES

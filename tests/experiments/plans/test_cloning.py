@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.config.experiments.mixture import CloneConfig
+from game_rl.config.experiments.mixture_config import CloneConfig
 from game_rl.experiments.plans.cloning import clones
 from game_rl.experiments.plans.selection import Copy, Scored
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from game_rl.config.experiments.everybody import everybody
+from game_rl.config.experiments.experiment import everybody
 from game_rl.config.experiments.population_files import Population, dump_population
 from game_rl.errors import NobodyLeftError
 from game_rl.event_log import Account

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.config.experiments.population import MutationConfig
+from game_rl.config.experiments.population_config import MutationConfig
 from game_rl.experiments.plans.mutation import mutated
 
 RATE = "algorithm.learning_rate"

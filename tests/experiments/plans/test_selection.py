@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.config.experiments.population import SelectionConfig
+from game_rl.config.experiments.population_config import SelectionConfig
 from game_rl.experiments.plans.selection import Copy, Scored, ranked, select
 
 FITNESSES = st.lists(

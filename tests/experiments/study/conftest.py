@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments.study_files import Study, load_study
+from game_rl.config.experiments.study_config import Study, load_study
 from tests.experiments.conftest import DQN, PQN
 from tests.tiny_run import TINY, TINY_GAME
 

@@ -7,7 +7,7 @@ import numpy as np
 import yaml
 
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
-from game_rl.config.experiments.experiment_files import load_experiment
+from game_rl.config.experiments.experiment import load_experiment
 from game_rl.event_log import Account, EventFile
 from game_rl.events import Ended as RunEnded
 from game_rl.executors.executor import Ended, Job

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments.study_files import Study, load_study
+from game_rl.config.experiments.study_config import Study, load_study
 from game_rl.config.loader import load_config
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.study.carrying_out import StudyCommand, StudyRun, carry_out

@@ -2,8 +2,8 @@
 
 import pytest
 
-from game_rl.config.experiments.experiment_files import load_experiment
-from game_rl.config.experiments.study_files import load_study
+from game_rl.config.experiments.experiment import load_experiment
+from game_rl.config.experiments.study_config import load_study
 from game_rl.errors import ExperimentError
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import ChampionRecord, read_record

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from game_rl.config.experiments.arms import ExperimentArm
+from game_rl.config.experiments.study_config import ExperimentArm
 from game_rl.experiments.forecast.experiment import experiment_preflight
 from game_rl.experiments.study.forecast import study_preflight
 from game_rl.games.definition import load_game

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments.study_files import load_study
+from game_rl.config.experiments.study_config import load_study
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.study.registration import code_hashes, register, registered
 from game_rl.experiments.study.study_dir import study_dir

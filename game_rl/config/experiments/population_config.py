@@ -1,4 +1,4 @@
-"""A population: runs that train side by side and copy the better ones, generation by generation.
+"""The file of a population: its keys, sections, mutations, and the keys it decides for members.
 
 Editors show the docstrings of the fields, through `configs/population.schema.json`.
 """
@@ -9,18 +9,22 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue
 
-from game_rl.config.experiments.executors import MOST_MEMBERS, ExecutorConfig, LocalExecutorConfig
-from game_rl.config.experiments.learner import (
+from game_rl.config.experiments.executor_config import (
+    MOST_MEMBERS,
+    ExecutorConfig,
+    LocalExecutorConfig,
+    one_lake_problems,
+)
+from game_rl.config.experiments.learner_config import (
     BEST_MEMBER,
     LearnerStretchConfig,
     lake_problems,
     member_shares_of,
     member_shares_problems,
-    one_lake_problems,
     teacher_problems,
 )
 from game_rl.config.schema import LakeConfig
-from game_rl.config.strict_model import Key, Problem, StrictModel
+from game_rl.config.strict_model import Key, Problem, StrictModel, value_at
 from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Name, NotNegative, Positive, Timesteps, named_folder
 
@@ -352,14 +356,6 @@ def mutation_problems(
             yield Problem(
                 (*place, "bounds"), "a discount of 1 cannot be mutated; use less, such as 0.999"
             )
-
-
-def value_at(tree: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - whatever is there
-    """Return the value of a nested mapping at a dotted key; None if there is none."""
-    found: Any = tree
-    for name in key.split("."):
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
 
 
 def _position(key: str, value: float) -> float:

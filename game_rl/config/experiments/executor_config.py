@@ -1,11 +1,13 @@
-"""The section `executor`: where the members of an experiment, or the runs of a study, train."""
+"""The section `executor`, and what a run cannot have with it."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.algorithms import DQNConfig
+from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.config.upload import checked_address
 from game_rl.config.values import NotNegative
 
@@ -74,3 +76,45 @@ ExecutorConfig = Annotated[
     Annotated[LocalExecutorConfig, Tag("local")] | Annotated[RayExecutorConfig, Tag("ray")],
     Discriminator(_kind),
 ]
+
+_PLACE: Key = ("executor", "storage")
+_WAY_OUT = (
+    "name a folder that all nodes share as run_dir, and remove executor.storage, or train this "
+    "population on one machine"
+)
+
+
+def storage_problems(executor: ExecutorConfig, run: RunConfig) -> Iterator[Problem]:
+    """Yield settings of a member's config that need other folders of this machine, or an upload."""
+    if not isinstance(executor, RayExecutorConfig) or executor.storage is None:
+        return
+    algorithm = run.algorithm
+    if isinstance(algorithm, DQNConfig) and algorithm.teacher is not None:
+        yield _refused("algorithm.teacher", f"the run {algorithm.teacher.run}")
+    if isinstance(algorithm, DQNConfig) and algorithm.learn_from is not None:
+        yield _refused("algorithm.learn_from", "Lakes of other runs")
+    if run.lake is not None and run.lake.path is not None:
+        yield _refused("lake.path", f"{run.lake.path}, which members share")
+    if run.upload is not None:
+        yield Problem(
+            _PLACE,
+            "the files of members that train on their nodes' own disks come to run_dir, and are "
+            "not uploaded from the nodes as well: remove member.upload; a population's own "
+            "`upload` sends all of run_dir",
+            (("member", "upload"),),
+        )
+
+
+def _refused(key: str, what: str) -> Problem:
+    message = f"member.{key} names {what}, but members reach only storage; {_WAY_OUT}"
+    return Problem(_PLACE, message, (("member", *key.split(".")),))
+
+
+def one_lake_problems(executor: ExecutorConfig, *, kind: str) -> Iterator[Problem]:
+    """Check that all members can write one Lake from where they run."""
+    if isinstance(executor, RayExecutorConfig) and executor.storage is not None:
+        yield Problem(
+            ("executor", "storage"),
+            f"members of a {kind} write one Lake, in run_dir, so their nodes must share its file "
+            "system: remove the line, or train on one machine",
+        )
