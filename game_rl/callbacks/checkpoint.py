@@ -9,10 +9,10 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.training_time import TrainingTime
+from game_rl.checkpoints.checkpoint_files import checkpoint_bytes
+from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, StopCounters
+from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.checkpoints.evaluation_files import seed_of
-from game_rl.checkpoints.size import checkpoint_bytes
-from game_rl.checkpoints.state import Best, CheckpointState, StopCounters
-from game_rl.checkpoints.store import CheckpointStore
 from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved
 from game_rl.system.stop_request import StopRequest

@@ -17,13 +17,13 @@ from game_rl.callbacks.evaluate import (
     evaluated_event,
 )
 from game_rl.callbacks.stop_when import StopWhen, Verdict
+from game_rl.checkpoints.checkpoint_state import StopCounters
 from game_rl.checkpoints.evaluation_files import (
     EpisodeLists,
     append_row,
     read_episodes,
     write_episodes,
 )
-from game_rl.checkpoints.state import StopCounters
 from game_rl.event_log import EventLog
 from game_rl.events import Evaluating, StopConditionMet
 from game_rl.run_dir import RunDir

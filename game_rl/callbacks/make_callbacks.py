@@ -26,8 +26,8 @@ from game_rl.callbacks.stop import StopCallback
 from game_rl.callbacks.stop_when import StopWhen
 from game_rl.callbacks.upload import UploadCallback
 from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
-from game_rl.checkpoints.state import CheckpointState
-from game_rl.checkpoints.store import CheckpointStore
+from game_rl.checkpoints.checkpoint_state import CheckpointState
+from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.event_log import EventLog

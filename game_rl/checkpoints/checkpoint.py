@@ -1,5 +1,6 @@
 """The complete state of a training between an update and the next rollout."""
 
+import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,18 +12,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from game_rl.checkpoints.algorithm_state import (
-    dump_replay,
-    restore_own_state,
-    restore_replay,
-    save_own_state,
-)
-from game_rl.checkpoints.evaluation_files import (
-    restore_evaluations,
-    was_deterministic,
-    with_ways,
-)
-from game_rl.checkpoints.files import (
+from game_rl.checkpoints.checkpoint_files import (
     FileEntry,
     FileName,
     Manifest,
@@ -31,23 +21,27 @@ from game_rl.checkpoints.files import (
     read_verified,
     write_files,
 )
-from game_rl.checkpoints.former_names import with_present_names
-from game_rl.checkpoints.log import cut_log, restore_log, save_log
-from game_rl.checkpoints.named import check_rom, read_model, read_state
-from game_rl.checkpoints.random_numbers import (
-    restore_random_numbers,
-    save_random_numbers,
-)
-from game_rl.checkpoints.state import CheckpointState, Episode, TrainingState
-from game_rl.checkpoints.tensors import (
+from game_rl.checkpoints.checkpoint_state import CheckpointState, Episode, TrainingState
+from game_rl.checkpoints.evaluation_files import restore_evaluations, was_deterministic, with_ways
+from game_rl.checkpoints.model_state import (
     Tensors,
+    dump_replay,
     dump_tensors,
     load_module_tensors,
     load_optimizer_tensors,
     module_tensors,
     optimizer_tensors,
     parse_tensors,
+    restore_own_state,
+    restore_replay,
+    save_own_state,
+    with_present_names,
 )
+from game_rl.checkpoints.named import check_rom, read_model, read_state
+from game_rl.checkpoints.random_numbers import restore_random_numbers, save_random_numbers
+from game_rl.checkpoints.tensorboard_log import cut_log, restore_log, save_log
+from game_rl.config.migration import saved_config
+from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError
 from game_rl.games.definition import Game
 from game_rl.lake.mark import LakeState
@@ -321,3 +315,9 @@ def _restore_episodes(model: BaseAlgorithm, play: TrainingState) -> None:
     )
     model.ep_info_buffer = deque(infos, maxlen=model._stats_window_size)
     model.ep_success_buffer = deque(play.successes, maxlen=model._stats_window_size)
+
+
+def config_of(checkpoint: Checkpoint) -> RunConfig:
+    """Return the config that the checkpoint's run had when it was saved."""
+    saved = saved_config(checkpoint.state.config, source=checkpoint.path)
+    return RunConfig.model_validate_json(json.dumps(saved))

@@ -7,9 +7,9 @@ from pathlib import Path
 import safetensors.numpy
 
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.files import FileName, write_files
-from game_rl.checkpoints.state import CheckpointState, LogState, TrainingState
-from game_rl.checkpoints.tensors import Tensors, dump_tensors
+from game_rl.checkpoints.checkpoint_files import FileName, write_files
+from game_rl.checkpoints.checkpoint_state import CheckpointState, LogState, TrainingState
+from game_rl.checkpoints.model_state import Tensors, dump_tensors
 from game_rl.lake.mark import LakeState
 
 _PLAYED: tuple[FileName, ...] = ("state.json", "policy.safetensors", "optimizer.safetensors")

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from game_rl.checkpoints.files import FileName, Manifest, read_manifest, read_verified
-from game_rl.checkpoints.state import CheckpointState
+from game_rl.checkpoints.checkpoint_files import FileName, Manifest, read_manifest, read_verified
+from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from stable_baselines3.common.utils import set_random_seed
 
-from game_rl.checkpoints.state import NumpyRandom, PythonRandom, RandomNumbers
+from game_rl.checkpoints.checkpoint_state import NumpyRandom, PythonRandom, RandomNumbers
 
 
 def save_random_numbers() -> RandomNumbers:

@@ -20,8 +20,8 @@ from game_rl.cli.arguments import (
 from game_rl.experiments.experiment_dir import run_of
 
 if TYPE_CHECKING:
-    from game_rl.checkpoints.survey import CheckpointFinding
     from game_rl.cli.arguments import Commands
+    from game_rl.playback.trained_run import CheckpointFinding
 
 
 def add_checkpoints(commands: "Commands") -> None:
@@ -69,7 +69,7 @@ def _checkpoints(arguments: argparse.Namespace) -> int:
     from game_rl.checkpoints.named import open_run
 
     run_dir, config = open_run(run_of(arguments.run))
-    from game_rl.checkpoints.survey import survey
+    from game_rl.playback.trained_run import survey
 
     found, frame_skip = survey(run_dir), config.env.frame_skip
     if arguments.json:
@@ -117,7 +117,7 @@ def _export(arguments: argparse.Namespace) -> int:
     check_playable(root, checkpoint)
     exchangeable(open_run(root)[1])
     from game_rl.interchange.sb3_files import export_sb3
-    from game_rl.playback.policy import open_trained_run
+    from game_rl.playback.trained_run import open_trained_run
 
     run = open_trained_run(root, checkpoint)
     export_sb3(run, arguments.output)
@@ -136,7 +136,7 @@ def _import(arguments: argparse.Namespace) -> int:
     load_game(config.game)
     exchangeable(config)
     check_zip_to_read(arguments.file, config.run_dir)
-    from game_rl.checkpoints.store import newest_valid_checkpoint
+    from game_rl.checkpoints.checkpoint_store import newest_valid_checkpoint
     from game_rl.interchange.sb3_files import import_sb3
 
     run_dir = import_sb3(arguments.file, config)

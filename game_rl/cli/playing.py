@@ -114,8 +114,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     root, checkpoint = named_policy(arguments)
     game = check_playable(root, checkpoint)
     chosen_start_states(arguments.start_states, game)
-    from game_rl.playback.evaluate import evaluate_run
-    from game_rl.playback.policy import open_trained_run
+    from game_rl.playback.trained_run import evaluate_run, open_trained_run
 
     run = open_trained_run(root, checkpoint)
     timesteps, frame_skip = run.state.num_timesteps, run.config.env.frame_skip
@@ -144,8 +143,8 @@ def _record(arguments: argparse.Namespace) -> int:
     check_playable(root, checkpoint)
     if arguments.output is not None:
         clip_writer(arguments.output)
-    from game_rl.playback.policy import open_trained_run
-    from game_rl.playback.record import record_run
+    from game_rl.playback.recording import record_run
+    from game_rl.playback.trained_run import open_trained_run
 
     run = open_trained_run(root, checkpoint)
     output = arguments.output or run.run_dir.videos / f"{run.checkpoint.path.name}.gif"

@@ -144,7 +144,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
 
 def missing_rom(run_dir: "RunDir") -> str | None:
     """Return what to do about the missing ROM of a fetched run, or None; no ROM is ever stored."""
-    from game_rl.checkpoints.files import read_manifest, read_verified
+    from game_rl.checkpoints.checkpoint_files import read_manifest, read_verified
     from game_rl.config.loader import load_config, load_yaml_model
     from game_rl.errors import GameFileError
     from game_rl.games.definition import GameDefinition

@@ -19,9 +19,9 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from game_rl.algorithms.automatic import resolved
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.checkpoints.checkpoint import save_checkpoint
+from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.computing import computing
-from game_rl.checkpoints.state import CheckpointState
-from game_rl.checkpoints.tensors import (
+from game_rl.checkpoints.model_state import (
     Tensors,
     load_module_tensors,
     load_optimizer_tensors,
@@ -34,7 +34,7 @@ from game_rl.errors import CheckpointError
 from game_rl.games.definition import Game, load_game
 from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write
 from game_rl.interchange.sb3_models import plain_model, shrunk
-from game_rl.playback.policy import TrainedRun
+from game_rl.playback.trained_run import TrainedRun
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.versions import installed_versions
 from game_rl.vec_env.spaces_env import spaces_env

@@ -50,10 +50,10 @@ CUDA_CONTEXT_BYTES = 700_000_000
 CUDA_HOST_BYTES = 1_000_000_000
 CUDA_ALLOCATOR_FACTOR = 1.15
 
-# Files other than checkpoints (for those see `game_rl.checkpoints.size`). TensorBoard: bytes of one
-# number of a curve; number of curves of SB3 and of the machine that every update adds to, without
-# one for each variable and reward term of the game; number of curves of an evaluation, without one
-# for each way if there are two.
+# Files other than checkpoints (for those see `game_rl.checkpoints.checkpoint_files`). TensorBoard:
+# bytes of one number of a curve; number of curves of SB3 and of the machine that every update adds
+# to, without one for each variable and reward term of the game; number of curves of an evaluation,
+# without one for each way if there are two.
 TENSORBOARD_NUMBER_BYTES = 57
 TENSORBOARD_UPDATE_NUMBERS = 17
 TENSORBOARD_EVALUATION_NUMBERS = 3

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 
-from game_rl.checkpoints import size
+from game_rl.checkpoints import checkpoint_files
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
@@ -97,7 +97,7 @@ def checkpoint_bytes(config: RunConfig, facts: RunFacts, timesteps: int | None =
     has_learned = takes_gradient_steps(config)
     if isinstance(algorithm, DQNConfig) and offline_of(config) is None and timesteps is not None:
         has_learned = has_learned and timesteps > algorithm.learning_starts
-    return size.checkpoint_bytes(
+    return checkpoint_files.checkpoint_bytes(
         policy_weights=network.policy_parameters,
         optimized_weights=network.parameters if has_learned else 0,
         n_envs=config.env.n_envs,

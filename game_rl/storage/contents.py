@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from game_rl.checkpoints.files import MANIFEST, Manifest, read_manifest, read_verified
+from game_rl.checkpoints.checkpoint_files import MANIFEST, Manifest, read_manifest, read_verified
 from game_rl.errors import CheckpointError, LakeError
 from game_rl.lake.mark import Mark, MarkedSegment
 from game_rl.run_dir import RunDir, RunIdentity

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from game_rl.checkpoints.files import MANIFEST, read_manifest
+from game_rl.checkpoints.checkpoint_files import MANIFEST, read_manifest
 from game_rl.errors import CheckpointError
 from game_rl.lake.segment import SEALED, SHELVED
 from game_rl.run_dir import new_directory, remove_directory, replaced_directory

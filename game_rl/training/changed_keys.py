@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from game_rl.checkpoints.state import CheckpointState
+from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import flat

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
-from game_rl.playback.policy import open_own_run
+from game_rl.playback.trained_run import open_own_run
 from game_rl.run_dir import write_atomic
 from game_rl.system.threads import torch_threads
 from game_rl.training.action_differences import ActionDifferences

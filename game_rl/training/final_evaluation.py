@@ -8,9 +8,8 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog
 from game_rl.events import Evaluating, Recorded
-from game_rl.playback.evaluate import evaluate_run
-from game_rl.playback.policy import TrainedRun, open_trained_run
-from game_rl.playback.record import record_run
+from game_rl.playback.recording import record_run
+from game_rl.playback.trained_run import TrainedRun, evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.validation import validate

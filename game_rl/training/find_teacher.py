@@ -3,17 +3,17 @@
 import json
 from collections.abc import Iterator, Mapping
 
-from game_rl.checkpoints.best import best_of
+from game_rl.checkpoints.checkpoint import config_of
+from game_rl.checkpoints.checkpoint_state import CheckpointState
+from game_rl.checkpoints.checkpoint_store import best_of, newest_valid_checkpoint
 from game_rl.checkpoints.named import find_run
-from game_rl.checkpoints.state import CheckpointState
-from game_rl.checkpoints.store import newest_valid_checkpoint
-from game_rl.checkpoints.teacher import has_teacher, read_teacher
 from game_rl.config.algorithms import DQNConfig, PPOConfig, TeacherConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
-from game_rl.playback.policy import TrainedRun, config_of, open_trained_run
+from game_rl.playback.teacher_copy import has_teacher, read_teacher
+from game_rl.playback.trained_run import TrainedRun, open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.system.units import format_bytes, with_frames
 

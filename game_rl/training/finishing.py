@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Literal
 
 from game_rl.callbacks.evaluate import EvaluationInterrupted
-from game_rl.checkpoints.files import read_manifest
+from game_rl.checkpoints.checkpoint_files import read_manifest
 from game_rl.config.loader import load_config
 from game_rl.errors import Interrupted, NonFiniteError
 from game_rl.events import Listener
-from game_rl.playback.evaluate import evaluate_run
-from game_rl.playback.policy import open_trained_run
+from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir, check_claim
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.finished import Finished, read_finished, write_finished

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.forked import NewParts
-from game_rl.checkpoints.state import CheckpointState
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import ForkConfig, RunConfig
 from game_rl.config.strict_model import flat

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_store import kept_checkpoint, newest_valid_checkpoint
 from game_rl.checkpoints.named import find_run
-from game_rl.checkpoints.store import newest_valid_checkpoint
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import ForkConfig, RunConfig
 from game_rl.errors import UsageError
 from game_rl.run_dir import RunDir, RunIdentity
-from game_rl.training.resuming import kept_checkpoint
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import numpy as np
 from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, load_q_network, make_policy
 from game_rl.algorithms.weight_noise import add_weight_noise
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.tensors import Tensors, load_module_tensors, module_tensors
+from game_rl.checkpoints.model_state import Tensors, load_module_tensors, module_tensors
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
 from game_rl.seeds import seed_for

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from game_rl.algorithms.automatic import resolved
-from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, StopCounters
+from game_rl.checkpoints.checkpoint_store import best_checkpoint
 from game_rl.checkpoints.forked import NewParts, link_for_play, write_forked_checkpoint
-from game_rl.checkpoints.state import Best, CheckpointState, StopCounters
-from game_rl.checkpoints.teacher import has_teacher, link_teacher
-from game_rl.checkpoints.tensors import Tensors
+from game_rl.checkpoints.model_state import Tensors
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
@@ -29,6 +28,7 @@ from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake_feed import lake_path
 from game_rl.lake.mark import LakeState
 from game_rl.lineage import Lineage, Source, manifest_sha256, read_lineage, write_lineage
+from game_rl.playback.teacher_copy import has_teacher, link_teacher
 from game_rl.run_dir import (
     Parent,
     RunDir,

@@ -21,16 +21,15 @@ from game_rl.callbacks.make_callbacks import RunParts, make_games
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.rows_drawn import rows_drawn
 from game_rl.callbacks.training_time import TrainingTime
-from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
+from game_rl.checkpoints.checkpoint_store import CheckpointStore, SavedCheckpoint, best_checkpoint
 from game_rl.checkpoints.evaluation_files import (
     EpisodeLists,
     append_row,
     seed_of,
     write_episodes,
 )
-from game_rl.checkpoints.state import Best, CheckpointState
-from game_rl.checkpoints.store import CheckpointStore, SavedCheckpoint
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.schema import RunConfig

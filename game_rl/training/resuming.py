@@ -4,14 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from game_rl.algorithms.automatic import placement_of
-from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
+from game_rl.checkpoints.checkpoint_store import best_checkpoint, set_aside_newer
 from game_rl.checkpoints.computing import computing
 from game_rl.checkpoints.evaluation_files import restore_evaluations
-from game_rl.checkpoints.log import cut_log
-from game_rl.checkpoints.named import kept_path
-from game_rl.checkpoints.state import Best, CheckpointState
-from game_rl.checkpoints.store import newest_valid_checkpoint, set_aside_newer
+from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError
@@ -35,36 +33,6 @@ def usable_best(
         )
         return None
     return state.best
-
-
-def kept_checkpoint(run_dir: RunDir, timesteps: int) -> Checkpoint:
-    """Return the checkpoint of timestep `timesteps`, after verifying it.
-
-    Raises:
-        CheckpointError: there is none, or it is damaged.
-    """
-    checkpoint = Checkpoint(kept_path(run_dir, timesteps))
-    checkpoint.verify()
-    return checkpoint
-
-
-def find_checkpoint(run_dir: RunDir, at: int | None = None) -> tuple[Checkpoint | None, list[str]]:
-    """Return the newest valid checkpoint, and a description of each newer, damaged one.
-
-    The checkpoint is None if the run has never saved one.
-
-    Args:
-        at: timestep of the checkpoint that must be used; None: the newest.
-
-    Raises:
-        CheckpointError: the checkpoint of timestep `at`, or each existing one, cannot be used.
-    """
-    if at is not None:
-        return kept_checkpoint(run_dir, at), []
-    if not run_dir.has_checkpoints():
-        return None, []
-    checkpoint, damaged = newest_valid_checkpoint(run_dir)
-    return checkpoint, [str(error) for error in damaged]
 
 
 def go_back_to(checkpoint: Checkpoint, run_dir: RunDir, place: Path) -> list[Path]:

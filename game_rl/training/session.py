@@ -17,9 +17,9 @@ from game_rl.callbacks.make_callbacks import Callbacks, RunParts, make_callbacks
 from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.stop import StretchEnded
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.computing import computing
-from game_rl.checkpoints.log import closing_log
-from game_rl.checkpoints.state import CheckpointState
+from game_rl.checkpoints.tensorboard_log import closing_log
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
 from game_rl.errors import Interrupted, TrainingError

@@ -5,21 +5,19 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from game_rl.checkpoints.best import best_of
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_files import read_manifest
+from game_rl.checkpoints.checkpoint_store import best_of, find_checkpoint
 from game_rl.checkpoints.evaluation_files import read_episodes
-from game_rl.checkpoints.files import read_manifest
 from game_rl.config.loader import load_config
 from game_rl.errors import ExperimentError, NonFiniteError
 from game_rl.events import Event, Listener, Progress, RolloutEnded
-from game_rl.playback.evaluate import evaluate_run
-from game_rl.playback.policy import open_trained_run
+from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.preflight.report import measured_ram_peak_bytes
 from game_rl.run_dir import RunDir, check_claim, write_atomic
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.offline import is_offline
-from game_rl.training.resuming import find_checkpoint
 from game_rl.training.stretch_result import Played, StretchResult, read_result
 from game_rl.training.train import Command, resume
 

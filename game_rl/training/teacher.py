@@ -16,14 +16,8 @@ from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.policies import PQNPolicy, load_q_network
 from game_rl.algorithms.qdagger import Teacher, auto_temperature
 from game_rl.callbacks.evaluate import Evaluation, EvaluationInterrupted, evaluate
-from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint import Checkpoint, config_of
 from game_rl.checkpoints.random_numbers import drawing_from
-from game_rl.checkpoints.teacher import (
-    TeacherRecord,
-    has_teacher,
-    read_teacher,
-    write_teacher,
-)
 from game_rl.config.algorithms import PPOConfig, TeacherConfig
 from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted, UsageError
@@ -31,7 +25,8 @@ from game_rl.event_log import EventLog
 from game_rl.events import TeacherReady
 from game_rl.games.definition import Game
 from game_rl.lineage import Source, add_sources, manifest_sha256, read_lineage
-from game_rl.playback.policy import TrainedRun, config_of
+from game_rl.playback.teacher_copy import TeacherRecord, has_teacher, read_teacher, write_teacher
+from game_rl.playback.trained_run import TrainedRun
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest

@@ -10,16 +10,17 @@ from pathlib import Path
 from game_rl.algorithms.automatic import resolved
 from game_rl.callbacks.evaluate import Evaluation
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_store import find_checkpoint
 from game_rl.checkpoints.evaluation_files import restore_evaluations
-from game_rl.checkpoints.log import cut_log
 from game_rl.checkpoints.named import find_run
-from game_rl.checkpoints.teacher import forget_teacher
+from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import NotStoredError, TrainingError
 from game_rl.event_log import EventFile, EventLog
 from game_rl.events import Ended, Listener
 from game_rl.games.definition import Game, load_game
+from game_rl.playback.teacher_copy import forget_teacher
 from game_rl.preflight.report import (
     FootprintComparison,
     Report,
@@ -40,13 +41,7 @@ from game_rl.training.final_evaluation import evaluate_best
 from game_rl.training.find_teacher import check_teacher
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.reached import Asked, reached
-from game_rl.training.resuming import (
-    begin_again,
-    begun,
-    find_checkpoint,
-    go_back_to,
-    resumed,
-)
+from game_rl.training.resuming import begin_again, begun, go_back_to, resumed
 from game_rl.training.run_upload import uploading
 from game_rl.training.session import TrainingSession
 from game_rl.training.training_process import training_process

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from game_rl.checkpoints.log import quiet_log_thread
+from game_rl.checkpoints.tensorboard_log import quiet_log_thread
 from game_rl.system.machine import effective_cpus
 from game_rl.system.threads import torch_threads
 

@@ -1,20 +1,18 @@
 """Decide by new episodes whether a run's best policy is its own or its teacher's."""
 
 from game_rl.callbacks.evaluate import Evaluation
-from game_rl.checkpoints.best import best_of
-from game_rl.checkpoints.store import newest_valid_checkpoint
-from game_rl.checkpoints.teacher import (
+from game_rl.checkpoints.checkpoint_store import best_of, newest_valid_checkpoint
+from game_rl.config.schema import RunConfig
+from game_rl.event_log import EventLog
+from game_rl.events import Validated
+from game_rl.playback.teacher_copy import (
     Score,
     Validation,
     has_teacher,
     read_validation,
     write_validation,
 )
-from game_rl.config.schema import RunConfig
-from game_rl.event_log import EventLog
-from game_rl.events import Validated
-from game_rl.playback.evaluate import evaluate_run
-from game_rl.playback.policy import TrainedRun, open_own_run, open_teacher
+from game_rl.playback.trained_run import TrainedRun, evaluate_run, open_own_run, open_teacher
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest

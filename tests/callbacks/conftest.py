@@ -9,8 +9,8 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
 
 from game_rl.callbacks.checkpoint import CheckpointCallback
-from game_rl.checkpoints.state import CheckpointState
-from game_rl.checkpoints.store import CheckpointStore
+from game_rl.checkpoints.checkpoint_state import CheckpointState
+from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.event_log import EventLog
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest

@@ -14,7 +14,7 @@ from game_rl.callbacks.checkpoint import CheckpointCallback
 from game_rl.callbacks.evaluate import EvaluationGames
 from game_rl.callbacks.evaluation import EvaluationCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.state import Best
+from game_rl.checkpoints.checkpoint_state import Best
 from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog
 from game_rl.events import Evaluated, Event

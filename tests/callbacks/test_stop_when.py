@@ -11,7 +11,7 @@ from stable_baselines3.common.callbacks import EvalCallback, StopTrainingOnNoMod
 from game_rl.callbacks.evaluate import Evaluation, EvaluationGames
 from game_rl.callbacks.stop_when import StopWhen, Verdict
 from game_rl.callbacks.training_time import TrainingTime
-from game_rl.checkpoints.state import StopCounters
+from game_rl.checkpoints.checkpoint_state import StopCounters
 from game_rl.config.stop_when import StopWhenConfig
 from game_rl.event_log import EventLog
 from game_rl.seeds import seed_for

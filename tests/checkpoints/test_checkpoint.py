@@ -21,7 +21,7 @@ from stable_baselines3.common.logger import configure
 from game_rl.buffers.array_file import PIECE_BYTES
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
-from game_rl.checkpoints.tensors import (
+from game_rl.checkpoints.model_state import (
     dump_tensors,
     load_module_tensors,
     load_optimizer_tensors,

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from game_rl.checkpoints.best import best_of
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
+from game_rl.checkpoints.checkpoint_files import write_files
+from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, TrainingState
+from game_rl.checkpoints.checkpoint_store import best_of
 from game_rl.checkpoints.evaluation_files import (
     EpisodeLists,
     append_row,
@@ -19,8 +21,6 @@ from game_rl.checkpoints.evaluation_files import (
     with_ways,
     write_episodes,
 )
-from game_rl.checkpoints.files import write_files
-from game_rl.checkpoints.state import Best, CheckpointState, TrainingState
 from game_rl.run_dir import RunDir
 from tests.callbacks.conftest import FIXED_STATE
 from tests.checkpoints.test_checkpoint import tiny_ppo

@@ -14,8 +14,7 @@ from game_rl.algorithms.make_algorithm import make_pqn
 from game_rl.algorithms.policies import make_policy
 from game_rl.algorithms.pqn import PQN
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
-from game_rl.checkpoints.former_names import with_present_names
-from game_rl.checkpoints.tensors import load_module_tensors
+from game_rl.checkpoints.model_state import load_module_tensors, with_present_names
 from game_rl.config.algorithms import PQNConfig
 from game_rl.run_dir import RunDir
 from tests.callbacks.conftest import FIXED_STATE

@@ -5,9 +5,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from game_rl.checkpoints import size
+from game_rl.checkpoints import checkpoint_files
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.tensors import Tensors
+from game_rl.checkpoints.model_state import Tensors
 from game_rl.games.definition import load_game
 from game_rl.preflight.disk import checkpoint_bytes
 from game_rl.preflight.facts import run_facts
@@ -41,7 +41,7 @@ def test_checkpoints_of_a_run_are_as_large_as_forecast_and_as_their_own_numbers_
     def numbers(tensors: Tensors) -> int:
         return sum(tensor.numel() for tensor in tensors.values())
 
-    written = size.checkpoint_bytes(
+    written = checkpoint_files.checkpoint_bytes(
         policy_weights=numbers(checkpoint.policy()),
         optimized_weights=numbers(checkpoint.optimizer()) // 2,
         n_envs=2,

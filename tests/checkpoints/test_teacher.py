@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.checkpoints.files import write_files
-from game_rl.checkpoints.state import CheckpointState
-from game_rl.checkpoints.teacher import (
+from game_rl.checkpoints.checkpoint_files import write_files
+from game_rl.checkpoints.checkpoint_state import CheckpointState
+from game_rl.errors import CheckpointError
+from game_rl.lineage import manifest_sha256
+from game_rl.playback.teacher_copy import (
     Score,
     TeacherRecord,
     Validation,
@@ -17,8 +19,6 @@ from game_rl.checkpoints.teacher import (
     write_teacher,
     write_validation,
 )
-from game_rl.errors import CheckpointError
-from game_rl.lineage import manifest_sha256
 from game_rl.run_dir import RunDir
 
 STATE = CheckpointState(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from game_rl.checkpoints.files import write_files
-from game_rl.checkpoints.state import CheckpointState
+from game_rl.checkpoints.checkpoint_files import write_files
+from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.cli.main import main
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.checkpoints.checkpoint_store import newest_valid_checkpoint
 from game_rl.cli.main import main
 from game_rl.event_log import read_events
 from game_rl.run_dir import RunDir

@@ -19,14 +19,14 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
 from stable_baselines3.dqn import CnnPolicy
 
-from game_rl.checkpoints.store import newest_valid_checkpoint
-from game_rl.checkpoints.tensors import load_module_tensors
+from game_rl.checkpoints.checkpoint_store import newest_valid_checkpoint
+from game_rl.checkpoints.model_state import load_module_tensors
 from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_files import export_sb3, import_sb3, read_sb3_zip
-from game_rl.playback.policy import open_trained_run
+from game_rl.playback.trained_run import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume
 from game_rl.vec_env.spaces_env import spaces_env

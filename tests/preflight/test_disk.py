@@ -10,9 +10,9 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
 
-from game_rl.checkpoints import size
+from game_rl.checkpoints import checkpoint_files
+from game_rl.checkpoints.checkpoint_store import kept_checkpoints
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
-from game_rl.checkpoints.store import kept_checkpoints
 from game_rl.config.schema import RunConfig
 from game_rl.config.upload import UploadConfig
 from game_rl.preflight import calibration
@@ -34,9 +34,9 @@ def test_a_checkpoint_has_the_size_of_what_torch_writes(tmp_path: Path) -> None:
     torch.save(policy.optimizer.state_dict(), tmp_path / "optimizer.pt")
     written = sum(file.stat().st_size for file in tmp_path.iterdir())
     one, many = (checkpoint_bytes(make_config(env__n_envs=n), FACTS) for n in (1, 9))
-    env = 4 * 72 * 80 + size.EMULATOR_STATE_BYTES  # its last observation is saved, too
+    env = 4 * 72 * 80 + checkpoint_files.EMULATOR_STATE_BYTES  # its last observation is saved, too
     assert many - one == 8 * env
-    network = one - env - size.OVERHEAD_BYTES
+    network = one - env - checkpoint_files.OVERHEAD_BYTES
     assert network == pytest.approx(written, rel=0.002)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from game_rl.checkpoints import store
+from game_rl.checkpoints import checkpoint_store
 from game_rl.preflight.kept_checkpoints import KeptCheckpoints
 from tests.examples import examples
 
@@ -51,7 +51,7 @@ def played(run: KeptCheckpoints, bests: Sequence[int]) -> Iterator[tuple[list[in
         if due or update in bests or update == run.updates:
             folder.append(timesteps)
             most_at_once = max(most_at_once, len(folder))
-            kept = store.kept_checkpoints(
+            kept = checkpoint_store.kept_checkpoints(
                 folder, best=best, keep_last=run.keep_last, keep_every=run.keep_every_timesteps
             )
             folder = sorted(kept)

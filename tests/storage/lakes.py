@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from game_rl.checkpoints.files import write_files
+from game_rl.checkpoints.checkpoint_files import write_files
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.lake.mark import Mark, MarkedSegment
 from game_rl.run_dir import RunDir

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from game_rl.checkpoints.files import write_files
+from game_rl.checkpoints.checkpoint_files import write_files
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.upload import UploadConfig

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from game_rl.errors import ExperimentError, LakeError
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
-from game_rl.playback.policy import open_trained_run
+from game_rl.playback.trained_run import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.action_differences import read_differences
 from game_rl.training.compare_actions import compare_actions

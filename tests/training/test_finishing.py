@@ -6,8 +6,7 @@ import pytest
 
 from game_rl.config.loader import dump_config
 from game_rl.errors import Interrupted
-from game_rl.playback.evaluate import evaluate_run
-from game_rl.playback.policy import open_trained_run
+from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.finished import Finished

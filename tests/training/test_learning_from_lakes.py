@@ -24,8 +24,7 @@ from game_rl.events import (
 )
 from game_rl.lake.lake import Lake
 from game_rl.lineage import read_lineage
-from game_rl.playback.evaluate import evaluate_run
-from game_rl.playback.policy import open_trained_run
+from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.fork_source import find_source

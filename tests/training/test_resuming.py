@@ -19,7 +19,7 @@ from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.store import newest_valid_checkpoint
+from game_rl.checkpoints.checkpoint_store import newest_valid_checkpoint
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.loader import load_config
 from game_rl.errors import CheckpointError, UsageError

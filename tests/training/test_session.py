@@ -11,8 +11,8 @@ import torch
 from rich.console import Console
 
 from game_rl.callbacks.evaluate import EvaluationInterrupted
-from game_rl.checkpoints.best import best_of
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_store import best_of
 from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog, read_events

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.state import StopCounters
+from game_rl.checkpoints.checkpoint_state import StopCounters
 from game_rl.cli.main import main
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig

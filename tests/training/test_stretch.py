@@ -10,8 +10,7 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.loader import dump_config
 from game_rl.errors import ExperimentError, Interrupted
 from game_rl.events import Evaluating, Event
-from game_rl.playback.evaluate import evaluate_run
-from game_rl.playback.policy import open_trained_run
+from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.copying import copy_run

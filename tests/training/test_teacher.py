@@ -11,8 +11,7 @@ import torch
 from rich.console import Console
 
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.files import read_manifest
-from game_rl.checkpoints.teacher import has_teacher
+from game_rl.checkpoints.checkpoint_files import read_manifest
 from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
@@ -21,7 +20,8 @@ from game_rl.event_log import read_events
 from game_rl.events import TeacherReady
 from game_rl.games.definition import load_game
 from game_rl.lineage import read_lineage
-from game_rl.playback.policy import open_trained_run
+from game_rl.playback.teacher_copy import has_teacher
+from game_rl.playback.trained_run import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.find_teacher import check_teacher, describe_teacher
 from game_rl.training.fork_source import find_source

@@ -19,7 +19,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, DoesNotFitError, UsageError
 from game_rl.events import Event, Warned
 from game_rl.games.definition import load_game
-from game_rl.playback.policy import open_trained_run
+from game_rl.playback.trained_run import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.train import TrainingResult, train
 from tests.tiny_run import TINY, MakeConfig, command

@@ -10,10 +10,8 @@ import torch
 from rich.console import Console
 
 from game_rl.callbacks.evaluate import EvaluationInterrupted
-from game_rl.checkpoints.files import read_manifest, write_files
-from game_rl.checkpoints.survey import survey
-from game_rl.checkpoints.teacher import read_validation
-from game_rl.checkpoints.tensors import dump_tensors, parse_tensors
+from game_rl.checkpoints.checkpoint_files import read_manifest, write_files
+from game_rl.checkpoints.model_state import dump_tensors, parse_tensors
 from game_rl.cli.main import main
 from game_rl.cli.run_console import RunConsole
 from game_rl.config.loader import load_config
@@ -21,7 +19,8 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog
 from game_rl.events import Event, Validated
-from game_rl.playback.policy import open_trained_run
+from game_rl.playback.teacher_copy import read_validation
+from game_rl.playback.trained_run import open_trained_run, survey
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.final_evaluation import evaluate_best

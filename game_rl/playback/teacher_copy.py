@@ -1,4 +1,4 @@
-"""The copy of its teacher that a run keeps, so that it can continue if the teacher's run is gone.
+"""The copy of its teacher that a run keeps, and which of the two is better.
 
 `teacher/` appears in one rename and is never changed. In it, `checkpoint/` has the teacher's
 weights, as links if the file system supports them, and `teacher.json` has the measurements of the
@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field, ValidationError
 
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.files import MANIFEST, FileName, Manifest, read_manifest
+from game_rl.checkpoints.checkpoint_files import MANIFEST, FileName, Manifest, read_manifest
 from game_rl.errors import CheckpointError
 from game_rl.run_dir import (
     RunDir,

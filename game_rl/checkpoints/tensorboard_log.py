@@ -1,4 +1,4 @@
-"""State of the training curves at a checkpoint: written files, and values not written yet."""
+"""The training curves at a checkpoint: saved, restored, cut, closed quietly."""
 
 import threading
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 
-from game_rl.checkpoints.state import LogState
+from game_rl.checkpoints.checkpoint_state import LogState
 
 
 def save_log(logger: Logger, folder: Path) -> LogState:

@@ -14,7 +14,7 @@ from game_rl.emulator.emulator import FRAMES_PER_SECOND, WatchedEmulator, pictur
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_env, make_frame_format
 from game_rl.playback.clip import Picture, clip_writer
-from game_rl.playback.policy import TrainedRun
+from game_rl.playback.trained_run import TrainedRun
 from game_rl.seeds import seed_for
 from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
 

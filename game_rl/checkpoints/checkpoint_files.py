@@ -1,4 +1,4 @@
-"""A checkpoint on disk: a directory of files and a manifest with the size and hash of each.
+"""A checkpoint as files: names, manifest, hashes, verified reading, expected size.
 
 It appears in one rename, after all its files have reached the disk, and is never changed. Reading a
 checkpoint executes no code and trusts nothing: names must be from a fixed list, sizes are compared
@@ -154,3 +154,35 @@ def _compare(sha256: str, entry: FileEntry, file: Path) -> None:
             f"{file} is damaged: its sha256 is not the one in {MANIFEST}; "
             "use another checkpoint of the run"
         )
+
+
+_FLOAT_BYTES = 4
+_MOMENTS = 2  # of Adam and RAdam, for each weight
+
+# Bytes of file headers, counters, random numbers and the config.
+OVERHEAD_BYTES = 43_000
+# Bytes of each env's compressed emulator state; a game with much RAM takes more.
+EMULATOR_STATE_BYTES = 10_500
+
+
+def checkpoint_bytes(
+    *,
+    policy_weights: int,
+    optimized_weights: int,
+    n_envs: int,
+    observation_bytes: int,
+    replay_bytes: int,
+) -> int:
+    """Return the approximate size of all files of a checkpoint.
+
+    The overheads were measured on checkpoints of the bundled game.
+
+    Args:
+        policy_weights: numbers in the policy, including a target network.
+        optimized_weights: numbers among them that the optimiser changes.
+        observation_bytes: bytes of one env's stack.
+        replay_bytes: bytes of the saved replay, or 0 if none is saved.
+    """
+    numbers = policy_weights + _MOMENTS * optimized_weights
+    envs = n_envs * (observation_bytes + EMULATOR_STATE_BYTES)
+    return _FLOAT_BYTES * numbers + envs + replay_bytes + OVERHEAD_BYTES

@@ -1,4 +1,4 @@
-"""Models of the JSON files of a checkpoint."""
+"""The models of a checkpoint's JSON files."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal

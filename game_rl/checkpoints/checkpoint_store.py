@@ -1,5 +1,7 @@
-"""The checkpoints of a run: writing them, finding the newest good one, and deleting old ones."""
+"""The checkpoints of a run: which to use, which to keep, and which to set aside."""
 
+import csv
+import io
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,10 +9,11 @@ from pathlib import Path
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from game_rl.checkpoints.algorithm_state import replay_bytes, unpacked_replay_bytes
-from game_rl.checkpoints.best import best_checkpoint
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
-from game_rl.checkpoints.state import CheckpointState
+from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
+from game_rl.checkpoints.evaluation_files import seed_of, was_deterministic, with_ways
+from game_rl.checkpoints.model_state import replay_bytes, unpacked_replay_bytes
+from game_rl.checkpoints.named import kept_path
 from game_rl.config.schema import EnvConfig
 from game_rl.errors import CheckpointError, NoCheckpointError
 from game_rl.lake.lake_feed import LakeFeed
@@ -243,3 +246,62 @@ def kept_checkpoints(
             if timesteps // keep_every > previous // keep_every
         }
     return kept
+
+
+def best_checkpoint(run_dir: RunDir, best: Best) -> Path:
+    """Return the path of the best checkpoint, which may be lost."""
+    if best.offline_gradient_steps:
+        return run_dir.offline.checkpoint(best.offline_gradient_steps)
+    return RunDir(run_dir.root).checkpoint(best.timesteps)
+
+
+def best_of(run_dir: RunDir, newest: Checkpoint) -> Best | None:
+    """Return the best evaluation of the run with this newest checkpoint, or None if there is none.
+
+    An evaluation that a stop interrupted is played after the resume, when the checkpoint has been
+    written. If the run ends with it, its result is only in the table of evaluations.
+    """
+    if newest.state.evaluation_due and run_dir.evaluations.exists():
+        way = was_deterministic(newest.state.config)
+        table = with_ways(run_dir.evaluations.read_text(encoding="utf-8"), deterministic=way)
+        rows = list(csv.DictReader(io.StringIO(table)))
+        now = str(newest.state.num_timesteps)
+        for row in rows:
+            if row["timesteps"] == now and row["is_best"] == "True":
+                return Best(
+                    timesteps=int(now),
+                    mean_reward=float(row["mean_reward"]),
+                    deterministic=row["deterministic"] == "True",
+                    seed=seed_of(newest.state.config),
+                )
+    return newest.state.best
+
+
+def kept_checkpoint(run_dir: RunDir, timesteps: int) -> Checkpoint:
+    """Return the checkpoint of timestep `timesteps`, after verifying it.
+
+    Raises:
+        CheckpointError: there is none, or it is damaged.
+    """
+    checkpoint = Checkpoint(kept_path(run_dir, timesteps))
+    checkpoint.verify()
+    return checkpoint
+
+
+def find_checkpoint(run_dir: RunDir, at: int | None = None) -> tuple[Checkpoint | None, list[str]]:
+    """Return the newest valid checkpoint, and a description of each newer, damaged one.
+
+    The checkpoint is None if the run has never saved one.
+
+    Args:
+        at: timestep of the checkpoint that must be used; None: the newest.
+
+    Raises:
+        CheckpointError: the checkpoint of timestep `at`, or each existing one, cannot be used.
+    """
+    if at is not None:
+        return kept_checkpoint(run_dir, at), []
+    if not run_dir.has_checkpoints():
+        return None, []
+    checkpoint, damaged = newest_valid_checkpoint(run_dir)
+    return checkpoint, [str(error) for error in damaged]

@@ -1,0 +1,280 @@
+"""A run's trained policy: choosing the checkpoint, opening it, evaluating it, survey of all."""
+
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.utils import obs_as_tensor
+
+from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, make_policy
+from game_rl.callbacks.evaluate import Evaluation, Values, evaluate
+from game_rl.checkpoints.checkpoint import Checkpoint, config_of
+from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
+from game_rl.checkpoints.checkpoint_store import best_checkpoint, best_of, newest_valid_checkpoint
+from game_rl.checkpoints.model_state import load_module_tensors
+from game_rl.checkpoints.named import find_run, kept_path, open_run, timesteps_named
+from game_rl.config.algorithms import PPOConfig
+from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import with_changed
+from game_rl.errors import CheckpointError, NoCheckpointError
+from game_rl.games.definition import Game, load_game
+from game_rl.playback.teacher_copy import read_teacher, read_validation
+from game_rl.run_dir import RunDir
+from game_rl.seeds import seed_for
+from game_rl.system.stop_request import StopRequest
+from game_rl.system.units import with_frames
+from game_rl.system.versions import installed_versions, version_differences
+from game_rl.vec_env.make_vec_env import make_vec_env
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A checkpoint of a run, with everything that is needed to let it play.
+
+    Attributes:
+        deterministic: whether it takes its likeliest actions or draws them.
+        is_teacher: whether the policy is that of the run's teacher.
+    """
+
+    run_dir: RunDir
+    config: RunConfig
+    game: Game
+    checkpoint: Checkpoint
+    deterministic: bool
+    is_teacher: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the policy, for people."""
+        learned = with_frames(self.state.num_timesteps, self.config.env.frame_skip)
+        timestep = f"timestep {learned}"
+        return f"its teacher, {timestep}" if self.is_teacher else timestep
+
+    @property
+    def state(self) -> CheckpointState:
+        return self.checkpoint.state
+
+    def policy(
+        self, observation_space: spaces.Space[object], action_space: spaces.Space[object]
+    ) -> BasePolicy:
+        """Build the checkpoint's network, on the CPU."""
+        policy = make_policy(self.config.algorithm, observation_space, action_space)
+        load_module_tensors(policy, self.checkpoint.policy(), str(self.checkpoint.path))
+        return policy
+
+
+def open_trained_run(root: Path, checkpoint: str) -> TrainedRun:
+    """Open the checkpoint `best`, `latest` or a number of timesteps of the run at `root`.
+
+    The best acts as in the evaluation that chose it, and other checkpoints as the config says.
+    `auto` there means to act as the best, or with the likeliest actions if there is no best yet.
+    The best is the run's teacher if a validation found it to be at least as good.
+    """
+    run_dir = find_run(root)
+    if checkpoint == "best" and run_dir.validation.exists():
+        newest, _ = newest_valid_checkpoint(run_dir)
+        if is_teacher_best(run_dir, newest):
+            return open_teacher(root)
+    return open_own_run(root, checkpoint)
+
+
+def open_own_run(root: Path, checkpoint: str) -> TrainedRun:
+    """As `open_trained_run`, but the best is always a policy that the run has learned itself."""
+    run_dir, config = open_run(root)
+    game = load_game(config.game)
+    found, best = _find_checkpoint(run_dir, checkpoint)
+    found.check_game(game)
+    deterministic = _acts_deterministically(config, best, found.state.num_timesteps)
+    return TrainedRun(run_dir, config, game, found, deterministic)
+
+
+def open_teacher(root: Path) -> TrainedRun:
+    """Open the teacher of the run at `root`, to play the games of that run."""
+    run_dir, config = open_run(root)
+    _, checkpoint = read_teacher(run_dir)
+    game = load_game(config.game)
+    checkpoint.check_game(game)
+    config = config.model_copy(update={"algorithm": config_of(checkpoint).algorithm})
+    return TrainedRun(run_dir, config, game, checkpoint, deterministic=True, is_teacher=True)
+
+
+def _acts_deterministically(config: RunConfig, best: Best | None, timesteps: int) -> bool:
+    chosen = config.evaluation.deterministic
+    if best is not None and (best.timesteps == timesteps or chosen == "auto"):
+        return best.deterministic
+    return chosen is not False
+
+
+def _find_checkpoint(run_dir: RunDir, name: str) -> tuple[Checkpoint, Best | None]:
+    """Return the checkpoint, and the run's best evaluation, if any."""
+    timesteps = timesteps_named(name)
+    newest, _ = newest_valid_checkpoint(run_dir)
+    best = best_of(run_dir, newest)
+    if name == "latest":
+        return newest, best
+    if timesteps is None:
+        if best is None:
+            raise NoCheckpointError(
+                f"{run_dir.root} has no best checkpoint yet, because no evaluation has finished; "
+                "use --checkpoint latest"
+            )
+        return _best(run_dir, best), best
+    return _verified(kept_path(run_dir, timesteps)), best
+
+
+def _best(run_dir: RunDir, best: Best) -> Checkpoint:
+    path = best_checkpoint(run_dir, best)
+    if not path.exists():
+        raise CheckpointError(
+            f"the best checkpoint of {run_dir.root}, {path.relative_to(run_dir.root)}, is gone; "
+            "use --checkpoint latest"
+        )
+    return _verified(path)
+
+
+def _verified(path: Path) -> Checkpoint:
+    checkpoint = Checkpoint(path)
+    checkpoint.verify()
+    return checkpoint
+
+
+def evaluate_run(
+    run: TrainedRun,
+    *,
+    episodes: int,
+    seed: int | None = None,
+    start_state: str | None = None,
+    stop: StopRequest | None = None,
+) -> Evaluation:
+    """Play episodes with a run's checkpoint.
+
+    Args:
+        seed: chooses the episodes. None plays those of the run's final evaluation, which selected
+            nothing.
+        start_state: start state of all episodes, trained on or not, or None for those of the
+            config.
+        stop: request that interrupts the evaluation.
+
+    Raises:
+        EvaluationInterrupted: a stop was requested.
+        UsageError: the game has no such start state.
+    """
+    config = run.config
+    env_config = config.env
+    if start_state is not None:
+        env_config = with_changed(env_config, {("start_states",): (start_state,)})
+    if seed is None:
+        seed = seed_for(config.seed, "final_evaluation")
+    n_envs = config.evaluation.envs_for(episodes)
+    with closing(make_vec_env(env_config, run.game, n_envs=n_envs, seed=seed)) as vec_env:
+        policy = run.policy(vec_env.observation_space, vec_env.action_space)
+        return evaluate(
+            policy,
+            vec_env,
+            episodes=episodes,
+            deterministic=run.deterministic,
+            seed=seed,
+            stop=stop,
+            values=_values(policy, config),
+        )
+
+
+def _values(policy: BasePolicy, config: RunConfig) -> Values | None:
+    """Return the returns that a Q-network expects, or None if the policy has no Q-network."""
+    if isinstance(config.algorithm, PPOConfig):
+        return None
+    assert isinstance(policy, DQNPolicy | PQNPolicy)
+    q_net = policy.q_net
+
+    def best(observations: NDArray[Any]) -> NDArray[np.float32]:
+        with torch.no_grad():
+            values: torch.Tensor = q_net(obs_as_tensor(observations, policy.device))
+        return values.max(dim=1).values.float().numpy()
+
+    return Values(best, config.algorithm.gamma)
+
+
+@dataclass(frozen=True)
+class CheckpointFinding:
+    """The state of one checkpoint on disk.
+
+    Attributes:
+        timesteps: from its name.
+        written_s: time of writing, in seconds since 1970.
+        damage: description of the damage, or None if every file is as it was written.
+        is_best: whether it is the run's best, according to the newest good checkpoint.
+        teacher_is_better: whether it is the best but the run's teacher is at least as good in the
+            validation, so that `best` plays the teacher.
+        best_mean_reward: mean reward of the run's best, if there is one.
+        best_deterministic: whether the run's best took its likeliest actions or drew them.
+        differences: differences between the installed versions and those that wrote it.
+    """
+
+    timesteps: int
+    nbytes: int
+    written_s: float
+    damage: str | None
+    is_best: bool
+    teacher_is_better: bool
+    best_mean_reward: float | None
+    best_deterministic: bool | None
+    differences: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def survey(run_dir: RunDir) -> list[CheckpointFinding]:
+    """Return a finding for each checkpoint, newest first."""
+    paths = run_dir.checkpoints_newest_first()
+    opened: dict[int, Checkpoint] = {}
+    damage: dict[int, str] = {}
+    for path in paths:
+        timesteps = int(path.name)
+        try:
+            checkpoint = Checkpoint(path)
+            checkpoint.verify()
+            opened[timesteps] = checkpoint
+        except CheckpointError as error:
+            damage[timesteps] = str(error).removeprefix(f"{path}/")
+    newest = next(iter(opened.values()), None)
+    best = None if newest is None else best_of(run_dir, newest)
+    teaches = newest is not None and is_teacher_best(run_dir, newest)
+    return [
+        CheckpointFinding(
+            timesteps=timesteps,
+            nbytes=sum(file.stat().st_size for file in path.iterdir()),
+            written_s=path.stat().st_mtime,
+            damage=damage.get(timesteps),
+            is_best=is_best,
+            teacher_is_better=is_best and teaches,
+            best_mean_reward=None if best is None else best.mean_reward,
+            best_deterministic=None if best is None else best.deterministic,
+            differences=_differences(opened.get(timesteps)),
+        )
+        for path in paths
+        for timesteps in [int(path.name)]
+        for is_best in [best is not None and best_checkpoint(run_dir, best) == path]
+    ]
+
+
+def _differences(checkpoint: Checkpoint | None) -> tuple[str, ...]:
+    if checkpoint is None:
+        return ()
+    return version_differences(checkpoint.state.versions, installed_versions())
+
+
+def is_teacher_best(run_dir: RunDir, newest: Checkpoint) -> bool:
+    """Return whether the run's validation found its teacher to be its best policy."""
+    best = best_of(run_dir, newest)
+    if best is None:
+        return False
+    now = newest.state.num_timesteps
+    found = read_validation(run_dir, at_timesteps=now, best=best.timesteps)
+    return found is not None and found.teacher_is_best
