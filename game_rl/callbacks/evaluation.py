@@ -1,265 +1,249 @@
-"""Evaluation during training: SB3's EvalCallback by timesteps, with a history across resumes."""
+"""An evaluation: playing whole episodes, its figures, which of two is better."""
 
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
-from stable_baselines3.common.logger import KVWriter
+from numpy.typing import NDArray
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.type_aliases import PolicyPredictor
+from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.callbacks.boundary import BoundaryCallback, Interval
-from game_rl.callbacks.checkpoint import CheckpointCallback
-from game_rl.callbacks.evaluate import (
-    Evaluation,
-    EvaluationGames,
-    EvaluationInterrupted,
-    better_of,
-    evaluated_event,
-)
-from game_rl.callbacks.stop_when import StopWhen, Verdict
-from game_rl.checkpoints.checkpoint_state import StopCounters
-from game_rl.checkpoints.evaluation_files import (
-    EpisodeLists,
-    append_row,
-    read_episodes,
-    write_episodes,
-)
-from game_rl.event_log import EventLog
-from game_rl.events import Evaluating, StopConditionMet
-from game_rl.run_dir import RunDir
+from game_rl.checkpoints.random_numbers import drawing_from
+from game_rl.events import Evaluated
+from game_rl.system.stop_request import StopRequest
+from game_rl.system.threads import torch_threads
 
 
-class EvaluationCallback(EvalCallback, BoundaryCallback):
-    """SB3's EvalCallback at the first boundary after each multiple of `every_timesteps`.
+@dataclass(frozen=True)
+class Values:
+    """The returns that a policy expects.
 
-    It also evaluates at the end of the run. Every evaluation of a run plays the same games. If it
-    plays them in two ways, SB3's attributes and the best hold the better one. The callback writes
-    `eval/…` to TensorBoard, `evaluations.npz` as SB3 does, and a row of `eval.csv` for each way. It
-    has the checkpoint callback save the best model.
-
-    A stop interrupts an evaluation. The checkpoint then notes that it is due, and the resumed run
-    plays it first.
-
-    With conditions that end the run before its total, each evaluation is judged before anything is
-    saved. A policy that new episodes have confirmed becomes the best, so that the run ends with it.
-    Once a condition is met, the policy of that boundary is evaluated, as at the total.
-
-    Args:
-        callback_on_new_best: SB3's; called after the best was saved. If it or the next one returns
-            False, the training ends at this boundary.
-        callback_after_eval: SB3's.
-        on_evaluated: called with each evaluation's success rate before anything is saved.
-        stop_when: conditions that end the run before its total, if there are any.
+    Attributes:
+        of: returns the expected discounted returns, [n], of observations [n, ...].
+        gamma: the discount factor.
     """
 
-    def __init__(
-        self,
-        games: EvaluationGames,
-        checkpoints: CheckpointCallback,
-        run_dir: RunDir,
-        events: EventLog,
-        *,
-        every_timesteps: int,
-        callback_on_new_best: BaseCallback | None = None,
-        callback_after_eval: BaseCallback | None = None,
-        on_evaluated: Callable[[float | None], None] | None = None,
-        stop_when: StopWhen | None = None,
-    ) -> None:
-        super().__init__(
-            games.vec_env,
-            callback_on_new_best,
-            callback_after_eval,
-            n_eval_episodes=games.episodes,
-            eval_freq=0,  # turns off SB3's own rhythm, which counts calls
-            log_path=str(run_dir.root),
-            deterministic=games.ways[0],
-            verbose=0,
-        )
-        self._games = games
-        self._checkpoints = checkpoints
-        self._run_dir = run_dir
-        self._events = events
-        self._on_evaluated = on_evaluated
-        self._stop_when = stop_when
-        self._interval = Interval(every_timesteps)
-        self._evaluated_at: int | None = None
-        self._goes_on = True
+    of: Callable[[NDArray[Any]], NDArray[np.float32]]
+    gamma: float
 
-    def continue_from_files(self) -> None:
-        """Load the evaluations that a checkpoint has restored in the run directory."""
-        episodes = read_episodes(self._run_dir)
-        self.evaluations_timesteps = episodes.timesteps
-        self.evaluations_results = episodes.results
-        self.evaluations_length = episodes.lengths
-        self.evaluations_successes = episodes.successes
-        if episodes.results:
-            self.last_mean_reward = float(np.mean(episodes.results[-1]))
 
-    def _init_callback(self) -> None:
-        """As SB3's, without the warning that training and evaluation envs differ in type."""
-        if self.callback_on_new_best is not None:
-            self.callback_on_new_best.init_callback(self.model)
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Results of some episodes; rewards are undiscounted, lengths are in timesteps.
 
-    def _on_training_start(self) -> None:
-        BoundaryCallback._on_training_start(self)
-        super()._on_training_start()
-        self._interval.last_timesteps = self.num_timesteps
-        best = self._checkpoints.best
-        self.best_mean_reward = -np.inf if best is None else best.mean_reward
-        self._goes_on = True
+    Attributes:
+        deterministic: whether the policy took its likeliest actions or drew them.
+        rewards: of each episode, in the order in which they ended.
+        successes: of each episode, if the game file defines success.
+        q_minus_return: mean over the episodes of the return that the policy expected at the first
+            observation minus the discounted return that it got. Above 0 it expected too much.
+        seconds: duration of the evaluation.
+    """
 
-    def _on_rollout_start(self) -> None:
-        super()._on_rollout_start()
-        if self._checkpoints.evaluation_due and self.num_timesteps == self._started_at:
-            self._evaluate_now()
-
-    def _on_step(self) -> bool:
-        return self._goes_on
-
-    def on_boundary(self, *, is_last: bool) -> None:
-        due = self._interval.crossed(self.boundary_timesteps)
-        self._look_at_the_clock()
-        is_complete = (is_last and self._is_at_total) or bool(self._checkpoints.stop_counters.met)
-        if due or (is_complete and self.boundary_timesteps != self._evaluated_at):
-            self._evaluate_now()
+    deterministic: bool
+    rewards: tuple[float, ...]
+    lengths: tuple[int, ...]
+    successes: tuple[bool, ...]
+    q_minus_return: float | None = None
+    seconds: float = field(compare=False)
 
     @property
-    def _is_at_total(self) -> bool:
-        total: int = self.model._total_timesteps
-        return self.boundary_timesteps >= total
+    def episodes(self) -> int:
+        return len(self.rewards)
 
-    def _look_at_the_clock(self) -> None:
-        counters = self._checkpoints.stop_counters
-        if self._stop_when is None or counters.met or self._is_at_total:
-            return
-        if self._stop_when.has_trained_long_enough(self._checkpoints.training_time.seconds()):
-            self._count(self._stop_when.after_hours(counters))
+    @property
+    def mean_reward(self) -> float:
+        return float(np.mean(self.rewards))
 
-    def _count(self, counters: StopCounters) -> None:
-        """Keep the counters for the next checkpoint, and report a condition that is met now."""
-        was_met, self._checkpoints.stop_counters = self._checkpoints.stop_counters.met, counters
-        if counters.met and not was_met:
-            self._events.emit(
-                StopConditionMet(timesteps=self.boundary_timesteps, text=counters.met)
-            )
+    @property
+    def std_reward(self) -> float:
+        return float(np.std(self.rewards))
 
-    def _evaluate_now(self) -> None:
-        timesteps, episodes = self.boundary_timesteps, self._games.episodes * len(self._games.ways)
-        self._events.emit(
-            Evaluating(timesteps=timesteps, policy_timesteps=timesteps, episodes=episodes)
-        )
-        try:
-            played = self._games.play(self.model)
-            verdict = self._judge(better_of(played))
-        except EvaluationInterrupted:
-            self._checkpoints.evaluation_due = True
-            return
-        self._checkpoints.evaluation_due = False
-        self._evaluated_at = timesteps
-        self._keep(played, verdict)
+    @property
+    def success_rate(self) -> float | None:
+        """Share of successful episodes, 0..1, or None if the game does not define success."""
+        return float(np.mean(self.successes)) if self.successes else None
 
-    def _judge(self, better: Evaluation) -> Verdict:
-        counters = self._checkpoints.stop_counters
-        if self._stop_when is None or self._is_at_total:
-            return Verdict(counters)
-        return self._stop_when.judge(
-            self.model,
-            better,
-            counters,
-            is_best=self._is_best(better),
-            timesteps=self.boundary_timesteps,
-        )
+    @property
+    def mean_length(self) -> float:
+        return float(np.mean(self.lengths))
 
-    def _is_best(self, evaluation: Evaluation) -> bool:
-        best = self._checkpoints.best
-        return best is None or evaluation.mean_reward > best.mean_reward
-
-    def _keep(self, played: Sequence[Evaluation], verdict: Verdict) -> None:
-        better = better_of(played)
-        is_best = self._is_best(better) or verdict.is_confirmed
-        self._fill_attributes(better)
-        if self._on_evaluated is not None:
-            self._on_evaluated(better.success_rate)
-        self._log(better, played)
-        for evaluation in played:
-            is_it = is_best and evaluation is better
-            append_row(
-                self._run_dir, evaluation_row(evaluation, self.boundary_timesteps, is_best=is_it)
-            )
-            self._events.emit(
-                evaluated_event(
-                    evaluation,
-                    timesteps=self.boundary_timesteps,
-                    policy_timesteps=self.boundary_timesteps,
-                    is_best=is_it,
-                )
-            )
-        if (confirmation := verdict.event(self.boundary_timesteps)) is not None:
-            self._events.emit(confirmation)
-        self._count(verdict.counters)
-        if is_best:  # after everything is written, because it saves the run
-            self.best_mean_reward = better.mean_reward
-            self._checkpoints.keep_as_best(better.mean_reward, deterministic=better.deterministic)
-        self._goes_on = self._call_others(is_best=is_best)
-
-    def _fill_attributes(self, better: Evaluation) -> None:
-        """Set SB3's attributes, and write `evaluations.npz`.
-
-        The lists start anew when the number of episodes changes, because the file needs as many
-        episodes in each evaluation.
-        """
-        self.deterministic = better.deterministic
-        self.last_mean_reward = better.mean_reward
-        lists = EpisodeLists(
-            self.evaluations_timesteps,
-            self.evaluations_results,
-            self.evaluations_length,
-            self.evaluations_successes,
-        )
-        if lists.results and len(lists.results[-1]) != better.episodes:
-            lists.clear()
-        lists.timesteps.append(self.boundary_timesteps)
-        lists.results.append(list(better.rewards))
-        lists.lengths.append(list(better.lengths))
-        if better.successes:
-            lists.successes.append(list(better.successes))
-        write_episodes(self._run_dir, lists)
-
-    def _call_others(self, *, is_best: bool) -> bool:
-        """Call SB3's two callbacks, and return whether training continues."""
-        goes_on = True
-        if is_best and self.callback_on_new_best is not None:
-            goes_on = self.callback_on_new_best.on_step()
-        return goes_on and self._on_event()
-
-    def _log(self, better: Evaluation, played: Sequence[Evaluation]) -> None:
-        values: dict[str, Any] = {
-            "eval/mean_reward": better.mean_reward,
-            "eval/mean_ep_length": better.mean_length,
+    def to_json(self) -> dict[str, object]:
+        return {
+            "episodes": self.episodes,
+            "mean_reward": self.mean_reward,
+            "std_reward": self.std_reward,
+            "success_rate": self.success_rate,
+            "mean_length": self.mean_length,
+            "deterministic": self.deterministic,
+            "q_minus_return": self.q_minus_return,
         }
-        if better.success_rate is not None:
-            values["eval/success_rate"] = better.success_rate
-        if better.q_minus_return is not None:
-            values["eval/q_minus_return"] = better.q_minus_return
-        if len(played) > 1:
-            for each in played:
-                way = "deterministic" if each.deterministic else "drawn"
-                values[f"eval/mean_reward_{way}"] = each.mean_reward
-        # not with the logger's `dump`, which would also write the update's records, too early
-        for output in self.logger.output_formats:
-            if isinstance(output, KVWriter):
-                output.write(values, dict.fromkeys(values, ()), self.boundary_timesteps)
 
 
-def evaluation_row(evaluation: Evaluation, timesteps: int, *, is_best: bool) -> dict[str, object]:
-    """Return a row of `eval.csv`."""
-    return {
-        "timesteps": timesteps,
-        "episodes": evaluation.episodes,
-        "mean_reward": round(evaluation.mean_reward, 4),
-        "std_reward": round(evaluation.std_reward, 4),
-        "success_rate": evaluation.success_rate,
-        "mean_length": round(evaluation.mean_length, 1),
-        "is_best": is_best,
-        "deterministic": evaluation.deterministic,
-    }
+class EvaluationInterrupted(Exception):  # noqa: N818 - not an error
+    """The run was asked to stop during an evaluation, which can be played again."""
+
+
+def evaluate(
+    policy: PolicyPredictor,
+    vec_env: VecEnv,
+    *,
+    episodes: int,
+    deterministic: bool,
+    seed: int,
+    stop: StopRequest | None = None,
+    values: Values | None = None,
+) -> Evaluation:
+    """Play whole episodes, without any effect on a training in the same process.
+
+    The same seed gives the same start states, idle frames and drawn actions.
+
+    Args:
+        values: the returns that the policy expects, to be compared with those that it gets.
+
+    Raises:
+        EvaluationInterrupted: a stop was requested during the evaluation.
+    """
+    onlooker, started = _Onlooker(stop, values), time.monotonic()
+    vec_env.seed(seed)
+    with torch_threads(1), drawing_from(seed):
+        rewards, lengths = evaluate_policy(
+            policy,
+            vec_env,
+            n_eval_episodes=episodes,
+            deterministic=deterministic,
+            return_episode_rewards=True,
+            callback=onlooker,
+        )
+    assert isinstance(rewards, list) and isinstance(lengths, list)  # noqa: PT018 - both come from one call
+    return Evaluation(
+        deterministic=deterministic,
+        rewards=tuple(rewards),
+        lengths=tuple(lengths),
+        successes=tuple(onlooker.successes),
+        q_minus_return=onlooker.q_minus_return,
+        seconds=time.monotonic() - started,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationGames:
+    """The games that every evaluation of a run plays, so that their results are comparable.
+
+    Attributes:
+        ways: values of `deterministic`; all episodes are played once with each.
+    """
+
+    vec_env: VecEnv
+    episodes: int
+    ways: tuple[bool, ...]
+    seed: int
+    stop: StopRequest | None = None
+    values: Values | None = None
+
+    def play(self, policy: PolicyPredictor) -> tuple[Evaluation, ...]:
+        """Play one evaluation for each of `ways`, all with the same seed.
+
+        Raises:
+            EvaluationInterrupted: a stop was requested during the evaluation.
+        """
+        return tuple(
+            evaluate(
+                policy,
+                self.vec_env,
+                episodes=self.episodes,
+                deterministic=deterministic,
+                seed=self.seed,
+                stop=self.stop,
+                values=self.values,
+            )
+            for deterministic in self.ways
+        )
+
+
+def better_of(played: Sequence[Evaluation]) -> Evaluation:
+    """Return the first, unless another is better by more than the difference's standard error."""
+    best = played[0]
+    for other in played[1:]:
+        if other.mean_reward - best.mean_reward > standard_error_of_difference(best, other):
+            best = other
+    return best
+
+
+def standard_error_of_difference(one: Evaluation, other: Evaluation) -> float:
+    """Return the standard error of the difference of the mean rewards.
+
+    It is sqrt(s1^2 / n1 + s2^2 / n2) with sample variances, and infinite if one evaluation has a
+    single episode, whose variance is unknown.
+    """
+    if min(one.episodes, other.episodes) < 2:
+        return inf
+    variances = (np.var(e.rewards, ddof=1, dtype=np.float64) / e.episodes for e in (one, other))
+    return sqrt(sum(map(float, variances)))
+
+
+class _Onlooker:
+    """Callback of SB3's evaluate_policy, called after each timestep of each env."""
+
+    def __init__(self, stop: StopRequest | None, values: Values | None) -> None:
+        self.successes: list[bool] = []
+        self._stop, self._values = stop, values
+        self._expected: dict[int, float] = {}  # of each env's present episode
+        self._returns: dict[int, float] = {}
+        self._discounts: dict[int, float] = {}
+        self._differences: list[float] = []
+
+    @property
+    def q_minus_return(self) -> float | None:
+        return float(np.mean(self._differences)) if self._differences else None
+
+    def __call__(self, local: dict[str, Any], _: dict[str, Any]) -> None:
+        if self._stop is not None and self._stop.is_asked:
+            raise EvaluationInterrupted
+        # an episode counts only until its env has played its share of the episodes
+        counted = local["episode_counts"][local["i"]] < local["episode_count_targets"][local["i"]]
+        if self._values is not None:
+            self._compare(self._values, local, counted=counted)
+        success = local["info"].get("is_success")
+        if local["done"] and counted and success is not None:
+            self.successes.append(bool(success))
+
+    def _compare(self, values: Values, local: dict[str, Any], *, counted: bool) -> None:
+        env = local["i"]
+        if env not in self._expected:
+            observation = local["observations"][env : env + 1]
+            self._expected[env] = float(values.of(observation)[0])
+            self._returns[env], self._discounts[env] = 0.0, 1.0
+        self._returns[env] += self._discounts[env] * float(local["rewards"][env])
+        self._discounts[env] *= values.gamma
+        if local["done"]:
+            if counted:
+                self._differences.append(self._expected[env] - self._returns[env])
+            del self._expected[env]
+
+
+def evaluated_event(
+    evaluation: Evaluation,
+    *,
+    timesteps: int,
+    policy_timesteps: int,
+    is_best: bool = False,
+    is_final: bool = False,
+) -> Evaluated:
+    return Evaluated(
+        timesteps=timesteps,
+        policy_timesteps=policy_timesteps,
+        deterministic=evaluation.deterministic,
+        episodes=evaluation.episodes,
+        mean_reward=evaluation.mean_reward,
+        std_reward=evaluation.std_reward,
+        success_rate=evaluation.success_rate,
+        mean_length=evaluation.mean_length,
+        seconds=round(evaluation.seconds, 3),
+        is_best=is_best,
+        is_final=is_final,
+    )

@@ -9,23 +9,23 @@ from stable_baselines3.common.vec_env import VecEnv
 from game_rl.algorithms.epsilon_greedy import exploration_schedule
 from game_rl.algorithms.mixed_replay import Mixture
 from game_rl.algorithms.qdagger import Teacher
-from game_rl.callbacks.checkpoint import CheckpointCallback
-from game_rl.callbacks.cores import CoresCallback
-from game_rl.callbacks.evaluate import EvaluationGames, Values
-from game_rl.callbacks.evaluation import EvaluationCallback
-from game_rl.callbacks.exploration_restarts import ExplorationRestartsCallback
-from game_rl.callbacks.game_check import GameCheckCallback
-from game_rl.callbacks.game_metrics import GameMetricsCallback
+from game_rl.callbacks.boundary import StopCallback
+from game_rl.callbacks.checkpoint_callback import CheckpointCallback, NonFiniteCallback
+from game_rl.callbacks.curves import (
+    ExplorationRestartsCallback,
+    GameMetricsCallback,
+    ProgressCallback,
+    WorkerRestartsCallback,
+)
+from game_rl.callbacks.evaluation import EvaluationGames, Values
+from game_rl.callbacks.evaluation_callback import EvaluationCallback
+from game_rl.callbacks.game_warnings import GameCheckCallback
 from game_rl.callbacks.lake_growth import LakeGrowthCallback
 from game_rl.callbacks.lakes_followed import LakesFollowedCallback
-from game_rl.callbacks.non_finite import NonFiniteCallback
-from game_rl.callbacks.progress import ProgressCallback
-from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
+from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.callbacks.rows_drawn import RowsDrawnCallback
-from game_rl.callbacks.stop import StopCallback
-from game_rl.callbacks.stop_when import StopWhen
+from game_rl.callbacks.stop_conditions import StopWhen
 from game_rl.callbacks.upload import UploadCallback
-from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.config.algorithms import DQNConfig, PPOConfig

@@ -20,7 +20,7 @@ from game_rl.cli.arguments import (
 from game_rl.system.output import as_printed
 
 if TYPE_CHECKING:
-    from game_rl.callbacks.evaluate import Evaluation
+    from game_rl.callbacks.evaluation import Evaluation
     from game_rl.cli.arguments import Commands
 
 

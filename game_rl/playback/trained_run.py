@@ -13,7 +13,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import obs_as_tensor
 
 from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, make_policy
-from game_rl.callbacks.evaluate import Evaluation, Values, evaluate
+from game_rl.callbacks.evaluation import Evaluation, Values, evaluate
 from game_rl.checkpoints.checkpoint import Checkpoint, config_of
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
 from game_rl.checkpoints.checkpoint_store import best_checkpoint, best_of, newest_valid_checkpoint

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from game_rl.callbacks.evaluate import EvaluationInterrupted
+from game_rl.callbacks.evaluation import EvaluationInterrupted
 from game_rl.checkpoints.checkpoint_files import read_manifest
 from game_rl.config.loader import load_config
 from game_rl.errors import Interrupted, NonFiniteError

@@ -9,16 +9,16 @@ from stable_baselines3.common.logger import KVWriter
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.dqn import LeanDQN
-from game_rl.callbacks.evaluate import (
+from game_rl.callbacks.checkpoint_callback import check_finite
+from game_rl.callbacks.evaluation import (
     Evaluation,
     EvaluationGames,
     EvaluationInterrupted,
     better_of,
     evaluated_event,
 )
-from game_rl.callbacks.evaluation import evaluation_row
+from game_rl.callbacks.evaluation_callback import evaluation_row
 from game_rl.callbacks.make_callbacks import RunParts, make_games
-from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.rows_drawn import rows_drawn
 from game_rl.callbacks.training_time import TrainingTime
 from game_rl.checkpoints.checkpoint import Checkpoint

@@ -12,10 +12,10 @@ from stable_baselines3.common.vec_env import VecEnv
 from game_rl.algorithms.automatic import resolved
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.make_algorithm import make_algorithm
-from game_rl.callbacks.evaluate import Evaluation, EvaluationGames, Values, better_of
+from game_rl.callbacks.boundary import StretchEnded
+from game_rl.callbacks.checkpoint_callback import check_finite
+from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, Values, better_of
 from game_rl.callbacks.make_callbacks import Callbacks, RunParts, make_callbacks
-from game_rl.callbacks.non_finite import check_finite
-from game_rl.callbacks.stop import StretchEnded
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.computing import computing

@@ -15,7 +15,7 @@ from game_rl.algorithms.automatic import placement_of
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.policies import PQNPolicy, load_q_network
 from game_rl.algorithms.qdagger import Teacher, auto_temperature
-from game_rl.callbacks.evaluate import Evaluation, EvaluationInterrupted, evaluate
+from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluate
 from game_rl.checkpoints.checkpoint import Checkpoint, config_of
 from game_rl.checkpoints.random_numbers import drawing_from
 from game_rl.config.algorithms import PPOConfig, TeacherConfig

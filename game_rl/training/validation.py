@@ -1,6 +1,6 @@
 """Decide by new episodes whether a run's best policy is its own or its teacher's."""
 
-from game_rl.callbacks.evaluate import Evaluation
+from game_rl.callbacks.evaluation import Evaluation
 from game_rl.checkpoints.checkpoint_store import best_of, newest_valid_checkpoint
 from game_rl.config.schema import RunConfig
 from game_rl.event_log import EventLog

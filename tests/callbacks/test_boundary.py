@@ -8,7 +8,7 @@ from stable_baselines3.common.logger import Logger
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.make_algorithm import make_dqn
 from game_rl.callbacks.boundary import BoundaryCallback
-from game_rl.callbacks.non_finite import NonFiniteCallback
+from game_rl.callbacks.checkpoint_callback import NonFiniteCallback
 from game_rl.config.algorithms import DQNConfig
 from game_rl.errors import TrainingError
 from game_rl.run_dir import RunDir

@@ -8,13 +8,11 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import configure
 
-from game_rl.callbacks import resource_monitor
-from game_rl.callbacks.boundary import Interval
-from game_rl.callbacks.cores import CoresCallback
-from game_rl.callbacks.game_metrics import GameMetricsCallback
-from game_rl.callbacks.non_finite import NonFiniteCallback
-from game_rl.callbacks.resource_monitor import ResourceMonitorCallback
-from game_rl.callbacks.stop import StopCallback, StretchEnded
+from game_rl.callbacks import resources
+from game_rl.callbacks.boundary import Interval, StopCallback, StretchEnded
+from game_rl.callbacks.checkpoint_callback import NonFiniteCallback
+from game_rl.callbacks.curves import GameMetricsCallback
+from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.errors import TrainingError
 from game_rl.event_log import EventLog
 from game_rl.run_dir import RunDir
@@ -74,7 +72,7 @@ def test_a_disk_without_room_for_another_checkpoint_stops_the_run(
     monitor = ResourceMonitorCallback(
         PssSampler(), stop, checkpoints, run_dir=run_dir.root, events=EventLog()
     )
-    monkeypatch.setattr(resource_monitor, "_DISK_MARGIN_BYTES", 2**60)
+    monkeypatch.setattr(resources, "_DISK_MARGIN_BYTES", 2**60)
     model = make_model()
     watched = CallbackList([monitor, checkpoints, StopCallback(stop, EventLog())])
     with pytest.raises(StretchEnded):
@@ -82,7 +80,7 @@ def test_a_disk_without_room_for_another_checkpoint_stops_the_run(
     assert isinstance(stop.reason, TrainingError)
     assert saved_timesteps(run_dir) == [8]
     needed = format_bytes(checkpoints.expected_bytes)
-    reserve = format_bytes(resource_monitor._DISK_MARGIN_BYTES)
+    reserve = format_bytes(resources._DISK_MARGIN_BYTES)
     text = f"one more checkpoint needs {needed}, and {reserve} stay free for logs"
     assert text in str(stop.reason)
     assert f"free some space, then continue with game-rl train --resume {run_dir.root}" in str(

@@ -4,7 +4,7 @@ import pytest
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 
-from game_rl.callbacks.stop import StopCallback, StretchEnded
+from game_rl.callbacks.boundary import StopCallback, StretchEnded
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import TrainingError
 from game_rl.event_log import EventLog

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.callbacks.evaluate import Evaluation, better_of, evaluate
+from game_rl.callbacks.evaluation import Evaluation, better_of, evaluate
 from tests.callbacks.conftest import tiny_vec_env
 from tests.tiny_env import EPISODE_LENGTH, TinyEnv
 

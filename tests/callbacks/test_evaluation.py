@@ -10,9 +10,9 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalC
 from stable_baselines3.common.logger import KVWriter
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
 
-from game_rl.callbacks.checkpoint import CheckpointCallback
-from game_rl.callbacks.evaluate import EvaluationGames
-from game_rl.callbacks.evaluation import EvaluationCallback
+from game_rl.callbacks.checkpoint_callback import CheckpointCallback
+from game_rl.callbacks.evaluation import EvaluationGames
+from game_rl.callbacks.evaluation_callback import EvaluationCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import Best
 from game_rl.errors import Interrupted

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-from game_rl.callbacks.game_check import GameCheckCallback
+from game_rl.callbacks.game_warnings import GameCheckCallback
 from game_rl.emulator import fake_emulator as fake
 from game_rl.errors import GameFileError
 from game_rl.event_log import EventLog

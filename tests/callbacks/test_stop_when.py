@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stable_baselines3.common.callbacks import EvalCallback, StopTrainingOnNoModelImprovement
 
-from game_rl.callbacks.evaluate import Evaluation, EvaluationGames
-from game_rl.callbacks.stop_when import StopWhen, Verdict
+from game_rl.callbacks.evaluation import Evaluation, EvaluationGames
+from game_rl.callbacks.stop_conditions import StopWhen, Verdict
 from game_rl.callbacks.training_time import TrainingTime
 from game_rl.checkpoints.checkpoint_state import StopCounters
 from game_rl.config.stop_when import StopWhenConfig

@@ -6,7 +6,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from game_rl.callbacks.worker_restarts import WorkerRestartsCallback
+from game_rl.callbacks.curves import WorkerRestartsCallback
 from game_rl.event_log import EventLog
 from game_rl.run_dir import RunDir
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv

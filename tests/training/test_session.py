@@ -10,7 +10,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from game_rl.callbacks.evaluate import EvaluationInterrupted
+from game_rl.callbacks.evaluation import EvaluationInterrupted
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_store import best_of
 from game_rl.config.schema import RunConfig

@@ -9,7 +9,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from game_rl.callbacks.evaluate import EvaluationInterrupted
+from game_rl.callbacks.evaluation import EvaluationInterrupted
 from game_rl.checkpoints.checkpoint_files import read_manifest, write_files
 from game_rl.checkpoints.model_state import dump_tensors, parse_tensors
 from game_rl.cli.main import main

@@ -1,18 +1,19 @@
-"""Saving a run while it trains."""
+"""Saving while training, and never a broken network."""
 
 import time
 from math import prod
 
 import numpy as np
+import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
-from game_rl.callbacks.non_finite import check_finite
 from game_rl.callbacks.training_time import TrainingTime
 from game_rl.checkpoints.checkpoint_files import checkpoint_bytes
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, StopCounters
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.checkpoints.evaluation_files import seed_of
+from game_rl.errors import NonFiniteError
 from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved
 from game_rl.system.stop_request import StopRequest
@@ -169,3 +170,26 @@ class CheckpointCallback(BoundaryCallback):
     @property
     def _algorithm(self) -> BaseAlgorithm:
         return self.model
+
+
+class NonFiniteCallback(BoundaryCallback):
+    """Raises NonFiniteError when an update left a weight that is NaN or infinite.
+
+    It must come before the callbacks that save, because they act at the same boundary.
+    """
+
+    def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002 - every boundary is checked
+        check_finite(self.model.policy, self.boundary_timesteps)
+
+
+def check_finite(policy: torch.nn.Module, timesteps: int) -> None:
+    for name, parameter in policy.named_parameters():
+        # the extremes are NaN where any weight is, and are found faster than by isfinite on all
+        extremes = torch.stack(parameter.detach().aminmax())
+        if not torch.isfinite(extremes).all():
+            raise NonFiniteError(
+                f"the update before timestep {timesteps:,} made weight {name} non-finite; "
+                "nothing was saved from it. Lower algorithm.learning_rate or "
+                "algorithm.max_grad_norm, or look for an exploding reward in TensorBoard's game/…, "
+                "then resume from the last checkpoint"
+            )

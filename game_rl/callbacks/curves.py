@@ -1,0 +1,155 @@
+"""Curves and events of a training's progress."""
+
+import time
+from collections.abc import Sequence
+from statistics import fmean
+
+from stable_baselines3.common.callbacks import BaseCallback
+
+from game_rl.callbacks.boundary import BoundaryCallback, Interval
+from game_rl.event_log import EventLog, read_events
+from game_rl.events import ExplorationRestarted, Progress, RolloutEnded, WorkerRestarted
+from game_rl.run_dir import RunDir
+from game_rl.schedules import Restart, RestartingRamp
+from game_rl.vec_env.halved_vec_env import HalvedVecEnv
+from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+from game_rl.vec_env.workers import WorkerDeath
+
+
+class GameMetricsCallback(BaseCallback):
+    """Logs means over the episodes that ended since the last log, as `game/…` in TensorBoard.
+
+    `game/reward/TERM` is the term's sum over an episode, `game/VARIABLE` its value at the end.
+    """
+
+    def _on_step(self) -> bool:
+        for info in self.locals["infos"]:
+            for term, value in info.get("reward_terms", {}).items():
+                self.logger.record_mean(f"game/reward/{term}", value)
+            for name, value in info.get("game", {}).items():
+                self.logger.record_mean(f"game/{name}", value)
+        return True
+
+
+_PROGRESS_EVERY_S = 0.2
+
+
+class ProgressCallback(BaseCallback):
+    """Emits `Progress` a few times a second, and `RolloutEnded`.
+
+    Args:
+        every_timesteps: report only the first rollout after each multiple of one of these; if
+            empty, report each rollout.
+    """
+
+    def __init__(self, events: EventLog, *, every_timesteps: Sequence[int] = ()) -> None:
+        super().__init__()
+        self._events = events
+        self._rhythm = [Interval(timesteps) for timesteps in every_timesteps]
+        self._told_s = self._started_s = 0.0
+        self._started_at = 0
+
+    def _on_training_start(self) -> None:
+        self._told_s = self._started_s = time.monotonic()
+        self._events.timesteps = self._started_at = self.num_timesteps
+
+    def _on_step(self) -> bool:
+        self._events.timesteps = self.num_timesteps
+        now = time.monotonic()
+        if now - self._told_s > _PROGRESS_EVERY_S:
+            self._told_s = now
+            self._events.emit(
+                Progress(
+                    timesteps=self.num_timesteps,
+                    timesteps_per_s=self._rate(now),
+                    mean_reward=self._mean_reward(),
+                    success_rate=self._success_rate(),
+                )
+            )
+        return True
+
+    def _on_rollout_end(self) -> None:
+        due = [interval.crossed(self.num_timesteps) for interval in self._rhythm]
+        if any(due) or not due:
+            self._events.emit(
+                RolloutEnded(
+                    timesteps=self.num_timesteps,
+                    timesteps_per_s=self._rate(time.monotonic()),
+                    mean_reward=self._mean_reward(),
+                    success_rate=self._success_rate(),
+                )
+            )
+
+    def _rate(self, now: float) -> float:
+        """Return the timesteps per second since this process began to train."""
+        elapsed_s = max(now - self._started_s, 1e-9)
+        return round((self.num_timesteps - self._started_at) / elapsed_s, 1)
+
+    def _mean_reward(self) -> float | None:
+        episodes = self.model.ep_info_buffer
+        return round(fmean(float(e["r"]) for e in episodes), 4) if episodes else None
+
+    def _success_rate(self) -> float | None:
+        successes = self.model.ep_success_buffer
+        return round(fmean(map(float, successes)), 4) if successes else None
+
+
+class WorkerRestartsCallback(BoundaryCallback):
+    """Writes `resources/worker_restarts`, their number in this process, and an event for each."""
+
+    def __init__(self, events: EventLog) -> None:
+        super().__init__()
+        self._events = events
+        self._told = 0
+
+    def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
+        deaths = self._deaths()
+        for number, death in enumerate(deaths[self._told :], start=self._told + 1):
+            text = f"{death.account}; it was restarted and its episodes were cut short"
+            self._events.emit(
+                WorkerRestarted(timesteps=self.boundary_timesteps, text=text, restarts=number)
+            )
+        self._told = len(deaths)
+        self.logger.record("resources/worker_restarts", len(deaths))
+
+    def _deaths(self) -> Sequence[WorkerDeath]:
+        vec_env = self.training_env.unwrapped
+        if isinstance(vec_env, SharedMemoryVecEnv | HalvedVecEnv):
+            return vec_env.worker_deaths
+        return ()
+
+
+class ExplorationRestartsCallback(BaseCallback):
+    """Emits an event at the first rollout that a restart affects, once for each restart.
+
+    A restart that is already in the run's event log is not reported again. The log may have it from
+    before a resume, or from the parent of a fork.
+    """
+
+    def __init__(self, epsilon: RestartingRamp, events: EventLog, run_dir: RunDir) -> None:
+        super().__init__()
+        self._epsilon, self._events, self._run_dir = epsilon, events, run_dir
+        self._pending: list[Restart] = []
+
+    def _on_training_start(self) -> None:
+        account = read_events(self._run_dir)
+        told = {event.at for event in account if isinstance(event, ExplorationRestarted)}
+        self._pending = [each for each in self._epsilon.restarts if each.at not in told]
+
+    def _on_rollout_start(self) -> None:
+        now = self.num_timesteps
+        while self._pending and self._pending[0].at <= now:
+            restart = self._pending.pop(0)
+            if now < restart.at + restart.over:
+                self._events.emit(
+                    ExplorationRestarted(
+                        timesteps=now,
+                        at=restart.at,
+                        start=restart.start,
+                        over=restart.over,
+                        share=self._epsilon.at(now),
+                    )
+                )
+
+    def _on_step(self) -> bool:
+        return True
