@@ -24,8 +24,7 @@ from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved
 from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir
-from game_rl.training.session import TrainingSession
-from game_rl.training.training_process import training_process
+from game_rl.training.session import TrainingSession, training_process
 
 _EVERY_TIMESTEPS = CheckpointsConfig().every_timesteps
 _NEVER = 10**9

@@ -39,8 +39,7 @@ from game_rl.lake.origin import origin_of, write_origin
 from game_rl.lake.writer import LakeWriter
 from game_rl.run_dir import RunDir
 from game_rl.system.process_memory import resident_bytes
-from game_rl.training.session import TrainingSession
-from game_rl.training.training_process import training_process
+from game_rl.training.session import TrainingSession, training_process
 
 _CONFIG = Path(__file__).parents[1] / "configs" / "duel_dqn.yaml"
 _NEVER = 10**9

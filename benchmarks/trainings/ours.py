@@ -18,8 +18,7 @@ from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir
-from game_rl.training.session import TrainingSession
-from game_rl.training.training_process import training_process
+from game_rl.training.session import TrainingSession, training_process
 
 CONFIG = Path(__file__).with_name("duel.yaml")
 _NEVER = 10**12

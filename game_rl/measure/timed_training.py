@@ -26,8 +26,7 @@ from game_rl.games.definition import Game
 from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.run_dir import RunDir
 from game_rl.system.process_memory import PssSampler
-from game_rl.training.session import TrainingSession
-from game_rl.training.training_process import training_process
+from game_rl.training.session import TrainingSession, training_process
 from game_rl.vec_env.worker_cores import TRIALS_S
 
 # A rollout and an update of PPO and PQN are not much shorter than this (unless the run's own are),

@@ -3,13 +3,16 @@
 Loading torch takes seconds, and a mistake is better reported before.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.named import check_playable, check_rom, find_run, saved_state
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.loader import load_config
+from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import flat
 from game_rl.config.values import run_at
 from game_rl.errors import DoesNotFitError, UsageError
 from game_rl.games.definition import Game, load_game
@@ -17,7 +20,6 @@ from game_rl.preflight.preflight import preflight
 from game_rl.preflight.report import Report
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import detect_machine, with_room
-from game_rl.training.changed_keys import changes
 
 
 def check_new_run(config: RunConfig, *, force: bool, show: Callable[[Report], None]) -> Report:
@@ -103,3 +105,72 @@ def check_fit(
             "with --force"
         )
     return report
+
+
+_STREAM = "its random numbers are already being drawn; start a new run for another seed"
+_SEEN = "the agent has learned the game as it sees and plays it; start a new run to change that"
+_ENVS = "its emulators continue from their saved states; start a new run for another number"
+_NETWORK = "the weights and the rollout are made for it; start a new run to change it"
+_OFFLINE = "the phase before the first timestep has begun; start a new run to change it"
+_TEACHER = (
+    "the agent has one teacher from its beginning on; only weight, until and keep_if_better may "
+    "change"
+)
+# Reasons why keys cannot change; "" if a key can. The longest entry that a changed key begins with
+# decides. Keys without an entry can change.
+_CONFIG_REASONS = {
+    "game": "",  # a path; the file's content is compared
+    "seed": _STREAM,
+    "fork": "a run is forked once, at its beginning; fork the other run into a new folder",
+    "env": _SEEN,
+    "env.n_envs": _ENVS,
+    "env.n_workers": "",
+    "env.worker_timeout_s": "",
+    "algorithm.name": _NETWORK,
+    "algorithm.layer_norm": _NETWORK,
+    "algorithm.learn_from.offline.gradient_steps": _OFFLINE,
+    "algorithm.teacher": _TEACHER,
+    "algorithm.teacher.weight": "",
+    "algorithm.teacher.until": "",
+    "algorithm.teacher.keep_if_better": "",
+}
+_GAME_REASONS = {"actions": "each output of the network stands for one of them; start a new run"}
+
+
+def changes(state: CheckpointState, config: RunConfig, game: Game) -> list[str]:
+    """List the differences of config and game file from the checkpoint's, as `key: old -> new`.
+
+    `run_dir` and the ROM's path are left out, because files may have been moved.
+
+    Raises:
+        UsageError: a key differs that cannot change in a resumed run.
+    """
+    old_config = saved_config(state.config, source="the checkpoint")
+    new_game = game.definition.model_dump(mode="json", by_alias=True)
+    return [
+        *_changes(old_config, config.model_dump(mode="json"), _CONFIG_REASONS, "run_dir"),
+        *_changes(state.game, new_game, _GAME_REASONS, "rom.path"),
+    ]
+
+
+def _changes(
+    before: Mapping[str, object],
+    now: Mapping[str, object],
+    reasons: Mapping[str, str],
+    left_out: str,
+) -> list[str]:
+    old, new = flat(dict(before)), flat(dict(now))
+    changed = [k for k in {**old, **new} if old.get(k) != new.get(k) and k != left_out]
+    refused = [
+        f"{key} (it was {old.get(key)}, now {new.get(key)}): {reason}"
+        for key in changed
+        if (reason := _reason(key, reasons))
+    ]
+    if refused:
+        raise UsageError("a resumed run cannot change " + "; ".join(refused))
+    return [f"{key}: {old.get(key)} -> {new.get(key)}" for key in changed]
+
+
+def _reason(key: str, reasons: Mapping[str, str]) -> str:
+    fitting = [known for known in reasons if f"{key}.".startswith(f"{known}.")]
+    return reasons[max(fitting, key=len)] if fitting else ""

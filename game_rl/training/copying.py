@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from game_rl.config.strict_model import Key
-from game_rl.training.fork_source import find_source
-from game_rl.training.forking import forked_config, make_fork, plan_fork
+from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
 
 
 def copy_run(

@@ -1,15 +1,35 @@
-"""Decide which parts of a checkpoint a fork takes over, from its differences to the parent."""
+"""Which parts of a checkpoint a fork takes over, and its first checkpoint."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from game_rl.checkpoints.checkpoint_state import CheckpointState
-from game_rl.checkpoints.forked import NewParts
+import numpy as np
+import safetensors.numpy
+
+from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, load_q_network, make_policy
+from game_rl.algorithms.weight_noise import add_weight_noise
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_files import FileName, write_files
+from game_rl.checkpoints.checkpoint_state import CheckpointState, LogState, TrainingState
+from game_rl.checkpoints.model_state import (
+    Tensors,
+    dump_tensors,
+    load_module_tensors,
+    module_tensors,
+)
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import ForkConfig, RunConfig
 from game_rl.config.strict_model import flat
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
+from game_rl.lake.forked import link_marked
+from game_rl.lake.lake import Lake
+from game_rl.lake.mark import LakeState, new_stream
+from game_rl.lake.origin import take_origins
+from game_rl.lake.segment import SegmentName
+from game_rl.seeds import seed_for
+from game_rl.vec_env.spaces_env import spaces_env
 
 _FORK_AND_PLACE = ("run_dir", "fork")
 _HOW_ENVS_RUN = ("env.n_workers", "env.worker_timeout_s")
@@ -61,6 +81,28 @@ def find_differences(state: CheckpointState, config: RunConfig, game: Game) -> D
             "give the game the actions that its parent had, or start a new run"
         )
     return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewParts:
+    """Parts that a fork does not take over from its parent's checkpoint.
+
+    Attributes:
+        optimiser: its moments.
+        counters: timesteps, schedules, curves, evaluations.
+        emulators: the running episodes.
+        random_numbers: the state of all generators.
+        replay: the replay buffer.
+        algorithm: the algorithm's own state apart from the network, if the algorithm is another
+            one.
+    """
+
+    optimiser: bool = False
+    counters: bool = False
+    emulators: bool = False
+    random_numbers: bool = False
+    replay: bool = False
+    algorithm: bool = False
 
 
 def new_parts(differences: Differences, fork: ForkConfig) -> NewParts:
@@ -136,3 +178,144 @@ def _different(
 
 def _is_in(key: str, sections: Collection[str]) -> bool:
     return any(f"{key}.".startswith(f"{section}.") for section in sections)
+
+
+_PLAYED: tuple[FileName, ...] = ("state.json", "policy.safetensors", "optimizer.safetensors")
+
+
+def write_forked_checkpoint(
+    source: Checkpoint,
+    path: Path,
+    new: NewParts,
+    *,
+    state: CheckpointState,
+    policy: Tensors | None,
+    lake: LakeState | None,
+) -> None:
+    """Write the directory `path`; unchanged files are linked.
+
+    Args:
+        state: description of the new checkpoint.
+        policy: the fork's weights, or None if they are the parent's.
+        lake: state of the fork's Lake, or None if it has no Lake.
+
+    Raises:
+        FileExistsError: `path` exists.
+        OSError: the disk is full or fails. Nothing is left then.
+    """
+    written = dict(_written(source, new, state=state, policy=policy, lake=lake))
+    dropped = {"lake.json", *(("replay.safetensors",) if new.replay else ())}
+    linked = {n: e for n, e in source.files.items() if n not in written and n not in dropped}
+    write_files(path, written.items(), linked=linked, linked_from=source.path)
+
+
+def link_for_play(source: Checkpoint, path: Path) -> None:
+    """Link the files of a best checkpoint that playing and exporting need, but not resuming."""
+    linked = {name: source.files[name] for name in _PLAYED}
+    write_files(path, (), linked=linked, linked_from=source.path)
+
+
+def _written(
+    source: Checkpoint,
+    new: NewParts,
+    *,
+    state: CheckpointState,
+    policy: Tensors | None,
+    lake: LakeState | None,
+) -> Iterator[tuple[FileName, Iterable[bytes]]]:
+    yield "state.json", (state.model_dump_json(indent=2).encode(),)
+    play = source.play()
+    changed = _changed_play(play, new)
+    if changed != play:
+        yield "play.json", (changed.model_dump_json().encode(),)
+    if new.emulators:
+        yield "arrays.safetensors", (safetensors.numpy.save({}),)
+    if policy is not None:
+        yield "policy.safetensors", dump_tensors(policy)
+    if new.optimiser:
+        yield "optimizer.safetensors", dump_tensors({})
+    if lake is not None:
+        yield "lake.json", (lake.model_dump_json().encode(),)
+
+
+def _changed_play(play: TrainingState, new: NewParts) -> TrainingState:
+    changes: dict[str, object] = {}
+    if new.random_numbers:
+        changes["random"] = None
+    if new.emulators:
+        changes |= {"envs": None, "seeds": ()}
+    if new.algorithm or new.counters:
+        changes["algorithm"] = {}
+    if new.counters:
+        changes |= {
+            "log": LogState(values={}, counts={}, excluded={}, file_bytes={}),
+            "n_episodes": 0,
+            "episodes": (),
+            "successes": (),
+            "evaluations": "",
+            "evaluation_episodes": b"",
+        }
+    return play.model_copy(update=changes)
+
+
+_NOISE = "weight_noise"
+
+
+def fitting_weights(
+    checkpoint: Checkpoint, parent: RunConfig, config: RunConfig, game: Game
+) -> Tensors | None:
+    """Return the weights for the algorithm of `config`, with the noise that its fork asks for.
+
+    None if the checkpoint's weights can be used unchanged.
+
+    Raises:
+        CheckpointError: the weights are of another network; the error names the first tensor that
+            does not fit.
+    """
+    spaces = spaces_env(config, game)
+    policy = make_policy(config.algorithm, spaces.observation_space, spaces.action_space)
+    noise = 0.0 if config.fork is None else config.fork.weight_noise
+    is_same = parent.algorithm.name == config.algorithm.name
+    if is_same or not isinstance(policy, DQNPolicy | PQNPolicy):
+        name = str(checkpoint.path / "policy.safetensors")
+        load_module_tensors(policy, checkpoint.policy(), name)
+    else:
+        load_q_network(policy, checkpoint.policy())
+    if noise:
+        add_weight_noise(policy, noise, np.random.default_rng(seed_for(config.seed, _NOISE)))
+    return None if is_same and not noise else module_tensors(policy)
+
+
+def forked_lake(
+    checkpoint: Checkpoint,
+    *,
+    source: Path | None,
+    target: Path,
+    stream: str,
+    pin: str,
+    replay_seed: int | None,
+) -> LakeState:
+    """Link the parent's files into the fork's Lake, and return the Lake's state for its checkpoint.
+
+    The fork writes a stream of its own, so two runs never write rows of the same name. The stream
+    has no rows yet, and their numbers continue those of the parent.
+
+    Args:
+        checkpoint: the parent's checkpoint.
+        source: the parent's Lake; None: the fork takes over no replay.
+        target: the fork's Lake.
+        stream: name of the stream that the fork writes.
+        pin: name of the fork's checkpoint.
+        replay_seed: see `LakeState.forked`.
+
+    Raises:
+        LakeError: a file is missing or damaged.
+    """
+    state = None if source is None else checkpoint.lake()
+    if source is None or state is None or state.replay is None:
+        return new_stream(stream)
+    mark = state.parsed_mark(checkpoint.path)
+    link_marked(Lake.open(source), mark, target, pin=f"{stream}.{pin}")
+    streams = {SegmentName.of(Path(each.name)).stream for each in mark.segments}
+    take_origins(source, target, streams)
+    return state.forked(stream, replay_seed=replay_seed)

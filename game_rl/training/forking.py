@@ -1,10 +1,11 @@
-"""Create a new run from another run's checkpoint; that run is only read.
+"""A new run from another run's checkpoint: planned, then made in one rename.
 
 `make_fork` writes a run directory from which `resume` continues. It has the other run's checkpoint,
 without the parts that begin anew. The section `fork` stays in its config as a record and has no
 further effect.
 """
 
+import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,11 +15,16 @@ from pathlib import Path
 from game_rl.algorithms.automatic import resolved
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, StopCounters
-from game_rl.checkpoints.checkpoint_store import best_checkpoint
-from game_rl.checkpoints.forked import NewParts, link_for_play, write_forked_checkpoint
+from game_rl.checkpoints.checkpoint_store import (
+    best_checkpoint,
+    kept_checkpoint,
+    newest_valid_checkpoint,
+)
 from game_rl.checkpoints.model_state import Tensors
+from game_rl.checkpoints.named import find_run
 from game_rl.config.loader import dump_config
-from game_rl.config.schema import RunConfig
+from game_rl.config.migration import saved_config
+from game_rl.config.schema import ForkConfig, RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.config.values import run_at
 from game_rl.errors import CheckpointError, UsageError
@@ -40,18 +46,49 @@ from game_rl.run_dir import (
 )
 from game_rl.seeds import seed_for
 from game_rl.training.admission import refuse_used_folder
-from game_rl.training.fork_lake import forked_lake
 from game_rl.training.fork_parts import (
     Differences,
+    NewParts,
     find_differences,
+    fitting_weights,
+    forked_lake,
     is_judged_otherwise,
     is_taught_the_same,
+    link_for_play,
     new_parts,
     told_anew,
+    write_forked_checkpoint,
 )
-from game_rl.training.fork_source import ForkSource, find_source
-from game_rl.training.fork_weights import fitting_weights
-from game_rl.training.offline import is_offline
+from game_rl.training.offline_phase import is_offline
+
+
+@dataclass(frozen=True)
+class ForkSource:
+    """A kept checkpoint of another run; its files were verified."""
+
+    run_dir: RunDir
+    checkpoint: Checkpoint
+    identity: RunIdentity
+    known_as: Path | None = None
+    """Path by which the fork's records name the run, or None for its path on this machine."""
+
+    @property
+    def place(self) -> Path:
+        return self.known_as or self.run_dir.root.absolute()
+
+    @property
+    def timesteps(self) -> int:
+        return self.checkpoint.state.num_timesteps
+
+    @property
+    def config(self) -> RunConfig:
+        """The run's config as it was at the checkpoint."""
+        saved = saved_config(self.checkpoint.state.config, source=self.checkpoint.path)
+        return RunConfig.model_validate_json(json.dumps(saved))
+
+    def fork_section(self, fork: ForkConfig) -> ForkConfig:
+        """Return the section with the parent's place and the timestep filled in."""
+        return fork.model_copy(update={"run": f"{self.place}@{self.timesteps}"})
 
 
 def forked_config(
@@ -345,3 +382,35 @@ def _empty(folder: Path) -> None:
             shutil.rmtree(path)
         elif path.name != "lock":
             path.unlink()
+
+
+def find_source(run: Path, timesteps: int | None) -> ForkSource:
+    """Return a run's checkpoint of timestep `timesteps`, or its newest valid one if that is None.
+
+    Raises:
+        UsageError: there is no run, it has no identity, or it is still before its first timestep.
+        CheckpointError: there is no such checkpoint, or it is damaged.
+    """
+    run_dir = find_run(run)
+    if timesteps is None:
+        checkpoint, _ = newest_valid_checkpoint(run_dir)
+        _refuse_offline(run_dir, checkpoint)
+    else:
+        checkpoint = kept_checkpoint(run_dir, timesteps)
+    if not run_dir.identity_file.exists():
+        raise UsageError(
+            f"{run_dir.root} has no {run_dir.identity_file.name}, so its forks could not name it; "
+            f"give it one with: {run_dir.way_on} --until "
+            f"{max(1, checkpoint.state.num_timesteps)}"
+        )
+    return ForkSource(run_dir, checkpoint, run_dir.identity())
+
+
+def _refuse_offline(run_dir: RunDir, checkpoint: Checkpoint) -> None:
+    """Refuse a checkpoint of the offline phase: a fork would treat that phase as finished."""
+    if checkpoint.is_offline:
+        raise UsageError(
+            f"{run_dir.root} is still learning before its first timestep: its newest checkpoint is "
+            f"{checkpoint.name}; fork it when it has reached timestep 0: "
+            f"{run_dir.way_on} --until 0, then --fork {run_dir.root}@0"
+        )

@@ -1,4 +1,4 @@
-"""Resume a run: its checkpoint, changes of its config, and differences of its surroundings."""
+"""Resuming: what began anew, what is restored, and how a user continues a run that ended early."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
-from game_rl.errors import CheckpointError
+from game_rl.errors import CheckpointError, system_fault
 from game_rl.events import Begun, Resumed
 from game_rl.run_dir import RunDir, RunIdentity
 from game_rl.system.versions import installed_versions, version_differences
@@ -115,3 +115,24 @@ def _differences(state: CheckpointState, device: str) -> tuple[str, ...]:
     """List differences of versions and hardware; because of these, numbers round differently."""
     now = installed_versions() | computing(device)
     return version_differences(state.versions | state.computing, now)
+
+
+def disk_fault(error: OSError, run_dir: RunDir) -> str:
+    """Describe a fault of the run's disk, and what is saved."""
+    if not run_dir.root.is_dir():
+        return f"the run directory {run_dir.root} is gone, and what was learned with it"
+    return f"{system_fault(error, run_dir.root)}; {what_is_saved(run_dir)}"
+
+
+def what_is_saved(run_dir: RunDir) -> str:
+    """Say up to where a run that ended early is saved, and how to continue it."""
+    checkpoints = run_dir.checkpoints_newest_first()
+    if not checkpoints and run_dir.has_checkpoints():
+        offline = int(run_dir.offline.checkpoints_newest_first()[0].name)
+        return (
+            f"saved up to gradient step {offline:,} before the first timestep; continue with "
+            f"{run_dir.way_on}"
+        )
+    if not checkpoints:
+        return f"nothing was saved yet; begin again with {run_dir.way_on}"
+    return f"saved up to timestep {int(checkpoints[0].name):,}; continue with {run_dir.way_on}"

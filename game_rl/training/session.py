@@ -1,7 +1,7 @@
-"""A training session: a run in one process, built from a config or a checkpoint."""
+"""One process's hold on a run: built, trained by stretches, closed."""
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -15,11 +15,10 @@ from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.callbacks.boundary import StretchEnded
 from game_rl.callbacks.checkpoint_callback import check_finite
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, Values, better_of
-from game_rl.callbacks.make_callbacks import Callbacks, RunParts, make_callbacks
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.computing import computing
-from game_rl.checkpoints.tensorboard_log import closing_log
+from game_rl.checkpoints.tensorboard_log import closing_log, quiet_log_thread
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
 from game_rl.errors import Interrupted, TrainingError
@@ -30,16 +29,17 @@ from game_rl.lake.lake_pool import LakePool
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.storage.background import BackgroundUpload
+from game_rl.system.machine import effective_cpus
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
 from game_rl.system.versions import installed_versions
-from game_rl.training.ended_early import disk_fault, what_is_saved
-from game_rl.training.learning_sources import begin_to_draw, open_lakes
-from game_rl.training.offline import OfflinePhase, is_offline, make_offline_phase
-from game_rl.training.resuming import usable_best
-from game_rl.training.run_lake import open_feed, refill
-from game_rl.training.teacher import Classroom, make_teacher
+from game_rl.training.lake_extension import open_feed, refill
+from game_rl.training.learning_extension import begin_to_draw, open_lakes
+from game_rl.training.make_callbacks import Callbacks, RunParts, make_callbacks
+from game_rl.training.offline_phase import OfflinePhase, is_offline, make_offline_phase
+from game_rl.training.resuming import disk_fault, usable_best, what_is_saved
+from game_rl.training.teacher_extension import Classroom, make_teacher
 from game_rl.vec_env.absent_vec_env import AbsentVecEnv
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 from game_rl.vec_env.worker_cores import TRIALS_S
@@ -394,3 +394,13 @@ def _stream(checkpoint: Checkpoint | None) -> str:
     if checkpoint is None or not checkpoint.draws_anew:
         return "algorithm"
     return f"algorithm/{checkpoint.state.num_timesteps}"
+
+
+@contextmanager
+def training_process() -> Iterator[None]:
+    """Set torch's number of threads and quiet TensorBoard's thread; restore both afterwards.
+
+    The number of threads is set this early because the initial weights depend on it, too.
+    """
+    with torch_threads(effective_cpus()), quiet_log_thread():
+        yield

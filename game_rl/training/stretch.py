@@ -17,7 +17,7 @@ from game_rl.preflight.report import measured_ram_peak_bytes
 from game_rl.run_dir import RunDir, check_claim, write_atomic
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.offline import is_offline
+from game_rl.training.offline_phase import is_offline
 from game_rl.training.stretch_result import Played, StretchResult, read_result
 from game_rl.training.train import Command, resume
 

@@ -1,4 +1,4 @@
-"""Train a run, from its config or a checkpoint to its final evaluation and footprint."""
+"""Training a run from its config or a checkpoint to the final evaluation."""
 
 import gc
 import json
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from game_rl.algorithms.automatic import resolved
-from game_rl.callbacks.evaluation import Evaluation
+from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluated_event
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_store import find_checkpoint
 from game_rl.checkpoints.evaluation_files import restore_evaluations
@@ -16,11 +16,13 @@ from game_rl.checkpoints.named import find_run
 from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
-from game_rl.errors import NotStoredError, TrainingError
+from game_rl.errors import GameRLError, Interrupted, NotStoredError, TrainingError
 from game_rl.event_log import EventFile, EventLog
-from game_rl.events import Ended, Listener
+from game_rl.events import Ended, Evaluating, Listener, Recorded
 from game_rl.games.definition import Game, load_game
+from game_rl.playback.recording import record_run
 from game_rl.playback.teacher_copy import forget_teacher
+from game_rl.playback.trained_run import TrainedRun, evaluate_run, open_trained_run
 from game_rl.preflight.report import (
     FootprintComparison,
     Report,
@@ -33,18 +35,13 @@ from game_rl.storage.first_request import ask_once
 from game_rl.storage.game_files import upload_settings
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.admission import check_fit, refuse_existing_run
-from game_rl.training.changed_keys import changes
-from game_rl.training.ended_early import disk_fault
-from game_rl.training.ending import told_how_it_ends
-from game_rl.training.final_evaluation import evaluate_best
-from game_rl.training.find_teacher import check_teacher
+from game_rl.training.admission import changes, check_fit, refuse_existing_run
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.reached import Asked, reached
-from game_rl.training.resuming import begin_again, begun, go_back_to, resumed
-from game_rl.training.run_upload import uploading
-from game_rl.training.session import TrainingSession
-from game_rl.training.training_process import training_process
+from game_rl.training.resuming import begin_again, begun, disk_fault, go_back_to, resumed
+from game_rl.training.session import TrainingSession, training_process
+from game_rl.training.teacher_extension import check_teacher, validate
+from game_rl.training.upload_extension import uploading
 
 
 @dataclass(frozen=True)
@@ -385,3 +382,95 @@ def _measured(
         write()
     except OSError as error:
         raise TrainingError(disk_fault(error, run_dir)) from error
+
+
+@dataclass(frozen=True)
+class FinalEvaluation:
+    """The final evaluation of the best policy.
+
+    Attributes:
+        policy_name: name of the policy, for people.
+        video: the clip, or None if none was recorded.
+    """
+
+    evaluation: Evaluation
+    policy_name: str
+    video: Path | None
+
+
+def evaluate_best(
+    run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopRequest
+) -> FinalEvaluation:
+    """Play the best policy on episodes that were not used for any selection, and record it.
+
+    If the run has a teacher, the better of student and teacher is chosen first.
+
+    Raises:
+        Interrupted: a stop was requested; everything is saved.
+    """
+    try:
+        validate(run_dir, config, events, stop)
+    except EvaluationInterrupted:
+        raise _stopped(run_dir, stop) from None
+    best = open_trained_run(run_dir.root, "best")
+    timesteps, episodes = best.state.num_timesteps, best.config.evaluation.final_episodes
+    events.emit(
+        Evaluating(
+            timesteps=events.timesteps,
+            policy_timesteps=timesteps,
+            episodes=episodes,
+            is_final=True,
+        )
+    )
+    try:
+        evaluation = evaluate_run(best, episodes=episodes, stop=stop)
+    except EvaluationInterrupted:
+        raise _stopped(run_dir, stop) from None
+    events.emit(
+        evaluated_event(
+            evaluation,
+            timesteps=events.timesteps,
+            policy_timesteps=timesteps,
+            is_final=True,
+        )
+    )
+    video = _record(best)
+    if video is not None:
+        events.emit(Recorded(timesteps=events.timesteps, path=str(video)))
+    return FinalEvaluation(evaluation, best.name, video)
+
+
+def _stopped(run_dir: RunDir, stop: StopRequest) -> Interrupted:
+    code = stop.reason.exit_code if stop.reason is not None else Interrupted("").exit_code
+    return Interrupted(
+        f"{stop.reason}; the training is complete, and {run_dir.way_on} evaluates it",
+        exit_code=code,
+    )
+
+
+def _record(best: TrainedRun) -> Path | None:
+    recording = best.config.recording
+    if recording.episodes == 0:
+        return None
+    output = best.run_dir.videos / f"best.{recording.format}"
+    return record_run(best, episodes=recording.episodes, output=output, max_s=recording.max_s)
+
+
+@contextmanager
+def told_how_it_ends(events: EventLog) -> Iterator[None]:
+    """Emit `Ended` for an exception that is raised inside the block, and raise it again."""
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt) as error:
+        code = error.exit_code if isinstance(error, Interrupted) else Interrupted("").exit_code
+        _emit(events, Ended(reason="stopped", exit_code=code, text=str(error)))
+        raise
+    except Exception as error:
+        code = error.exit_code if isinstance(error, GameRLError) else GameRLError.exit_code
+        _emit(events, Ended(reason="failed", exit_code=code, text=str(error)))
+        raise
+
+
+def _emit(events: EventLog, ended: Ended) -> None:
+    with suppress(OSError):  # a failing disk may have ended the training
+        events.emit(ended.model_copy(update={"timesteps": events.timesteps}))

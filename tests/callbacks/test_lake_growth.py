@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import CallbackList
 
-from game_rl.callbacks import lake_growth
-from game_rl.callbacks.lake_growth import Growth, LakeGrowthCallback, project
 from game_rl.envs.packing import FramePacking
 from game_rl.event_log import EventLog
 from game_rl.lake.lake import Lake
@@ -18,6 +16,8 @@ from game_rl.lake.lake_feed import LakeFeed
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.run_dir import RunDir
 from game_rl.system.units import GIB, MIB
+from game_rl.training import lake_extension
+from game_rl.training.lake_extension import Growth, LakeGrowthCallback, project
 from tests.lake.test_feed import Training
 
 MakeModel = Callable[..., PPO]
@@ -91,7 +91,7 @@ def test_a_full_disk_is_told_early_and_again_when_it_comes_near(
     told: list[str] = []
     free = iter([100 * GIB - n * 2 * GIB for n in range(50)])
     sizes = iter([n * 2 * GIB for n in range(50)])
-    monkeypatch.setattr(lake_growth, "disk_free_bytes", lambda _: next(free))
+    monkeypatch.setattr(lake_extension, "disk_free_bytes", lambda _: next(free))
     monkeypatch.setattr(Lake, "n_bytes", lambda _: next(sizes))
     make_model().learn(8 * 49, callback=CallbackList([growth_callback(feed, told)]))
     feed.close()
@@ -106,12 +106,12 @@ def test_at_the_margin_the_lake_stops_growing_and_goes_on_when_there_is_space(
 ) -> None:
     told: list[str] = []
     free = iter([GIB, 100 * MIB, 100 * MIB, 300 * MIB, GIB, GIB])
-    monkeypatch.setattr(lake_growth, "disk_free_bytes", lambda _: next(free))
+    monkeypatch.setattr(lake_extension, "disk_free_bytes", lambda _: next(free))
     training = Training(feed)
     training.steps(10)
     seen: list[bool] = []
 
-    class Watch(lake_growth.BoundaryCallback):
+    class Watch(lake_extension.BoundaryCallback):
         def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
             seen.append(feed.is_paused)
             training.steps(5)
@@ -138,7 +138,7 @@ def test_a_lake_that_may_evict_lets_its_oldest_files_go_at_the_margin(
         feed.pin(name)
     feed.keep_pins(["a"])  # what the others have may go, but for the newest file
     monkeypatch.setattr(
-        lake_growth,
+        lake_extension,
         "disk_free_bytes",
         lambda _: 256 * MIB + (1 if len(lake.view()) <= 40 else 0),
     )

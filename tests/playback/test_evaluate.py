@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from game_rl.callbacks.make_callbacks import evaluation_seed
 from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.system.stop_request import StopRequest
+from game_rl.training.make_callbacks import evaluation_seed
 from game_rl.training.train import Command, train
 from game_rl.vec_env.make_vec_env import make_vec_env
 from tests.tiny_run import TINY, train_once

@@ -27,8 +27,7 @@ from game_rl.lineage import read_lineage
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.fork_source import find_source
-from game_rl.training.forking import forked_config, make_fork, plan_fork
+from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
 from game_rl.training.stretch import run_stretch
 from game_rl.training.train import Command, resume, train
 from tests.tiny_run import MakeConfig, command

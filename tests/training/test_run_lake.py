@@ -9,11 +9,11 @@ import pytest
 import torch
 from rich.console import Console
 
-from game_rl.callbacks import lake_growth, make_callbacks
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import LakeError
 from game_rl.lake.lake import Lake
 from game_rl.run_dir import RunDir
+from game_rl.training import lake_extension, make_callbacks
 from game_rl.training.train import resume, train
 from tests.tiny_run import MakeConfig, command, train_once
 
@@ -162,7 +162,7 @@ def test_a_lake_that_had_no_space_is_told_and_a_resumed_run_says_what_its_replay
     config = make_config("dqn", ALGORITHMS["dqn"], "lake={}", "recording.episodes=0")
     output = console()
     with monkeypatch.context() as patched:
-        patched.setattr(lake_growth, "_MARGIN_BYTES", 2**60)
+        patched.setattr(lake_extension, "_MARGIN_BYTES", 2**60)
         patched.setattr(make_callbacks, "FREQUENT_BOUNDARIES_TIMESTEPS", 32)
         train(config, command(output))
     assert "stops growing" in told(output)

@@ -20,9 +20,8 @@ from game_rl.events import Evaluated, Evaluating, Event
 from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.session import TrainingSession
+from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train
-from game_rl.training.training_process import training_process
 from tests.examples import variants
 from tests.tiny_run import TINY_GAME, MakeConfig, command, train_once
 

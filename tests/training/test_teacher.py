@@ -23,9 +23,8 @@ from game_rl.lineage import read_lineage
 from game_rl.playback.teacher_copy import has_teacher
 from game_rl.playback.trained_run import open_trained_run
 from game_rl.run_dir import RunDir
-from game_rl.training.find_teacher import check_teacher, describe_teacher
-from game_rl.training.fork_source import find_source
-from game_rl.training.forking import forked_config, make_fork, plan_fork
+from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
+from game_rl.training.teacher_extension import check_teacher, describe_teacher
 from game_rl.training.train import resume, train
 from tests.tiny_run import SMALL_WINDOW, TINY, TINY_GAME, command
 

@@ -23,9 +23,8 @@ from game_rl.playback.teacher_copy import read_validation
 from game_rl.playback.trained_run import open_trained_run, survey
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.final_evaluation import evaluate_best
-from game_rl.training.train import train
-from game_rl.training.validation import validate
+from game_rl.training.teacher_extension import validate
+from game_rl.training.train import evaluate_best, train
 from tests.tiny_run import SMALL_WINDOW, TINY, command
 
 DUEL = Path(__file__).parents[2] / "game_rl" / "games" / "duel"

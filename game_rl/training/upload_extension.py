@@ -1,8 +1,9 @@
-"""A run's uploads, from its start until some time after its end."""
+"""The upload of a run while it trains."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog
 from game_rl.storage.background import BackgroundUpload
@@ -32,3 +33,17 @@ def uploading(
     finally:
         was_asked = stop.is_asked
         upload.finish(wait_s, is_given_up=lambda: stop.is_asked and not was_asked)
+
+
+_MB = 10**6
+
+
+class UploadCallback(BoundaryCallback):
+    """Writes `upload/waiting_mb`."""
+
+    def __init__(self, upload: BackgroundUpload, every_timesteps: Sequence[int] = ()) -> None:
+        super().__init__(every_timesteps=every_timesteps)
+        self._upload = upload
+
+    def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002 - the end is no special case
+        self.logger.record("upload/waiting_mb", self._upload.waiting_bytes / _MB)

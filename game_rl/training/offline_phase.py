@@ -1,4 +1,4 @@
-"""The offline phase: learning from Lakes alone, before the first timestep is played."""
+"""The phase before the first timestep."""
 
 import shutil
 import time
@@ -18,18 +18,11 @@ from game_rl.callbacks.evaluation import (
     evaluated_event,
 )
 from game_rl.callbacks.evaluation_callback import evaluation_row
-from game_rl.callbacks.make_callbacks import RunParts, make_games
-from game_rl.callbacks.rows_drawn import rows_drawn
 from game_rl.callbacks.training_time import TrainingTime
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
 from game_rl.checkpoints.checkpoint_store import CheckpointStore, SavedCheckpoint, best_checkpoint
-from game_rl.checkpoints.evaluation_files import (
-    EpisodeLists,
-    append_row,
-    seed_of,
-    write_episodes,
-)
+from game_rl.checkpoints.evaluation_files import EpisodeLists, append_row, seed_of, write_episodes
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.schema import RunConfig
@@ -37,6 +30,8 @@ from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved, Evaluating, OfflineProgress
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
+from game_rl.training.learning_extension import rows_drawn
+from game_rl.training.make_callbacks import RunParts, make_games
 
 _AT_A_TIME = 50  # gradient steps between two looks at what is due and whether to stop
 _CURVES_EVERY = 500  # gradient steps

@@ -1,4 +1,4 @@
-"""All callbacks of a run, in the order in which they act."""
+"""All callbacks of a run in their order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +20,8 @@ from game_rl.callbacks.curves import (
 from game_rl.callbacks.evaluation import EvaluationGames, Values
 from game_rl.callbacks.evaluation_callback import EvaluationCallback
 from game_rl.callbacks.game_warnings import GameCheckCallback
-from game_rl.callbacks.lake_growth import LakeGrowthCallback
-from game_rl.callbacks.lakes_followed import LakesFollowedCallback
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
-from game_rl.callbacks.rows_drawn import RowsDrawnCallback
 from game_rl.callbacks.stop_conditions import StopWhen
-from game_rl.callbacks.upload import UploadCallback
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.config.algorithms import DQNConfig, PPOConfig
@@ -40,6 +36,9 @@ from game_rl.storage.background import BackgroundUpload
 from game_rl.system.machine import effective_cpus, is_same_disk
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
+from game_rl.training.lake_extension import LakeGrowthCallback
+from game_rl.training.learning_extension import LakesFollowedCallback, RowsDrawnCallback
+from game_rl.training.upload_extension import UploadCallback
 from game_rl.vec_env.worker_cores import TRIALS_S
 
 

@@ -1,14 +1,17 @@
-"""Open the Lakes of other runs from which a run learns."""
+"""Learning from others' Lakes: opened, drawn from, reported."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from game_rl.algorithms.dqn import LeanDQN
-from game_rl.algorithms.mixed_replay import make_mixture
+from game_rl.algorithms.mixed_replay import MOST_CURVES, SHOWN_CHARACTERS, Mixture, make_mixture
+from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
+from game_rl.event_log import EventLog
+from game_rl.events import LakesFollowed, RowsDrawn
 from game_rl.games.definition import Game
 from game_rl.lake.lake_pool import Following, LakePool
 from game_rl.lake.lake_reader import LakeReader
@@ -87,3 +90,72 @@ def begin_to_draw(pool: LakePool, run_dir: RunDir) -> None:
     offline = run_dir.offline.checkpoints_newest_first()
     names = [path.name for path in run_dir.checkpoints_newest_first()]
     pool.begin([*names, *(f"offline-{path.name}" for path in offline)])
+
+
+def rows_drawn(mixture: Mixture, timesteps: int) -> RowsDrawn:
+    """Return an event with the present numbers."""
+    return RowsDrawn(
+        timesteps=timesteps,
+        own=mixture.n_own_drawn,
+        streams=dict(mixture.n_of_streams),
+        offline_streams=dict(mixture.n_offline),
+    )
+
+
+class RowsDrawnCallback(BoundaryCallback):
+    """Writes `learn_from/drawn_own`, `learn_from/drawn_…` of each stream, and an event.
+
+    The curves are shares of all rows in all batches since the run's first timestep. The event has
+    the numbers of rows.
+
+    Args:
+        every_timesteps: see BoundaryCallback.
+    """
+
+    def __init__(
+        self, mixture: Mixture, events: EventLog, *, every_timesteps: Sequence[int] = ()
+    ) -> None:
+        super().__init__(every_timesteps=every_timesteps)
+        self._mixture, self._events = mixture, events
+
+    def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
+        drawn, streams = self._mixture.n_drawn, self._mixture.n_of_streams
+        if drawn:
+            self.logger.record("learn_from/drawn_own", self._mixture.n_own_drawn / drawn)
+        for stream, count in streams.items() if len(streams) <= MOST_CURVES else ():
+            self.logger.record(f"learn_from/drawn_{stream[:SHOWN_CHARACTERS]}", count / drawn)
+        self._events.emit(rows_drawn(self._mixture, self.boundary_timesteps))
+
+
+class LakesFollowedCallback(BoundaryCallback):
+    """Writes `learn_from/rows_followed` and `learn_from/newest_age_s`, and an event with both.
+
+    Args:
+        every_timesteps: see BoundaryCallback.
+    """
+
+    def __init__(
+        self,
+        mixture: Mixture,
+        following: Following,
+        events: EventLog,
+        *,
+        every_timesteps: Sequence[int] = (),
+    ) -> None:
+        super().__init__(every_timesteps=every_timesteps)
+        self._mixture, self._following, self._events = mixture, following, events
+
+    def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
+        age_s = self._following.newest_age_s
+        self.logger.record("learn_from/rows_followed", self._following.n_rows)
+        if age_s is not None:
+            self.logger.record("learn_from/newest_age_s", age_s)
+        self._events.emit(
+            LakesFollowed(
+                timesteps=self.boundary_timesteps,
+                rows=self._following.n_rows,
+                newest_age_s=age_s,
+                own_drawn=self._mixture.n_own_drawn,
+                drawn=self._mixture.n_drawn,
+            )
+        )

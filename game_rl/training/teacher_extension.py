@@ -1,5 +1,7 @@
-"""Find a run's teacher, compare it with the run, measure it, and keep it in the run's folder."""
+"""The teacher of a run: found, checked, measured, compared at the end."""
 
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,21 +19,40 @@ from game_rl.algorithms.policies import PQNPolicy, load_q_network
 from game_rl.algorithms.qdagger import Teacher, auto_temperature
 from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluate
 from game_rl.checkpoints.checkpoint import Checkpoint, config_of
+from game_rl.checkpoints.checkpoint_state import CheckpointState
+from game_rl.checkpoints.checkpoint_store import best_of, newest_valid_checkpoint
+from game_rl.checkpoints.named import find_run
 from game_rl.checkpoints.random_numbers import drawing_from
-from game_rl.config.algorithms import PPOConfig, TeacherConfig
+from game_rl.config.algorithms import DQNConfig, PPOConfig, TeacherConfig
 from game_rl.config.schema import RunConfig
+from game_rl.config.values import run_at
 from game_rl.errors import Interrupted, UsageError
 from game_rl.event_log import EventLog
-from game_rl.events import TeacherReady
+from game_rl.events import TeacherReady, Validated
 from game_rl.games.definition import Game
 from game_rl.lineage import Source, add_sources, manifest_sha256, read_lineage
-from game_rl.playback.teacher_copy import TeacherRecord, has_teacher, read_teacher, write_teacher
-from game_rl.playback.trained_run import TrainedRun
+from game_rl.playback.teacher_copy import (
+    Score,
+    TeacherRecord,
+    Validation,
+    has_teacher,
+    read_teacher,
+    read_validation,
+    write_teacher,
+    write_validation,
+)
+from game_rl.playback.trained_run import (
+    TrainedRun,
+    evaluate_run,
+    open_own_run,
+    open_teacher,
+    open_trained_run,
+)
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
-from game_rl.training.find_teacher import find_teacher, teacher_config
+from game_rl.system.units import format_bytes, with_frames
 
 _OBSERVATIONS = 512  # from which the temperature is computed
 _RANDOM_ACTIONS = 0.1  # share in the play that gives these observations, so that it varies
@@ -226,4 +247,137 @@ def _measured(
         success_rate=evaluation.success_rate,
         mean_reward=evaluation.mean_reward,
         episodes=evaluation.episodes,
+    )
+
+
+def teacher_config(config: RunConfig) -> TeacherConfig | None:
+    return config.algorithm.teacher if isinstance(config.algorithm, DQNConfig) else None
+
+
+def check_teacher(config: RunConfig, game: Game) -> TrainedRun | None:
+    """Return the run that the config names as teacher, or None if it names none.
+
+    Raises:
+        GameRLError: it cannot teach this run.
+    """
+    teacher = teacher_config(config)
+    return None if teacher is None else find_teacher(teacher, config, game)
+
+
+def describe_teacher(config: RunConfig, game: Game) -> str | None:
+    """Describe the teacher in one line, or the run's copy once it exists; None without a teacher.
+
+    Raises:
+        GameRLError: it cannot teach this run, or the copy is damaged.
+    """
+    run_dir = RunDir(config.run_dir)
+    if teacher_config(config) is not None and has_teacher(run_dir):
+        record, _ = read_teacher(run_dir)
+        when = with_frames(record.timesteps, record.frame_skip)
+        return f"{run_dir.teacher}, the run's copy of {record.path}, timestep {when}"
+    teacher = check_teacher(config, game)
+    if teacher is None:
+        return None
+    name, theirs = config_of(teacher.checkpoint).algorithm.name, teacher.run_dir.root
+    return f"{theirs}, {teacher.name} ({name}, {format_bytes(teacher.checkpoint.nbytes)})"
+
+
+def find_teacher(settings: TeacherConfig, config: RunConfig, game: Game) -> TrainedRun:
+    """Open the teacher: its best policy, or that of timestep T if the config says @T.
+
+    Before the first evaluation, the newest policy counts as the best.
+
+    Raises:
+        GameRLError: there is no such policy, or it cannot teach this run.
+    """
+    root, timesteps = run_at(settings.run)
+    name = str(timesteps)
+    if timesteps is None:
+        run_dir = find_run(root)
+        newest, _ = newest_valid_checkpoint(run_dir)
+        name = "latest" if best_of(run_dir, newest) is None else "best"
+    run = open_trained_run(root, name)
+    theirs = config_of(run.checkpoint)
+    if isinstance(theirs.algorithm, PPOConfig):
+        raise UsageError(
+            f"the teacher {settings.run} is a run of ppo, which has no values of actions; name a "
+            "run of dqn or pqn in algorithm.teacher.run"
+        )
+    if found := list(_disagreements(run.state, theirs, config, game)):
+        raise UsageError(
+            f"the teacher {settings.run} has learned another task: "
+            + "; ".join(found)
+            + "; make them agree, or choose another teacher"
+        )
+    return run
+
+
+def _disagreements(
+    state: CheckpointState, theirs: RunConfig, config: RunConfig, game: Game
+) -> Iterator[str]:
+    """Yield the settings because of which a stack of pictures or an action has another meaning."""
+    if state.rom_sha256 != game.rom.sha256:
+        yield f"the ROM's sha256 is {state.rom_sha256} there and {game.rom.sha256} here"
+    here: Mapping[str, object] = game.definition.model_dump(mode="json", by_alias=True)
+    for key in ("actions", "observation"):
+        if state.game.get(key) != here.get(key):
+            there, now = (json.dumps(document.get(key)) for document in (state.game, here))
+            yield f"{key} of game.yaml is {there} there and {now} here"
+    pairs: dict[str, tuple[object, object]] = {
+        "env.observation.size": (theirs.env.observation.size, config.env.observation.size),
+        "env.observation.colour": (theirs.env.observation.colour, config.env.observation.colour),
+        "env.frame_stack": (theirs.env.frame_stack, config.env.frame_stack),
+        "env.frame_skip": (theirs.env.frame_skip, config.env.frame_skip),
+    }
+    for key, (theirs_now, ours) in pairs.items():
+        if theirs_now != ours:
+            yield f"{key} is {theirs_now} there and {ours} here"
+
+
+def validate(run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopRequest) -> None:
+    """Let student and teacher play the same episodes, unless they have; the better one is the best.
+
+    The episodes' seed is used for nothing else: neither for evaluations, which selected the
+    student's best policy, nor for the run's final evaluation, which reports the winner.
+
+    Raises:
+        EvaluationInterrupted: a stop was requested; nothing is decided yet.
+    """
+    newest, _ = newest_valid_checkpoint(run_dir)
+    best, now = best_of(run_dir, newest), newest.state.num_timesteps
+    if not (episodes := config.validation_episodes) or not has_teacher(run_dir) or best is None:
+        return
+    if read_validation(run_dir, at_timesteps=now, best=best.timesteps) is not None:
+        return
+    seed = seed_for(config.seed, "teacher_validation")
+
+    def play(run: TrainedRun) -> Score:
+        return _score(evaluate_run(run, episodes=episodes, seed=seed, stop=stop))
+
+    validation = Validation(
+        at_timesteps=now,
+        student_timesteps=best.timesteps,
+        episodes=episodes,
+        student=play(open_own_run(run_dir.root, "best")),
+        teacher=play(open_teacher(run_dir.root)),
+    )
+    events.emit(_event(validation, events.timesteps))
+    write_validation(run_dir, validation)
+
+
+def _score(evaluation: Evaluation) -> Score:
+    return Score(mean_reward=evaluation.mean_reward, success_rate=evaluation.success_rate)
+
+
+def _event(validation: Validation, timesteps: int) -> Validated:
+    student, teacher = validation.student, validation.teacher
+    return Validated(
+        timesteps=timesteps,
+        episodes=validation.episodes,
+        student_timesteps=validation.student_timesteps,
+        student_mean_reward=student.mean_reward,
+        student_success_rate=student.success_rate,
+        teacher_mean_reward=teacher.mean_reward,
+        teacher_success_rate=teacher.success_rate,
+        best="teacher" if validation.teacher_is_best else "student",
     )
