@@ -7,9 +7,9 @@ import pytest
 from game_rl.config.loader import dump_config
 from game_rl.errors import ExperimentError
 from game_rl.events import CheckpointSaved, Event
+from game_rl.jobs.member_jobs import run_stretch
 from game_rl.run_dir import CLAIM_VARIABLE, RunDir, check_claim, take_claim, write_atomic
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.stretch import run_stretch
 from tests.tiny_run import MakeConfig
 
 

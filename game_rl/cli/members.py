@@ -163,7 +163,7 @@ def _actions(arguments: argparse.Namespace) -> int:
     from game_rl.lake.lake import Lake
 
     Lake.open(arguments.lake)  # a mistake is reported before torch is loaded
-    from game_rl.training.compare_actions import compare_actions
+    from game_rl.jobs.member_jobs import compare_actions
 
     compare_actions(
         arguments.members,
@@ -204,8 +204,8 @@ def _finish(arguments: argparse.Namespace) -> int:
 
     open_run(arguments.run)
     from game_rl.cli.run_console import RunConsole
+    from game_rl.jobs.member_jobs import FinalTest, finish_run
     from game_rl.system.stop_request import StopRequest, stopping_on_signals
-    from game_rl.training.finishing import FinalTest, finish_run
 
     stop = StopRequest()
     test = FinalTest(
@@ -229,8 +229,8 @@ def _train(arguments: argparse.Namespace) -> int:
 
     open_run(arguments.run)
     from game_rl.cli.run_console import RunConsole
+    from game_rl.jobs.member_jobs import run_stretch
     from game_rl.system.stop_request import StopRequest, stopping_on_signals
-    from game_rl.training.stretch import run_stretch
 
     stop = StopRequest()
     with stopping_on_signals(stop):
@@ -250,7 +250,7 @@ def _copy(arguments: argparse.Namespace) -> int:
 
     if not (arguments.to / "config.yaml").exists():
         kept_path(find_run(arguments.run), arguments.at)
-    from game_rl.training.copying import copy_run
+    from game_rl.jobs.member_jobs import copy_run
 
     copy_run(
         arguments.run,
@@ -268,7 +268,7 @@ def _play(arguments: argparse.Namespace) -> int:
     from game_rl.checkpoints.named import check_playable
 
     check_playable(arguments.run, arguments.checkpoint)
-    from game_rl.training.stretch import play_checkpoint
+    from game_rl.jobs.member_jobs import play_checkpoint
 
     play_checkpoint(
         arguments.run,

@@ -21,7 +21,7 @@ from typing import Any
 from game_rl.system.parent_death import PARENT_VARIABLE, end_with_parent
 
 _NOT_FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-_LOADED = ("game_rl.training.stretch", "game_rl.training.copying", "game_rl.training.finishing")
+_LOADED = ("game_rl.jobs.member_jobs", "game_rl.jobs.member_jobs", "game_rl.jobs.member_jobs")
 _MESSAGE_BYTES = 1 << 20
 
 

@@ -24,9 +24,9 @@ from game_rl.experiments.records import (
     write_record,
 )
 from game_rl.experiments.tasks import Task
+from game_rl.jobs.results import Played
 from game_rl.run_dir import Parent, RunDir, RunIdentity, new_directory, write_atomic
 from game_rl.seeds import seed_for
-from game_rl.training.stretch_result import Played
 
 
 def find_champion(

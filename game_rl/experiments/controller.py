@@ -42,11 +42,10 @@ from game_rl.experiments.records import (
     write_record,
 )
 from game_rl.experiments.tasks import Death, Task, TaskRunner
+from game_rl.jobs.results import StretchResult, read_differences, read_result
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopFlag
-from game_rl.training.action_differences import read_differences
-from game_rl.training.stretch_result import StretchResult, read_result
 
 _ASKED_OBSERVATIONS = 512
 """A share that is measured on so many observations has a standard error of at most 2.2 points."""

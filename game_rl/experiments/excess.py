@@ -15,8 +15,8 @@ from game_rl.experiments.going_back import move_into, new_folder, restore
 from game_rl.experiments.kept_checkpoints import link_checkpoint
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import GenerationRecord, Member, TrainedMember, read_record
+from game_rl.jobs.results import read_result
 from game_rl.run_dir import RunDir
-from game_rl.training.stretch_result import read_result
 
 
 def undo_excess(plan: Plan, members: Sequence[Member], generation: int) -> str:

@@ -13,9 +13,8 @@ from game_rl.experiments.plans.make_plan import make_plan
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.experiments.start import ExperimentCommand, resume_experiment
 from game_rl.experiments.tasks import TaskRunner
+from game_rl.jobs.results import Finished, Played, read_finished, write_finished
 from game_rl.run_dir import RunDir, check_claim
-from game_rl.training.finished import Finished, read_finished, write_finished
-from game_rl.training.stretch_result import Played
 
 
 def finish_experiment(

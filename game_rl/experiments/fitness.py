@@ -4,8 +4,8 @@ from statistics import fmean, pstdev
 
 from game_rl.errors import ExperimentError
 from game_rl.events import Fitness
+from game_rl.jobs.results import Played
 from game_rl.statistics import wilson_interval
-from game_rl.training.stretch_result import Played
 
 
 def fitness_of(played: Played, metric: str) -> Fitness:

@@ -12,9 +12,9 @@ from pydantic import Field, ValidationError
 from game_rl.errors import ExperimentError
 from game_rl.events import Fitness
 from game_rl.experiments.plans.mutation import Value
+from game_rl.jobs.results import ActionDifferences
 from game_rl.run_dir import write_atomic
 from game_rl.saved import Saved
-from game_rl.training.action_differences import ActionDifferences
 
 _Count = Annotated[int, Field(ge=0)]
 _Kind = TypeVar("_Kind", bound=Saved)

@@ -15,10 +15,9 @@ import numpy as np
 import yaml
 
 from game_rl.executors.executor import Ended, Job
+from game_rl.jobs.results import ActionDifferences, Played, StretchResult
 from game_rl.lake.lake import Lake
 from game_rl.run_dir import RunDir, new_directory, write_atomic
-from game_rl.training.action_differences import ActionDifferences
-from game_rl.training.stretch_result import Played, StretchResult
 from tests.lake.plays import SCHEMA
 
 

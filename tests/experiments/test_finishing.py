@@ -11,9 +11,8 @@ from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.finishing import finish_experiment
 from game_rl.experiments.records import ChampionRecord, read_record
 from game_rl.experiments.start import ExperimentCommand
+from game_rl.jobs.results import Finished, Played, StretchResult
 from game_rl.system.stop_request import StopFlag
-from game_rl.training.finished import Finished
-from game_rl.training.stretch_result import Played, StretchResult
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.plans.test_population import carry_out
 

@@ -2,7 +2,7 @@ import pytest
 
 from game_rl.errors import ExperimentError
 from game_rl.experiments.fitness import fitness_of
-from game_rl.training.stretch_result import Played
+from game_rl.jobs.results import Played
 
 
 def played(rewards: tuple[float, ...], successes: tuple[bool, ...]) -> Played:

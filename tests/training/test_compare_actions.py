@@ -10,12 +10,12 @@ import torch
 from gymnasium import spaces
 
 from game_rl.errors import ExperimentError, LakeError
+from game_rl.jobs.member_jobs import compare_actions
+from game_rl.jobs.results import read_differences
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
 from game_rl.playback.trained_run import open_trained_run
 from game_rl.run_dir import RunDir
-from game_rl.training.action_differences import read_differences
-from game_rl.training.compare_actions import compare_actions
 from game_rl.training.train import train
 from tests.lake.plays import SCHEMA
 from tests.tiny_run import MakeConfig, command

@@ -6,11 +6,11 @@ import pytest
 
 from game_rl.config.loader import dump_config
 from game_rl.errors import Interrupted
+from game_rl.jobs.member_jobs import FinalTest, finish_run
+from game_rl.jobs.results import Finished
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.finished import Finished
-from game_rl.training.finishing import FinalTest, finish_run
 from game_rl.training.train import Command, train
 from tests.tiny_run import MakeConfig, make_config  # noqa: F401 - a fixture
 

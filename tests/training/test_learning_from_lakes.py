@@ -22,13 +22,13 @@ from game_rl.events import (
     OfflineProgress,
     RowsDrawn,
 )
+from game_rl.jobs.member_jobs import run_stretch
 from game_rl.lake.lake import Lake
 from game_rl.lineage import read_lineage
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
-from game_rl.training.stretch import run_stretch
 from game_rl.training.train import Command, resume, train
 from tests.tiny_run import MakeConfig, command
 from tests.training.forks import whole_run

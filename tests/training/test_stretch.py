@@ -10,12 +10,11 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.loader import dump_config
 from game_rl.errors import ExperimentError, Interrupted
 from game_rl.events import Evaluating, Event
+from game_rl.jobs.member_jobs import copy_run, play_checkpoint, run_stretch
+from game_rl.jobs.results import StretchResult, read_result
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.copying import copy_run
-from game_rl.training.stretch import play_checkpoint, run_stretch
-from game_rl.training.stretch_result import StretchResult, read_result
 from game_rl.training.train import train
 from tests.tiny_run import MakeConfig, command
 from tests.training.forks import quiet

@@ -17,8 +17,8 @@ from game_rl.experiments.records import (
     Member,
     TrainedMember,
 )
+from game_rl.jobs.results import StretchResult
 from game_rl.seeds import seed_for
-from game_rl.training.stretch_result import StretchResult
 
 
 def first_members(config: PopulationConfig, values: Mapping[str, Value]) -> tuple[Member, ...]:

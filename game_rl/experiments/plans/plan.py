@@ -13,7 +13,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import CopyRecord, GenerationRecord, Member
 from game_rl.experiments.tasks import Task
-from game_rl.training.stretch_result import StretchResult
+from game_rl.jobs.results import StretchResult
 
 Results = Mapping[int, StretchResult]
 """The results of stretches, by the member's number."""

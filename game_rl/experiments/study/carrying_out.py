@@ -17,10 +17,10 @@ from game_rl.experiments.study.registration import registered
 from game_rl.experiments.study.results import Result, read_result, result_of, write_result
 from game_rl.experiments.study.study_dir import StudyDir, study_dir
 from game_rl.experiments.tasks import Death, Task, TaskRunner
+from game_rl.jobs.results import Finished, read_finished
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.machine import detect_machine
 from game_rl.system.stop_request import StopFlag
-from game_rl.training.finished import Finished, read_finished
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,10 +19,9 @@ from game_rl.experiments.records import read_record, write_record
 from game_rl.experiments.study.breaks import Reached, reached
 from game_rl.experiments.study.pairs import Pair
 from game_rl.experiments.study.study_dir import StudyDir
+from game_rl.jobs.results import Finished, Played
 from game_rl.lineage import played_by, totals
 from game_rl.saved import Saved
-from game_rl.training.finished import Finished
-from game_rl.training.stretch_result import Played
 
 _Count = Annotated[int, Field(ge=0)]
 

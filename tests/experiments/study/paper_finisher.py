@@ -14,10 +14,9 @@ from game_rl.executors.executor import Ended, Job
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.plans.make_plan import make_plan
+from game_rl.jobs.results import Finished, Played
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.stop_request import StopFlag
-from game_rl.training.finished import Finished
-from game_rl.training.stretch_result import Played
 from tests.experiments.compare.paper_accounts import write_accounts
 from tests.experiments.paper_executor import PaperExecutor
 
