@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 from game_rl.run_dir import RunDir
-from game_rl.storage.settings import UploadSettings
+from game_rl.storage.upload_settings import UploadSettings
 from tests.storage.lakes import add_lake_checkpoint
 from tests.storage.runs import make_run, settings_of
 from tests.storage.server import BUCKET, s3_environment, s3_server
@@ -47,8 +47,8 @@ import sys, types, time
 package = types.ModuleType("game_rl"); package.__path__ = [sys.argv[2]]
 sys.modules["game_rl"] = package
 from game_rl.events import Uploaded
-from game_rl.storage.settings import UploadSettings
-from game_rl.storage.push import push
+from game_rl.storage.upload_settings import UploadSettings
+from game_rl.storage.upload_process import push
 sent = []
 def hear(event):
     if isinstance(event, Uploaded):

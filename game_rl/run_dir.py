@@ -6,9 +6,11 @@ claim to the run, and a process that finds another claim in the folder ends with
 """
 
 import errno
+import fcntl
 import os
 import shlex
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -369,3 +371,35 @@ def standing_claim(run_dir: RunDir) -> str:
 
 def _file(run_dir: RunDir) -> Path:
     return run_dir.root / "claim"
+
+
+def checkpoint_bytes(path: Path) -> int:
+    """Return the size of all files of a checkpoint; 0 if it is gone."""
+    try:
+        return sum(file.stat().st_size for file in path.iterdir())
+    except OSError:
+        return 0
+
+
+_LOCK_EVERY_S = 0.5
+
+
+@contextmanager
+def alone(run_dir: Path, *, wait_s: float) -> Iterator[bool]:
+    """Hold the lock of the run's uploader on this machine; yield False if it stays taken."""
+    file = os.open(run_dir / "upload.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        deadline_s = time.monotonic() + wait_s
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline_s:
+                    yield False
+                    return
+                time.sleep(_LOCK_EVERY_S)
+            else:
+                yield True
+                return
+    finally:
+        os.close(file)

@@ -11,8 +11,7 @@ from concurrent.futures import Future
 from rich.console import Console
 
 from game_rl.errors import Interrupted, StorageError
-from game_rl.storage.faults import PASSING_FAULTS, StoreFault
-from game_rl.storage.patience import Patience
+from game_rl.storage.faults import PASSING_FAULTS, Patience, StoreFault
 
 _LONGEST_OUTAGE_S = 600.0
 RETRIED = "It is retried for several minutes; Ctrl-C ends the command"

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from game_rl.config.upload import UploadConfig
     from game_rl.events import Event
     from game_rl.run_dir import RunDir
+    from game_rl.storage.faults import Patience
+    from game_rl.storage.inventory import RemoteAddress
     from game_rl.storage.manifest import RunManifest
     from game_rl.storage.object_store import ObjectStore
-    from game_rl.storage.patience import Patience
-    from game_rl.storage.remote import RemoteAddress
 
 _MOST_FAILURES = 120  # with pauses of five seconds, for about ten minutes
 _GOES_ON = "the same command goes on where it stopped"
@@ -99,8 +99,8 @@ def _add_push(remote: "Commands") -> None:
 
 
 def _opened(url: str, patience: "Patience") -> "tuple[ObjectStore, RemoteAddress]":
+    from game_rl.storage.inventory import RemoteAddress
     from game_rl.storage.object_store import ObjectStore
-    from game_rl.storage.remote import RemoteAddress
 
     address = RemoteAddress.parse(url)
     return ObjectStore(address.to, patience=patience), address
@@ -110,7 +110,7 @@ def _opened(url: str, patience: "Patience") -> "tuple[ObjectStore, RemoteAddress
 def _fetch(arguments: argparse.Namespace) -> int:
     from game_rl.cli.remote_experiments import fetch_to
     from game_rl.storage.fetch import fetch
-    from game_rl.storage.generations import ExperimentAddress
+    from game_rl.storage.inventory import ExperimentAddress
     from game_rl.system.units import format_bytes
 
     console, is_taken_over = Console(stderr=True), not arguments.refuse_active
@@ -164,9 +164,7 @@ def missing_rom(run_dir: "RunDir") -> str | None:
 @waiting_for_storage("the same command reads everything again")
 def _verify(arguments: argparse.Namespace) -> int:
     from game_rl.cli.remote_experiments import verify_experiments
-    from game_rl.storage.generations import ExperimentAddress
-    from game_rl.storage.remote import stored_runs
-    from game_rl.storage.verify import verify
+    from game_rl.storage.inventory import ExperimentAddress, stored_runs, verify
     from game_rl.system.units import format_bytes
 
     console = Console(stderr=True)
@@ -202,7 +200,7 @@ def _push(arguments: argparse.Namespace) -> int:
     from game_rl.cli.remote_experiments import push_experiment_folder
     from game_rl.experiments.experiment_dir import ExperimentDir
     from game_rl.storage.game_files import upload_settings
-    from game_rl.storage.push import push
+    from game_rl.storage.upload_process import push
 
     console = Console()
     if ExperimentDir(arguments.run).exists():

@@ -11,9 +11,9 @@ from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
     from game_rl.config.upload import UploadConfig
-    from game_rl.storage.generations import ExperimentAddress, StoredExperiment
+    from game_rl.storage.faults import Patience
+    from game_rl.storage.inventory import ExperimentAddress, StoredExperiment
     from game_rl.storage.object_store import ObjectStore
-    from game_rl.storage.patience import Patience
 
 _LOCK_WAIT_S = 5.0
 
@@ -22,7 +22,7 @@ def fetch_to(
     address: "ExperimentAddress", folder: Path, patience: "Patience", *, take_over: bool
 ) -> int:
     """Fetch the experiment to a new folder."""
-    from game_rl.storage.experiments import fetch_experiment
+    from game_rl.storage.fetch import fetch_experiment
 
     stored = fetch_experiment(address, folder, take_over=take_over, patience=patience)
     print(
@@ -38,9 +38,13 @@ def verify_experiments(url: str, patience: "Patience") -> int:
     Raises:
         StorageError: a blob is missing or damaged.
     """
-    from game_rl.storage.generations import ExperimentAddress, find_stored, stored_experiments
+    from game_rl.storage.inventory import (
+        ExperimentAddress,
+        RemoteAddress,
+        find_stored,
+        stored_experiments,
+    )
     from game_rl.storage.object_store import ObjectStore
-    from game_rl.storage.remote import RemoteAddress
 
     one = ExperimentAddress.parse(url)
     if one is not None:
@@ -59,7 +63,7 @@ def verify_experiments(url: str, patience: "Patience") -> int:
 
 
 def _verify(store: "ObjectStore", stored: "StoredExperiment", only: tuple[int, ...]) -> None:
-    from game_rl.storage.experiments import damaged_blobs, needed_blobs
+    from game_rl.storage.inventory import damaged_blobs, needed_blobs
 
     blobs, kind = needed_blobs(store, stored, *only), stored.tree.kind
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn())
@@ -89,8 +93,8 @@ def push_experiment_folder(
     from game_rl.experiments.picture import forget_picture, take_picture
     from game_rl.experiments.plans.make_plan import make_plan
     from game_rl.experiments.safe_copy import own_state, push_settings, uploaded_to, write_state
-    from game_rl.storage.experiments import push_experiment
-    from game_rl.storage.uploading import alone
+    from game_rl.run_dir import alone
+    from game_rl.storage.uploader import push_experiment
 
     folder = find_experiment(root)
     experiment = uploaded_to(load_experiment(folder.config, is_saved=True), to)

@@ -8,8 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from game_rl.storage.generations import StoredExperiment
-    from game_rl.storage.survey import StoredRun
+    from game_rl.storage.inventory import StoredExperiment, StoredRun
 
 _COLUMNS = ("kind", "id", "game", "kept", "newest", "size", "saved", "written by")
 _TEXTS = ("kind", "id", "game", "written by")
@@ -28,10 +27,14 @@ def list_stored(arguments: argparse.Namespace) -> int:
 
 
 def _found(url: str) -> "tuple[list[StoredRun], list[StoredExperiment]]":
-    from game_rl.storage.generations import ExperimentAddress, find_stored, stored_experiments
+    from game_rl.storage.inventory import (
+        ExperimentAddress,
+        RemoteAddress,
+        find_stored,
+        list_runs,
+        stored_experiments,
+    )
     from game_rl.storage.object_store import ObjectStore
-    from game_rl.storage.remote import RemoteAddress
-    from game_rl.storage.survey import list_runs
 
     if (one := ExperimentAddress.parse(url)) is not None:
         return [], [find_stored(one)]

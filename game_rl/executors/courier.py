@@ -19,16 +19,10 @@ from game_rl.executors.errand import Errand, ErrandEnd, end_name
 from game_rl.executors.executor import Job
 from game_rl.executors.notes import Note, errands_folder
 from game_rl.run_dir import RunDir, standing_claim, write_atomic
-from game_rl.storage.contents import as_json
-from game_rl.storage.folder_tree import (
-    FolderTree,
-    bring_tree,
-    read_tree,
-    send_blobs,
-)
-from game_rl.storage.manifest import blob_name, parse_stored
+from game_rl.storage.blobs import bring_tree, read_tree, send_blobs
+from game_rl.storage.faults import Patience
+from game_rl.storage.manifest import FolderTree, as_json, blob_name, parse_stored
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.patience import Patience
 
 _PATIENCE_S = 300.0
 

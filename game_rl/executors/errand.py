@@ -20,10 +20,10 @@ from game_rl.errors import StorageError
 from game_rl.executors.executor import Job
 from game_rl.run_dir import RunDir
 from game_rl.saved import Saved
-from game_rl.storage.contents import as_json
-from game_rl.storage.folder_tree import FolderTree, bring_tree, read_tree, send_blobs
+from game_rl.storage.blobs import bring_tree, read_tree, send_blobs
+from game_rl.storage.faults import Patience
+from game_rl.storage.manifest import FolderTree, as_json
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.patience import Patience
 
 _PATIENCE_S = 900.0  # for a task that has only to deliver its results
 _SAVING_TIMEOUT_S = 30.0  # for one request while the job is training

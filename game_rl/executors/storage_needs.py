@@ -12,8 +12,8 @@ from pathlib import Path
 from game_rl.errors import StorageError
 from game_rl.executors.game_needs import GameNeeds
 from game_rl.executors.node import programs_problem
+from game_rl.storage.faults import Patience
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.patience import Patience
 from game_rl.system.units import format_bytes
 from game_rl.system.versions import installed_versions, source_sha256
 

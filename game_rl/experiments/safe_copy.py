@@ -24,8 +24,8 @@ from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.picture import forget_picture, held_bytes, picture_of, take_picture
 from game_rl.run_dir import write_atomic
 from game_rl.saved import Saved
-from game_rl.storage.own_process import started
-from game_rl.storage.settings import PushSettings, RemoteKeeping
+from game_rl.storage.background import started
+from game_rl.storage.upload_settings import PushSettings, RemoteKeeping
 
 _STATE = "upload.json"
 _LOOK_EVERY_S = 0.1

@@ -1,10 +1,15 @@
-"""The training's side of an upload: it starts and stops the process that uploads.
+"""The training's side: starts that process, tells it, hears it, ends it.
 
 This module never imports obstore, and waits for storage only in `finish`. Whatever the other
 process does, the training continues.
+
+They are not forked, since obstore hangs in forked children.
 """
 
+import os
+import shutil
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,11 +19,9 @@ from shlex import quote
 
 from game_rl.event_log import EventLog, parse_event
 from game_rl.events import CheckpointSaved, Event, Uploaded, UploadProgress, UploadQueued, Warned
-from game_rl.run_dir import RunDir
-from game_rl.storage.contents import checkpoint_bytes
+from game_rl.run_dir import RunDir, checkpoint_bytes
 from game_rl.storage.journal import UploadState, read_state
-from game_rl.storage.own_process import started
-from game_rl.storage.settings import UploadSettings
+from game_rl.storage.upload_settings import UploadSettings
 
 _GB = 10**9
 _LEAVES_WITHIN_S = 5.0
@@ -185,3 +188,28 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+# `import game_rl` registers the games with Gymnasium, which takes 17 MB that an uploader does not
+# need. A bare package of the same name finds the same modules.
+_START = """\
+import importlib, sys, types
+package = types.ModuleType("game_rl")
+package.__path__ = [sys.argv[1]]
+sys.modules["game_rl"] = package
+sys.exit(importlib.import_module(sys.argv[2]).main())
+"""
+
+
+def started(module: str) -> subprocess.Popen[str]:
+    """Start a process that runs `main` of one of our modules, with pipes for input and output."""
+    package = Path(__file__).parents[1]
+    idle = ["ionice", "-c", "3"] if shutil.which("ionice") else []
+    return subprocess.Popen(
+        [*idle, sys.executable, "-c", _START, str(package), module],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # libraries may print secrets there
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},  # whatever this terminal's is
+    )

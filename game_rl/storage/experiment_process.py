@@ -14,11 +14,10 @@ import traceback
 from contextlib import suppress
 
 from game_rl.errors import GameRLError
-from game_rl.storage.experiments import push_experiment
-from game_rl.storage.faults import StoreFault
-from game_rl.storage.patience import Patience
-from game_rl.storage.settings import PushSettings
-from game_rl.storage.uploading import alone
+from game_rl.run_dir import alone
+from game_rl.storage.faults import Patience, StoreFault
+from game_rl.storage.upload_settings import PushSettings
+from game_rl.storage.uploader import push_experiment
 
 _PATIENCE_S = 7 * 86_400.0
 _LOCK_WAIT_S = 3600.0  # a predecessor leaves within upload.wait_s

@@ -1,18 +1,17 @@
-"""Fetches a run from storage into a directory, where it can be resumed.
+"""Brings a run or an experiment from storage to a folder.
 
 A file appears under its name when it is whole and has the sha256 of the manifest. After a kill, the
 next fetch keeps these files. The config is written last, and makes the directory a run.
 """
 
 import base64
-import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -20,25 +19,21 @@ from game_rl.config.loader import dump_config
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import StorageError, UsageError
-from game_rl.run_dir import RunDir, remove_directory, sync_directory, write_atomic
+from game_rl.run_dir import RunDir, remove_directory, write_atomic
+from game_rl.storage.blobs import _PART, Tell, bring_tree, fetch_file
 from game_rl.storage.claim import refuse_active
-from game_rl.storage.manifest import (
-    Piece,
-    RunManifest,
-    StoredFile,
-    blob_name,
-    parse_videos,
-    run_folder,
+from game_rl.storage.faults import NO_PATIENCE, Patience
+from game_rl.storage.inventory import (
+    ExperimentAddress,
+    RemoteAddress,
+    StoredExperiment,
+    find_manifest,
+    find_stored,
 )
+from game_rl.storage.manifest import RunManifest, StoredFile, parse_videos, place_of, run_folder
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.remote import RemoteAddress, find_manifest
 
 _AT_ONCE = 4
-_PART = ".part"
-_CHUNK_BYTES = 1 << 20
-
-Tell = Callable[[int], None]
-"""Called with the number of bytes that arrived since the last call."""
 
 
 @dataclass(frozen=True)
@@ -127,74 +122,6 @@ def _videos(
     return () if content is None else parse_videos(content, name).files
 
 
-class BlobFile(Protocol):
-    """A file that consists of blobs."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def pieces(self) -> tuple[Piece, ...]: ...
-    @property
-    def n_bytes(self) -> int: ...
-
-
-def fetch_file(store: ObjectStore, file: BlobFile, root: Path, tell: Tell) -> int:
-    """Fetch a file unless it is here with the right content; return the number of fetched bytes."""
-    path = root / file.path
-    if path.is_file() and path.stat().st_size == file.n_bytes and is_whole(path, file):
-        tell(file.n_bytes)
-        return 0
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + _PART)
-    with part.open("wb") as output:
-        for chunk in verified_chunks(store, file):
-            output.write(chunk)
-            tell(len(chunk))
-        output.flush()
-        os.fsync(output.fileno())
-    part.replace(path)
-    sync_directory(path.parent)
-    return file.n_bytes
-
-
-def verified_chunks(store: ObjectStore, file: BlobFile) -> Iterator[bytes]:
-    """Yield the content of a stored file.
-
-    Raises:
-        StorageError: a blob is missing, or its sha256 is wrong. The caller must discard the chunks
-            before it.
-    """
-    for piece in file.pieces:
-        digest, name = hashlib.sha256(), blob_name(piece.sha256)
-        try:
-            for chunk in store.pieces(name):
-                digest.update(chunk)
-                yield chunk
-        except FileNotFoundError:
-            raise StorageError(
-                f"{store.address}/{name}, a part of {file.path}, is missing; fetch another "
-                "checkpoint, as in …/runs/ID@TIMESTEPS"
-            ) from None
-        if digest.hexdigest() != piece.sha256:
-            raise StorageError(
-                f"{store.address}/{name}, a part of {file.path}, is damaged: its sha256 is "
-                "not its name; fetch another checkpoint, as in …/runs/ID@TIMESTEPS"
-            )
-
-
-def is_whole(path: Path, file: BlobFile) -> bool:
-    """Whether an existing file has the right content."""
-    with path.open("rb") as opened:
-        for piece in file.pieces:
-            digest, left = hashlib.sha256(), piece.n_bytes
-            while left and (chunk := opened.read(min(left, _CHUNK_BYTES))):
-                digest.update(chunk)
-                left -= len(chunk)
-            if digest.hexdigest() != piece.sha256:
-                return False
-    return True
-
-
 def _restore_reports(run_dir: RunDir, manifest: RunManifest) -> None:
     """Restore the tables of evaluations, and cut curves to their length at the checkpoint."""
     play = _json(run_dir.checkpoint(manifest.timesteps) / "play.json")
@@ -241,3 +168,54 @@ def _json(path: Path) -> dict[str, Any]:
     """Read a JSON file that was compared with its sha256."""
     content: dict[str, Any] = json.loads(path.read_bytes())
     return content
+
+
+LAST_FILE = "experiment.yaml"
+"""The file whose presence makes a folder an experiment, so it is fetched last."""
+
+
+# ---------------------------------------------------------------------- fetching
+
+
+def fetch_experiment(
+    address: ExperimentAddress,
+    root: Path,
+    *,
+    take_over: bool = True,
+    patience: Patience = NO_PATIENCE,
+) -> StoredExperiment:
+    """Fetch an experiment to the folder `root`, which must be new or hold a part of it.
+
+    Args:
+        take_over: whether to fetch it even if another machine writes to it.
+        patience: how long to wait while storage fails.
+
+    Raises:
+        UsageError: `root` holds a whole experiment or other files, or there is no experiment at
+            the address.
+        StorageError: a blob is missing or damaged, another machine writes there and `take_over` is
+            False, or storage fails.
+    """
+    found = find_stored(address, patience)
+    _check_experiment_place(root, address.experiment)
+    store = ObjectStore(f"{address.to}/{place_of(address.experiment)}", patience=patience)
+    if not take_over:
+        refuse_active(store, address.experiment)
+    parts = sorted({file.path.split("/")[0] for file in found.tree.files})
+    parts.sort(key=lambda part: (part == LAST_FILE, part != "run.json"))
+    root.mkdir(parents=True, exist_ok=True)
+    for folder in {file.path.split("/")[0] for file in found.tree.files if "/" in file.path}:
+        (root / folder).mkdir(exist_ok=True)  # so that what has arrived stays after a kill
+    bring_tree(store, found.tree, root, parts)
+    return found
+
+
+def _check_experiment_place(root: Path, experiment: str) -> None:
+    if (root / LAST_FILE).exists():
+        raise UsageError(f"{root} holds an experiment already; name a directory that is new")
+    run_dir = RunDir(root)
+    if not root.exists() or not any(root.iterdir()):
+        return
+    if run_dir.identity_file.exists() and run_dir.identity().id == experiment:
+        return
+    raise UsageError(f"{root} is not empty, and holds no part of it; name a directory that is new")

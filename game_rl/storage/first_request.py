@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from game_rl.errors import UsageError
 from game_rl.saved import Saved
+from game_rl.storage.background import started
 from game_rl.storage.faults import PASSING_FAULTS, FaultKind, StoreFault
-from game_rl.storage.own_process import started
 
 _PROCESS = "game_rl.storage.first_request_process"
 _LONGEST_S = 60.0

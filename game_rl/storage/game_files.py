@@ -7,7 +7,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import GameFileError
 from game_rl.games.definition import GameDefinition
 from game_rl.run_dir import RunDir
-from game_rl.storage.settings import GameFiles, UploadSettings
+from game_rl.storage.upload_settings import GameFiles, UploadSettings
 
 _FOLDER = "game"
 

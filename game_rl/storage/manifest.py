@@ -12,7 +12,7 @@ directory. The name of a blob is its `sha256sum`.
 
 import re
 from datetime import datetime
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, JsonValue, ValidationError
 
@@ -97,19 +97,6 @@ class StoredVideos(Saved):
     files: tuple[StoredFile, ...]
 
 
-class WriterClaim(Saved):
-    """The process that writes to a run, or that wrote last."""
-
-    writer: str
-    """Random id of the copy of the run directory."""
-    host: str
-    pid: int
-    epoch: _Count
-    """Number of times that the writer has changed."""
-    is_active: bool
-    """False once the writer has ended and everything is stored."""
-
-
 def blob_name(sha256: str) -> str:
     return f"blobs/{sha256[:2]}/{sha256}"
 
@@ -161,3 +148,81 @@ def _damage(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(map(str, first["loc"]))
     return f"is damaged, or of another version of game_rl: {where}: {first['msg']}"
+
+
+def as_json(manifest: Any) -> bytes:  # noqa: ANN401 - any of our models
+    """Serialise a model; equal models give equal bytes."""
+    return str(manifest.model_dump_json(indent=1)).encode()
+
+
+_OF_CHECKPOINTS = ("checkpoints", "offline")
+
+
+def _inside(text: str) -> str:
+    """Check that the path stays below the folder, so that no fetched file lands elsewhere."""
+    parts = text.split("/")
+    if not all(p and not p.startswith(".") and p.isprintable() for p in parts) or "\\" in text:
+        raise ValueError("is not a path below the folder")
+    return text
+
+
+class TreeFile(Saved):
+    """A file: the concatenation of its blobs."""
+
+    path: Annotated[str, AfterValidator(_inside)]
+    pieces: tuple[Piece, ...]
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(piece.n_bytes for piece in self.pieces)
+
+    @property
+    def unit(self) -> str | None:
+        """Folder of the file's checkpoint, which appears in one rename; None for other files."""
+        folder, _, _ = self.path.rpartition("/")
+        parts = folder.split("/")
+        is_checkpoint = len(parts) > 1 and parts[-2] in _OF_CHECKPOINTS and parts[-1].isdecimal()
+        return folder if is_checkpoint else None
+
+
+class FolderTree(Saved):
+    """Files, with their paths below one folder."""
+
+    format: Literal[1] = 1
+    files: tuple[TreeFile, ...]
+
+    def blobs(self) -> dict[str, int]:
+        """Return the size in bytes of each blob, by sha256."""
+        return {piece.sha256: piece.n_bytes for file in self.files for piece in file.pieces}
+
+    def part(self, name: str) -> "FolderTree":
+        """Return the tree of the files at this path or below it."""
+        found = (f for f in self.files if f.path == name or f.path.startswith(f"{name}/"))
+        return FolderTree(files=tuple(found))
+
+
+GENERATIONS, SUPERSEDED = "generations", "superseded"
+
+
+class GenerationManifest(FolderTree):
+    """All of an experiment's folder, as it was after a generation.
+
+    Attributes:
+        kind: kind of the experiment, such as population.
+        game: the game, as the members' config names it.
+        saved: when the generation was sent, by the clock of the machine that sent it.
+    """
+
+    kind: str = "population"
+    game: str | None = None
+    saved: datetime | None = None
+
+
+def place_of(experiment: str) -> str:
+    """Return the folder of an experiment, below the address."""
+    return f"experiments/{experiment}"
+
+
+def generation_name(generation: int) -> str:
+    """Return the name of a generation's manifest, below the experiment's folder."""
+    return f"{GENERATIONS}/{generation:06d}.json"

@@ -1,4 +1,4 @@
-"""A folder in object storage, or on a mounted disk; the only module that uses obstore.
+"""A folder in object storage or on a disk, and where the settings of S3 come from.
 
 Only the uploader's own process, the `remote` commands, and controllers and tasks that meet in
 storage may import this: a process that is forked after obstore was used, and executes no other
@@ -6,6 +6,7 @@ program, hangs for ever. Messages of obstore never leave this file, since they m
 server or an address said. A fault is worded from its kind and its HTTP status alone.
 """
 
+import configparser
 import errno
 import os
 import re
@@ -32,9 +33,43 @@ from obstore.store import LocalStore, from_url
 from game_rl.config.upload import checked_address
 from game_rl.errors import UsageError
 from game_rl.run_dir import sync_directory
-from game_rl.storage.aws import aws_endpoint, aws_settings
-from game_rl.storage.faults import FaultKind, StoreFault
-from game_rl.storage.patience import NO_PATIENCE, Answer, Patience
+from game_rl.storage.faults import NO_PATIENCE, Answer, FaultKind, Patience, StoreFault
+
+
+def aws_endpoint() -> str:
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+
+
+def aws_settings() -> dict[str, str]:
+    """Return settings that obstore does not look up: files of AWS's own tools, and the endpoint."""
+    settings = {"endpoint": aws_endpoint()} if aws_endpoint() else {}
+    profile = os.environ.get("AWS_PROFILE", "default")
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    home = Path("~/.aws").expanduser()
+    if not region:
+        config = _section("AWS_CONFIG_FILE", home / "config", f"profile {profile}", profile)
+        region = config.get("region") or "us-east-1"
+    settings["region"] = region
+    if "AWS_ACCESS_KEY_ID" not in os.environ:
+        found = _section("AWS_SHARED_CREDENTIALS_FILE", home / "credentials", profile)
+        for theirs, ours in {
+            "aws_access_key_id": "access_key_id",
+            "aws_secret_access_key": "secret_access_key",
+            "aws_session_token": "session_token",
+        }.items():
+            if theirs in found:
+                settings[ours] = found[theirs]
+    return settings
+
+
+def _section(variable: str, default: Path, *names: str) -> dict[str, str]:
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read(os.environ.get(variable) or default)
+    except (configparser.Error, UnicodeDecodeError, OSError):
+        return {}
+    return next((dict(parser[name]) for name in names if parser.has_section(name)), {})
+
 
 CHUNK_BYTES = 1 << 20
 PART_BYTES = 5 << 20  # the smallest part that S3 accepts

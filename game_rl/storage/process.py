@@ -16,11 +16,11 @@ from shlex import quote
 
 from game_rl.errors import GameRLError
 from game_rl.events import Event, Warned
-from game_rl.run_dir import RunDir
+from game_rl.run_dir import RunDir, alone
 from game_rl.storage.journal import Journal
-from game_rl.storage.settings import UploadSettings
+from game_rl.storage.upload_process import Bell, Uploading
+from game_rl.storage.upload_settings import UploadSettings
 from game_rl.storage.uploader import Uploader
-from game_rl.storage.uploading import Bell, Uploading, alone
 
 _IGNORED = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")
 _LOCK_WAIT_S = 3600.0  # a predecessor leaves within upload.wait_s

@@ -1,21 +1,34 @@
-"""Deletes old generations of an experiment from storage: manifests first, then blobs.
+"""What is deleted in storage, and when that is safe, for runs and for experiments.
 
 A kill at any step leaves every remaining manifest with all of its blobs, and the next call deletes
 the rest. Only the holder of the claim deletes, and it checks its claim repeatedly: blobs that this
 writer found unused may be ones that another writer, which took over, is sending.
+
+Two runs share blobs of equal content, so one run could sweep a blob that another one found there
+and has not committed yet. Two rules prevent that: only blobs older than a day are swept, and a run
+that finds a blob older than half a day sends it again, which renews it. Ages are measured by the
+storage's own clock.
 """
 
+from datetime import datetime, timedelta
+
+from game_rl.errors import StorageError
 from game_rl.storage.claim import Claim
-from game_rl.storage.generations import (
+from game_rl.storage.inventory import generations_in
+from game_rl.storage.manifest import (
     GENERATIONS,
     SUPERSEDED,
     GenerationManifest,
     generation_name,
-    generations_in,
+    manifest_name,
+    parse_manifest,
+    parse_stored,
+    parse_videos,
+    run_folder,
+    timesteps_of,
 )
-from game_rl.storage.manifest import parse_stored
-from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.settings import RemoteKeeping
+from game_rl.storage.object_store import ObjectStore, Stored
+from game_rl.storage.upload_settings import RemoteKeeping
 
 _BLOBS_A_CHECK = 20
 
@@ -76,4 +89,66 @@ def _used(store: ObjectStore) -> set[str]:
         if content is not None:
             source = f"{store.address}/{stored.name}"
             used |= parse_stored(GenerationManifest, content, source).blobs().keys()
+    return used
+
+
+_SWEPT_AFTER = timedelta(days=1)
+_RENEWED_AFTER = timedelta(hours=12)
+
+
+def keep_newest(store: ObjectStore, run: str, count: int) -> int:
+    """Keep this run's newest `count` manifests, then sweep; return the number of deleted blobs."""
+    stored = list(store.list(f"{run_folder(run)}/checkpoints"))
+    found = sorted(t for s in stored if (t := timesteps_of(s.name)) is not None)
+    old = found[:-count]
+    for timesteps in old:
+        store.delete(manifest_name(run, timesteps))
+    return sweep(store, now=max(s.modified for s in stored)) if old else 0
+
+
+def sweep(store: ObjectStore, *, now: datetime) -> int:
+    """Delete old blobs that no manifest names, and return their number.
+
+    Args:
+        now: the time by the storage's clock. An earlier time is safe.
+
+    Raises:
+        StorageError: a manifest cannot be read, and nothing has been deleted.
+    """
+    used = _used_by_generations(store)
+    unused = [
+        blob
+        for blob in store.list("blobs")
+        if blob.name.rpartition("/")[2] not in used and now - blob.modified > _SWEPT_AFTER
+    ]
+    for blob in unused:
+        store.delete(blob.name)
+    return len(unused)
+
+
+def needs_renewal(blob: Stored, *, now: datetime) -> bool:
+    """Whether a stored blob is so old that a sweep might soon delete it."""
+    return now - blob.modified > _RENEWED_AFTER
+
+
+def _used_by_generations(store: ObjectStore) -> set[str]:
+    """Return the sha256 of all blobs that any manifest names."""
+    used: set[str] = set()
+    for stored in store.list("runs"):
+        folder, _, name = stored.name.rpartition("/")
+        if name == "writer.json":
+            continue
+        content = store.get(stored.name)
+        if content is None:
+            continue
+        if name == "videos.json":
+            files = parse_videos(content, stored.name).files
+        elif folder.endswith(("/checkpoints", "/superseded")):
+            files = parse_manifest(content, stored.name).files
+        else:
+            raise StorageError(
+                f"{store.address}/{stored.name} is not a file of game_rl, so nothing is deleted; "
+                "move it elsewhere"
+            )
+        used |= {piece.sha256 for file in files for piece in file.pieces}
     return used

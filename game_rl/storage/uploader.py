@@ -13,18 +13,19 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from game_rl.events import Event, Uploaded, UploadProgress, UploadQueued, Warned
-from game_rl.run_dir import RunDir
+from game_rl.run_dir import RunDir, checkpoint_bytes
+from game_rl.storage.blobs import RateLimit, Source, read_tree, send_blobs
 from game_rl.storage.claim import Claim
-from game_rl.storage.contents import (
-    Source,
-    as_json,
-    checkpoint_bytes,
-    checkpoint_contents,
-    video_contents,
+from game_rl.storage.faults import (
+    NO_PATIENCE,
+    LostFileError,
+    Patience,
+    SecondWriterError,
+    StoreFault,
 )
-from game_rl.storage.faults import LostFileError, SecondWriterError, StoreFault
 from game_rl.storage.journal import (
     BlobUploaded,
     BlobVerified,
@@ -37,9 +38,12 @@ from game_rl.storage.journal import (
     VideosStored,
 )
 from game_rl.storage.manifest import (
+    GenerationManifest,
     RunManifest,
     StoredVideos,
+    as_json,
     blob_name,
+    generation_name,
     manifest_name,
     parse_manifest,
     run_folder,
@@ -47,9 +51,9 @@ from game_rl.storage.manifest import (
     timesteps_of,
 )
 from game_rl.storage.object_store import PART_BYTES, ObjectStore
-from game_rl.storage.rate_limit import RateLimit
-from game_rl.storage.settings import UploadSettings
-from game_rl.storage.sweep import keep_newest, needs_renewal
+from game_rl.storage.retention import delete_old, keep_newest, needs_renewal, set_later_aside
+from game_rl.storage.run_contents import checkpoint_contents, video_contents
+from game_rl.storage.upload_settings import PushSettings, UploadSettings
 
 _PROGRESS_EVERY_BYTES = 4 << 20
 _MOST_TRIES = 3
@@ -327,3 +331,39 @@ class Uploader:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def push_experiment(settings: PushSettings, patience: Patience = NO_PATIENCE) -> int:
+    """Send the blobs that storage lacks, then the manifest; return the number of bytes sent.
+
+    The call may be repeated, however an earlier one ended.
+
+    Raises:
+        SecondWriterError: another copy of the experiment writes there.
+        LostFileError: the folder is gone or has changed.
+        StoreFault: storage fails. The call may be repeated.
+    """
+    store = ObjectStore.below(settings.to, settings.place, patience=patience)
+    claim = Claim(settings.experiment, settings.writer, take_over=settings.take_over)
+    claim.take(store)
+    tree, sources = read_tree(settings.folder, _parts_of(settings.folder))
+    there = {stored.name.rpartition("/")[2]: stored.n_bytes for stored in store.list("blobs")}
+    known = {sha256 for sha256, n in tree.blobs().items() if there.get(sha256) == n}
+    sent = send_blobs(store, sources, known, limit=RateLimit(settings.limit_mb_s))
+    claim.check(store)
+    manifest = GenerationManifest(
+        files=tree.files,
+        kind=settings.kind,
+        game=settings.game,
+        saved=datetime.now(UTC).replace(microsecond=0),
+    )
+    store.put(generation_name(settings.generation), as_json(manifest))
+    set_later_aside(store, claim, newest=settings.generation)
+    delete_old(store, claim, settings.keep)
+    if settings.is_last:
+        claim.release(store)
+    return sent
+
+
+def _parts_of(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir() if not p.name.startswith("."))

@@ -23,17 +23,18 @@ from game_rl.experiments.safe_copy import (
     uploading,
     write_state,
 )
-from game_rl.storage.experiments import (
-    damaged_blobs,
-    fetch_experiment,
-    needed_blobs,
-    push_experiment,
-)
+from game_rl.run_dir import alone
+from game_rl.storage.background import started
 from game_rl.storage.faults import SecondWriterError
-from game_rl.storage.generations import ExperimentAddress, stored_experiments
+from game_rl.storage.fetch import fetch_experiment
+from game_rl.storage.inventory import (
+    ExperimentAddress,
+    damaged_blobs,
+    needed_blobs,
+    stored_experiments,
+)
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.own_process import started
-from game_rl.storage.uploading import alone
+from game_rl.storage.uploader import push_experiment
 from tests.experiments.broken_off import Killed, account_of, killed_at
 from tests.experiments.conftest import MakeMixture, MakePopulation
 from tests.experiments.plans.test_population import carry_out

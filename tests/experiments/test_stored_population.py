@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.storage.generations import stored_experiments
+from game_rl.storage.inventory import stored_experiments
 from game_rl.storage.object_store import ObjectStore
 from tests.faults.population_faults import (
     HANG_S,

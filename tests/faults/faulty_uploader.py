@@ -12,11 +12,11 @@ import signal
 import sys
 
 from game_rl.events import Event, Warned
-from game_rl.storage import uploading
+from game_rl.storage import upload_process
 from game_rl.storage.journal import Journal, Line
-from game_rl.storage.settings import UploadSettings
+from game_rl.storage.upload_process import Bell, Uploading
+from game_rl.storage.upload_settings import UploadSettings
 from game_rl.storage.uploader import Uploader
-from game_rl.storage.uploading import Bell, Uploading
 
 
 class FaultyJournal(Journal):
@@ -53,9 +53,9 @@ def main() -> int:
     settings = UploadSettings.model_validate_json(sys.argv[2])
     pauses = [float(text) for text in sys.argv[3:]]
     if pauses:
-        uploading._FIRST_PAUSE_S = uploading._LONGEST_PAUSE_S = pauses[0]
-        uploading._LONGEST_PAUSE_AT_THE_END_S = pauses[0]
-        uploading._FIRST_PATIENCE_S = pauses[-1]
+        upload_process._FIRST_PAUSE_S = upload_process._LONGEST_PAUSE_S = pauses[0]
+        upload_process._LONGEST_PAUSE_AT_THE_END_S = pauses[0]
+        upload_process._FIRST_PATIENCE_S = pauses[-1]
     with FaultyJournal(settings.run_dir / "upload.jsonl") as journal:
         journal.fault, journal.number = fault, int(number or 0)
         bell = Bell()

@@ -30,11 +30,10 @@ import psutil
 
 from game_rl.run_dir import RunDir
 from game_rl.storage.fetch import fetch
+from game_rl.storage.inventory import RemoteAddress, stored_runs, verify
 from game_rl.storage.journal import read_state
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.remote import RemoteAddress, stored_runs
-from game_rl.storage.settings import UploadSettings
-from game_rl.storage.verify import verify
+from game_rl.storage.upload_settings import UploadSettings
 from tests.faults.proxy import FAULTS, Fault, FaultProxy
 from tests.faults.training_faults import print_table
 from tests.faults.trainings import HANG_S, Bench, Tally, Training

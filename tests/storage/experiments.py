@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
-from game_rl.storage.experiments import push_experiment
-from game_rl.storage.settings import PushSettings, RemoteKeeping
+from game_rl.storage.upload_settings import PushSettings, RemoteKeeping
+from game_rl.storage.uploader import push_experiment
 
 ID = "0123456789abcdef" * 2
 Files = dict[str, bytes]

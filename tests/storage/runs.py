@@ -13,7 +13,7 @@ from game_rl.config.upload import UploadConfig
 from game_rl.event_log import EventFile
 from game_rl.events import CheckpointSaved
 from game_rl.run_dir import RunDir
-from game_rl.storage.settings import GameFiles, UploadSettings
+from game_rl.storage.upload_settings import GameFiles, UploadSettings
 
 ROM = "00" * 32
 

@@ -18,9 +18,9 @@ from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved, Event, Uploaded, Warned
 from game_rl.run_dir import RunDir
 from game_rl.storage.background import BackgroundUpload
+from game_rl.storage.inventory import stored_runs
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.remote import stored_runs
-from game_rl.storage.settings import UploadSettings
+from game_rl.storage.upload_settings import UploadSettings
 from tests.faults.proxy import FaultProxy
 from tests.storage.runs import add_checkpoint, make_run, settings_of
 
@@ -220,7 +220,7 @@ _ORPHAN = """
 import sys, time
 from game_rl.event_log import EventLog
 from game_rl.storage.background import BackgroundUpload
-from game_rl.storage.settings import UploadSettings
+from game_rl.storage.upload_settings import UploadSettings
 upload = BackgroundUpload(UploadSettings.model_validate_json(sys.argv[1]), EventLog())
 print(upload.pid, flush=True)
 time.sleep(600)

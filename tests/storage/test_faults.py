@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from game_rl.events import Event, Uploaded, Warned
-from game_rl.storage import uploading
+from game_rl.storage import upload_process
 from game_rl.storage.fetch import fetch
+from game_rl.storage.inventory import RemoteAddress, stored_runs, verify
 from game_rl.storage.journal import Journal
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.remote import RemoteAddress, stored_runs
-from game_rl.storage.settings import UploadSettings
+from game_rl.storage.upload_process import Bell, Uploading
+from game_rl.storage.upload_settings import UploadSettings
 from game_rl.storage.uploader import Uploader
-from game_rl.storage.uploading import Bell, Uploading
-from game_rl.storage.verify import verify
 from tests.examples import variants
 from tests.faults.proxy import FAULTS, Fault, FaultProxy
 from tests.storage.runs import content_of, make_run, settings_of
@@ -24,8 +23,8 @@ from tests.storage.runs import content_of, make_run, settings_of
 
 @pytest.fixture(autouse=True)
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploading, "_FIRST_PATIENCE_S", 2.0)
-    monkeypatch.setattr(uploading, "_FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(upload_process, "_FIRST_PATIENCE_S", 2.0)
+    monkeypatch.setattr(upload_process, "_FIRST_PAUSE_S", 0.05)
 
 
 def upload(settings: UploadSettings, told: list[Event]) -> None:

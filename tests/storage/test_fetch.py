@@ -10,11 +10,10 @@ from game_rl.errors import StorageError, UsageError
 from game_rl.event_log import read_events
 from game_rl.run_dir import RunDir
 from game_rl.storage.fetch import fetch
+from game_rl.storage.inventory import RemoteAddress, find_manifest, stored_runs, verify
 from game_rl.storage.manifest import RunManifest, blob_name
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.push import push
-from game_rl.storage.remote import RemoteAddress, find_manifest, stored_runs
-from game_rl.storage.verify import verify
+from game_rl.storage.upload_process import push
 from tests.storage.lakes import add_lake_checkpoint
 from tests.storage.runs import add_checkpoint, content_of, make_run, settings_of
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from game_rl.errors import StorageError
+from game_rl.storage.blobs import bring_tree, read_tree, send_blobs
 from game_rl.storage.faults import LostFileError
-from game_rl.storage.folder_tree import FolderTree, TreeFile, bring_tree, read_tree, send_blobs
-from game_rl.storage.manifest import blob_name
+from game_rl.storage.manifest import FolderTree, TreeFile, blob_name
 from game_rl.storage.object_store import ObjectStore
 from tests.examples import examples
 from tests.storage.runs import add_checkpoint, flip_a_bit, make_run

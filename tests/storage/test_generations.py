@@ -3,15 +3,15 @@ from pathlib import Path
 import pytest
 
 from game_rl.errors import UsageError
-from game_rl.storage.experiments import damaged_blobs, fetch_experiment, needed_blobs
-from game_rl.storage.folder_tree import FolderTree
-from game_rl.storage.generations import (
+from game_rl.storage.fetch import fetch_experiment
+from game_rl.storage.inventory import (
     ExperimentAddress,
-    GenerationManifest,
+    damaged_blobs,
     find_stored,
+    needed_blobs,
     stored_experiments,
 )
-from game_rl.storage.manifest import parse_stored
+from game_rl.storage.manifest import FolderTree, GenerationManifest, parse_stored
 from game_rl.storage.object_store import ObjectStore
 from tests.storage.experiments import ID, push_files, read_files
 

@@ -16,12 +16,11 @@ import numpy as np
 import pytest
 
 from game_rl.cli.main import main
-from game_rl.storage import object_store, uploading
-from game_rl.storage import patience as patience_module
-from game_rl.storage.faults import PASSING_FAULTS, FaultKind, StoreFault
+from game_rl.storage import faults as patience_module
+from game_rl.storage import object_store, upload_process
+from game_rl.storage.faults import PASSING_FAULTS, FaultKind, Patience, StoreFault
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.patience import Patience
-from game_rl.storage.push import push
+from game_rl.storage.upload_process import push
 from tests.faults.proxy import Fault, FaultProxy
 from tests.storage.runs import content_of, make_run, settings_of
 
@@ -167,8 +166,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_store, "_FIRST_BACKOFF_S", 0.001)
     monkeypatch.setattr(patience_module, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(patience_module, "_LONGEST_PAUSE_S", 0.01)
-    monkeypatch.setattr(uploading, "_FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(uploading, "_LONGEST_PAUSE_AT_THE_END_S", 0.01)
+    monkeypatch.setattr(upload_process, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(upload_process, "_LONGEST_PAUSE_AT_THE_END_S", 0.01)
 
 
 class Outage:

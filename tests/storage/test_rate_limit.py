@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from game_rl.storage.rate_limit import RateLimit
+from game_rl.storage.blobs import RateLimit
 
 CHUNK = 100_000
 

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from game_rl.errors import StorageError
 from game_rl.storage.claim import Claim
-from game_rl.storage.experiments import fetch_experiment, push_experiment
 from game_rl.storage.faults import SecondWriterError
-from game_rl.storage.generations import ExperimentAddress, generations_in
+from game_rl.storage.fetch import fetch_experiment
+from game_rl.storage.inventory import ExperimentAddress, generations_in
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.retention import delete_old, doomed
-from game_rl.storage.settings import RemoteKeeping
+from game_rl.storage.upload_settings import RemoteKeeping
+from game_rl.storage.uploader import push_experiment
 from tests.examples import examples
 from tests.storage.experiments import ID, Files, push_files, read_files, settings_of, write_files
 

@@ -16,8 +16,8 @@ import pytest
 
 from game_rl.event_log import read_events
 from game_rl.run_dir import RunDir
+from game_rl.storage.inventory import stored_runs
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.remote import stored_runs
 from tests.faults.proxy import FaultProxy, Plan
 from tests.storage.runs import ROM, add_checkpoint, make_run
 from tests.storage.server import KEY, SECRET

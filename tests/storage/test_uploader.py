@@ -9,14 +9,13 @@ from game_rl.events import Event, Uploaded, UploadQueued, Warned
 from game_rl.run_dir import remove_directory
 from game_rl.storage.faults import SecondWriterError, StoreFault
 from game_rl.storage.fetch import fetch
+from game_rl.storage.inventory import RemoteAddress, stored_runs, verify
 from game_rl.storage.journal import Journal, read_state
 from game_rl.storage.manifest import blob_name, manifest_name, parse_manifest
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.push import push
-from game_rl.storage.remote import RemoteAddress, stored_runs
-from game_rl.storage.settings import UploadSettings
+from game_rl.storage.upload_process import push
+from game_rl.storage.upload_settings import UploadSettings
 from game_rl.storage.uploader import Uploader
-from game_rl.storage.verify import verify
 from tests.storage.runs import add_checkpoint, content_of, flip_a_bit, make_run, settings_of
 
 

@@ -1,4 +1,4 @@
-"""Settings that the uploading processes get when they start; none of them is secret."""
+"""What an uploading process is told when it starts. Loads no `config.loader`."""
 
 from pathlib import Path
 from typing import Annotated

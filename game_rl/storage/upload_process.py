@@ -1,31 +1,27 @@
-"""The uploader's loop: it sends until nothing is left, and retries while storage fails.
+"""The loop that sends until nothing is left, in a process of its own or in the foreground.
 
 The pauses between retries grow, and one warning is given for each outage. Nothing here ends a
 training or makes it wait.
 """
 
-import fcntl
-import os
 import random
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from game_rl.errors import StorageError
+from game_rl.errors import StorageError, UsageError
 from game_rl.events import Event, Warned
+from game_rl.run_dir import RunDir, alone
 from game_rl.storage.faults import PASSING_FAULTS, SecondWriterError, StoreFault
+from game_rl.storage.journal import Journal
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.settings import UploadSettings
+from game_rl.storage.upload_settings import UploadSettings
 from game_rl.storage.uploader import Uploader
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 300.0
 _LONGEST_PAUSE_AT_THE_END_S = 5.0
 _FIRST_PATIENCE_S, _MOST_PATIENCE_S = 60.0, 960.0
 _LOOK_EVERY_S = 30.0  # a notification may be lost with a process
-_LOCK_EVERY_S = 0.5
 
 RETRIED = "The upload is retried"
 
@@ -158,22 +154,35 @@ class Uploading:
         self._outage = _Outage(steps=self._uploader.n_steps, timeout_s=self._outage.timeout_s)
 
 
-@contextmanager
-def alone(run_dir: Path, *, wait_s: float) -> Iterator[bool]:
-    """Hold the lock of the run's uploader on this machine; yield False if it stays taken."""
-    file = os.open(run_dir / "upload.lock", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        deadline_s = time.monotonic() + wait_s
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline_s:
-                    yield False
-                    return
-                time.sleep(_LOCK_EVERY_S)
-            else:
-                yield True
-                return
-    finally:
-        os.close(file)
+_LOCK_WAIT_S = 5.0
+
+
+def push(
+    settings: UploadSettings,
+    emit: Callable[[Event], None],
+    *,
+    advice: str = RETRIED,
+    most_failures: int | None = None,
+) -> None:
+    """Upload everything that the run has, and return when it is stored.
+
+    Args:
+        advice, most_failures: see `Uploading`.
+
+    Raises:
+        UsageError: the run's training is uploading it.
+        StorageError: storage fails, and `most_failures` does not allow another attempt, or another
+            machine or copy writes to the run there.
+    """
+    with alone(settings.run_dir, wait_s=_LOCK_WAIT_S) as is_alone:
+        if not is_alone:
+            raise UsageError(
+                f"{settings.run_dir} is being uploaded by its own training; wait until that ends"
+            )
+        bell = Bell()
+        bell.ring(is_ending=True)
+        with Journal(RunDir(settings.run_dir).upload_journal) as journal:
+            uploader = Uploader(settings, journal, emit)
+            Uploading(uploader, settings, emit, advice=advice, most_failures=most_failures).run(
+                bell
+            )

@@ -1,8 +1,7 @@
-"""The files of a run at one checkpoint, each with the sha256 that it must have."""
+"""The files of a run at a checkpoint, each with its sha256."""
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,54 +11,13 @@ from game_rl.checkpoints.checkpoint_files import MANIFEST, Manifest, read_manife
 from game_rl.errors import CheckpointError, LakeError
 from game_rl.lake.mark import Mark, MarkedSegment
 from game_rl.run_dir import RunDir, RunIdentity
+from game_rl.storage.blobs import _CHUNK_BYTES, Source, growing_pieces
 from game_rl.storage.faults import LostFileError
 from game_rl.storage.manifest import Piece, RunManifest, StoredFile
-from game_rl.storage.settings import UploadSettings
+from game_rl.storage.upload_settings import UploadSettings
 
-PIECE_BYTES = 1 << 20
-"""Size of a growing file's pieces. Full pieces never change, so only the last one is resent."""
-_CHUNK_BYTES = 1 << 20
 _SHELVED = ".shelved"
 _TRAILER_BYTES = 40  # end of a segment: the sha256 of everything before it, and a magic word
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a piece lies on this machine.
-
-    Attributes:
-        segment: name of the Lake's file, if the piece is a whole segment.
-        was_read: whether the piece was checked against its sha256 a moment ago, so that `chunks`
-            does not check it again.
-    """
-
-    path: Path
-    offset: int
-    piece: Piece
-    segment: str | None = None
-    was_read: bool = False
-
-    def chunks(self) -> Iterator[bytes]:
-        """Yield the piece's bytes, the last chunk only if the sha256 of all of them is right.
-
-        Raises:
-            LostFileError: the sha256 is wrong, or the file is gone.
-        """
-        digest, left, is_wrong = hashlib.sha256(), self.piece.n_bytes, False
-        try:
-            with self.path.open("rb") as file:
-                file.seek(self.offset)
-                while left:
-                    chunk = file.read(min(left, _CHUNK_BYTES))
-                    left -= len(chunk)
-                    if not self.was_read:
-                        digest.update(chunk)
-                        is_wrong = not left and digest.hexdigest() != self.piece.sha256
-                    if not chunk or is_wrong:
-                        raise LostFileError(f"{self.path} is damaged", is_damaged=True)
-                    yield chunk
-        except OSError as error:
-            raise LostFileError(f"{self.path} cannot be read: {error.strerror}") from None
 
 
 @dataclass
@@ -152,14 +110,6 @@ def video_contents(run_dir: RunDir) -> Contents:
     return contents
 
 
-def checkpoint_bytes(path: Path) -> int:
-    """Return the size of all files of a checkpoint; 0 if it is gone."""
-    try:
-        return sum(file.stat().st_size for file in path.iterdir())
-    except OSError:
-        return 0
-
-
 def _best_path(run_dir: RunDir, best: dict[str, Any]) -> Path:
     """Return the path of the best checkpoint, which may be from before the first timestep."""
     offline = int(best.get("offline_gradient_steps", 0))
@@ -220,17 +170,3 @@ def _add_reports(
         contents.add_growing(f"tensorboard/{file.name}", file)
     for path, file in settings.game.paths.items():
         contents.add_growing(path, file)
-
-
-def growing_pieces(file: Path, n_bytes: int) -> Iterator[Source]:
-    """Yield the pieces of the first `n_bytes` of a file that only grows."""
-    with file.open("rb") as opened:
-        for offset in range(0, n_bytes, PIECE_BYTES):
-            content = opened.read(min(PIECE_BYTES, n_bytes - offset))
-            sha256 = hashlib.sha256(content).hexdigest()
-            yield Source(file, offset, Piece(sha256=sha256, n_bytes=len(content)))
-
-
-def as_json(manifest: Any) -> bytes:  # noqa: ANN401 - any of our models
-    """Serialise a model; equal models give equal bytes."""
-    return str(manifest.model_dump_json(indent=1)).encode()

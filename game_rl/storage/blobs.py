@@ -1,78 +1,74 @@
-"""Snapshots of folders: a list of files, whose bytes are blobs named by sha256.
+"""The content-addressed tree: files cut into pieces, sent, fetched, verified and restored.
 
     blobs/ab/abcd…      as for runs; equal content of several folders is stored once
 
 The list and the blobs suffice to restore the folders on another machine. Files that concern one
 machine alone (locks, claims, temporary files) are left out.
+
+A file appears under its name when it is whole and has the sha256 of the manifest. After a kill, the
+next fetch keeps these files. The config is written last, and makes the directory a run.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import AfterValidator
+from typing import Protocol
 
 from game_rl.checkpoints.checkpoint_files import MANIFEST, read_manifest
-from game_rl.errors import CheckpointError
+from game_rl.errors import CheckpointError, StorageError
 from game_rl.lake.segment import SEALED, SHELVED
-from game_rl.run_dir import new_directory, remove_directory, replaced_directory
-from game_rl.saved import Saved
-from game_rl.storage.contents import PIECE_BYTES, Source, growing_pieces
+from game_rl.run_dir import new_directory, remove_directory, replaced_directory, sync_directory
 from game_rl.storage.faults import LostFileError
-from game_rl.storage.fetch import fetch_file, is_whole
-from game_rl.storage.manifest import Piece, blob_name
+from game_rl.storage.manifest import _OF_CHECKPOINTS, FolderTree, Piece, TreeFile, blob_name
 from game_rl.storage.object_store import PART_BYTES, ObjectStore
-from game_rl.storage.rate_limit import RateLimit
 
 _LEFT_OUT = {"claim", "lock", "upload.jsonl", "upload.lock"}
-_OF_CHECKPOINTS = ("checkpoints", "offline")
 _SEALED = (SEALED, SHELVED)  # files of a Lake
 _SENT_AT_ONCE, _FETCHED_AT_ONCE = 2, 4
 
 
-def _inside(text: str) -> str:
-    """Check that the path stays below the folder, so that no fetched file lands elsewhere."""
-    parts = text.split("/")
-    if not all(p and not p.startswith(".") and p.isprintable() for p in parts) or "\\" in text:
-        raise ValueError("is not a path below the folder")
-    return text
+@dataclass(frozen=True)
+class Source:
+    """Where a piece lies on this machine.
 
+    Attributes:
+        segment: name of the Lake's file, if the piece is a whole segment.
+        was_read: whether the piece was checked against its sha256 a moment ago, so that `chunks`
+            does not check it again.
+    """
 
-class TreeFile(Saved):
-    """A file: the concatenation of its blobs."""
+    path: Path
+    offset: int
+    piece: Piece
+    segment: str | None = None
+    was_read: bool = False
 
-    path: Annotated[str, AfterValidator(_inside)]
-    pieces: tuple[Piece, ...]
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the piece's bytes, the last chunk only if the sha256 of all of them is right.
 
-    @property
-    def n_bytes(self) -> int:
-        return sum(piece.n_bytes for piece in self.pieces)
-
-    @property
-    def unit(self) -> str | None:
-        """Folder of the file's checkpoint, which appears in one rename; None for other files."""
-        folder, _, _ = self.path.rpartition("/")
-        parts = folder.split("/")
-        is_checkpoint = len(parts) > 1 and parts[-2] in _OF_CHECKPOINTS and parts[-1].isdecimal()
-        return folder if is_checkpoint else None
-
-
-class FolderTree(Saved):
-    """Files, with their paths below one folder."""
-
-    format: Literal[1] = 1
-    files: tuple[TreeFile, ...]
-
-    def blobs(self) -> dict[str, int]:
-        """Return the size in bytes of each blob, by sha256."""
-        return {piece.sha256: piece.n_bytes for file in self.files for piece in file.pieces}
-
-    def part(self, name: str) -> "FolderTree":
-        """Return the tree of the files at this path or below it."""
-        found = (f for f in self.files if f.path == name or f.path.startswith(f"{name}/"))
-        return FolderTree(files=tuple(found))
+        Raises:
+            LostFileError: the sha256 is wrong, or the file is gone.
+        """
+        digest, left, is_wrong = hashlib.sha256(), self.piece.n_bytes, False
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.offset)
+                while left:
+                    chunk = file.read(min(left, _CHUNK_BYTES))
+                    left -= len(chunk)
+                    if not self.was_read:
+                        digest.update(chunk)
+                        is_wrong = not left and digest.hexdigest() != self.piece.sha256
+                    if not chunk or is_wrong:
+                        raise LostFileError(f"{self.path} is damaged", is_damaged=True)
+                    yield chunk
+        except OSError as error:
+            raise LostFileError(f"{self.path} cannot be read: {error.strerror}") from None
 
 
 # ---------------------------------------------------------------------- reading here, sending
@@ -134,6 +130,35 @@ def _whole(path: Path) -> Source:
             digest.update(chunk)
             n_bytes += len(chunk)
     return Source(path, 0, Piece(sha256=digest.hexdigest(), n_bytes=n_bytes))
+
+
+class RateLimit:
+    """A token bucket, shared by all threads that send.
+
+    Args:
+        mb_s: limit in 10^6 bytes per second, or None for no limit.
+    """
+
+    def __init__(self, mb_s: float | None) -> None:
+        self._bytes_s = None if mb_s is None else mb_s * 1e6
+        self._free_at_s = time.monotonic()
+        self._lock = threading.Lock()
+
+    def slowed(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the chunks no faster than the limit allows."""
+        for chunk in chunks:
+            self._wait(len(chunk))
+            yield chunk
+
+    def _wait(self, n_bytes: int) -> None:
+        if self._bytes_s is None:
+            return
+        with self._lock:
+            now = time.monotonic()
+            self._free_at_s = max(self._free_at_s, now - _BURST_S) + n_bytes / self._bytes_s
+            pause_s = self._free_at_s - now
+        if pause_s > 0:
+            time.sleep(pause_s)
 
 
 def send_blobs(
@@ -240,3 +265,108 @@ def _remove_others(target: Path, tree: FolderTree, base: Path) -> None:
     for path in list(_files_of(target)):
         if path.relative_to(base).as_posix() not in wanted:
             path.unlink()
+
+
+_BURST_S = 0.25
+
+PIECE_BYTES = 1 << 20
+"""Size of a growing file's pieces. Full pieces never change, so only the last one is resent."""
+_CHUNK_BYTES = 1 << 20
+
+
+def growing_pieces(file: Path, n_bytes: int) -> Iterator[Source]:
+    """Yield the pieces of the first `n_bytes` of a file that only grows."""
+    with file.open("rb") as opened:
+        for offset in range(0, n_bytes, PIECE_BYTES):
+            content = opened.read(min(PIECE_BYTES, n_bytes - offset))
+            sha256 = hashlib.sha256(content).hexdigest()
+            yield Source(file, offset, Piece(sha256=sha256, n_bytes=len(content)))
+
+
+_PART = ".part"
+
+Tell = Callable[[int], None]
+"""Called with the number of bytes that arrived since the last call."""
+
+
+class BlobFile(Protocol):
+    """A file that consists of blobs."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def pieces(self) -> tuple[Piece, ...]: ...
+    @property
+    def n_bytes(self) -> int: ...
+
+
+def fetch_file(store: ObjectStore, file: BlobFile, root: Path, tell: Tell) -> int:
+    """Fetch a file unless it is here with the right content; return the number of fetched bytes."""
+    path = root / file.path
+    if path.is_file() and path.stat().st_size == file.n_bytes and is_whole(path, file):
+        tell(file.n_bytes)
+        return 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + _PART)
+    with part.open("wb") as output:
+        for chunk in verified_chunks(store, file):
+            output.write(chunk)
+            tell(len(chunk))
+        output.flush()
+        os.fsync(output.fileno())
+    part.replace(path)
+    sync_directory(path.parent)
+    return file.n_bytes
+
+
+def verified_chunks(store: ObjectStore, file: BlobFile) -> Iterator[bytes]:
+    """Yield the content of a stored file.
+
+    Raises:
+        StorageError: a blob is missing, or its sha256 is wrong. The caller must discard the chunks
+            before it.
+    """
+    for piece in file.pieces:
+        digest, name = hashlib.sha256(), blob_name(piece.sha256)
+        try:
+            for chunk in store.pieces(name):
+                digest.update(chunk)
+                yield chunk
+        except FileNotFoundError:
+            raise StorageError(
+                f"{store.address}/{name}, a part of {file.path}, is missing; fetch another "
+                "checkpoint, as in …/runs/ID@TIMESTEPS"
+            ) from None
+        if digest.hexdigest() != piece.sha256:
+            raise StorageError(
+                f"{store.address}/{name}, a part of {file.path}, is damaged: its sha256 is "
+                "not its name; fetch another checkpoint, as in …/runs/ID@TIMESTEPS"
+            )
+
+
+def is_whole(path: Path, file: BlobFile) -> bool:
+    """Whether an existing file has the right content."""
+    with path.open("rb") as opened:
+        for piece in file.pieces:
+            digest, left = hashlib.sha256(), piece.n_bytes
+            while left and (chunk := opened.read(min(left, _CHUNK_BYTES))):
+                digest.update(chunk)
+                left -= len(chunk)
+            if digest.hexdigest() != piece.sha256:
+                return False
+    return True
+
+
+def blob_fault(store: ObjectStore, sha256: str, n_bytes: int) -> str | None:
+    """Return what is wrong with a blob, or None if its sha256 is its name."""
+    digest, read = hashlib.sha256(), 0
+    try:
+        for chunk in store.pieces(blob_name(sha256)):
+            digest.update(chunk)
+            read += len(chunk)
+    except FileNotFoundError:
+        return f"blob {sha256} is missing"
+    if digest.hexdigest() != sha256:
+        length = f"{read:,} of {n_bytes:,} bytes" if read != n_bytes else "other content"
+        return f"blob {sha256} is damaged: {length}"
+    return None
