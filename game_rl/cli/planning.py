@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
     from game_rl.config.schema import RunConfig
     from game_rl.games.definition import Game
-    from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
-    from game_rl.preflight.report import Report
+    from game_rl.preflight.facts import EpisodeLengths, MeasuredLake
+    from game_rl.preflight.preflight_report import Report
 
 
 def add_preflight(commands: "Commands") -> None:
@@ -92,7 +92,7 @@ def _probed(config: "RunConfig", game: "Game") -> "tuple[EpisodeLengths, Measure
 def _print(
     report: "Report", unmeasured: str | None, lake_note: str | None, teacher: str | None
 ) -> None:
-    from game_rl.preflight.report import render_report
+    from game_rl.preflight.preflight_report import render_report
 
     console = Console()
     console.print(render_report(report))

@@ -10,7 +10,7 @@ from rich.console import Console
 if TYPE_CHECKING:
     from game_rl.config.schema import RunConfig
     from game_rl.games.definition import Game
-    from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
+    from game_rl.preflight.facts import EpisodeLengths, MeasuredLake
 
     Probe = Callable[[RunConfig, Game], tuple[EpisodeLengths, MeasuredLake | None]]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from game_rl.experiments.study.forecast import StudyReport
     from game_rl.experiments.study.results import Result
     from game_rl.experiments.tasks import Death
-    from game_rl.preflight.measurements import MeasuredLake
+    from game_rl.preflight.facts import MeasuredLake
 
 
 def add_study(commands: "Commands") -> None:
@@ -188,7 +188,7 @@ def _status(arguments: argparse.Namespace) -> int:
 def _show_forecast(report: "StudyReport", console: "Console") -> None:
     from rich.text import Text
 
-    from game_rl.preflight.table import VERDICTS
+    from game_rl.preflight.preflight_report import VERDICTS
     from game_rl.system.units import format_bytes
 
     words, style = VERDICTS[report.verdict]

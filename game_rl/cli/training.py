@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
     from game_rl.cli.run_console import RunConsole
     from game_rl.config.schema import RunConfig
-    from game_rl.preflight.report import Report
+    from game_rl.preflight.preflight_report import Report
     from game_rl.training.train import TrainingResult
 
 
@@ -167,7 +167,7 @@ def _trained(
     arguments: argparse.Namespace, console: "Console", run_console: "RunConsole"
 ) -> "TrainingResult":
     from game_rl.cli.run_console import print_json
-    from game_rl.preflight.report import render_report
+    from game_rl.preflight.preflight_report import render_report
     from game_rl.training.admission import check_new_fork, check_new_run, check_resumable
 
     def show(report: "Report") -> None:
@@ -254,7 +254,7 @@ def _fork_config(arguments: argparse.Namespace) -> "RunConfig":
 
 def _print_result(result: "TrainingResult", console: "Console") -> None:
     from game_rl.cli.next_steps import next_steps
-    from game_rl.preflight.report import footprint_line
+    from game_rl.preflight.preflight_report import footprint_line
     from game_rl.system.units import with_frames
 
     def line(name: str, text: object) -> None:

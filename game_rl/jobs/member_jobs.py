@@ -32,7 +32,7 @@ from game_rl.jobs.results import (
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
 from game_rl.playback.trained_run import evaluate_run, open_own_run, open_trained_run
-from game_rl.preflight.report import measured_ram_peak_bytes
+from game_rl.preflight.preflight_report import measured_ram_peak_bytes
 from game_rl.run_dir import RunDir, check_claim, write_atomic
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest

@@ -9,7 +9,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_env
 from game_rl.games.definition import Game
-from game_rl.preflight.measurements import EpisodeLengths
+from game_rl.preflight.facts import EpisodeLengths
 from game_rl.seeds import seed_for
 
 _MOST_FRAMES = 20_000  # takes seconds, even with a ROM that never halts; 5 1/2 minutes of the game

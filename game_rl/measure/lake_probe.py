@@ -13,7 +13,7 @@ from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import lake_schema
 from game_rl.lake.origin import origin_of, write_origin
 from game_rl.lake.writer import LakeWriter
-from game_rl.preflight.measurements import MeasuredLake
+from game_rl.preflight.facts import MeasuredLake
 from game_rl.seeds import seed_for
 
 _MOST_FRAMES = 24_000  # of the emulator; takes as many seconds as `probe_episodes`

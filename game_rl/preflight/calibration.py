@@ -80,3 +80,7 @@ RAM_MARGIN_FRACTION = 0.10
 RAM_MARGIN_BYTES = 512 * MIB
 VRAM_MARGIN_FRACTION = 0.05
 DISK_MARGIN_BYTES = GIB
+
+VIEW_BYTES = 3 << 20
+"""Memory of a view of a Lake. Names, digests and ends of 500 files took 2.2 MiB; the number of rows
+does not matter."""

@@ -1,23 +1,50 @@
-"""Numbers about the game, the machine and the Lakes that an estimate needs besides the config."""
+"""The numbers that an estimate needs besides the config: game, machine, Lakes, parent of a fork."""
 
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
+from statistics import mean, median
 
 from game_rl.config.schema import RunConfig, check_image_size
+from game_rl.config.values import run_at
 from game_rl.envs.make_env import check_env_config, make_frame_format
 from game_rl.envs.observation import Crop, frame_shape
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
 from game_rl.lake.lake_schema import lake_schema
+from game_rl.lake.mark import Mark
 from game_rl.lake.origin import LakeRows, check_agreement
-from game_rl.preflight.forked import ForkFacts, fork_facts
 from game_rl.preflight.learning import learn_from_of
-from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
-from game_rl.system.machine import Machine
+from game_rl.run_dir import RunDir
+from game_rl.system.machine import Machine, is_same_disk, nearest_folder
 from game_rl.system.placement import USUAL_CACHE_BYTES, find_placement
 
 # Assumed length of an episode without a measurement: fights and levels of arcade games take 7 to 33
 # seconds, and a trained agent's are the shorter ones.
 _USUAL_EPISODE_FRAMES = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForkFacts:
+    """The checkpoint that a fork begins from, and the files that it takes over.
+
+    Attributes:
+        began_at: the timestep at which the fork begins.
+        copied_bytes: bytes of copied files: curves, tables and events.
+        shared_bytes: bytes of the parent's checkpoint and of the Lake's segments that it needs.
+        is_linked: whether those are hard links, which take no space again.
+    """
+
+    began_at: int
+    copied_bytes: int
+    shared_bytes: int
+    is_linked: bool
+
+    @property
+    def new_shared_bytes(self) -> int:
+        """Additional bytes of the shared files: 0 if they are links."""
+        return 0 if self.is_linked else self.shared_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +84,50 @@ class RunFacts:
     def began_at(self) -> int:
         """Timestep at which the run begins."""
         return 0 if self.fork is None else self.fork.began_at
+
+
+@dataclass(frozen=True)
+class EpisodeLengths:
+    """Lengths of episodes in random play.
+
+    Attributes:
+        timesteps: length of each episode.
+        successes: number of episodes that the game file counts as a success; None if it defines no
+            success.
+        truncated: number of episodes that max_episode_timesteps, or the end of the probe, cut
+            short.
+    """
+
+    timesteps: tuple[int, ...]
+    successes: int | None
+    truncated: int
+
+    @property
+    def median(self) -> float:
+        return median(self.timesteps)
+
+    @property
+    def mean(self) -> float:
+        return mean(self.timesteps)
+
+    @property
+    def shortest(self) -> int:
+        return min(self.timesteps)
+
+    @property
+    def longest(self) -> int:
+        return max(self.timesteps)
+
+
+@dataclass(frozen=True)
+class MeasuredLake:
+    """Size of a timestep in a Lake of random play.
+
+    Agents that see more of a game leave frames that compress less.
+    """
+
+    timesteps: int
+    bytes_per_timestep: float
 
 
 def run_facts(
@@ -133,3 +204,69 @@ def _check_stop_when(config: RunConfig, game: Game) -> None:
             f"stop_when.success_rate is {rate:g}, but {game.name} does not define success; write "
             "stop_when: {mean_reward: ...}, or give its game.yaml a success condition"
         )
+
+
+_COPIES = ("events.jsonl", "eval.csv", "evaluations.npz")
+
+
+def fork_facts(config: RunConfig) -> ForkFacts | None:
+    """Return the facts of the fork that `config` describes; None if it describes no fork.
+
+    A fork that exists does not need its parent, which may have deleted the checkpoint or be gone.
+
+    Raises:
+        UsageError: the fork does not exist yet, and its parent has no such checkpoint.
+    """
+    if config.fork is None:
+        return None
+    root, timesteps = run_at(config.fork.run)
+    parent, counts_anew = RunDir(root), config.fork.counters == "new"
+    saved = parent.checkpoints_newest_first()
+    found = [path for path in saved if timesteps in (None, int(path.name))]
+    if not found and RunDir(config.run_dir).exists():
+        return _independent(timesteps or 0, counts_anew=counts_anew)
+    if not found:
+        raise UsageError(
+            f"{root} keeps no checkpoint to fork"
+            + ("" if timesteps is None else f" at timestep {timesteps:,}")
+            + f"; it has: {', '.join(f'{int(path.name):,}' for path in saved) or 'none'}"
+            + _still_offline(parent)
+        )
+    copies = [*(root / name for name in _COPIES), *parent.tensorboard.glob("*")]
+    return ForkFacts(
+        began_at=0 if counts_anew else int(found[0].name),
+        copied_bytes=0 if counts_anew else sum(map(_size, copies)),
+        shared_bytes=sum(map(_size, found[0].iterdir())) + _lake_bytes(config, found[0]),
+        is_linked=is_same_disk(root, nearest_folder(config.run_dir.absolute())),
+    )
+
+
+def _still_offline(parent: RunDir) -> str:
+    if parent.checkpoints_newest_first() or not parent.offline.checkpoints_newest_first():
+        return ""
+    return (
+        "; it is still learning before its first timestep: bring it to timestep 0 with game-rl "
+        f"train --resume {quote(str(parent.root))} --until 0, then fork that"
+    )
+
+
+def _independent(began_at: int, *, counts_anew: bool) -> ForkFacts:
+    """Facts of an existing fork whose files are all its own."""
+    return ForkFacts(
+        began_at=0 if counts_anew else began_at, copied_bytes=0, shared_bytes=0, is_linked=True
+    )
+
+
+def _lake_bytes(config: RunConfig, checkpoint: Path) -> int:
+    """Bytes of the segments that the rows of the fork's replay are in."""
+    file = checkpoint / "lake.json"
+    if config.lake is None or not file.is_file():
+        return 0
+    state = json.loads(file.read_text(encoding="utf-8"))
+    if state.get("replay") is None:
+        return 0
+    return sum(segment.n_bytes for segment in Mark.from_json(state["mark"], source=file).segments)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0

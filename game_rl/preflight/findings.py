@@ -1,17 +1,28 @@
-"""Findings about resources that a run lacks, each with the smallest change that helps."""
+"""What is wrong or could be better, each with its fix."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from game_rl.preflight import calibration, remedies, verdict
-from game_rl.preflight.changes import Fix
-from game_rl.preflight.disk import timestep_of_full_disk
+from game_rl.algorithms.epsilon_greedy import exploration_schedule
+from game_rl.config.algorithms import DQNConfig, PPOConfig, RestartConfig
+from game_rl.config.schema import RunConfig
+from game_rl.preflight import calibration, fixes, footprint
+from game_rl.preflight.disk import lake_bytes, timestep_of_full_disk
+from game_rl.preflight.estimate import Situation
+from game_rl.preflight.fixes import GREY, Fix, has_needless_colour
 from game_rl.preflight.footprint import GpuFootprint, Phase
-from game_rl.preflight.gpus import network_gpu, replay_gpu
-from game_rl.preflight.growth import lake_bytes
-from game_rl.preflight.situation import Situation
+from game_rl.preflight.learning import has_teacher, learn_from_of
+from game_rl.preflight.memory import (
+    filled_capacity,
+    gradient_step_bytes,
+    network_gpu,
+    replay_gpu,
+    storage,
+)
 from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
+from game_rl.vec_env.workers import training_workers
 
 Severity = Literal["error", "warning", "info"]
 
@@ -62,15 +73,15 @@ def replay_gpu_missing(situation: Situation) -> Finding | None:
 
 
 def ram_short(situation: Situation) -> Finding | None:
-    result = verdict.ram_verdict(situation.footprint, situation.machine)
+    result = footprint.ram_verdict(situation.footprint, situation.machine)
     if result == "fits":
         return None
     peak, limit = situation.footprint.ram.peak, situation.machine.ram_available_bytes
-    fix = remedies.cheapest_fix(situation, verdict.ram_verdict, remedies.ram_changes(situation))
+    fix = fixes.cheapest_fix(situation, footprint.ram_verdict, fixes.ram_changes(situation))
     return Finding(
         "error" if result == "does_not_fit" else "warning",
         f"ram_{result}",
-        fix.key if fix else remedies.storage_key(situation.config),
+        fix.key if fix else fixes.storage_key(situation.config),
         f"needs {format_bytes(peak.bytes)} of RAM in the phase {peak.name!r}, mostly "
         f"{_largest(peak)}, and {format_bytes(limit)} are available{_margin_note(result)}"
         f"{_same_learning_note(fix)}",
@@ -81,10 +92,10 @@ def ram_short(situation: Situation) -> Finding | None:
 def vram_short(situation: Situation) -> Finding | None:
     """Report a lack of memory on the network's GPU."""
     vram = situation.footprint.vram
-    result = verdict.vram_verdict(situation.footprint, situation.machine)
+    result = footprint.vram_verdict(situation.footprint, situation.machine)
     if vram is None or vram.gpu >= len(situation.machine.gpus) or result == "fits":
         return None
-    fix = remedies.cheapest_fix(situation, verdict.vram_verdict, remedies.vram_changes(situation))
+    fix = fixes.cheapest_fix(situation, footprint.vram_verdict, fixes.vram_changes(situation))
     return Finding(
         "error" if result == "does_not_fit" else "warning",
         f"vram_{result}",
@@ -97,11 +108,11 @@ def vram_short(situation: Situation) -> Finding | None:
 def replay_vram_short(situation: Situation) -> Finding | None:
     """Report a lack of memory on the replay's GPU, if that is not the network's."""
     vram = situation.footprint.replay_vram
-    result = verdict.replay_vram_verdict(situation.footprint, situation.machine)
+    result = footprint.replay_vram_verdict(situation.footprint, situation.machine)
     if vram is None or vram.gpu >= len(situation.machine.gpus) or result == "fits":
         return None
-    candidates = remedies.replay_vram_changes(situation)
-    fix = remedies.cheapest_fix(situation, verdict.replay_vram_verdict, candidates)
+    candidates = fixes.replay_vram_changes(situation)
+    fix = fixes.cheapest_fix(situation, footprint.replay_vram_verdict, candidates)
     return Finding(
         "error" if result == "does_not_fit" else "warning",
         f"replay_vram_{result}",
@@ -112,7 +123,7 @@ def replay_vram_short(situation: Situation) -> Finding | None:
 
 
 def disk_short(situation: Situation) -> Finding | None:
-    result = verdict.disk_verdict(situation.footprint, situation.machine)
+    result = footprint.disk_verdict(situation.footprint, situation.machine)
     if result == "fits":
         return None
     disk, free = situation.footprint.disk, situation.machine.disk_free_bytes
@@ -125,7 +136,7 @@ def disk_short(situation: Situation) -> Finding | None:
         f"{when}the run takes {format_bytes(disk.bytes)} and, while a checkpoint is written, "
         f"{format_bytes(disk.momentary_bytes)} more; {format_bytes(free)} are free"
         f"{_margin_note(result)}",
-        remedies.cheapest_fix(situation, verdict.disk_verdict, remedies.disk_changes(situation)),
+        fixes.cheapest_fix(situation, footprint.disk_verdict, fixes.disk_changes(situation)),
     )
 
 
@@ -178,7 +189,7 @@ def _gpus_there(machine: Machine) -> str:
     return f"the last GPU of the machine that torch can use is cuda:{len(machine.gpus) - 1}"
 
 
-def _margin_note(result: verdict.Verdict) -> str:
+def _margin_note(result: footprint.Verdict) -> str:
     return "" if result == "does_not_fit" else ", which leaves no margin for other programs"
 
 
@@ -190,3 +201,233 @@ def _same_learning_note(fix: Fix | None) -> str:
         f"; batches computed in parts{parts} learn the same: the gradient is that of the whole "
         "batch"
     )
+
+
+_SHORTEST_ROLLOUT = 128  # n_steps below this make advantages noisy; SB3's Atari presets use it
+_EPISODES_IN_A_ROLLOUT = 4
+
+
+def machine_under_used(situation: Situation) -> Finding | None:
+    config, machine = situation.config, situation.machine
+    n_envs, cpus = config.env.n_envs, situation.facts.cpus
+    busy = training_workers(config.env.n_workers, n_envs=n_envs, cpus=cpus)
+    if busy >= machine.cpus or footprint.verdict(situation.footprint, machine) != "fits":
+        return None
+    if busy < config.env.n_envs:
+        fix: Fix | None = Fix("env.n_workers", min(machine.cpus, config.env.n_envs))
+    else:
+        fix = fixes.first_fix(
+            config,
+            (Fix("env.n_envs", n) for n in fixes.larger_n_envs(config, machine.cpus)),
+            lambda changed: footprint.verdict(situation.footprint_of(changed), machine) == "fits",
+        )
+    if fix is None:
+        return None
+    return Finding(
+        "info",
+        "machine_under_used",
+        fix.key,
+        f"{config.env.n_envs} envs keep {busy} of {machine.cpus} CPUs busy; {fix.value} "
+        f"{'workers' if fix.key == 'env.n_workers' else 'envs'} fit{_rollout_note(config, fix)}",
+        fix,
+    )
+
+
+def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
+    """Warn if a rollout of each env is much longer than an episode.
+
+    n_steps says how often the network is updated. Episodes continue across rollouts.
+    """
+    config, probe = situation.config, situation.probe
+    if isinstance(config.algorithm, DQNConfig):
+        return None
+    n_steps, longest = config.algorithm.n_steps, config.env.max_episode_timesteps
+    if probe is not None:
+        reference, bound = round(probe.median), round(probe.median) * _EPISODES_IN_A_ROLLOUT
+        what = f"a random episode has {probe.shortest:,} to {probe.longest:,} timesteps, half of "
+        what += f"them at most {reference:,}"
+    elif longest is not None:
+        reference, bound = longest, longest - 1
+        what = f"no episode is longer than max_episode_timesteps, {longest:,}"
+    else:
+        return None
+    fix = _shorter_rollout(config, reference)
+    if n_steps <= bound or fix is None:
+        return None
+    return Finding(
+        "warning",
+        "n_steps_is_no_episode_length",
+        "algorithm.n_steps",
+        f"n_steps is {n_steps:,}, and {what}; n_steps is the number of timesteps that each env "
+        "plays between two updates, across episodes: with a smaller one the network learns more "
+        "often and needs less memory",
+        fix,
+    )
+
+
+def colour_of_four_shades(situation: Situation) -> Finding | None:
+    config, facts = situation.config, situation.facts
+    grey = fixes.apply_fix(config, GREY)
+    if not has_needless_colour(situation) or grey is None:
+        return None
+    step, grey_step = (gradient_step_bytes(changed, facts) for changed in (config, grey))
+    memory = f"{format_bytes(step)} where grey takes {format_bytes(grey_step)}, and "
+    if grey_step > step:  # grey pictures go through the network in larger parts
+        memory = ""
+    return Finding(
+        "warning",
+        "colour_of_four_shades",
+        "env.observation.colour",
+        "the game has four shades of grey, so red, green and blue are one picture that the network "
+        f"reads three times: a gradient step takes {memory}more time",
+        GREY,
+    )
+
+
+def replay_is_never_full(situation: Situation) -> Finding | None:
+    config, facts = situation.config, situation.facts
+    if not isinstance(config.algorithm, DQNConfig):
+        return None
+    capacity, timesteps = (
+        config.algorithm.replay.capacity,
+        situation.footprint.training.final_timesteps,
+    )
+    enough = _rounded_up(filled_capacity(config, facts))
+    if capacity <= max(enough, timesteps):
+        return None
+    fix = Fix("algorithm.replay.capacity", enough)
+    smaller = fixes.apply_fix(config, fix)
+    note = ""
+    if smaller is not None and replay_gpu(config) is not None:
+        saved = storage(config, facts).bytes - storage(smaller, facts).bytes
+        note = f", and leave {format_bytes(saved)} more of GPU memory free"
+    return Finding(
+        "info",
+        "replay_is_never_full",
+        "algorithm.replay.capacity",
+        f"the replay has room for {capacity:,} timesteps, and the run plays {timesteps:,}; "
+        f"{enough:,} hold them all, with the last frames of their episodes{note}",
+        fix if smaller is not None else None,
+    )
+
+
+def _rounded_up(number: int) -> int:
+    """Round up to two significant digits."""
+    unit: int = 10 ** max(0, len(str(number)) - 2)
+    return -(-number // unit) * unit
+
+
+def _shorter_rollout(config: RunConfig, episode_timesteps: int) -> Fix | None:
+    """Return a smaller n_steps, about one episode of each env, with whole batches in a rollout."""
+    assert not isinstance(config.algorithm, DQNConfig)
+    unit = fixes.n_steps_unit(config)
+    target = max(_SHORTEST_ROLLOUT, 2 ** (max(1, episode_timesteps).bit_length() - 1))
+    for n_steps in (target // unit * unit, -(-target // unit) * unit):
+        fix = Fix("algorithm.n_steps", n_steps)
+        if 0 < n_steps < config.algorithm.n_steps and fixes.apply_fix(config, fix) is not None:
+            return fix
+    return None
+
+
+def _rollout_note(config: RunConfig, fix: Fix) -> str:
+    """Name the n_steps that keeps the rollout's length: more envs at the same n_steps raise it."""
+    changed = fixes.apply_fix(config, fix) if fix.key == "env.n_envs" else None
+    if changed is None or isinstance(config.algorithm, DQNConfig):
+        return ""
+    unit = fixes.n_steps_unit(changed)
+    n_steps = config.rollout_timesteps // changed.env.n_envs // unit * unit
+    if n_steps == 0:
+        return ""
+    return (
+        f" (with algorithm.n_steps={n_steps} as well, a rollout has "
+        f"{n_steps * changed.env.n_envs:,} timesteps instead of {changed.rollout_timesteps:,})"
+    )
+
+
+def restart_without_effect(situation: Situation) -> Finding | None:
+    """Report the first restart with a fault; fixing it may change the faults of later ones."""
+    config = situation.config
+    if isinstance(config.algorithm, PPOConfig):
+        return None
+    for index, restart in enumerate(config.algorithm.exploration.restarts):
+        if (fault := _fault(config, restart)) is not None:
+            key = f"algorithm.exploration.restarts.{index}"
+            return Finding("warning", "restart_without_effect", key, fault, None)
+    return None
+
+
+def _fault(config: RunConfig, restart: RestartConfig) -> str | None:
+    algorithm, total = config.algorithm, config.total_timesteps
+    assert not isinstance(algorithm, PPOConfig)
+    at, back = restart.at, restart.at + restart.over
+    usual = exploration_schedule(
+        algorithm.exploration.model_copy(update={"restarts": ()}), timesteps=total
+    ).at(at)
+    if restart.start <= usual:
+        return (
+            f"it begins at {restart.start:g}, but the main line is at {usual:.3g} at timestep "
+            f"{at:,}, and the share never falls below it: use a larger start, or a later at"
+        )
+    if isinstance(algorithm, DQNConfig) and at < algorithm.learning_starts:
+        return (
+            f"it begins at timestep {at:,}, but every action is random before learning_starts, "
+            f"{algorithm.learning_starts:,}: use a later at"
+        )
+    if restart.over < config.rollout_timesteps and not isinstance(algorithm, DQNConfig):
+        return (
+            f"it lasts {restart.over:,} timesteps, less than one rollout of "
+            f"{config.rollout_timesteps:,}, in which the share stays the same: use a larger over"
+        )
+    if back > total:
+        return (
+            f"it lasts until timestep {back:,}, but the run ends at {total:,}, with its share of "
+            "random actions still raised: use an earlier at, or a smaller over"
+        )
+    return None
+
+
+_LEAST_OWN_SHARE = 0.1
+
+
+def few_own_rows(situation: Situation) -> Finding | None:
+    """Warn of the tandem effect: 10 to 20 % of own play reduce it much, and 50 % end it."""
+    settings = learn_from_of(situation.config)
+    if settings is None or has_teacher(situation.config):
+        return None
+    share = settings.most_own_share
+    if share >= _LEAST_OWN_SHARE:
+        return None
+    return Finding(
+        "warning",
+        "few_own_rows",
+        "algorithm.learn_from.own_share",
+        f"at most {share:.0%} of each batch is the run's own play, and there is no teacher: a "
+        "network that learns from others' play alone fails where they succeed, since nothing "
+        "corrects its values of actions that they do not take (the tandem effect, Ostrovski "
+        "et al. 2021, arXiv 2110.14020; 10 to 20 % of own play reduce it much, and 50 % end it)",
+        Fix("algorithm.learn_from.own_share", "0.5"),
+    )
+
+
+CHECKS: tuple[Callable[[Situation], Finding | None], ...] = (
+    gpu_missing,
+    replay_gpu_missing,
+    ram_short,
+    vram_short,
+    replay_vram_short,
+    disk_short,
+    lake_outgrows_disk,
+    few_own_rows,
+    n_steps_is_no_episode_length,
+    colour_of_four_shades,
+    replay_is_never_full,
+    machine_under_used,
+    restart_without_effect,
+)
+
+
+def check(situation: Situation) -> tuple[Finding, ...]:
+    """Return every finding, the most severe first."""
+    order: tuple[Severity, ...] = ("error", "warning", "info")
+    found = [finding for find in CHECKS if (finding := find(situation)) is not None]
+    return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))

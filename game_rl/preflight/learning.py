@@ -4,10 +4,6 @@ from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import LearnFromConfig, OfflineConfig
 from game_rl.config.schema import RunConfig
 
-VIEW_BYTES = 3 << 20
-"""Memory of a view of a Lake. Names, digests and ends of 500 files took 2.2 MiB; the number of rows
-does not matter."""
-
 
 def learn_from_of(config: RunConfig) -> LearnFromConfig | None:
     algorithm = config.algorithm
@@ -18,16 +14,6 @@ def offline_of(config: RunConfig) -> OfflineConfig | None:
     """Return the settings of the offline phase, which is before the first timestep, if any."""
     settings = learn_from_of(config)
     return None if settings is None else settings.offline
-
-
-def most_lake_rows(config: RunConfig) -> int:
-    """Most rows of Lakes in one batch."""
-    settings, batch = learn_from_of(config), config.algorithm.batch_size
-    if settings is None:
-        return 0
-    if settings.offline is not None:
-        return batch
-    return min(batch, int(batch * (1 - settings.least_own_share)) + 1)
 
 
 def has_teacher(config: RunConfig) -> bool:

@@ -1,4 +1,4 @@
-"""RAM of a run by phase, and memory of its gradient steps, on the CPU or the GPU."""
+"""RAM and GPU memory of a run by phase, with that of a gradient step."""
 
 from collections.abc import Iterable
 from math import prod
@@ -13,15 +13,10 @@ from game_rl.envs.observation import FrameFormat, frame_shape
 from game_rl.lake.lake_schema import lake_schema
 from game_rl.preflight import calibration
 from game_rl.preflight.arithmetic import training_arithmetic
+from game_rl.preflight.calibration import VIEW_BYTES
 from game_rl.preflight.facts import RunFacts
-from game_rl.preflight.footprint import MemoryFootprint, Part, Phase
-from game_rl.preflight.gpus import replay_gpu
-from game_rl.preflight.learning import (
-    VIEW_BYTES,
-    learn_from_of,
-    most_lake_rows,
-    takes_gradient_steps,
-)
+from game_rl.preflight.footprint import GpuFootprint, MemoryFootprint, Part, Phase
+from game_rl.preflight.learning import learn_from_of, takes_gradient_steps
 from game_rl.vec_env.worker_protocol import shared_bytes
 from game_rl.vec_env.workers import evaluation_workers, training_workers
 
@@ -381,3 +376,75 @@ def _large(blocks: Iterable[int]) -> int:
 
 def _small(blocks: Iterable[int]) -> int:
     return sum(size for size in blocks if size < calibration.ALLOCATOR_THRESHOLD_BYTES)
+
+
+def vram_footprint(config: RunConfig, facts: RunFacts) -> GpuFootprint | None:
+    """Return the memory of the network's GPU; None if the network is on the CPU.
+
+    It peaks in a gradient step. It includes the replay if the config puts it on the same GPU. The
+    minibatch is transferred packed and unpacked on the GPU. None of this was measured: tensors are
+    counted as on the CPU, and what CUDA adds is a guess (`calibration`).
+    """
+    gpu = network_gpu(config, facts)
+    if gpu is None:
+        return None
+    weights = network_of(config, facts).training_bytes
+    step = gradient_step_bytes(config, facts)
+    parts = (
+        Part("CUDA context", calibration.CUDA_CONTEXT_BYTES),
+        Part("network and optimiser", weights),
+        *teacher_network(config, facts),
+        *([storage(config, facts)] if replay_gpu(config) == gpu else []),
+        Part("gradient step", step),
+        Part(
+            "cuDNN and allocator", round((calibration.CUDA_ALLOCATOR_FACTOR - 1) * (weights + step))
+        ),
+    )
+    return GpuFootprint(phases=(Phase("update", parts),), gpu=gpu)
+
+
+def replay_vram_footprint(config: RunConfig, facts: RunFacts) -> GpuFootprint | None:
+    """Return the memory of the replay's GPU.
+
+    None if the replay is in RAM, on the network's GPU, or does not exist.
+    """
+    gpu = replay_gpu(config)
+    if gpu is None or gpu == network_gpu(config, facts):
+        return None
+    parts = (
+        Part("CUDA context", calibration.CUDA_CONTEXT_BYTES),
+        storage(config, facts),
+        Part("packed minibatch", packed_minibatch_bytes(config, facts)),
+    )
+    return GpuFootprint(phases=(Phase("update", parts),), gpu=gpu)
+
+
+def network_gpu(config: RunConfig, facts: RunFacts) -> int | None:
+    """Return the number of the network's GPU; None if the network is on the CPU."""
+    return _gpu_number(config.device) if facts.uses_gpu else None
+
+
+def replay_gpu(config: RunConfig) -> int | None:
+    """Return the number of the replay's GPU; None if the replay is in RAM or there is none.
+
+    Frames are by far the largest part of a replay, so all of it counts as being where they are.
+    """
+    algorithm = config.algorithm
+    if not isinstance(algorithm, DQNConfig) or algorithm.replay.device == "cpu":
+        return None
+    return _gpu_number(algorithm.replay.device)
+
+
+def _gpu_number(device: str) -> int:
+    """Return the number in `device`, or 0 if it has none, as torch reads it."""
+    return int(device.partition(":")[2] or 0)
+
+
+def most_lake_rows(config: RunConfig) -> int:
+    """Most rows of Lakes in one batch."""
+    settings, batch = learn_from_of(config), config.algorithm.batch_size
+    if settings is None:
+        return 0
+    if settings.offline is not None:
+        return batch
+    return min(batch, int(batch * (1 - settings.least_own_share)) + 1)

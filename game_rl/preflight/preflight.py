@@ -2,15 +2,13 @@
 
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
-from game_rl.preflight.checks import check
-from game_rl.preflight.estimate import estimate
-from game_rl.preflight.facts import RunFacts, run_facts
-from game_rl.preflight.growth import growth_rows
-from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
-from game_rl.preflight.report import Report
-from game_rl.preflight.situation import Situation
+from game_rl.preflight.disk import growth_rows
+from game_rl.preflight.estimate import Situation, estimate
+from game_rl.preflight.facts import EpisodeLengths, MeasuredLake, RunFacts, run_facts
+from game_rl.preflight.findings import check
+from game_rl.preflight.footprint import verdict
+from game_rl.preflight.preflight_report import Report
 from game_rl.preflight.speed import MeasuredSpeed, forecast_speed
-from game_rl.preflight.verdict import verdict
 from game_rl.system.machine import Machine
 
 

@@ -17,7 +17,7 @@ from game_rl.config.values import run_at
 from game_rl.errors import DoesNotFitError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.preflight.preflight import preflight
-from game_rl.preflight.report import Report
+from game_rl.preflight.preflight_report import Report
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import detect_machine, with_room
 

@@ -23,7 +23,7 @@ from game_rl.games.definition import Game, load_game
 from game_rl.playback.recording import record_run
 from game_rl.playback.teacher_copy import forget_teacher
 from game_rl.playback.trained_run import TrainedRun, evaluate_run, open_trained_run
-from game_rl.preflight.report import (
+from game_rl.preflight.preflight_report import (
     FootprintComparison,
     Report,
     compare_footprint,

@@ -6,10 +6,8 @@ import pytest
 
 from game_rl.config.schema import RunConfig
 from game_rl.envs.observation import Crop
-from game_rl.preflight.estimate import estimate
-from game_rl.preflight.facts import RunFacts
-from game_rl.preflight.measurements import EpisodeLengths
-from game_rl.preflight.situation import Situation
+from game_rl.preflight.estimate import Situation, estimate
+from game_rl.preflight.facts import EpisodeLengths, RunFacts
 from game_rl.system.machine import Machine
 from game_rl.system.units import GIB
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from game_rl.preflight.changes import Fix
-from game_rl.preflight.verdict import ram_verdict
+from game_rl.preflight.fixes import Fix
+from game_rl.preflight.footprint import ram_verdict
 from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB
 from tests.preflight.test_findings import FIGHTER, LONG, Make, by_code, dqn, mended

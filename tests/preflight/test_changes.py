@@ -1,5 +1,5 @@
 from game_rl.config.schema import RunConfig
-from game_rl.preflight.changes import (
+from game_rl.preflight.fixes import (
     Fix,
     apply_fix,
     first_fix,

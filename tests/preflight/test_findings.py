@@ -5,19 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from game_rl.preflight.changes import (
+from game_rl.preflight.estimate import Situation
+from game_rl.preflight.facts import EpisodeLengths
+from game_rl.preflight.findings import CHECKS, Finding, check
+from game_rl.preflight.fixes import (
     Fix,
     apply_fix,
     smaller_capacities,
     smaller_micro_batch_sizes,
     smaller_n_steps,
 )
-from game_rl.preflight.checks import CHECKS, check
-from game_rl.preflight.findings import Finding
-from game_rl.preflight.measurements import EpisodeLengths
+from game_rl.preflight.footprint import disk_verdict, ram_verdict, vram_verdict
 from game_rl.preflight.memory import together
-from game_rl.preflight.situation import Situation
-from game_rl.preflight.verdict import disk_verdict, ram_verdict, vram_verdict
 from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB, MIB
 

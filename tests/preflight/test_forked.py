@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from game_rl.errors import UsageError
 from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.estimate import estimate
-from game_rl.preflight.forked import ForkFacts, fork_facts
+from game_rl.preflight.facts import ForkFacts, fork_facts
 from tests.preflight.conftest import FACTS, make_config
 
 

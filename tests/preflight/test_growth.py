@@ -11,12 +11,11 @@ from game_rl.buffers.layout import pond_layout, total_bytes
 from game_rl.config.loader import load_config
 from game_rl.games.definition import load_game
 from game_rl.measure.lake_probe import probe_lake
-from game_rl.preflight.estimate import estimate
+from game_rl.preflight.disk import GrowthRow, growth_rows, lake_bytes
+from game_rl.preflight.estimate import Situation, estimate
 from game_rl.preflight.findings import lake_outgrows_disk
-from game_rl.preflight.growth import GrowthRow, growth_rows, lake_bytes
 from game_rl.preflight.preflight import preflight
-from game_rl.preflight.report import render_report
-from game_rl.preflight.situation import Situation
+from game_rl.preflight.preflight_report import render_report
 from game_rl.system.machine import Machine
 from game_rl.system.units import GIB
 from tests.preflight.conftest import FACTS, MACHINE, make_config

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from game_rl.checkpoints import checkpoint_store
-from game_rl.preflight.kept_checkpoints import KeptCheckpoints
+from game_rl.preflight.disk import KeptCheckpoints
 from tests.examples import examples
 
 SAVED_AT_ITS_END_AS_WELL = KeptCheckpoints(

@@ -29,8 +29,8 @@ from game_rl.preflight.memory import (
     storage,
     together,
     unpack_blocks,
+    vram_footprint,
 )
-from game_rl.preflight.vram import vram_footprint
 from tests.preflight.conftest import FACTS, make_config
 from tests.preflight.torch_account import peak_of_tensors
 

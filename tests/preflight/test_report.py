@@ -12,10 +12,14 @@ from rich.console import Console
 from game_rl.config.loader import kind_of, load_config
 from game_rl.errors import ConfigError
 from game_rl.games.definition import load_game
-from game_rl.preflight.facts import run_facts
-from game_rl.preflight.measurements import EpisodeLengths
+from game_rl.preflight.facts import EpisodeLengths, run_facts
 from game_rl.preflight.preflight import preflight, report_of
-from game_rl.preflight.report import Report, compare_footprint, footprint_line, render_report
+from game_rl.preflight.preflight_report import (
+    Report,
+    compare_footprint,
+    footprint_line,
+    render_report,
+)
 from game_rl.preflight.speed import MeasuredSpeed
 from game_rl.system.machine import Machine
 from game_rl.system.placement import Gpu
@@ -236,7 +240,7 @@ def test_a_crop_too_small_for_the_network_is_a_config_error() -> None:
 def test_a_preflight_does_not_import_torch() -> None:
     code = (
         "import sys\n"
-        "import game_rl.preflight.report, game_rl.measure.episode_probe\n"
+        "import game_rl.preflight.preflight_report, game_rl.measure.episode_probe\n"
         "print({'torch', 'stable_baselines3'} & set(sys.modules))"
     )
     ended = subprocess.run(

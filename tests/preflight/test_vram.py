@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from game_rl.preflight.estimate import estimate
-from game_rl.preflight.gpus import network_gpu, replay_gpu
-from game_rl.preflight.memory import storage
+from game_rl.preflight.footprint import verdict
+from game_rl.preflight.memory import network_gpu, replay_gpu, storage
 from game_rl.preflight.preflight import report_of
-from game_rl.preflight.verdict import verdict
 from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB
 from tests.preflight.conftest import FACTS, MACHINE, make_config

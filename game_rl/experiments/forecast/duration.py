@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from game_rl.config.experiments.population_files import Population
 from game_rl.config.schema import RunConfig
 from game_rl.experiments.forecast.growth import stretches
-from game_rl.preflight.report import Report
+from game_rl.preflight.preflight_report import Report
 from game_rl.preflight.speed import ExperimentSpeed, MeasuredSpeed, playing_s
 
 _JOB_S = 1.3  # fork a process, read a checkpoint, leave a result; for two at once on two cores

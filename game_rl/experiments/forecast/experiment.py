@@ -11,9 +11,9 @@ from game_rl.experiments.forecast.live_mixture import live_report
 from game_rl.experiments.forecast.population import population_preflight
 from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.games.definition import Game
-from game_rl.preflight.changes import Fix
+from game_rl.preflight.facts import EpisodeLengths, MeasuredLake
 from game_rl.preflight.findings import Finding
-from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
+from game_rl.preflight.fixes import Fix
 from game_rl.preflight.speed import ExperimentSpeed
 from game_rl.system.machine import Machine
 

@@ -10,9 +10,9 @@ from game_rl.experiments.forecast.growth import kept_checkpoints_bytes
 from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.experiments.forecast.slots import member_slots_by_memory
 from game_rl.experiments.forecast.verdict import is_short_of_memory
-from game_rl.preflight.changes import Fix
 from game_rl.preflight.findings import Finding
-from game_rl.preflight.report import Report
+from game_rl.preflight.fixes import Fix
+from game_rl.preflight.preflight_report import Report
 from game_rl.system.units import format_bytes
 
 

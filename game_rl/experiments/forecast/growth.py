@@ -8,9 +8,9 @@ from game_rl.config.experiments.population_config import KeepGenerationsConfig, 
 from game_rl.config.experiments.population_files import Population
 from game_rl.config.upload import UploadConfig
 from game_rl.preflight import calibration
+from game_rl.preflight.disk import lake_bytes
 from game_rl.preflight.facts import RunFacts
-from game_rl.preflight.growth import lake_bytes
-from game_rl.preflight.report import Report
+from game_rl.preflight.preflight_report import Report
 
 _FILES_A_STRETCH_BYTES = 4_000  # result, output, and lines of the record and of events.jsonl
 

@@ -8,10 +8,9 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
 from game_rl.games.definition import Game
 from game_rl.lake.origin import LakeRows
-from game_rl.preflight.facts import run_facts
-from game_rl.preflight.measurements import EpisodeLengths
+from game_rl.preflight.facts import EpisodeLengths, run_facts
 from game_rl.preflight.preflight import report_of
-from game_rl.preflight.report import Report
+from game_rl.preflight.preflight_report import Report
 from game_rl.preflight.speed import ExperimentSpeed
 from game_rl.system.machine import Machine
 

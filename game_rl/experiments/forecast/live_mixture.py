@@ -6,8 +6,8 @@ from dataclasses import replace
 from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.experiments.forecast.verdict import is_short_of_memory, verdict_of
-from game_rl.preflight.changes import Fix
 from game_rl.preflight.findings import Finding
+from game_rl.preflight.fixes import Fix
 from game_rl.system.units import format_bytes
 
 

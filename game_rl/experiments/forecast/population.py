@@ -13,10 +13,9 @@ from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.experiments.forecast.slots import slots_of
 from game_rl.experiments.forecast.verdict import verdict_of
 from game_rl.games.definition import Game
-from game_rl.preflight.facts import run_facts
-from game_rl.preflight.measurements import EpisodeLengths, MeasuredLake
+from game_rl.preflight.facts import EpisodeLengths, MeasuredLake, run_facts
 from game_rl.preflight.preflight import report_of
-from game_rl.preflight.report import Report
+from game_rl.preflight.preflight_report import Report
 from game_rl.preflight.speed import ExperimentSpeed
 from game_rl.system.machine import Machine
 

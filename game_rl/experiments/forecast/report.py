@@ -7,10 +7,10 @@ from game_rl.config.experiments.executor_config import ExecutorConfig
 from game_rl.experiments.forecast.duration import Duration
 from game_rl.experiments.forecast.growth import GenerationRow
 from game_rl.experiments.forecast.overhead import controller_bytes, is_on_nodes, task_bytes
+from game_rl.preflight.calibration import VIEW_BYTES
 from game_rl.preflight.findings import Finding
-from game_rl.preflight.learning import VIEW_BYTES
-from game_rl.preflight.report import Report
-from game_rl.preflight.verdict import Verdict
+from game_rl.preflight.footprint import Verdict
+from game_rl.preflight.preflight_report import Report
 from game_rl.system.machine import Machine
 
 

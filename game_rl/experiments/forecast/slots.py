@@ -4,7 +4,7 @@ from game_rl.config.experiments.executor_config import ExecutorConfig
 from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.experiments.forecast.overhead import controller_bytes, is_on_nodes, task_bytes
 from game_rl.preflight import calibration
-from game_rl.preflight.report import Report
+from game_rl.preflight.preflight_report import Report
 from game_rl.system.machine import Machine
 
 

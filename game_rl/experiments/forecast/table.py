@@ -7,7 +7,7 @@ from rich.text import Text
 from game_rl.experiments.forecast.growth import GenerationRow
 from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.experiments.stages import STAGES
-from game_rl.preflight.table import VERDICTS, finding_text
+from game_rl.preflight.preflight_report import VERDICTS, finding_text
 from game_rl.system.units import format_bytes, format_duration
 
 _MOST_ROWS = 6

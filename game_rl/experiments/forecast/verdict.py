@@ -3,7 +3,7 @@
 from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.experiments.forecast.slots import comfortable_ram_bytes
 from game_rl.preflight import calibration
-from game_rl.preflight.verdict import Verdict
+from game_rl.preflight.footprint import Verdict
 
 
 def verdict_of(report: ExperimentReport) -> Verdict:

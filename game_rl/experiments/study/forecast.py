@@ -11,11 +11,10 @@ from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.experiments.forecast.slots import comfortable_ram_bytes, slots_by_memory
 from game_rl.games.definition import load_game
 from game_rl.preflight import calibration
-from game_rl.preflight.facts import run_facts
-from game_rl.preflight.measurements import MeasuredLake
+from game_rl.preflight.facts import MeasuredLake, run_facts
+from game_rl.preflight.footprint import Verdict
 from game_rl.preflight.preflight import report_of
-from game_rl.preflight.report import Report
-from game_rl.preflight.verdict import Verdict
+from game_rl.preflight.preflight_report import Report
 from game_rl.system.machine import Machine
 
 

@@ -10,7 +10,7 @@ from game_rl.experiments.forecast.experiment import experiment_preflight
 from game_rl.experiments.forecast.population import population_preflight
 from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.games.definition import load_game
-from game_rl.preflight.measurements import EpisodeLengths
+from game_rl.preflight.facts import EpisodeLengths
 from game_rl.preflight.speed import ExperimentSpeed, MeasuredSpeed
 from game_rl.system.machine import Machine
 from game_rl.system.units import GIB

@@ -11,7 +11,7 @@ from game_rl.experiments.forecast.overhead import CONTROLLER_BYTES, LOADED_BYTES
 from game_rl.experiments.forecast.population import population_preflight
 from game_rl.experiments.forecast.report import ExperimentReport
 from game_rl.games.definition import load_game
-from game_rl.preflight.measurements import MeasuredLake
+from game_rl.preflight.facts import MeasuredLake
 from game_rl.preflight.preflight import preflight
 from game_rl.system.machine import Machine
 from game_rl.system.placement import Gpu

@@ -7,7 +7,7 @@ from game_rl.config.experiments.study_config import ExperimentArm
 from game_rl.experiments.forecast.experiment import experiment_preflight
 from game_rl.experiments.study.forecast import study_preflight
 from game_rl.games.definition import load_game
-from game_rl.preflight.measurements import MeasuredLake
+from game_rl.preflight.facts import MeasuredLake
 from game_rl.system.machine import detect_machine, parse_machine
 from tests.experiments.study.conftest import MakeStudy
 
