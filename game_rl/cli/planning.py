@@ -65,7 +65,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
     report = preflight(config, game, machine, probe=probe, lake=lake)
     unmeasured = _why_unmeasured(arguments, report)
     if unmeasured is None:
-        from game_rl.measure.probe import measure_speed
+        from game_rl.measure.timed_training import measure_speed
 
         with _busy("training briefly, to measure this machine's speed"):
             measured = measure_speed(config, game)
@@ -78,8 +78,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
 
 
 def _probed(config: "RunConfig", game: "Game") -> "tuple[EpisodeLengths, MeasuredLake | None]":
-    from game_rl.measure.episode_probe import probe_episodes
-    from game_rl.measure.lake_probe import probe_lake
+    from game_rl.measure.random_play import probe_episodes, probe_lake
 
     with _busy("playing random episodes"):
         lengths = probe_episodes(config, game)

@@ -30,7 +30,7 @@ def preflight_experiment(arguments: argparse.Namespace, probe: "Probe") -> int:
     lengths, lake = probe(experiment.run, game) if arguments.probe else (None, None)
     report = experiment_preflight(experiment, game, machine, probe=lengths, lake=lake)
     if arguments.probe and not arguments.on and report.verdict != "does_not_fit":
-        from game_rl.measure.experiment_speed import measure_experiment_speed
+        from game_rl.measure.timed_training import measure_experiment_speed
 
         with Console(stderr=True).status("training briefly, to measure this machine's speed"):
             measured = measure_experiment_speed(experiment, game, members_at_once=report.slots)

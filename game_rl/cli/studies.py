@@ -159,7 +159,7 @@ def _measured_lakes(study: "Study") -> "dict[str, MeasuredLake]":
     from rich.console import Console
 
     from game_rl.games.definition import load_game
-    from game_rl.measure.lake_probe import probe_lake
+    from game_rl.measure.random_play import probe_lake
 
     players = {name: arm.players[0] for name, arm in study.arms.items()}
     with Console(stderr=True).status("writing random play into Lakes, to measure them"):

@@ -1,11 +1,13 @@
-"""A short training whose pieces can be timed."""
+"""A short training whose pieces are timed, for the speed of this machine."""
 
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import lcm, prod
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, median
 from types import TracebackType
@@ -19,13 +21,20 @@ from torch import nn
 
 from game_rl.algorithms.automatic import placement_of
 from game_rl.config.algorithms import DQNConfig, PPOConfig
+from game_rl.config.experiments.experiment import Experiment
+from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import Key, with_changed
 from game_rl.config.values import nearest_divisors
 from game_rl.envs.make_env import make_frame_format
 from game_rl.games.definition import Game
+from game_rl.measure.random_play import write_random_play
 from game_rl.preflight.arithmetic import training_arithmetic
+from game_rl.preflight.speed import ExperimentSpeed, MeasuredSpeed
 from game_rl.run_dir import RunDir
 from game_rl.system.process_memory import PssSampler
+from game_rl.system.share import take_share
+from game_rl.system.threads import torch_threads
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.vec_env.worker_cores import TRIALS_S
 
@@ -254,3 +263,108 @@ class _NetworkClock:
         if self._is_on_gpu:
             torch.cuda.synchronize()
         self.seconds += time.perf_counter() - self._began
+
+
+TRAINING_S = 6.0
+_CORES_S = 2.0  # to find the workers' cores; a run spends more time on it and is more certain
+_FEWEST_UPDATES = 2
+_EVALUATION_S = 1.0
+_EVALUATION_WARM_UP = 5  # vec steps
+
+
+def measure_speed(
+    config: RunConfig, game: Game, *, training_s: float = TRAINING_S
+) -> MeasuredSpeed:
+    """Time a short training. It takes some twenty seconds, or more if a single update takes long.
+
+    Each figure of rollouts and updates is a median, so other programs' busy moments are left out.
+
+    Args:
+        config: config of the run.
+        game: game that it plays.
+        training_s: seconds for rollouts and updates, which alternate as in the run.
+    """
+    with TimedTraining(config, game, trials_s=_CORES_S) as training:
+        training.warm_up()
+        training.collect()
+        training.update()  # the first update is slower and does not count
+        rollouts: list[VecStepTime] = []
+        updates: list[float] = []
+        deadline = time.perf_counter() + training_s
+        while time.perf_counter() < deadline or len(updates) < _FEWEST_UPDATES:
+            rollouts.append(training.collect())
+            updates.append(training.update())
+        vec_step = median_of(rollouts, n_averaged=training.n_averaged)
+        return MeasuredSpeed(
+            inference_s=vec_step.inference_s,
+            emulation_s=vec_step.emulation_s,
+            gradient_step_s=median_of_means(updates, training.n_averaged),
+            evaluation_vec_step_s=_evaluation_vec_step_s(training.session, config),
+            checkpoint_s=_checkpoint_s(training.session),
+            start_s=training.start_s,
+        )
+
+
+def _evaluation_vec_step_s(session: TrainingSession, config: RunConfig) -> float:
+    """Return the mean time of a vec step over a second of play as in an evaluation."""
+    vec_env, model = session.evaluation_env, session.model
+    with torch_threads(1):
+        observations: Any = vec_env.reset()
+        vec_steps, started = -_EVALUATION_WARM_UP, 0.0
+        while vec_steps < 1 or time.perf_counter() < started + _EVALUATION_S:
+            if vec_steps == 0:
+                started = time.perf_counter()
+            # the last way draws actions, if any does, which takes a little longer
+            actions, _ = model.predict(observations, deterministic=config.evaluation_ways[-1])
+            observations, _, _, _ = vec_env.step(actions)
+            vec_steps += 1
+        return (time.perf_counter() - started) / vec_steps
+
+
+def _checkpoint_s(session: TrainingSession) -> float:
+    started = time.perf_counter()
+    session.save()
+    return time.perf_counter() - started
+
+
+def measure_experiment_speed(
+    experiment: Experiment, game: Game, *, members_at_once: int
+) -> ExperimentSpeed:
+    """Time short trainings of `members_at_once` members at once, then of the learner if any.
+
+    The learner of a live mixture trains at the same time as the members, as in the experiment. A
+    learner draws from a Lake of random play instead of the experiment's, and it has no teacher.
+    """
+    members, cpus = [experiment.run] * members_at_once, experiment.config.cpus_per_member
+    if experiment.learner is None:
+        return ExperimentSpeed(_mean(measure_at_once(members, game, cpus=cpus)))
+    with tempfile.TemporaryDirectory(prefix="game_rl_") as folder:
+        write_random_play(experiment.run, game, Path(folder))
+        changes: dict[Key, Any] = {("algorithm", "learn_from", "lakes"): [folder]}
+        learner = with_changed(experiment.learner, changes)
+        if isinstance(experiment, Mixture) and experiment.config.is_live:
+            *measured, learned = measure_at_once([*members, learner], game, cpus=cpus)
+        else:
+            measured = measure_at_once(members, game, cpus=cpus)
+            (learned,) = measure_at_once([learner], game, cpus=cpus)
+    return ExperimentSpeed(_mean(measured), learned)
+
+
+def measure_at_once(configs: Sequence[RunConfig], game: Game, *, cpus: int) -> list[MeasuredSpeed]:
+    """Run `measure_speed` for each config, in as many processes at once.
+
+    A single run's workers play on one core while its network computes on another. Where other runs
+    train on all cores, they wait for each other and share the caches.
+
+    Args:
+        cpus: number of CPUs that each process may use.
+    """
+    spawn = get_context("spawn")
+    with ProcessPoolExecutor(len(configs), spawn, take_share, (cpus,)) as pool:
+        runs = [pool.submit(measure_speed, config, game) for config in configs]
+        return [run.result() for run in runs]
+
+
+def _mean(measured: Sequence[MeasuredSpeed]) -> MeasuredSpeed:
+    names = [field.name for field in fields(MeasuredSpeed)]
+    return MeasuredSpeed(**{name: fmean(getattr(m, name) for m in measured) for name in names})

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from game_rl.config.schema import RunConfig
 from game_rl.errors import DoesNotFitError
 from game_rl.games.definition import Game
-from game_rl.measure.episode_probe import probe_episodes
-from game_rl.measure.probe import TRAINING_S, measure_speed
+from game_rl.measure.random_play import probe_episodes
 from game_rl.measure.settings import (
     Setting,
     env_settings,
@@ -16,7 +15,13 @@ from game_rl.measure.settings import (
     with_setting,
     worker_settings,
 )
-from game_rl.measure.timed_training import TimedTraining, VecStepTime, median_of
+from game_rl.measure.timed_training import (
+    TRAINING_S,
+    TimedTraining,
+    VecStepTime,
+    measure_speed,
+    median_of,
+)
 from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.footprint import Verdict
 from game_rl.preflight.preflight import preflight

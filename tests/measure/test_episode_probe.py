@@ -1,5 +1,5 @@
 from game_rl.games.definition import load_game
-from game_rl.measure.episode_probe import probe_episodes
+from game_rl.measure.random_play import probe_episodes
 from game_rl.preflight.facts import EpisodeLengths
 from tests.preflight.conftest import make_config
 

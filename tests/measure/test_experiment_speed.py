@@ -10,8 +10,8 @@ from game_rl.config.algorithms import DQNConfig
 from game_rl.config.experiments.mixture_files import Mixture, load_mixture
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game, load_game
-from game_rl.measure import experiment_speed
-from game_rl.measure.experiment_speed import measure_at_once, measure_experiment_speed
+from game_rl.measure import timed_training
+from game_rl.measure.timed_training import measure_at_once, measure_experiment_speed
 from game_rl.preflight.facts import run_facts
 from game_rl.preflight.speed import MeasuredSpeed
 from game_rl.system.machine import detect_machine, effective_cpus
@@ -45,7 +45,7 @@ def test_the_learner_is_measured_on_a_lake_after_the_members_or_beside_them(
                 _rows_can_be_drawn(config, game)
         return [_speed(len(calls) + number) for number in range(len(configs))]
 
-    monkeypatch.setattr(experiment_speed, "measure_at_once", measure)
+    monkeypatch.setattr(timed_training, "measure_at_once", measure)
     game = load_game("duel")
     measured = measure_experiment_speed(mixture, game, members_at_once=3)
     assert calls == [["pqn"] * 3, ["dqn"]] if mode == "rounds" else [["pqn"] * 3 + ["dqn"]]
@@ -87,7 +87,7 @@ def _measured_by_number(folder: Path, _game: Game) -> MeasuredSpeed:
 def test_runs_are_measured_at_once_each_with_its_own_cpus(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(experiment_speed, "measure_speed", _measured_by_number)
+    monkeypatch.setattr(timed_training, "measure_speed", _measured_by_number)
     folders: Any = [tmp_path, tmp_path]
     no_game: Any = None
     measured = measure_at_once(folders, no_game, cpus=3)

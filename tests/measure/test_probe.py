@@ -2,7 +2,7 @@ import time
 from dataclasses import asdict
 
 from game_rl.games.definition import load_game
-from game_rl.measure.probe import measure_speed
+from game_rl.measure.timed_training import measure_speed
 from tests.tiny_run import MakeConfig
 
 

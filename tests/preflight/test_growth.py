@@ -10,7 +10,7 @@ import pytest
 from game_rl.buffers.layout import pond_layout, total_bytes
 from game_rl.config.loader import load_config
 from game_rl.games.definition import load_game
-from game_rl.measure.lake_probe import probe_lake
+from game_rl.measure.random_play import probe_lake
 from game_rl.preflight.disk import GrowthRow, growth_rows, lake_bytes
 from game_rl.preflight.estimate import Situation, estimate
 from game_rl.preflight.findings import lake_outgrows_disk

@@ -1,0 +1,117 @@
+"""What random play tells: lengths of episodes, bytes of a timestep in a Lake. No torch."""
+
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from game_rl.config.schema import RunConfig
+from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.make_env import make_env, make_frame_format
+from game_rl.games.definition import Game
+from game_rl.lake.lake import Lake
+from game_rl.lake.lake_schema import lake_schema
+from game_rl.lake.origin import origin_of, write_origin
+from game_rl.lake.writer import LakeWriter
+from game_rl.preflight.facts import EpisodeLengths, MeasuredLake
+from game_rl.seeds import seed_for
+
+_MOST_FRAMES = 20_000  # takes seconds, even with a ROM that never halts; 5 1/2 minutes of the game
+
+
+def probe_episodes(
+    config: RunConfig, game: Game, *, episodes: int = 10, most_frames: int = _MOST_FRAMES
+) -> EpisodeLengths:
+    """Play up to `episodes` episodes in this process; the run's seed makes them repeatable.
+
+    All episodes together take at most `most_frames` emulator frames. An episode that this limit
+    cuts short counts only if it is the first one, as truncated.
+    """
+    seed = seed_for(config.seed, "probe")
+    rng = np.random.default_rng(seed)
+    left = max(most_frames // config.env.frame_skip, 1)
+    played: list[_Episode] = []
+    with closing(make_env(config.env, game)) as env:
+        env.reset(seed=seed)
+        while left > 0 and len(played) < episodes:
+            episode = _play(env, game, rng, most_timesteps=left)
+            left -= episode.timesteps
+            if episode.is_over or not played:
+                played.append(episode)
+            env.reset()
+    known = [episode.success for episode in played if episode.success is not None]
+    return EpisodeLengths(
+        tuple(episode.timesteps for episode in played),
+        sum(known) if known else None,
+        sum(not episode.terminated for episode in played),
+    )
+
+
+@dataclass(frozen=True)
+class _Episode:
+    timesteps: int
+    terminated: bool
+    is_over: bool
+    success: bool | None
+
+
+def _play(
+    env: GameBoyEnv, game: Game, rng: np.random.Generator, *, most_timesteps: int
+) -> _Episode:
+    """Play an episode with random buttons in an env that was reset."""
+    for timesteps in range(1, most_timesteps + 1):
+        action = int(rng.integers(len(game.action_names)))
+        _, _, terminated, truncated, info = env.step(action)
+        if terminated or truncated:
+            success = info.get("is_success")
+            known = None if success is None else bool(success)
+            return _Episode(timesteps, terminated, True, known)
+    return _Episode(most_timesteps, False, False, None)
+
+
+_MOST_LAKE_FRAMES = 24_000  # of the emulator; takes as many seconds as `probe_episodes`
+_LEAST_TIMESTEPS, _MOST_TIMESTEPS = 200, 4_000
+_STREAM = "probe"
+
+
+def probe_lake(
+    config: RunConfig, game: Game, *, most_frames: int = _MOST_LAKE_FRAMES
+) -> MeasuredLake:
+    """Play in this process and write a Lake into a temporary folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        view = write_random_play(config, game, Path(folder), most_frames=most_frames).view()
+    timesteps = sum(segment.n_transitions for segment in view.segments)
+    return MeasuredLake(timesteps, sum(each.n_bytes for each in view.segments) / timesteps)
+
+
+def write_random_play(
+    config: RunConfig, game: Game, folder: Path, *, most_frames: int = _MOST_LAKE_FRAMES
+) -> Lake:
+    """Write a Lake of one emulator's random play, which follows from the run's seed."""
+    timesteps = max(_LEAST_TIMESTEPS, min(_MOST_TIMESTEPS, most_frames // config.env.frame_skip))
+    n_actions = len(game.action_names)
+    packing = make_frame_format(config.env.observation, game).packing
+    schema = lake_schema(packing, frame_stack=config.env.frame_stack, n_actions=n_actions)
+    seed = seed_for(config.seed, "lake_probe")
+    actions = np.random.default_rng(seed).integers(n_actions, size=timesteps)
+    lake = Lake.create(folder, schema)
+    write_origin(folder, _STREAM, origin_of(config, game))
+    with (
+        closing(make_env(config.env, game)) as env,
+        LakeWriter(lake, _STREAM, n_envs=1) as writer,
+    ):
+        writer.begin(env.reset(seed=seed)[0][None])
+        for action in actions.tolist():
+            frame, reward, terminated, truncated, _ = env.step(action)
+            writer.append(
+                actions=np.array([action]),
+                rewards=np.array([reward]),
+                terminated=np.array([terminated]),
+                truncated=np.array([truncated]),
+                next_frames=frame[None],
+            )
+            if terminated or truncated:
+                writer.begin(env.reset()[0][None])
+    return lake
