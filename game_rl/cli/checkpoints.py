@@ -116,7 +116,7 @@ def _export(arguments: argparse.Namespace) -> int:
     check_zip_to_write(arguments.output)
     check_playable(root, checkpoint)
     exchangeable(open_run(root)[1])
-    from game_rl.interchange.sb3_files import export_sb3
+    from game_rl.interchange.sb3_zip import export_sb3
     from game_rl.playback.trained_run import open_trained_run
 
     run = open_trained_run(root, checkpoint)
@@ -137,7 +137,7 @@ def _import(arguments: argparse.Namespace) -> int:
     exchangeable(config)
     check_zip_to_read(arguments.file, config.run_dir)
     from game_rl.checkpoints.checkpoint_store import newest_valid_checkpoint
-    from game_rl.interchange.sb3_files import import_sb3
+    from game_rl.interchange.sb3_zip import import_sb3
 
     run_dir = import_sb3(arguments.file, config)
     timesteps = newest_valid_checkpoint(run_dir)[0].state.num_timesteps

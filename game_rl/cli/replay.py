@@ -124,7 +124,7 @@ def _compact(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    from game_rl.interchange.replay_files import import_sb3
+    from game_rl.interchange.replay_import import import_sb3
 
     if not arguments.file.is_file():
         raise UsageError(f"{arguments.file}: no such file; check the name")

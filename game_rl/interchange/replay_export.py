@@ -1,10 +1,14 @@
-"""Export a Lake to a replay buffer that Stable-Baselines3 can load."""
+"""Export a Lake's transitions as a replay buffer of Stable-Baselines3, a piece at a time."""
 
+import os
+import pickle
+import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 from gymnasium import spaces
@@ -13,10 +17,9 @@ from stable_baselines3.common.buffers import ReplayBuffer
 
 from game_rl.buffers.layout import ArrayLayout
 from game_rl.errors import LakeError
-from game_rl.interchange.array_export import export_arrays, n_envs_of
-from game_rl.interchange.buffer_file import BufferFile, Call
-from game_rl.interchange.replay_files import quiet
-from game_rl.interchange.sb3_replay import Array, Progress
+from game_rl.interchange.sb3_replay import Array, Progress, quiet
+from game_rl.lake.array_lake import sequences_of, windows
+from game_rl.lake.block import LATE_TIMEOUT, TERMINATED, TRUNCATED
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.sampler import Batch, Sampler
@@ -91,6 +94,60 @@ def action_space(
     if schema.action_shape == ():
         return spaces.Discrete(n_actions or int(high[0]) + 1)
     return spaces.MultiDiscrete(high.astype(np.int64) + 1)
+
+
+class BufferFile:
+    """The file that `pickle.dump(buffer)` would write, with arrays that are filled part by part.
+
+    The pickle is made with a marker in place of each array's bytes. Protocol 3 has no frames around
+    its instructions, so bytes of any length can replace a marker. As their length needs an
+    instruction of protocol 4, the file declares protocol 4.
+
+    Args:
+        path: new file to write.
+        buffer: buffer without its arrays.
+        arrays: arrays that become attributes of the buffer; zeros where `put` writes nothing.
+    """
+
+    def __init__(self, path: Path, buffer: ReplayBuffer, arrays: Iterable[ArrayLayout]) -> None:
+        places = {layout.name: _ArrayInFile(layout) for layout in arrays}
+        for name, place in places.items():
+            setattr(buffer, name, place)
+        rest = pickle.dumps(buffer, protocol=3).replace(_PROTOCOL_3, _PROTOCOL_4, 1)
+        self._layouts = {name: place.layout for name, place in places.items()}
+        self._offsets: dict[str, int] = {}
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        end = 0
+        for name, place in sorted(places.items(), key=lambda item: rest.index(item[1].marker)):
+            before, rest = rest.split(_BYTES + place.marker)
+            nbytes = place.layout.nbytes
+            self._write(before + _LONG_BYTES + nbytes.to_bytes(8, "little"), end)
+            self._offsets[name] = end + len(before) + 9
+            end = self._offsets[name] + nbytes
+        self._write(rest, end)
+
+    def put(self, name: str, values: NDArray[Any], *, place: int) -> None:
+        """Write values into an array, from its flat element number `place` on."""
+        dtype = np.dtype(self._layouts[name].dtype)
+        data = np.ascontiguousarray(values, dtype).reshape(-1).view(np.uint8)
+        self._write(data, self._offsets[name] + place * dtype.itemsize)
+
+    def _write(self, data: Any, offset: int) -> None:  # noqa: ANN401 - bytes or an array of them
+        left = memoryview(data)
+        while left:
+            n = os.pwrite(self._file, left, offset)
+            left, offset = left[n:], offset + n
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        os.close(self._file)
 
 
 # ---------------------------------------------------------------------- the buffer
@@ -171,3 +228,93 @@ def _bounds(dtype: np.dtype[Any]) -> tuple[float, float]:
     if dtype.kind == "b":
         return 0, 1
     return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+
+def n_envs_of(view: LakeView) -> int:
+    """Return the number of sequences if they are equally long, else 1."""
+    lengths = {int(view.n_transitions[numbers].sum()) for numbers in sequences_of(view)}
+    return len(sequences_of(view)) if len(lengths) == 1 else 1
+
+
+def export_arrays(view: LakeView, file: BufferFile, progress: Progress) -> None:
+    """Write all transitions to their places in a buffer with `n_envs_of(view)` envs.
+
+    Raises:
+        LakeError: a block is damaged or missing.
+    """
+    n_envs = n_envs_of(view)
+    done = 0
+    for env, numbers in enumerate(sequences_of(view)):
+        n = int(view.n_transitions[numbers].sum())
+        places = range(env, env + n * n_envs, n_envs) if n_envs > 1 else range(done, done + n)
+        _put_columns(file, view, numbers, places)
+        _put_windows(file, view, numbers, places)
+        done += n
+        progress("exporting", done, len(view))
+
+
+def _put_windows(file: BufferFile, view: LakeView, numbers: list[int], places: range) -> None:
+    kind = view.schema.arrays
+    assert kind is not None
+    for window in windows(view, numbers):
+        values = window.rows.reshape(-1).view(kind.dtype)
+        name = "next_observations" if window.is_next else "observations"
+        file.put(name, values, place=places[window.place] * len(values))
+
+
+def _put_columns(file: BufferFile, view: LakeView, numbers: list[int], places: range) -> None:
+    done = 0
+    for number in numbers:
+        columns = view.columns(number)
+        rows = columns.rows
+        flags = columns.flags[rows]
+        here = places[done : done + len(rows)]
+        _put_at(file, "actions", columns.actions[rows], here)
+        _put_at(file, "rewards", columns.rewards[rows], here)
+        _put_at(file, "dones", _has(flags, TERMINATED | TRUNCATED), here)
+        _put_at(file, "timeouts", _has(flags, TRUNCATED | LATE_TIMEOUT), here)
+        done += len(rows)
+
+
+def _has(flags: NDArray[np.uint8], which: int) -> NDArray[np.float32]:
+    return ((flags & which) > 0).astype(np.float32)
+
+
+def _put_at(file: BufferFile, name: str, values: Array, places: range) -> None:
+    if not len(values):
+        return
+    size = values.size // len(values)
+    if places.step == 1:
+        file.put(name, values, place=places[0] * size)
+        return
+    for place, value in zip(places, values, strict=True):
+        file.put(name, value, place=place * size)
+
+
+_PROTOCOL_3, _PROTOCOL_4 = b"\x80\x03", b"\x80\x04"
+_MARKER_BYTES = 32
+_BYTES = b"C" + bytes([_MARKER_BYTES])  # instruction of protocol 3, with the length in one byte
+_LONG_BYTES = b"\x8e"  # instruction of protocol 4, with the length in eight bytes
+
+
+class Call:
+    """A stand-in for a large object: it is pickled as a call that makes the object."""
+
+    def __init__(self, function: Any, *arguments: Any) -> None:  # noqa: ANN401
+        self._call = function, arguments
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return self._call
+
+
+class _ArrayInFile:
+    """A stand-in for an array: it is pickled like the array, with a marker for its bytes."""
+
+    def __init__(self, layout: ArrayLayout) -> None:
+        self.layout = layout
+        self.marker = secrets.token_bytes(_MARKER_BYTES)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made: Any = np.empty(0, self.layout.dtype).__reduce__()
+        function, arguments, (version, _, dtype, is_fortran, _) = made
+        return function, arguments, (version, self.layout.shape, dtype, is_fortran, self.marker)

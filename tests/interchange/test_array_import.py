@@ -20,7 +20,7 @@ from game_rl.cli.main import main
 from game_rl.errors import LakeError
 from game_rl.interchange.minari_export import export_minari
 from game_rl.interchange.replay_export import export_sb3
-from game_rl.interchange.replay_files import import_sb3
+from game_rl.interchange.replay_import import import_sb3
 from game_rl.lake.lake import Lake
 from tests.examples import examples
 
@@ -207,7 +207,7 @@ _CHILD = """
 import json, re, sys
 from pathlib import Path
 from game_rl.interchange.replay_export import export_sb3
-from game_rl.interchange.replay_files import import_sb3
+from game_rl.interchange.replay_import import import_sb3
 from game_rl.lake.lake import Lake
 
 def resident(name):

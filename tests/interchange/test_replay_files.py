@@ -23,7 +23,7 @@ from game_rl.cli.main import main
 from game_rl.errors import LakeError
 from game_rl.interchange.minari_export import export_minari
 from game_rl.interchange.replay_export import export_sb3
-from game_rl.interchange.replay_files import import_sb3
+from game_rl.interchange.replay_import import import_sb3
 from game_rl.interchange.replay_pickle import read_pickle
 from game_rl.lake.block import total_bytes
 from game_rl.lake.lake import Lake

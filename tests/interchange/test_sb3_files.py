@@ -25,7 +25,7 @@ from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.games.definition import load_game
-from game_rl.interchange.sb3_files import export_sb3, import_sb3, read_sb3_zip
+from game_rl.interchange.sb3_zip import export_sb3, import_sb3, read_sb3_zip
 from game_rl.playback.trained_run import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume

@@ -10,7 +10,7 @@ from stable_baselines3 import DQN, PPO
 
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import load_game
-from game_rl.interchange.sb3_models import plain_model
+from game_rl.interchange.sb3_zip import plain_model
 from game_rl.vec_env.spaces_env import spaces_env
 from tests.tiny_run import MakeConfig
 
