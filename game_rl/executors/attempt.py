@@ -1,7 +1,8 @@
-"""One attempt at a job on a node, independent of the kind of cluster."""
+"""One attempt at a job on a node."""
 
 import os
 import platform
+import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
@@ -9,39 +10,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from game_rl.errors import GameRLError, UsageError
-from game_rl.executors.errand import Delivery, Errand, GivenUpError
 from game_rl.executors.executor import Job
-from game_rl.executors.job_process import JobProcess
-from game_rl.executors.node import Needs
-from game_rl.executors.private_folder import private_folder
+from game_rl.executors.local import JobProcess
+from game_rl.executors.staging import Delivery, Errand, GivenUpError, Order
 
 _LONG_S = 3600.0
 _LOOK_EVERY_S = 1.0  # for a new checkpoint
 _CLUSTER_PREFIX = "RAY_"
 _GPUS_VARIABLE = "CUDA_VISIBLE_DEVICES"
-
-
-@dataclass(frozen=True)
-class Order:
-    """A job on its way to a node.
-
-    Attributes:
-        needs: what the node must have.
-        niceness: niceness of the controller, which the job gets whatever the cluster's own is.
-        has_gpu: whether the cluster gives it a GPU. If not, all GPUs are hidden from it.
-        patience_s: time that it may take to save and end when it is asked to stop.
-        folder: folder in which the job starts, if the node shares it with the controller.
-        errand: files that the job reads and writes, if the node shares none with the controller.
-    """
-
-    job: Job
-    needs: Needs
-    niceness: int
-    has_gpu: bool
-    patience_s: float
-    folder: Path | None = None
-    errand: Errand | None = None
 
 
 @dataclass(frozen=True)
@@ -151,3 +130,25 @@ def _interruptible() -> Iterator[None]:
             (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD), previous, strict=True
         ):
             signal.signal(number, handler)
+
+
+# It will hold sockets, whose paths have at most 107 characters, so TMPDIR may be too long.
+SHORT_PLACE = Path("/tmp")  # noqa: S108
+_PREFIX = "game_rl-"
+
+
+@contextmanager
+def private_folder(place: Path = SHORT_PLACE) -> Iterator[Path]:
+    """Make a folder that only this user can read, and delete it at the end.
+
+    Folders that killed processes left in `place` are deleted first.
+    """
+    for left in place.glob(f"{_PREFIX}*/lock"):
+        with suppress(OSError, Timeout), FileLock(left, timeout=0):
+            shutil.rmtree(left.parent, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+    try:
+        with FileLock(folder / "lock"):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,11 +1,11 @@
-"""The interface of executors, which carry out an experiment's jobs, each in its own process.
+"""The interface: a job, how it ended, what an experiment asks for.
 
 A job trains a run directory to a timestep and leaves a result in a file. Whenever its end is
 unknown, it may be carried out again, here or elsewhere: a job that finds its result does nothing.
 So an executor needs no knowledge of training, and nothing is lost if it loses its state.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -79,3 +79,37 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """End all jobs at once; may be called twice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """The resources that members need, as the preflight forecasts them.
+
+    Attributes:
+        slots: number of members that fit on this machine at once.
+        members: number of members in all.
+        cpus: CPUs of each member.
+        ram_bytes: peak memory of each member.
+        gpus: GPUs of each member; below 1, a share of one.
+        patience_s: time that a member may take to save and end.
+        folder: the experiment's folder.
+        disk_bytes: disk space of each member's run.
+        game: game of the members, as their config names it.
+        warn: called with the text of a warning for the user.
+    """
+
+    slots: int
+    members: int
+    cpus: int
+    ram_bytes: int
+    gpus: float
+    patience_s: float
+    folder: Path
+    disk_bytes: int = 0
+    game: str = ""
+    warn: Callable[[str], None]
+
+
+def errands_folder(root: Path) -> Path:
+    """Return the folder of the notes in an experiment's folder."""
+    return root / "errands"

@@ -14,8 +14,7 @@ from game_rl.config.experiments.executor_config import (
     RayExecutorConfig,
 )
 from game_rl.errors import UsageError
-from game_rl.executors.demand import Demand
-from game_rl.executors.executor import Executor
+from game_rl.executors.executor import Demand, Executor
 from game_rl.executors.local import LocalExecutor
 
 

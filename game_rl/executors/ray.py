@@ -1,16 +1,19 @@
-"""The executor whose jobs are tasks of a Ray cluster; a task runs the job's process on its node.
+"""Jobs as tasks of a Ray cluster, whose head is watched by bare connections.
 
 This is the only module that imports Ray, and no module imports it statically: see `make_executor`.
 Ray never retries a task, since the retry would write under the claim of the first attempt. A job
 that was killed, or whose node was lost, is reported as killed, and the experiment starts it again.
+
+Calls of Ray's own wait for a head that is lost until it comes back.
 """
 
 import atexit
 import os
 import signal
+import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,13 +25,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.errors import ExperimentError, Interrupted, UsageError
-from game_rl.executors.attempt import Outcome, carry_out
-from game_rl.executors.demand import Demand
-from game_rl.executors.executor import Ended, Job
-from game_rl.executors.head import Head, connect
-from game_rl.executors.meeting import Meeting, shared_files, shared_storage
-from game_rl.executors.node import Needs, NodeFacts, introduce, warnings_of
-from game_rl.executors.private_folder import SHORT_PLACE, private_folder
+from game_rl.executors.attempt import SHORT_PLACE, Outcome, carry_out, private_folder
+from game_rl.executors.executor import Demand, Ended, Job
+from game_rl.executors.node_checks import Needs, NodeFacts, introduce, warnings_of
+from game_rl.executors.staging import Meeting, shared_files, shared_storage
 from game_rl.system.reaper import reaping
 from game_rl.system.units import format_bytes
 
@@ -38,6 +38,42 @@ _CONNECT_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 20.0
 # Ray ends a driver whose head is lost after a minute, without a word of ours; `Head` is faster
 _DRIVER_SETTINGS = {"RAY_gcs_rpc_server_reconnect_timeout_s": "86400"}
+
+
+class Head:
+    """The head of a cluster at HOST:PORT.
+
+    Attributes:
+        is_lost: whether it was silent for too long, after which it is not asked any more.
+    """
+
+    def __init__(self, address: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._address, self._clock = address, clock
+        self._asked_s = self._answered_s = clock()
+        self.is_lost = False
+
+    def check(self) -> None:
+        """Raise ExperimentError if the head is lost; ask it at most every five seconds."""
+        now_s = self._clock()
+        if not self.is_lost and now_s >= self._asked_s + _ASKED_EVERY_S:
+            self._asked_s = now_s
+            if self._answers():
+                self._answered_s = now_s
+            self.is_lost = now_s > self._answered_s + _LONGEST_SILENCE_S
+        if self.is_lost:
+            raise ExperimentError(
+                f"the head of the cluster at {self._address} has not answered for "
+                f"{_LONGEST_SILENCE_S:g} s, so the cluster is lost; what was saved can be "
+                "continued with --resume, on this cluster once Ray is started again, or with "
+                "another executor"
+            )
+
+    def _answers(self) -> bool:
+        try:
+            connect(self._address, _HEAD_ANSWER_TIMEOUT_S)
+        except OSError:
+            return False
+        return True
 
 
 class RayExecutor:
@@ -357,3 +393,17 @@ def _first_line(error: BaseException) -> str:
 
 def _last_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[-1]
+
+
+_ASKED_EVERY_S = 5.0
+_HEAD_ANSWER_TIMEOUT_S = 2.0
+_LONGEST_SILENCE_S = 30.0
+
+
+def connect(address: str, timeout_s: float) -> None:
+    """Connect to HOST:PORT once; raise OSError if nothing answers there."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+    except OverflowError as error:  # of the port's number
+        raise OSError(str(error)) from None

@@ -10,7 +10,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from game_rl.errors import UsageError
-from game_rl.executors.notes import errands_folder
+from game_rl.executors.executor import errands_folder
 from game_rl.run_dir import RunDir, RunIdentity
 
 _RUNS = ("members", "champion")  # folders with runs of the experiment

@@ -26,8 +26,7 @@ from game_rl.events import (
     ExperimentWarned,
     WentBack,
 )
-from game_rl.executors.demand import Demand
-from game_rl.executors.executor import Executor
+from game_rl.executors.executor import Demand, Executor
 from game_rl.executors.make_executor import check_installed, make_executor
 from game_rl.experiments.controller import ExperimentRun, read_state
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment

@@ -13,12 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from game_rl.executors.attempt import Order, carry_out
-from game_rl.executors.courier import Courier
+from game_rl.executors.attempt import carry_out
 from game_rl.executors.executor import Job
-from game_rl.executors.game_needs import GameNeeds
-from game_rl.executors.node import NodeNeeds, marked
-from game_rl.executors.storage_needs import marked_storage
+from game_rl.executors.node_checks import GameNeeds, NodeNeeds, marked, marked_storage
+from game_rl.executors.staging import Courier, Order
 from game_rl.storage.object_store import ObjectStore
 from tests.storage.conftest import disk_address as disk_address  # a fixture
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.executors.courier import Courier
-from game_rl.executors.errand import Delivery, Errand, GivenUpError
 from game_rl.executors.executor import Job
+from game_rl.executors.staging import Courier, Delivery, Errand, GivenUpError
 from game_rl.run_dir import RunDir, take_claim
 from game_rl.storage.object_store import ObjectStore
 from tests.storage.conftest import disk_address as disk_address  # fixtures

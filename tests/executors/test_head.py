@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import pytest
 
 from game_rl.errors import ExperimentError
-from game_rl.executors.head import Head
+from game_rl.executors.ray import Head
 
 
 class Clock:

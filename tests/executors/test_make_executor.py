@@ -34,7 +34,7 @@ def test_local_members_load_no_ray() -> None:
 import sys
 from pathlib import Path
 from game_rl.config.experiments.executor_config import LocalExecutorConfig
-from game_rl.executors.demand import Demand
+from game_rl.executors.executor import Demand
 from game_rl.executors.make_executor import check_installed, make_executor
 demand = Demand(slots=1, members=2, cpus=1, ram_bytes=1, gpus=0, patience_s=1, folder=Path(),
                 warn=print)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.executors.node import (
+from game_rl.executors.node_checks import (
     NodeFacts,
     NodeNeeds,
     answer_of,

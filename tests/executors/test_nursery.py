@@ -11,8 +11,7 @@ import psutil
 import pytest
 
 from game_rl.executors.executor import Job
-from game_rl.executors.job_process import JobProcess, job_environment
-from game_rl.executors.local import LocalExecutor
+from game_rl.executors.local import JobProcess, LocalExecutor, job_environment
 from game_rl.executors.nursery import Nursery, NurseryError
 
 _WITHIN_S = 120.0

@@ -7,12 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from game_rl.executors.private_folder import private_folder
+from game_rl.executors.attempt import private_folder
 
 _WAITING = """
 import sys, time
 from pathlib import Path
-from game_rl.executors.private_folder import private_folder
+from game_rl.executors.attempt import private_folder
 with private_folder(Path(sys.argv[1])) as folder:
     (folder / "sockets").mkdir()
     print(folder, flush=True)

@@ -14,8 +14,7 @@ import pytest
 
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.errors import ExperimentError, UsageError
-from game_rl.executors.demand import Demand
-from game_rl.executors.executor import Ended, Executor, Job
+from game_rl.executors.executor import Demand, Ended, Executor, Job
 from game_rl.executors.make_executor import make_executor
 from game_rl.storage.object_store import ObjectStore
 from tests.faults import private_folder

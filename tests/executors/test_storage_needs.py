@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.executors.game_needs import GameNeeds, game_needs
-from game_rl.executors.node import introduce
-from game_rl.executors.storage_needs import StorageNeeds, marked_storage
+from game_rl.executors.node_checks import (
+    GameNeeds,
+    StorageNeeds,
+    game_needs,
+    introduce,
+    marked_storage,
+)
 from game_rl.storage.object_store import ObjectStore
 from tests.storage.conftest import address as address  # fixtures
 from tests.storage.conftest import disk_address as disk_address
@@ -58,7 +62,7 @@ def test_a_node_without_credentials_says_so_and_repeats_none(
         marked_storage(ObjectStore.below(s3_address, "x"), GameNeeds(), 1) as needs,
         monkeypatch.context() as other,
     ):
-        other.setattr("game_rl.executors.storage_needs._PATIENCE_S", 0.0)
+        other.setattr("game_rl.executors.node_checks._PATIENCE_S", 0.0)
         other.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
         problem = introduce(needs, "n1").problem
     assert problem is not None

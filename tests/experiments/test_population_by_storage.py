@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.experiments.population_files import Population
-from game_rl.executors.courier import Courier
-from game_rl.executors.errand import Delivery, Errand
 from game_rl.executors.executor import Ended, Job
+from game_rl.executors.staging import Courier, Delivery, Errand
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.going_back import go_back
 from game_rl.storage.object_store import ObjectStore

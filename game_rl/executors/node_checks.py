@@ -1,16 +1,26 @@
-"""Checks that a node of a cluster passes before a member may run there."""
+"""What a node must have before a member may run there."""
 
+import hashlib
 import os
 import platform
+import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from game_rl.config.loader import load_yaml_model
+from game_rl.errors import GameFileError, StorageError
+from game_rl.games.definition import GameDefinition
 from game_rl.run_dir import write_atomic
+from game_rl.storage.faults import Patience
+from game_rl.storage.game_files import game_files
+from game_rl.storage.object_store import ObjectStore
 from game_rl.system.machine import processor_name
+from game_rl.system.units import format_bytes
 from game_rl.system.versions import installed_versions, source_sha256, version_differences
 
 _MARK, _ANSWER = ".controller-", ".node-"
@@ -163,3 +173,147 @@ def warnings_of(nodes: Sequence[NodeFacts]) -> Iterator[str]:
             f"members have a lower priority than other programs on {', '.join(late)}; start "
             "Ray there with RAY_worker_niceness=0"
         )
+
+
+_PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True)
+class GameNeeds:
+    """The files that nodes must have of a user's own game.
+
+    Attributes:
+        files: sha256 of each file, by its path. Empty for a bundled game.
+        rom: path of the ROM among them, or None for a bundled game.
+    """
+
+    files: dict[str, str] = field(default_factory=dict)
+    rom: str | None = None
+
+    def problem(self) -> str | None:
+        """Return which file this machine lacks or has with other content, or None."""
+        for path, sha256 in self.files.items():
+            found = _sha256(Path(path))
+            if found != sha256:
+                what = f"the ROM {path}" if path == self.rom else path
+                state = "is not there" if found is None else "has different content there"
+                return (
+                    f"{what} {state}; a game of your own is never sent: copy its folder, with the "
+                    f"ROM, to the same path on every node (this file has sha256 {sha256})"
+                )
+        return None
+
+
+@dataclass(frozen=True)
+class StorageNeeds:
+    """The requirements for every node, made by the controller; see `Needs`.
+
+    Attributes:
+        address: address of a folder in storage that only this experiment uses.
+        content: content of the mark that the controller has left there.
+        versions: versions of the packages that the numbers depend on.
+        source: hash of this package's code.
+        game: files of the members' game.
+        disk_bytes: disk space that a member's run takes on the node.
+    """
+
+    address: str
+    content: str
+    versions: dict[str, str]
+    source: str
+    game: GameNeeds
+    disk_bytes: int
+
+    def problem(self) -> str | None:
+        return (
+            programs_problem(self.versions, self.source)
+            or self.game.problem()
+            or self._disk_problem()
+        )
+
+    def answer(self, name: str) -> str | None:
+        try:
+            store = ObjectStore(self.address)
+            found = Patience(_PATIENCE_S).ask(lambda: store.get(_mark(self.content)))
+            if found == self.content.encode():
+                store.put(self._answer(name), self.content.encode())
+                return None
+        except StorageError as error:
+            return f"{error}; a node uses the credentials that `ray start` had, or its own files"
+        return f"{self.address} is not the same place there as on the controller's machine"
+
+    def lost_answer(self, name: str) -> str | None:
+        store = ObjectStore(self.address)
+        found = store.get(self._answer(name))
+        store.delete(self._answer(name))
+        if found is not None:
+            return None
+        return (
+            f"writes to {self.address} does not arrive here; name storage that is the same place "
+            "for all nodes and this machine as executor.storage"
+        )
+
+    def _answer(self, name: str) -> str:
+        return f"nodes/{self.content}-{name}"
+
+    def _disk_problem(self) -> str | None:
+        place = Path(tempfile.gettempdir())
+        free = shutil.disk_usage(place).free
+        if free >= self.disk_bytes:
+            return None
+        return (
+            f"{place} on {platform.node()} has {format_bytes(free)} free, and a member needs "
+            f"{format_bytes(self.disk_bytes)}; start Ray there with TMPDIR on a larger disk"
+        )
+
+
+@contextmanager
+def marked_storage(store: ObjectStore, game: GameNeeds, disk_bytes: int) -> Iterator[StorageNeeds]:
+    """Keep a mark in storage while the block runs."""
+    content = uuid.uuid4().hex
+    store.put(_mark(content), content.encode())
+    try:
+        yield StorageNeeds(
+            address=store.address,
+            content=content,
+            versions=installed_versions(),
+            source=source_sha256(),
+            game=game,
+            disk_bytes=disk_bytes,
+        )
+    finally:
+        with suppress(StorageError):
+            store.delete(_mark(content))
+
+
+def _mark(content: str) -> str:
+    return f"nodes/{content}"
+
+
+def game_needs(game: str) -> GameNeeds:
+    """Return the needs of the game that a config names.
+
+    Raises:
+        GameFileError: a file of it is missing here.
+    """
+    found = game_files(game)
+    if found.game_file is None:
+        return GameNeeds()
+    file = found.paths[found.game_file]
+    definition = load_yaml_model(file, GameDefinition, error=GameFileError)
+    rom = file.parent / definition.rom.path
+    hashes = {}
+    for path in (rom, *found.paths.values()):
+        sha256 = _sha256(path)
+        if sha256 is None:
+            raise GameFileError(f"{path} cannot be read")
+        hashes[str(path)] = sha256
+    return GameNeeds(hashes, str(rom))
+
+
+def _sha256(path: Path) -> str | None:
+    """Return the sha256 of a file, or None if it is missing or unreadable."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None
