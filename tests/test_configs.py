@@ -12,8 +12,8 @@ from game_rl.config.experiments.study_config import StudyConfig, load_study
 from game_rl.config.loader import json_schema, kind_of, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import flat
-from game_rl.experiments.forecast.experiment import experiment_preflight
-from game_rl.experiments.study.forecast import study_preflight
+from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
+from game_rl.experiments.study.study_forecast import study_preflight
 from game_rl.games.definition import load_game
 from game_rl.preflight.preflight import preflight
 from game_rl.system.machine import detect_machine, parse_machine

@@ -63,7 +63,7 @@ HEAVY = {"torch", "stable_baselines3", "ray", "tensorboard", "torchvision"}
 ONLY_IN = {
     "pyboy": {"emulator/pyboy_emulator.py"},
     "obstore": {"storage/object_store.py"},
-    "matplotlib": {"experiments/compare/plot.py"},
+    "matplotlib": {"experiments/compare/comparison_plot.py"},
     "ray": {"executors/ray.py"},
     "psutil": {"system/machine.py", "system/process_memory.py"},
 }
@@ -290,7 +290,7 @@ def test_a_worker_that_imports_the_main_module_again_stays_without_the_command_l
         "game_rl.envs.make_env",
         "game_rl.config.loader",
         "game_rl.cli.main",
-        "game_rl.experiments.start",
+        "game_rl.experiments.train_experiment",
         "train",
     ],
 )

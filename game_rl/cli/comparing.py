@@ -114,9 +114,14 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def compare_runs(arguments: argparse.Namespace) -> int:
-    from game_rl.experiments.compare.arms import arms_of, check_metric, grouped, metric_of
+    from game_rl.experiments.compare.compared_folders import read_folder
     from game_rl.experiments.compare.comparison import Rule, can_be_paired, compare_arms
-    from game_rl.experiments.compare.runs import read_folder
+    from game_rl.experiments.compare.comparison_arms import (
+        arms_of,
+        check_metric,
+        grouped,
+        metric_of,
+    )
 
     _check_numbers(arguments)
     found = [read_folder(path) for path in dict.fromkeys(arguments.runs)]
@@ -160,14 +165,14 @@ def show_comparison(
     Args:
         more: lines of Markdown that follow all others.
     """
-    from game_rl.experiments.compare.report import comparison_lines, to_json
+    from game_rl.experiments.compare.comparison_report import comparison_lines, to_json
 
     report = {"title": title, "notes": notes, **to_json(comparison)}
     lines = [f"# {title}", "", *comparison_lines(comparison, notes)]
     lines += ["", *more] if more else []
     output: Path | None = arguments.output
     if output is not None:
-        from game_rl.experiments.compare.plot import picture
+        from game_rl.experiments.compare.comparison_plot import picture
         from game_rl.run_dir import write_atomic
 
         output.mkdir(parents=True, exist_ok=True)

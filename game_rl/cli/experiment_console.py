@@ -10,14 +10,13 @@ from rich.markup import escape
 from game_rl import events
 from game_rl.events import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.forecast.table import forecast_table
-from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
-from game_rl.experiments.stages import STAGES
-from game_rl.experiments.tables import champion_table, differences_words, generation_table
+from game_rl.experiments.experiment_status import differences_words
+from game_rl.experiments.experiment_tables import champion_table, forecast_table, generation_table
+from game_rl.experiments.records import STAGES, ChampionRecord, GenerationRecord, read_record
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from game_rl.experiments.forecast.report import ExperimentReport
+    from game_rl.experiments.forecast.experiment_report import ExperimentReport
 
 
 def print_json(event: ExperimentEvent) -> None:

@@ -13,8 +13,8 @@ def show_status(root: Path, *, as_json: bool) -> int:
     from rich.console import Console
 
     from game_rl.experiments.experiment_dir import find_experiment
-    from game_rl.experiments.status.status import experiment_status
-    from game_rl.experiments.status.table import status_table
+    from game_rl.experiments.experiment_status import experiment_status
+    from game_rl.experiments.experiment_tables import status_table
 
     status = experiment_status(find_experiment(root))
     if as_json:
@@ -29,9 +29,9 @@ def show_lineage(root: Path, *, as_json: bool) -> int:
     from rich.console import Console
 
     from game_rl.config.experiments.experiment import load_experiment
-    from game_rl.experiments.descent import descent, read_records
+    from game_rl.experiments.descent import descent, descent_json, descent_tree
     from game_rl.experiments.experiment_dir import find_experiment
-    from game_rl.experiments.status.table import descent_json, descent_tree
+    from game_rl.experiments.records import read_records
 
     folder = find_experiment(root)
     branches = descent(read_records(folder))
@@ -82,7 +82,7 @@ def _train_members(arguments: argparse.Namespace) -> int:
 
     from game_rl.cli.experiment_console import ExperimentConsole, print_json
     from game_rl.config.experiments.experiment import load_experiment
-    from game_rl.experiments.start import (
+    from game_rl.experiments.train_experiment import (
         ExperimentCommand,
         begin_experiment,
         resume_experiment,

@@ -180,8 +180,7 @@ def _finish_experiment(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from game_rl.cli.experiment_console import ExperimentConsole
-    from game_rl.experiments.finishing import finish_experiment
-    from game_rl.experiments.start import ExperimentCommand
+    from game_rl.experiments.train_experiment import ExperimentCommand, finish_experiment
     from game_rl.system.stop_request import StopFlag, stopping_experiment_on_signals
 
     console, stop = ExperimentConsole(Console()), StopFlag()

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def preflight_experiment(arguments: argparse.Namespace, probe: "Probe") -> int:
     from game_rl.config.experiments.experiment import load_experiment
-    from game_rl.experiments.forecast.experiment import experiment_preflight
-    from game_rl.experiments.forecast.table import forecast_table
+    from game_rl.experiments.experiment_tables import forecast_table
+    from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
     from game_rl.games.definition import load_game
     from game_rl.system.machine import detect_machine, parse_machine
 

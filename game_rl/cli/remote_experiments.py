@@ -88,11 +88,17 @@ def push_experiment_folder(
 ) -> int:
     """Upload an experiment that is not training now."""
     from game_rl.config.experiments.experiment import load_experiment
+    from game_rl.experiments.backup import (
+        forget_picture,
+        own_state,
+        push_settings,
+        take_picture,
+        uploaded_to,
+        write_state,
+    )
     from game_rl.experiments.controller import read_state
     from game_rl.experiments.experiment_dir import find_experiment
-    from game_rl.experiments.picture import forget_picture, take_picture
     from game_rl.experiments.plans.make_plan import make_plan
-    from game_rl.experiments.safe_copy import own_state, push_settings, uploaded_to, write_state
     from game_rl.run_dir import alone
     from game_rl.storage.uploader import push_experiment
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from game_rl.cli.arguments import Commands
     from game_rl.config.experiments.study_config import Study
-    from game_rl.experiments.study.forecast import StudyReport
-    from game_rl.experiments.study.results import Result
+    from game_rl.experiments.study.study_forecast import StudyReport
+    from game_rl.experiments.study.study_results import Result
     from game_rl.experiments.tasks import Death
     from game_rl.preflight.facts import MeasuredLake
 
@@ -65,8 +65,8 @@ def add_study(commands: "Commands") -> None:
 
 def _register(arguments: argparse.Namespace) -> int:
     from game_rl.config.experiments.study_config import load_study
-    from game_rl.experiments.study.registration import register
     from game_rl.experiments.study.study_dir import study_dir
+    from game_rl.experiments.study.study_registration import register
 
     study = load_study(arguments.file)
     registration = register(study)
@@ -80,8 +80,8 @@ def _register(arguments: argparse.Namespace) -> int:
 
 def _give_up(arguments: argparse.Namespace) -> int:
     from game_rl.config.experiments.study_config import load_study
-    from game_rl.experiments.study.carrying_out import give_up
-    from game_rl.experiments.study.pairs import Pair
+    from game_rl.experiments.study.study_dir import Pair
+    from game_rl.experiments.study.study_run import give_up
 
     pair = Pair(arguments.arm, arguments.seed)
     result = give_up(load_study(arguments.file), pair, arguments.reason)
@@ -94,7 +94,7 @@ def train_study(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from game_rl.config.experiments.study_config import load_study
-    from game_rl.experiments.study.carrying_out import StudyCommand, carry_out
+    from game_rl.experiments.study.study_run import StudyCommand, carry_out
     from game_rl.system.stop_request import StopFlag, stopping_experiment_on_signals
 
     console = Console(quiet=arguments.log == "json")
@@ -119,7 +119,7 @@ def train_study(arguments: argparse.Namespace) -> int:
 def report_study(arguments: argparse.Namespace) -> int:
     """Print the report of a study, and write it to the study's results folder."""
     from game_rl.config.experiments.study_config import load_study
-    from game_rl.experiments.study.report import study_findings
+    from game_rl.experiments.study.study_report import study_findings
 
     findings = study_findings(load_study(arguments.runs[0]))
     if arguments.output is None:
@@ -138,7 +138,7 @@ def preflight_study(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from game_rl.config.experiments.study_config import load_study
-    from game_rl.experiments.study.forecast import study_preflight
+    from game_rl.experiments.study.study_forecast import study_preflight
     from game_rl.system.machine import detect_machine, parse_machine
 
     study = load_study(arguments.config, arguments.set)
@@ -172,7 +172,7 @@ def _measured_lakes(study: "Study") -> "dict[str, MeasuredLake]":
 
 def _status(arguments: argparse.Namespace) -> int:
     from game_rl.config.experiments.study_config import load_study
-    from game_rl.experiments.study.status import study_status
+    from game_rl.experiments.study.study_report import study_status
 
     rows = study_status(load_study(arguments.file))
     if arguments.json:
@@ -209,7 +209,7 @@ def _show_forecast(report: "StudyReport", console: "Console") -> None:
 
 
 def _show(console: "Console", result: "Result", done: int, count: int) -> None:
-    from game_rl.experiments.study.status import result_words
+    from game_rl.experiments.study.study_report import result_words
     from game_rl.system.units import format_duration
 
     took = format_duration(result.seconds)

@@ -10,20 +10,19 @@ from pathlib import Path
 from game_rl.config.loader import dump_config, load_config
 from game_rl.events import Fitness
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.fitness import fitness_of
-from game_rl.experiments.jobs import Jobs
-from game_rl.experiments.kept_checkpoints import link_checkpoint
+from game_rl.experiments.kept_generations import link_checkpoint
+from game_rl.experiments.plans.evolution import Scored, ranked
 from game_rl.experiments.plans.plan import Plan
-from game_rl.experiments.plans.selection import Scored, ranked
 from game_rl.experiments.records import (
     Candidate,
     ChampionRecord,
     GenerationRecord,
     TrainedMember,
+    fitness_of,
     read_record,
     write_record,
 )
-from game_rl.experiments.tasks import Task
+from game_rl.experiments.tasks import Jobs, Task
 from game_rl.jobs.results import Played
 from game_rl.run_dir import Parent, RunDir, RunIdentity, new_directory, write_atomic
 from game_rl.seeds import seed_for

@@ -22,12 +22,9 @@ from game_rl.events import (
 )
 from game_rl.executors.executor import Executor
 from game_rl.experiments.champion import find_champion
-from game_rl.experiments.curves import write_curves
 from game_rl.experiments.excess import undo_excess
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.fitness import fitness_of
-from game_rl.experiments.jobs import Jobs
-from game_rl.experiments.kept_checkpoints import (
+from game_rl.experiments.kept_generations import (
     checkpoints_bytes,
     forget_generations,
     keep_generation,
@@ -38,10 +35,12 @@ from game_rl.experiments.records import (
     ExperimentState,
     GenerationRecord,
     Member,
+    fitness_of,
     read_record,
     write_record,
 )
-from game_rl.experiments.tasks import Death, Task, TaskRunner
+from game_rl.experiments.tasks import Death, Jobs, Task, TaskRunner
+from game_rl.experiments.tensorboard_curves import write_curves
 from game_rl.jobs.results import StretchResult, read_differences, read_result
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.seeds import seed_for

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.records import CopyRecord, GenerationRecord, read_record
+from rich.text import Text
+from rich.tree import Tree
+
+from game_rl.experiments.records import STAGES, CopyRecord, GenerationRecord, Value
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,6 @@ class _Life:
     first: int
     last: int = 0
     played_timesteps: int = 0
-
-
-def read_records(folder: ExperimentDir) -> list[GenerationRecord]:
-    """Read all records that exist, in the order of generations."""
-    found = (
-        read_record(folder.generation(number).record, GenerationRecord)
-        for number in folder.kept_generations()
-    )
-    return [record for record in found if record is not None]
 
 
 def descent(records: Sequence[GenerationRecord]) -> tuple[Branch, ...]:
@@ -81,3 +75,61 @@ def _branch(
         life.played_timesteps,
         tuple(_branch(child, copies, parents, lives) for child in children if child in lives),
     )
+
+
+def descent_tree(name: str, branches: Sequence[Branch], *, kind: str, frame_skip: int) -> Tree:
+    tree = Tree(Text(name))
+    for branch in branches:
+        _grow(tree, branch, STAGES[kind])
+    if played := sum(map(_played, branches)):
+        frames = played * frame_skip
+        tree.add(Text(f"all that was played: {played:,} timesteps, {frames:,} frames"))
+    return tree
+
+
+def _played(branch: Branch) -> int:
+    return branch.played_timesteps + sum(map(_played, branch.children))
+
+
+def descent_json(branch: Branch) -> dict[str, Any]:
+    copied = branch.copied
+    return {
+        "run": branch.folder,
+        "generations": list(branch.generations),
+        "played_timesteps": branch.played_timesteps,
+        "copied": None if copied is None else copied.model_dump(mode="json"),
+        "children": [descent_json(child) for child in branch.children],
+    }
+
+
+def _grow(tree: Tree, branch: Branch, stage: str) -> None:
+    first, last = branch.generations
+    text = f"{branch.folder}  {stage} {first}"
+    if last != first:
+        text = f"{branch.folder}  {stage}s {first}-{last}"
+    if branch.played_timesteps:
+        text += f"  {branch.played_timesteps:,} timesteps"
+    if branch.copied is not None:
+        text += "  the learner's weights" if branch.copied.reason == "injected" else ""
+    if branch.copied is not None and changes_words(branch.copied):
+        text += f"  {changes_words(branch.copied)}"
+    grown = tree.add(Text(text))
+    for child in branch.children:
+        _grow(grown, child, stage)
+
+
+def changes_words(copy: CopyRecord) -> str:
+    """List what mutated, such as `learning_rate 0.0005 to 0.00061`."""
+    words = [
+        f"{key.rpartition('.')[2]} {_words(copy.old_values[key])} to {_words(value)}"
+        for key, value in copy.new_values.items()
+        if copy.reason != "injected"
+    ]
+    noise = [f"weights by {copy.weight_noise:g}"] if copy.weight_noise else []
+    return ", ".join([*words, *noise])
+
+
+def _words(value: Value) -> str:
+    if isinstance(value, dict):
+        return f"{{{value['start']:.3g}, {value['end']:.3g}}}"
+    return f"{value:.3g}"

@@ -11,8 +11,7 @@ from pathlib import Path
 from game_rl.config.loader import load_config
 from game_rl.errors import ExperimentError
 from game_rl.experiments.experiment_dir import copied_after
-from game_rl.experiments.going_back import move_into, new_folder, restore
-from game_rl.experiments.kept_checkpoints import link_checkpoint
+from game_rl.experiments.kept_generations import link_checkpoint, move_into, new_folder, restore
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import GenerationRecord, Member, TrainedMember, read_record
 from game_rl.jobs.results import read_result

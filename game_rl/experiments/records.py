@@ -1,23 +1,28 @@
-"""The records that an experiment writes: its generations, its state and its champion.
+"""What an experiment writes down: members, fitness, generations, state, champion.
 
 A record holds neither times nor hosts, so that the records of a resumed experiment are, byte for
 byte, those of an experiment that was never interrupted.
 """
 
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
 from game_rl.errors import ExperimentError
 from game_rl.events import Fitness
-from game_rl.experiments.plans.mutation import Value
-from game_rl.jobs.results import ActionDifferences
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.jobs.results import ActionDifferences, Played
 from game_rl.run_dir import write_atomic
 from game_rl.saved import Saved
+from game_rl.statistics import wilson_interval
 
 _Count = Annotated[int, Field(ge=0)]
 _Kind = TypeVar("_Kind", bound=Saved)
+
+Value = float | dict[str, float]
+"""A number, or a schedule as the config states it: `{start: ..., end: ...}`."""
 
 
 class Member(Saved):
@@ -205,3 +210,42 @@ def read_record(path: Path, kind: type[_Kind]) -> _Kind | None:
         raise ExperimentError(
             f"{path} cannot be read: {where}: {first['msg']}; restore it from a copy"
         ) from None
+
+
+STAGES = {"population": "generation", "mixture": "round"}
+
+
+def fitness_of(played: Played, metric: str) -> Fitness:
+    """Return the fitness of the policy that has played these episodes.
+
+    Raises:
+        ExperimentError: the metric is the success rate, and the game does not define success.
+    """
+    episodes, successes = len(played.rewards), sum(played.successes)
+    knows_success = len(played.successes) == episodes
+    if metric == "success_rate" and not knows_success:
+        raise ExperimentError(
+            "the game does not say in every episode whether it was a success; give its game file a "
+            "success condition, or write fitness: {metric: mean_reward}"
+        )
+    mean = fmean(played.rewards)
+    rate = successes / episodes if knows_success else None
+    return Fitness(
+        value=mean if metric == "mean_reward" or rate is None else rate,
+        seed=played.seed,
+        episodes=episodes,
+        deterministic=played.deterministic,
+        success_rate=rate,
+        success_interval=wilson_interval(successes, episodes) if knows_success else None,
+        mean_reward=mean,
+        std_reward=pstdev(played.rewards),
+    )
+
+
+def read_records(folder: ExperimentDir) -> list[GenerationRecord]:
+    """Read all records that exist, in the order of generations."""
+    found = (
+        read_record(folder.generation(number).record, GenerationRecord)
+        for number in folder.kept_generations()
+    )
+    return [record for record in found if record is not None]

@@ -12,7 +12,7 @@ from game_rl.cli.main import main
 from game_rl.event_log import Account
 from game_rl.events import ExperimentBegun, ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.going_back import go_back
+from game_rl.experiments.kept_generations import go_back
 from tests.experiments.conftest import MakePopulation, make_population  # noqa: F401 - a fixture
 from tests.experiments.plans.test_population import carry_out
 

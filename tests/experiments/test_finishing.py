@@ -8,9 +8,8 @@ import pytest
 from game_rl.config.experiments.population_files import dump_population
 from game_rl.errors import Interrupted
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.finishing import finish_experiment
 from game_rl.experiments.records import ChampionRecord, read_record
-from game_rl.experiments.start import ExperimentCommand
+from game_rl.experiments.train_experiment import ExperimentCommand, finish_experiment
 from game_rl.jobs.results import Finished, Played, StretchResult
 from game_rl.system.stop_request import StopFlag
 from tests.experiments.conftest import MakePopulation

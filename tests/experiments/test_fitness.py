@@ -1,7 +1,7 @@
 import pytest
 
 from game_rl.errors import ExperimentError
-from game_rl.experiments.fitness import fitness_of
+from game_rl.experiments.records import fitness_of
 from game_rl.jobs.results import Played
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.kept_checkpoints import (
+from game_rl.experiments.kept_generations import (
     checkpoints_bytes,
     forget_generations,
     link_checkpoint,

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from game_rl.experiments.backup import forget_picture, held_bytes, picture_of, take_picture
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.picture import forget_picture, held_bytes, picture_of, take_picture
 
 _FILES = (
     "experiment.yaml",

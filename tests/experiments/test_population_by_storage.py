@@ -14,7 +14,7 @@ from game_rl.config.experiments.population_files import Population
 from game_rl.executors.executor import Ended, Job
 from game_rl.executors.staging import Courier, Delivery, Errand
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.going_back import go_back
+from game_rl.experiments.kept_generations import go_back
 from game_rl.storage.object_store import ObjectStore
 from tests.experiments.broken_off import Killed, account_of, killed_at
 from tests.experiments.conftest import MakePopulation

@@ -6,7 +6,7 @@ from game_rl.config.experiments.experiment import dump_experiment
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.strict_model import with_changed
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.relocation import follow_lake
+from game_rl.experiments.train_experiment import follow_lake
 from tests.experiments.conftest import MakeMixture, MakePopulation
 
 

@@ -12,17 +12,18 @@ from game_rl.config.upload import UploadConfig
 from game_rl.errors import Interrupted, UsageError
 from game_rl.event_log import Account
 from game_rl.events import ExperimentEvent, ExperimentWarned, GenerationEnded
-from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.picture import picture_of, take_picture
-from game_rl.experiments.safe_copy import (
+from game_rl.experiments.backup import (
     SafeCopy,
     own_state,
+    picture_of,
     push_settings,
     stored_state,
+    take_picture,
     uploaded_to,
     uploading,
     write_state,
 )
+from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.run_dir import alone
 from game_rl.storage.background import started
 from game_rl.storage.faults import SecondWriterError

@@ -1,7 +1,7 @@
 """Going on with an experiment: what that changes in its folder."""
 
 from game_rl.config.experiments.population_files import dump_population
-from game_rl.experiments.start import ExperimentCommand, resume_experiment
+from game_rl.experiments.train_experiment import ExperimentCommand, resume_experiment
 from game_rl.system.stop_request import StopFlag
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.plans.test_population import carry_out

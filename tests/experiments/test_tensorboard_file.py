@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from game_rl.experiments.tensorboard_file import crc32c, event_file
+from game_rl.experiments.tensorboard_curves import crc32c, event_file
 
 
 def test_the_checksum_is_that_of_the_standard() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.plans.live_mixture import LEARNER
+from game_rl.experiments.plans.live_plan import LEARNER
 from game_rl.experiments.records import GenerationRecord, read_record
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler

@@ -11,7 +11,7 @@ from game_rl.cli.main import main
 from game_rl.errors import Interrupted
 from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Ended, Evaluating, Event
-from game_rl.experiments.compare.runs import read_folder
+from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.preflight.preflight_report import Report, measured_ram_peak_bytes
 from game_rl.run_dir import RunDir
 from game_rl.storage.run_status import run_status

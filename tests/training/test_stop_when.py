@@ -26,7 +26,7 @@ from game_rl.events import (
     Event,
     StopConditionMet,
 )
-from game_rl.experiments.compare.runs import read_folder
+from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.forking import make_fork, plan_fork

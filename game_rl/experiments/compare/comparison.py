@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
 
-from game_rl.experiments.compare.outcome import Arm, Metric, worst_value
+from game_rl.experiments.compare.comparison_arms import Arm, Metric, worst_value
 from game_rl.statistics import (
     TypicalValues,
     holm,

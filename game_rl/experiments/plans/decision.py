@@ -1,21 +1,22 @@
-"""The decision after a generation: pure functions of its results and of seeded generators."""
+"""From results to a generation's record."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.errors import NobodyLeftError
 from game_rl.experiments.experiment_dir import folder_of
-from game_rl.experiments.fitness import fitness_of
-from game_rl.experiments.plans.mutation import Value, mutated
-from game_rl.experiments.plans.selection import Copy, Scored, ranked, select
+from game_rl.experiments.plans.evolution import Copy, Scored, mutated, ranked, select
 from game_rl.experiments.records import (
     CopyRecord,
     GenerationRecord,
+    LearnerRecord,
     Member,
     TrainedMember,
+    Value,
+    fitness_of,
 )
 from game_rl.jobs.results import StretchResult
 from game_rl.seeds import seed_for
@@ -217,3 +218,104 @@ def _copied(
 def member_seed(config: PopulationConfig, number: int, *, copied_after: int = 0) -> int:
     """Return the seed of a member's own random numbers; a copy's differs from its parent's."""
     return seed_for(config.seed, f"member/{folder_of(number)}/{copied_after}")
+
+
+def is_injected(config: PopulationConfig, generation: int) -> bool:
+    """Whether the learner replaces a member after this generation; not after the last one."""
+    return generation % config.inject_every == 0 and generation < config.generations
+
+
+def replaced(config: PopulationConfig, record: GenerationRecord) -> TrainedMember | None:
+    """Return the member that the learner replaces, or None if there is none.
+
+    It is the worst member that is not a control member, whether selection copies it over or not,
+    and never the best of all.
+
+    Args:
+        record: without the learner.
+    """
+    numbers = [number for number in record.ranking[1:] if number >= config.control]
+    return next((m for m in record.members if numbers and m.number == numbers[-1]), None)
+
+
+def with_learner(
+    record: GenerationRecord, found: Trained, learner: LearnerRecord
+) -> GenerationRecord:
+    """Add the learner to a record of the members alone.
+
+    Args:
+        found: the members and the learner.
+    """
+    scored = [scored_member(member) for member in found.members]
+    changes = {
+        "ranking": tuple(member.number for member in ranked(scored)),
+        "members": found.members,
+        "learner": learner,
+        "timesteps_of_all": timesteps_of_all(found),
+    }
+    return record.model_copy(update=changes)
+
+
+def with_injected(record: GenerationRecord, injected: CopyRecord) -> GenerationRecord:
+    """Add the injected copy to a record, in place of the member's copy by selection, if any."""
+    others = [copy for copy in record.copies if copy.number != injected.number]
+    copies = sorted([*others, injected], key=lambda copy: copy.number)
+    return record.model_copy(update={"copies": tuple(copies)})
+
+
+def injection(
+    config: PopulationConfig,
+    generation: int,
+    child: TrainedMember,
+    parent: TrainedMember,
+) -> CopyRecord:
+    """Return the copy that gives `child` the learner's weights; it keeps its own values.
+
+    Args:
+        parent: the learner, whose weights are finite.
+    """
+    assert parent.checkpoint is not None
+    return CopyRecord(
+        number=child.number,
+        folder=folder_of(child.number, copied_after=generation),
+        parent=parent.number,
+        parent_folder=parent.folder,
+        parent_checkpoint=parent.checkpoint,
+        reason="injected",
+        seed=member_seed(config, child.number, copied_after=generation),
+        old_values=child.values,
+        new_values=child.values,
+        counters="new",
+    )
+
+
+def trained_on_folder(generation: int) -> str:
+    """Return the name of its run directory; `generation` is the last one."""
+    return f"trained_on.g{generation:04d}"
+
+
+def counted_from(best: TrainedMember, found: Trained, folder: str) -> Trained:
+    """Count of the run in this folder only what it has played since it was forked.
+
+    Args:
+        best: the member that it was forked from.
+    """
+    assert best.checkpoint is not None
+    began_at = int(best.checkpoint)
+    members = tuple(
+        member.model_copy(update={"played_timesteps": member.timesteps - began_at})
+        if member.folder == folder
+        else member
+        for member in found.members
+    )
+    return replace(found, members=members)
+
+
+def trained_on_record(number: int, best: TrainedMember) -> LearnerRecord:
+    """Return the record of the run's origin, the best member."""
+    return LearnerRecord(
+        number=number,
+        parent_folder=best.folder,
+        parent_checkpoint=best.checkpoint,
+        teacher=None,
+    )

@@ -2,8 +2,8 @@
 
 from game_rl.event_log import EventFile
 from game_rl.events import Ended
-from game_rl.experiments.descent import read_records
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.records import read_records
 from game_rl.lineage import Lineage, write_lineage
 from game_rl.run_dir import RunDir
 

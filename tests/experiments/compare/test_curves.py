@@ -1,7 +1,7 @@
 import numpy as np
 
-from game_rl.experiments.compare.curves import Curve, curve_of, places_of, values_at
-from game_rl.experiments.compare.outcome import Outcome, Point, Score
+from game_rl.experiments.compare.comparison_arms import Outcome, Point, Score
+from game_rl.experiments.compare.comparison_plot import Curve, curve_of, places_of, values_at
 
 
 def test_curves_meet_where_all_of_them_have_values() -> None:

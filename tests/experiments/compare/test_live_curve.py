@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.event_log import EventFile
 from game_rl.events import Ended, Evaluating
-from game_rl.experiments.compare.runs import read_folder
+from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import ChampionRecord, read_record, write_record
 from tests.experiments.conftest import (  # noqa: F401 - make_mixture is a fixture

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from game_rl.experiments.compare.comparison import Pair, Rule, compare_arms
-from game_rl.experiments.compare.outcome import Arm, Outcome, Point, Score
-from game_rl.experiments.compare.plot import draw, picture
+from game_rl.experiments.compare.comparison_arms import Arm, Outcome, Point, Score
+from game_rl.experiments.compare.comparison_plot import draw, picture
 
 TOTALS = (10, 20)
 

@@ -6,9 +6,9 @@ import pytest
 
 from game_rl.config.experiments.population_files import dump_population
 from game_rl.errors import UsageError
-from game_rl.experiments.compare.outcome import Score
-from game_rl.experiments.compare.runs import read_folder
-from game_rl.experiments.descent import read_records
+from game_rl.experiments.compare.compared_folders import read_folder
+from game_rl.experiments.compare.comparison_arms import Score
+from game_rl.experiments.records import read_records
 from game_rl.lineage import Lineage, Source, write_lineage
 from tests.experiments.compare.fake_runs import EPISODES, write_run
 from tests.experiments.compare.paper_accounts import write_accounts

@@ -6,9 +6,11 @@ from game_rl.config.algorithms import DQNConfig
 from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.config.experiments.population_files import Population
 from game_rl.config.schema import RunConfig
-from game_rl.experiments.forecast.experiment import experiment_preflight
-from game_rl.experiments.forecast.population import population_preflight
-from game_rl.experiments.forecast.report import ExperimentReport
+from game_rl.experiments.forecast.experiment_forecast import (
+    experiment_preflight,
+    population_preflight,
+)
+from game_rl.experiments.forecast.experiment_report import ExperimentReport
 from game_rl.games.definition import load_game
 from game_rl.preflight.facts import EpisodeLengths
 from game_rl.preflight.speed import ExperimentSpeed, MeasuredSpeed

@@ -6,10 +6,13 @@ from hypothesis import strategies as st
 
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.config.experiments.population_files import Population, load_population
-from game_rl.experiments.forecast.growth import kept_generations
-from game_rl.experiments.forecast.overhead import CONTROLLER_BYTES, LOADED_BYTES
-from game_rl.experiments.forecast.population import population_preflight
-from game_rl.experiments.forecast.report import ExperimentReport
+from game_rl.experiments.forecast.experiment_footprint import (
+    CONTROLLER_BYTES,
+    LOADED_BYTES,
+    kept_generations,
+)
+from game_rl.experiments.forecast.experiment_forecast import population_preflight
+from game_rl.experiments.forecast.experiment_report import ExperimentReport
 from game_rl.games.definition import load_game
 from game_rl.preflight.facts import MeasuredLake
 from game_rl.preflight.preflight import preflight

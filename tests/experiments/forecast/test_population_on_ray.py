@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from game_rl.experiments.forecast.overhead import (
+from game_rl.experiments.experiment_tables import forecast_table
+from game_rl.experiments.forecast.experiment_footprint import (
     CONTROLLER_BYTES,
     LOADED_BYTES,
     RAY_CONTROLLER_BYTES,
@@ -12,7 +13,6 @@ from game_rl.experiments.forecast.overhead import (
     RAY_WORKER_BYTES,
     STORAGE_BYTES,
 )
-from game_rl.experiments.forecast.table import forecast_table
 from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB
 from tests.experiments.conftest import MakePopulation

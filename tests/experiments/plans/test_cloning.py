@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.config.experiments.mixture_config import CloneConfig
-from game_rl.experiments.plans.cloning import clones
-from game_rl.experiments.plans.selection import Copy, Scored
+from game_rl.experiments.plans.evolution import Copy, Scored, clones
 
 VALUES = st.none() | st.sampled_from([0.0, 0.25, 0.5, 1.0])
 

@@ -10,12 +10,13 @@ from game_rl.config.experiments.experiment import everybody
 from game_rl.config.experiments.population_files import Population, dump_population
 from game_rl.errors import NobodyLeftError
 from game_rl.event_log import Account
-from game_rl.experiments.compare.runs import read_folder
+from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.experiments.controller import ExperimentRun
-from game_rl.experiments.descent import descent, read_records
+from game_rl.experiments.descent import descent
 from game_rl.experiments.experiment_dir import ExperimentDir, folder_of
-from game_rl.experiments.plans.population import PopulationPlan
-from game_rl.experiments.status.status import experiment_status
+from game_rl.experiments.experiment_status import experiment_status
+from game_rl.experiments.plans.population_plan import PopulationPlan
+from game_rl.experiments.records import read_records
 from game_rl.system.stop_request import StopFlag
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.compare.paper_accounts import write_accounts

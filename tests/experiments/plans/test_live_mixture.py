@@ -5,11 +5,12 @@ import pytest
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.loader import load_config
 from game_rl.errors import ExperimentError
-from game_rl.experiments.descent import descent, read_records
+from game_rl.experiments.descent import descent
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.forecast.experiment import experiment_preflight
-from game_rl.experiments.forecast.overhead import LOADED_BYTES
-from game_rl.experiments.status.status import experiment_status
+from game_rl.experiments.experiment_status import experiment_status
+from game_rl.experiments.forecast.experiment_footprint import LOADED_BYTES
+from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
+from game_rl.experiments.records import read_records
 from game_rl.games.definition import load_game
 from game_rl.system.machine import detect_machine, parse_machine
 from tests.experiments.broken_off import Killed, killed_at, record

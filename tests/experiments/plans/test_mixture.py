@@ -13,12 +13,12 @@ from game_rl.config.experiments.mixture_files import Mixture, dump_mixture
 from game_rl.errors import ExperimentError
 from game_rl.event_log import Account
 from game_rl.experiments.controller import ExperimentRun
-from game_rl.experiments.descent import descent, read_records
+from game_rl.experiments.descent import descent, descent_tree
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
+from game_rl.experiments.experiment_status import experiment_status
+from game_rl.experiments.experiment_tables import status_table
 from game_rl.experiments.plans.make_plan import make_plan
-from game_rl.experiments.records import ChampionRecord, read_record
-from game_rl.experiments.status.status import experiment_status
-from game_rl.experiments.status.table import descent_tree, status_table
+from game_rl.experiments.records import ChampionRecord, read_record, read_records
 from game_rl.system.stop_request import StopFlag
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.conftest import MakeMixture

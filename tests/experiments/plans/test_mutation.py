@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.config.experiments.population_config import MutationConfig
-from game_rl.experiments.plans.mutation import mutated
+from game_rl.experiments.plans.evolution import mutated
 
 RATE = "algorithm.learning_rate"
 GAMMA = "algorithm.gamma"

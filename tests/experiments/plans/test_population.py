@@ -12,11 +12,11 @@ from game_rl.event_log import Account, read_account
 from game_rl.events import ExperimentEvent, ExperimentWarned, GenerationEnded, MemberDied
 from game_rl.experiments import tasks
 from game_rl.experiments.controller import ExperimentRun
-from game_rl.experiments.descent import descent, read_records
+from game_rl.experiments.descent import descent
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.going_back import finish_going_back, go_back
-from game_rl.experiments.plans.population import PopulationPlan
-from game_rl.experiments.records import ExperimentState, read_record
+from game_rl.experiments.kept_generations import finish_going_back, go_back
+from game_rl.experiments.plans.population_plan import PopulationPlan
+from game_rl.experiments.records import ExperimentState, read_record, read_records
 from game_rl.experiments.tasks import MOST_DEATHS
 from game_rl.system.stop_request import StopFlag
 from tests.experiments.broken_off import Killed, account_of, killed_at, record

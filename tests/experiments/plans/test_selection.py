@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.config.experiments.population_config import SelectionConfig
-from game_rl.experiments.plans.selection import Copy, Scored, ranked, select
+from game_rl.experiments.plans.evolution import Copy, Scored, ranked, select
 
 FITNESSES = st.lists(
     st.one_of(st.none(), st.sampled_from([0.0, 0.25, 0.5, 0.55, 0.9, 0.95, 1.0])),

@@ -4,18 +4,19 @@ import pytest
 import yaml
 
 from game_rl.config.experiments.population_files import dump_population
-from game_rl.experiments.compare.runs import read_folder
-from game_rl.experiments.descent import descent, read_records
+from game_rl.experiments.compare.compared_folders import read_folder
+from game_rl.experiments.descent import descent
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.going_back import go_back
+from game_rl.experiments.experiment_status import experiment_status
+from game_rl.experiments.kept_generations import go_back
 from game_rl.experiments.records import (
     ChampionRecord,
     ExperimentState,
     Member,
     read_record,
+    read_records,
     write_record,
 )
-from game_rl.experiments.status.status import experiment_status
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.compare.paper_accounts import write_accounts
 from tests.experiments.conftest import MakePopulation

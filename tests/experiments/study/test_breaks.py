@@ -2,11 +2,9 @@
 
 from game_rl.events import Fitness
 from game_rl.experiments.records import CopyRecord, GenerationRecord, LearnerRecord, TrainedMember
-from game_rl.experiments.study.breaks import Reached, break_lines, reached
-from game_rl.experiments.study.pairs import Pair
-from game_rl.experiments.study.report import study_findings
-from game_rl.experiments.study.results import read_result
-from game_rl.experiments.study.study_dir import study_dir
+from game_rl.experiments.study.study_dir import Pair, study_dir
+from game_rl.experiments.study.study_report import break_lines, study_findings
+from game_rl.experiments.study.study_results import Reached, reached, read_result
 from tests.experiments.study.conftest import MakeStudy
 from tests.experiments.study.test_carrying_out import on_paper
 

@@ -9,10 +9,10 @@ import pytest
 from game_rl.config.experiments.study_config import Study, load_study
 from game_rl.config.loader import load_config
 from game_rl.errors import ExperimentError, UsageError
-from game_rl.experiments.study.carrying_out import StudyCommand, StudyRun, carry_out
-from game_rl.experiments.study.registration import Registration, register
-from game_rl.experiments.study.results import Result, write_result
 from game_rl.experiments.study.study_dir import study_dir
+from game_rl.experiments.study.study_registration import Registration, register
+from game_rl.experiments.study.study_results import Result, write_result
+from game_rl.experiments.study.study_run import StudyCommand, StudyRun, carry_out
 from game_rl.system.stop_request import StopFlag
 from tests.experiments.plans.test_population import Killed, killed_at
 from tests.experiments.study.conftest import MakeStudy

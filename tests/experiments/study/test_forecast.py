@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from game_rl.config.experiments.study_config import ExperimentArm
-from game_rl.experiments.forecast.experiment import experiment_preflight
-from game_rl.experiments.study.forecast import study_preflight
+from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
+from game_rl.experiments.study.study_forecast import study_preflight
 from game_rl.games.definition import load_game
 from game_rl.preflight.facts import MeasuredLake
 from game_rl.system.machine import detect_machine, parse_machine

@@ -7,8 +7,8 @@ import pytest
 
 from game_rl.config.experiments.study_config import load_study
 from game_rl.errors import ExperimentError, UsageError
-from game_rl.experiments.study.registration import code_hashes, register, registered
 from game_rl.experiments.study.study_dir import study_dir
+from game_rl.experiments.study.study_registration import code_hashes, register, registered
 from tests.experiments.study.conftest import MakeStudy, with_erl, write_study_of_experiments
 
 
@@ -81,4 +81,4 @@ def test_changed_code_is_told_by_its_file(make_study: MakeStudy) -> None:
 
 def test_what_python_compiles_is_no_code() -> None:
     assert not [name for name in code_hashes() if "__pycache__" in name]
-    assert "experiments/study/registration.py" in code_hashes()
+    assert "experiments/study/study_registration.py" in code_hashes()

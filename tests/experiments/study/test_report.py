@@ -6,10 +6,9 @@ import json
 import pytest
 
 from game_rl.errors import ExperimentError
-from game_rl.experiments.study.report import study_findings
-from game_rl.experiments.study.results import Result, write_result
-from game_rl.experiments.study.status import study_status
 from game_rl.experiments.study.study_dir import study_dir
+from game_rl.experiments.study.study_report import study_findings, study_status
+from game_rl.experiments.study.study_results import Result, write_result
 from tests.experiments.study.conftest import MakeStudy
 from tests.experiments.study.paper_finisher import PaperFinisher
 from tests.experiments.study.test_carrying_out import on_paper

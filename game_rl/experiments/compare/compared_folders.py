@@ -1,0 +1,334 @@
+"""Reading runs and experiments for a comparison."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.checkpoints.evaluation_files import read_episodes
+from game_rl.config.experiments.experiment import Experiment, load_experiment, players_of
+from game_rl.config.experiments.mixture_files import Mixture
+from game_rl.config.loader import load_config
+from game_rl.errors import UsageError
+from game_rl.event_log import final_evaluation, read_events
+from game_rl.events import Ended
+from game_rl.experiments.compare.comparison_arms import (
+    NO_DIFFERENCE,
+    Found,
+    Point,
+    Score,
+    settings_of,
+)
+from game_rl.experiments.experiment_dir import ExperimentDir, run_of
+from game_rl.experiments.records import (
+    ChampionRecord,
+    GenerationRecord,
+    TrainedMember,
+    read_record,
+    read_records,
+)
+from game_rl.lineage import Source, at, played_by, totals
+from game_rl.run_dir import RunDir
+
+
+def read_folder(path: Path) -> Found:
+    """Read a run, or a population or mixture with its champion.
+
+    Raises:
+        UsageError: the folder holds neither, or there is no champion yet.
+    """
+    folder = ExperimentDir(path)
+    return read_experiment(folder) if folder.exists() else _run(path)
+
+
+def _run(path: Path) -> Found:
+    run_dir = RunDir(path)
+    if not run_dir.exists():
+        raise UsageError(
+            f"{path} is not a run directory: it has no {run_dir.config.name}; name the run_dir of "
+            "a run or of an experiment, or a study's file"
+        )
+    config = load_config(run_dir.config, is_saved=True)
+    own = played_by(run_dir, config.env.frame_skip)
+    final, failure = _end_of(run_dir)
+    total_timesteps, total_frames = totals([own])
+    return Found(
+        path=path,
+        seed=config.seed,
+        settings=settings_of(config.model_dump(mode="json"), NO_DIFFERENCE),
+        curve=curve_of(run_dir, own),
+        timesteps=own.played_timesteps,
+        total_timesteps=total_timesteps,
+        total_frames=total_frames,
+        final=final,
+        last=last_evaluation(run_dir),
+        failure=failure,
+    )
+
+
+def _end_of(run_dir: RunDir) -> tuple[Score | None, str]:
+    """Return a complete run's final score, if any, and the reason of a failed run's failure."""
+    events = read_events(run_dir)
+    last = events[-1] if events else None
+    if isinstance(last, Ended) and last.reason == "failed":
+        return None, last.text.splitlines()[0] if last.text else "it failed"
+    final = final_evaluation(events)
+    if final is None:
+        return None, ""
+    return Score(final.mean_reward, final.success_rate, final.episodes), ""
+
+
+_NO_DIFFERENCE_OF_PLANS = (
+    *NO_DIFFERENCE,
+    "executor",
+    "keep_generations",
+    "keep_rounds",
+    "member",
+    "learner",
+)
+_NO_DIFFERENCE_OF_PLAYERS = (*NO_DIFFERENCE, "lake.path", "algorithm.learn_from.lakes")
+
+
+@dataclass(frozen=True)
+class Everybody:
+    """The totals of all runs of an experiment, and its curve.
+
+    Attributes:
+        timesteps: timesteps that the runs have played, those that were copied over included.
+        total_timesteps: the same with everything that the runs come from.
+        total_frames: emulator frames of these.
+        curve: the champion's or, before there is one, the best member's. It has a point for the
+            run and its ancestors at the end of each generation; in a live mixture, for each
+            evaluation of the run. Its x axis counts the timesteps of all runs.
+    """
+
+    timesteps: int
+    total_timesteps: int
+    total_frames: int
+    curve: tuple[Point, ...]
+
+
+def read_experiment(folder: ExperimentDir) -> Found:
+    """Read an experiment with its champion.
+
+    Raises:
+        UsageError: it has no champion yet.
+    """
+    run_of(folder.root)
+    experiment = load_experiment(folder.config, is_saved=True)
+    is_live = isinstance(experiment, Mixture) and experiment.config.is_live
+    everybody = read_everybody(folder, experiment.run.env.frame_skip, is_live=is_live)
+    champion = read_record(folder.champion_record, ChampionRecord)
+    assert champion is not None
+    final = champion.final
+    return Found(
+        path=folder.root,
+        seed=experiment.config.seed,
+        settings=_settings(experiment),
+        curve=everybody.curve,
+        timesteps=everybody.timesteps,
+        total_timesteps=everybody.total_timesteps,
+        total_frames=everybody.total_frames,
+        final=Score(final.mean_reward, final.success_rate, final.episodes),
+        last=_last(everybody.curve, experiment.config.fitness.episodes),
+    )
+
+
+def read_everybody(folder: ExperimentDir, frame_skip: int, *, is_live: bool = False) -> Everybody:
+    """Read the totals and the curve of an experiment, complete or not.
+
+    Args:
+        frame_skip: the same for all its runs.
+        is_live: whether it is a live mixture, whose curve has the evaluations of one run.
+    """
+    paths = sorted(folder.members.iterdir()) if folder.members.is_dir() else []
+    runs = {p.name: played_by(RunDir(p), frame_skip) for p in paths if RunDir(p).exists()}
+    total_timesteps, total_frames = totals(list(runs.values()))
+    curve = _curve(folder, runs)
+    if is_live:
+        curve = live_curve(folder, runs, _best(folder, read_records(folder)))
+    return Everybody(
+        timesteps=sum(run.played_timesteps for run in runs.values()),
+        total_timesteps=total_timesteps,
+        total_frames=total_frames,
+        curve=tuple(curve),
+    )
+
+
+def _last(curve: Sequence[Point], episodes: int) -> Score | None:
+    return Score(curve[-1].mean_reward, curve[-1].success_rate, episodes) if curve else None
+
+
+def _settings(experiment: Experiment) -> dict[str, object]:
+    found = settings_of(experiment.config.model_dump(mode="json"), _NO_DIFFERENCE_OF_PLANS)
+    if experiment.learner is not None:
+        own_keys = experiment.config.learner_keys
+        found |= {f"learner.{key}": value for key, value in own_keys.items()}
+    for name, run in zip(("member", "learner"), players_of(experiment), strict=False):
+        own = settings_of(run.model_dump(mode="json"), _NO_DIFFERENCE_OF_PLAYERS)
+        found |= {f"{name}.{key}": value for key, value in own.items()}
+    return found
+
+
+# ---------------------------------------------------------------------- the curve
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """The moment at which a generation's members, or the run after them, have trained.
+
+    Attributes:
+        trained: the runs that have just trained, by folder.
+        played: timesteps and frames that all runs had played by then.
+    """
+
+    trained: Mapping[str, TrainedMember]
+    played: tuple[int, int]
+
+
+def _curve(folder: ExperimentDir, runs: Mapping[str, Source]) -> Iterator[Point]:
+    records = read_records(folder)
+    moments = list(_moments(records, runs))
+    for moment, name in _ancestry(moments, _parents(records), _best(folder, records)):
+        member, (timesteps, frames) = moment.trained[name], moment.played
+        if member.fitness is not None:
+            yield Point(
+                timesteps=member.timesteps,
+                total_timesteps=timesteps,
+                total_frames=frames,
+                mean_reward=member.fitness.mean_reward,
+                success_rate=member.fitness.success_rate,
+            )
+
+
+def _best(folder: ExperimentDir, records: Sequence[GenerationRecord]) -> str:
+    champion = read_record(folder.champion_record, ChampionRecord)
+    if champion is not None:
+        return champion.folder
+    best = (m for r in records[-1:] for m in r.members if m.number == r.ranking[0])
+    return next((member.folder for member in best), "")
+
+
+def _moments(records: Sequence[GenerationRecord], runs: Mapping[str, Source]) -> Iterator[_Moment]:
+    """Yield moments, the earliest first: two for each generation with an apprentice, else one."""
+    reached: dict[str, int] = {}
+    for record in records:
+        apprentice = None if record.learner is None else record.learner.number
+        members = [m for m in record.members if m.number != apprentice]
+        later = [m for m in record.members if m.number == apprentice]
+        for group in (members, later):
+            reached |= {m.folder: m.timesteps for m in group}
+            then = [at(runs[name], t) for name, t in reached.items() if name in runs]
+            if group:
+                yield _Moment({m.folder: m for m in group}, totals(then))
+
+
+def _parents(records: Sequence[GenerationRecord]) -> dict[str, str]:
+    """Return the parent's folder of each run that has a parent, by the run's folder."""
+    parents = {c.folder: c.parent_folder for record in records for c in record.copies}
+    for record in records:
+        learner = record.learner
+        if learner is not None and learner.parent_folder is not None:
+            folder = next(m.folder for m in record.members if m.number == learner.number)
+            parents[folder] = learner.parent_folder
+    return parents
+
+
+def _ancestry(
+    moments: Sequence[_Moment], parents: Mapping[str, str], name: str
+) -> Iterator[tuple[_Moment, str]]:
+    """Yield the moments at which a run or its ancestors trained, the earliest first.
+
+    Each comes with the folder of the run that trained.
+    """
+    found = []
+    for moment in reversed(moments):
+        if name not in moment.trained:
+            parent = parents.get(name, "")
+            if parent not in moment.trained:
+                continue
+            name = parent
+        found.append((moment, name))
+    yield from reversed(found)
+
+
+def curve_of(run_dir: RunDir, own: Source) -> tuple[Point, ...]:
+    """Return a run's evaluations, without those that a fork has from its parent.
+
+    Args:
+        own: the run itself.
+    """
+    episodes = read_episodes(run_dir)
+    rates: list[float | None] = [float(np.mean(row)) for row in episodes.successes]
+    rates = rates if len(rates) == len(episodes.timesteps) else [None] * len(episodes.timesteps)
+    points = []
+    for timesteps, rewards, rate in zip(episodes.timesteps, episodes.results, rates, strict=True):
+        if timesteps < own.began_at:
+            continue
+        total_timesteps, total_frames = totals([at(own, timesteps)])
+        points.append(
+            Point(
+                timesteps=timesteps,
+                total_timesteps=total_timesteps,
+                total_frames=total_frames,
+                mean_reward=float(np.mean(rewards)),
+                success_rate=rate,
+            )
+        )
+    return tuple(points)
+
+
+def last_evaluation(run_dir: RunDir) -> Score | None:
+    episodes = read_episodes(run_dir)
+    if not episodes.results:
+        return None
+    rewards, is_known = episodes.results[-1], len(episodes.successes) == len(episodes.results)
+    rate = float(np.mean(episodes.successes[-1])) if is_known else None
+    return Score(float(np.mean(rewards)), rate, len(rewards))
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """A run's timesteps over time, by its events; float64 [n] each, both ascending.
+
+    Attributes:
+        times_s: seconds since the epoch.
+    """
+
+    times_s: NDArray[np.float64]
+    timesteps: NDArray[np.float64]
+
+    def when(self, timesteps: int) -> float:
+        return float(np.interp(timesteps, self.timesteps, self.times_s))
+
+    def reached(self, time_s: float) -> int:
+        return int(np.interp(time_s, self.times_s, self.timesteps))
+
+
+def live_curve(folder: ExperimentDir, runs: Mapping[str, Source], name: str) -> Iterator[Point]:
+    """Yield a run's evaluations, with the timesteps and frames of all runs at that moment.
+
+    The other runs' timesteps at that moment are interpolated linearly between their events.
+
+    Args:
+        runs: all runs in their present state, by folder.
+        name: folder of the run.
+    """
+    progress = {each: _progress(folder.member(each)) for each in runs}
+    for point in curve_of(folder.member(name), runs[name]) if name in runs else ():
+        now = progress[name].when(point.timesteps)
+        then = [
+            at(run, point.timesteps if each == name else progress[each].reached(now))
+            for each, run in runs.items()
+        ]
+        timesteps, frames = totals(then)
+        yield point.model_copy(update={"total_timesteps": timesteps, "total_frames": frames})
+
+
+def _progress(run_dir: RunDir) -> _Progress:
+    events = read_events(run_dir)
+    found = [(event.time.timestamp(), float(event.timesteps)) for event in events] or [(0.0, 0.0)]
+    times_s, timesteps = np.array(sorted(found)).T
+    return _Progress(times_s, np.maximum.accumulate(timesteps))

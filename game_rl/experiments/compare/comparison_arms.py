@@ -1,0 +1,242 @@
+"""What is compared: arms, their seeds' outcomes, how folders become arms."""
+
+import fnmatch
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from game_rl.config.strict_model import flat
+from game_rl.errors import UsageError
+from game_rl.saved import Saved
+
+Metric = Literal["success_rate", "mean_reward"]
+_Count = Annotated[int, Field(ge=0)]
+
+
+class Point(Saved):
+    """An evaluation during training."""
+
+    timesteps: _Count
+    """Timesteps of the run itself."""
+    total_timesteps: _Count
+    """Timesteps that the run and everything that it comes from had played by then."""
+    total_frames: _Count
+    mean_reward: float
+    success_rate: float | None = None
+
+
+@dataclass(frozen=True)
+class Score:
+    """The result of some episodes."""
+
+    mean_reward: float
+    success_rate: float | None
+    episodes: int
+
+    def value(self, metric: Metric) -> float | None:
+        return self.success_rate if metric == "success_rate" else self.mean_reward
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The outcome of one seed of an arm.
+
+    Attributes:
+        name: path of its folder or file.
+        score: None if it failed.
+        timesteps: timesteps that the run has played itself.
+        total_timesteps: timesteps that the run and everything that it comes from have played.
+        failure: why it failed; empty if it did not.
+    """
+
+    name: str
+    seed: int
+    score: Score | None
+    curve: tuple[Point, ...]
+    timesteps: int
+    total_timesteps: int
+    total_frames: int
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """Runs that differ by nothing but their seed."""
+
+    name: str
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def seeds(self) -> list[int]:
+        return [outcome.seed for outcome in self.outcomes]
+
+    def scores(self, metric: Metric, *, worst: float) -> list[float]:
+        """Return one score for each seed; a seed that failed gets `worst`."""
+        return [_value(outcome, metric, worst) for outcome in self.outcomes]
+
+
+def worst_value(arms: Sequence[Arm], metric: Metric) -> float:
+    """Return the score of a failed seed: success 0, or the lowest mean reward of all others."""
+    if metric == "success_rate":
+        return 0.0
+    scores = [o.score.mean_reward for arm in arms for o in arm.outcomes if o.score is not None]
+    return min(scores, default=0.0)
+
+
+def _value(outcome: Outcome, metric: Metric, worst: float) -> float:
+    value = None if outcome.score is None else outcome.score.value(metric)
+    return worst if value is None else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """The run or experiment that a folder holds.
+
+    Attributes:
+        settings: its config, without keys in which the runs of an arm may differ, such as the seed.
+        final: score on episodes that were not used for selection; None if it is not complete.
+        last: score of its newest evaluation, or None before the first one.
+        failure: why it failed; empty if it did not.
+    """
+
+    path: Path
+    seed: int
+    settings: dict[str, object]
+    curve: tuple[Point, ...]
+    timesteps: int
+    total_timesteps: int
+    total_frames: int
+    final: Score | None
+    last: Score | None
+    failure: str = ""
+
+
+def grouped(found: Sequence[Found], patterns: Mapping[str, str]) -> dict[str, list[Found]]:
+    """Return the folders of each arm, in the order in which they were named.
+
+    Args:
+        patterns: by an arm's name, the shell pattern of its folders' paths or names. A folder that
+            matches no pattern is grouped by its config.
+
+    Raises:
+        UsageError: a pattern matches no folder.
+    """
+    arms: dict[str, list[Found]] = {name: [] for name in patterns}
+    others: dict[str, list[Found]] = {}
+    for each in found:
+        name = next((n for n, pattern in patterns.items() if _matches(each.path, pattern)), None)
+        if name is not None:
+            arms[name].append(each)
+        else:
+            others.setdefault(json.dumps(each.settings, sort_keys=True), []).append(each)
+    empty = [name for name, members in arms.items() if not members]
+    if empty:
+        raise UsageError(
+            f"--arm {empty[0]}={patterns[empty[0]]}: none of the folders named matches the "
+            "pattern; write it as in a shell, such as 'runs/pqn_*'"
+        )
+    names = _names(list(others.values()), taken=set(arms))
+    return arms | dict(zip(names, others.values(), strict=True))
+
+
+def arms_of(groups: Mapping[str, Sequence[Found]]) -> tuple[list[Arm], bool]:
+    """Return arms with their scores, and whether the scores are those of final evaluations.
+
+    If any run is not complete, the scores of all runs are those of their newest evaluations.
+
+    Raises:
+        UsageError: a run has neither failed nor ever been evaluated, or an arm has a seed twice.
+    """
+    everybody = [each for members in groups.values() for each in members]
+    is_final = all(each.final is not None for each in everybody if not each.failure)
+    for each in everybody:
+        if each.last is None and each.final is None and not each.failure:
+            raise UsageError(
+                f"{each.path} has no evaluation yet; train it further, or leave it out"
+            )
+    arms = []
+    for name, members in groups.items():
+        ordered = sorted(members, key=lambda each: each.seed)
+        arms.append(Arm(name, tuple(_outcome(each, is_final=is_final) for each in ordered)))
+    for arm in arms:
+        twice = [seed for seed in arm.seeds if arm.seeds.count(seed) > 1]
+        if twice:
+            raise UsageError(
+                f"arm {arm.name} has seed {twice[0]} more than once; name each run once, or split "
+                "the arm with --arm NAME=PATTERN"
+            )
+    return arms, is_final
+
+
+def metric_of(arms: Sequence[Arm]) -> Metric:
+    """Return the success rate if the games of all runs define success, else the mean reward."""
+    scores = [o.score for arm in arms for o in arm.outcomes if o.score is not None]
+    return "success_rate" if all(s.success_rate is not None for s in scores) else "mean_reward"
+
+
+def check_metric(arms: Sequence[Arm], metric: Metric) -> None:
+    """Raise UsageError if a run has no value of the metric."""
+    for arm in arms:
+        for outcome in arm.outcomes:
+            if outcome.score is not None and outcome.score.value(metric) is None:
+                raise UsageError(
+                    f"{outcome.name}: its game does not define success; compare by mean_reward, or "
+                    "give the game file a success condition"
+                )
+
+
+def _outcome(found: Found, *, is_final: bool) -> Outcome:
+    score = found.final if is_final else found.last
+    return Outcome(
+        name=str(found.path),
+        seed=found.seed,
+        score=None if found.failure else score,
+        curve=found.curve,
+        timesteps=found.timesteps,
+        total_timesteps=found.total_timesteps,
+        total_frames=found.total_frames,
+        failure=found.failure,
+    )
+
+
+def _matches(path: Path, pattern: str) -> bool:
+    return fnmatch.fnmatch(str(path), pattern) or fnmatch.fnmatch(path.name, pattern)
+
+
+def _names(groups: Sequence[Sequence[Found]], *, taken: set[str]) -> Iterator[str]:
+    """Yield each group's name: what its folders' names begin with, else the first one's name."""
+    for members in groups:
+        folders = [each.path.name for each in members]
+        shared = _beginning(folders)
+        name = shared.rstrip("_-.0123456789 ").removesuffix("seed").rstrip("_-. ") or folders[0]
+        number = 2
+        while name in taken:
+            name, number = f"{folders[0]} ({number})", number + 1
+        taken.add(name)
+        yield name
+
+
+def _beginning(words: Sequence[str]) -> str:
+    """Return the longest text that all words begin with."""
+    first = words[0]
+    alike = (len(set(letters)) == 1 for letters in zip(*words, strict=False))
+    return first[: sum(itertools.takewhile(bool, alike))]
+
+
+NO_DIFFERENCE = ("seed", "run_dir", "recording", "upload", "env.n_workers", "env.worker_timeout_s")
+"""Keys of a run's config in which the runs of an arm may differ."""
+
+
+def settings_of(config: dict[str, object], left_out: Sequence[str]) -> dict[str, object]:
+    """Return the values of a config by dotted key, without the keys and sections left out."""
+    items = flat(config)
+    return {
+        key: value
+        for key, value in items.items()
+        if not any(f"{key}.".startswith(f"{part}.") for part in left_out)
+    }

@@ -1,0 +1,234 @@
+"""The comparison as Markdown and JSON."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from game_rl.experiments.compare.comparison import LEAST_SEEDS, Comparison, Difference, Rule
+from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome
+from game_rl.statistics import wilson_interval
+
+_METRIC_NAMES = {"success_rate": "success rate", "mean_reward": "mean reward"}
+_MUCH_MORE = 1.02  # a ratio of total timesteps; more than what the last update can overshoot
+
+
+def verdict_lines(comparison: Comparison) -> list[str]:
+    return [
+        f"{d.arm} against {d.against}: **{d.verdict}** "
+        f"({difference_words(d.mean, comparison.rule.metric)}, p {d.adjusted_p_value:.4f})"
+        for d in comparison.differences
+    ]
+
+
+def comparison_lines(comparison: Comparison, notes: Sequence[str] = ()) -> list[str]:
+    """Return Markdown: verdicts, rule, tables and notes; for a single arm only tables and notes.
+
+    Args:
+        notes: the caller's notes, which come first.
+    """
+    between = [*_differences_table(comparison), ""] if comparison.differences else []
+    return [
+        *_verdict_and_rule(comparison),
+        *_arms_table(comparison),
+        "",
+        *between,
+        *_seeds_table(comparison),
+        "",
+        *(f"- {note}" for note in (*notes, *_notes(comparison))),
+    ]
+
+
+def _verdict_and_rule(comparison: Comparison) -> list[str]:
+    if not comparison.differences:
+        return []
+    return [
+        *(f"- {line}" for line in verdict_lines(comparison)),
+        "",
+        "Rule:",
+        "",
+        *(f"- {line}" for line in rule_words(comparison.rule)),
+        "",
+    ]
+
+
+def to_json(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "rule": asdict(comparison.rule),
+        "arms": [asdict(summary) for summary in comparison.summaries],
+        "differences": [asdict(difference) for difference in comparison.differences],
+        "seeds": [
+            _outcome_json(arm, outcome) for arm in comparison.arms for outcome in arm.outcomes
+        ],
+    }
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table."""
+    return [
+        f"| {' | '.join(header)} |",
+        f"|{'---|' * len(header)}",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
+
+
+def _arms_table(comparison: Comparison) -> list[str]:
+    metric = comparison.rule.metric
+    header = [
+        "arm",
+        "seeds",
+        "failed",
+        f"{_METRIC_NAMES[metric]}, mean",
+        _interval_head(comparison),
+    ]
+    header += ["own timesteps", "timesteps of everybody", "frames of everybody"]
+    rows = [
+        [
+            each.name,
+            f"{len(each.scores)}",
+            f"{each.failed}",
+            score_words(each.mean, metric),
+            interval_words(each.interval, metric, signed=False),
+            f"{each.timesteps:,.0f}",
+            f"{each.total_timesteps:,.0f}",
+            f"{each.total_frames:,.0f}",
+        ]
+        for each in comparison.summaries
+    ]
+    return table(header, rows)
+
+
+def _differences_table(comparison: Comparison) -> list[str]:
+    metric = comparison.rule.metric
+    header = ["comparison", "difference of means", _interval_head(comparison), "p", "p (Holm)"]
+    header += ["higher in pairs of seeds", "verdict"]
+    rows = [
+        [
+            f"{each.arm} - {each.against}",
+            difference_words(each.mean, metric),
+            interval_words(each.interval, metric, signed=True),
+            p_words(each),
+            f"{each.adjusted_p_value:.4f}",
+            f"{100 * each.superiority:.0f} %",
+            each.verdict,
+        ]
+        for each in comparison.differences
+    ]
+    return table(header, rows)
+
+
+def _seeds_table(comparison: Comparison) -> list[str]:
+    metric = comparison.rule.metric
+    header = ["arm", "seed", _METRIC_NAMES[metric], "success, 95 % over its episodes", "episodes"]
+    header += ["timesteps of everybody", "where"]
+    rows = [
+        [
+            arm.name,
+            f"{outcome.seed}",
+            f"{score_words(value, metric)}{' (failed)' if outcome.score is None else ''}",
+            *_episode_cells(outcome),
+            f"{outcome.total_timesteps:,}",
+            outcome.name,
+        ]
+        for arm, summary in zip(comparison.arms, comparison.summaries, strict=True)
+        for outcome, value in zip(arm.outcomes, summary.scores, strict=True)
+    ]
+    return table(header, rows)
+
+
+def _episode_cells(outcome: Outcome) -> tuple[str, str]:
+    score = outcome.score
+    if score is None:
+        return "", ""
+    rate = score.success_rate
+    return "" if rate is None else share_words(rate, score.episodes), f"{score.episodes}"
+
+
+def _interval_head(comparison: Comparison) -> str:
+    return f"{100 * (1 - comparison.rule.alpha):g} % over seeds"
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    """Yield caveats about the figures."""
+    for arm in comparison.arms:
+        for outcome in arm.outcomes:
+            if outcome.failure:
+                yield (
+                    f"{arm.name}, seed {outcome.seed} failed and counts as the worst value: "
+                    f"{outcome.failure}"
+                )
+    for each in comparison.differences:
+        if each.smallest_p_value > comparison.rule.alpha:
+            yield (
+                f"{each.arm} - {each.against}: so few seeds can never give a p below "
+                f"{each.smallest_p_value:.4f}; take more"
+            )
+    if any(len(summary.scores) < LEAST_SEEDS for summary in comparison.summaries):
+        yield f"fewer than {LEAST_SEEDS} seeds carry no interval: look at every single value"
+    played = {summary.name: summary.total_timesteps for summary in comparison.summaries}
+    least, most = min(played, key=lambda n: played[n]), max(played, key=lambda n: played[n])
+    if played[most] > _MUCH_MORE * played[least]:
+        yield (
+            f"the arms played different amounts: everybody in {most} {played[most]:,.0f} "
+            f"timesteps, in {least} {played[least]:,.0f}"
+        )
+    yield "episodes of evaluations are counted in no column of timesteps"
+
+
+def _outcome_json(arm: Arm, outcome: Outcome) -> dict[str, Any]:
+    curve = [point.model_dump(mode="json") for point in outcome.curve]
+    return {"arm": arm.name, **asdict(outcome), "curve": curve}
+
+
+def score_words(value: float, metric: Metric) -> str:
+    return f"{100 * value:.1f} %" if metric == "success_rate" else f"{value:.2f}"
+
+
+def difference_words(value: float, metric: Metric) -> str:
+    return f"{100 * value:+.1f} points" if metric == "success_rate" else f"{value:+.2f}"
+
+
+def interval_words(interval: tuple[float, float] | None, metric: Metric, *, signed: bool) -> str:
+    """Args:
+    signed: write a plus sign, as for differences.
+    """
+    if interval is None:
+        return f"none: fewer than {LEAST_SEEDS} seeds"
+    scale, digits = (100, 1) if metric == "success_rate" else (1, 2)
+    sign = "+" if signed else ""
+    low, high = (f"{scale * end:{sign}.{digits}f}" for end in interval)
+    return f"{low} to {high}"
+
+
+def share_words(rate: float, episodes: int) -> str:
+    """Return Wilson's 95 % interval of a success rate over one policy's episodes, in percent."""
+    low, high = wilson_interval(round(rate * episodes), episodes)
+    return f"{100 * low:.0f} to {100 * high:.0f}"
+
+
+def p_words(difference: Difference) -> str:
+    how = "exact" if difference.is_exact else "drawn"
+    return f"{difference.p_value:.4f} ({how}, {difference.patterns:,} patterns)"
+
+
+def rule_words(rule: Rule) -> list[str]:
+    """Return one sentence for each verdict."""
+    least = ""
+    if rule.minimum:
+        least = f" and the means differ by at least {_amount(rule.minimum, rule.metric)}"
+    test = "sign-flip permutation test over paired seeds"
+    if not rule.paired:
+        test = "two-sample permutation test over seeds"
+    lines = [
+        f"better, worse: p is at most {rule.alpha:g} ({test}, two-sided; Holm's over several "
+        f"comparisons){least}."
+    ]
+    if rule.margin is not None:
+        lines.append(
+            f"not worse: neither, and the lower end of the one-sided {100 * (1 - rule.alpha):g} % "
+            f"interval is above -{_amount(rule.margin, rule.metric)}."
+        )
+    return [*lines, "undecided: everything else."]
+
+
+def _amount(value: float, metric: Metric) -> str:
+    return f"{100 * value:g} points" if metric == "success_rate" else f"{value:g}"

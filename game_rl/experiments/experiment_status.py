@@ -1,0 +1,375 @@
+"""The status of an experiment, from its folder alone."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from filelock import FileLock, Timeout
+
+from game_rl.config.experiments.experiment import load_experiment
+from game_rl.event_log import read_account
+from game_rl.events import ExperimentBegun, ExperimentEnded, Fitness
+from game_rl.experiments.backup import stored_state
+from game_rl.experiments.controller import read_state
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.plans.decision import timesteps_before
+from game_rl.experiments.plans.make_plan import make_plan
+from game_rl.experiments.plans.plan import Plan
+from game_rl.experiments.records import ExperimentState, GenerationRecord, Member, read_record
+from game_rl.lineage import read_lineage
+from game_rl.run_dir import RunDir
+
+
+@dataclass(frozen=True)
+class FollowedStatus:
+    """What the learner of a live mixture sees of its Lake; see `events.LakesFollowed`."""
+
+    rows: int
+    newest_age_s: float | None
+    own_drawn: int
+    drawn: int
+
+
+@dataclass(frozen=True)
+class MemberStatus:
+    """The progress of a member or of the learner.
+
+    Attributes:
+        timesteps: by its newest event; its newest checkpoint may be older.
+        until: the timestep at which its stretch ends.
+        has_ended_stretch: whether it has ended its stretch and waits for the others.
+        last: fitness at the end of the last generation; None for a new copy.
+        followed: None if it does not follow a Lake or has not begun to.
+    """
+
+    number: int
+    folder: str
+    timesteps: int
+    until: int
+    timesteps_per_s: float | None
+    has_ended_stretch: bool
+    last: Fitness | None
+    followed: FollowedStatus | None = None
+
+
+@dataclass(frozen=True)
+class DrawnStatus:
+    """The rows that a learner's batches were made of.
+
+    Attributes:
+        learner: folder of the learner's run; only rows that this run has drawn are counted.
+        own: rows that it has played itself.
+        runs: rows of each member's run, by its folder; of another run's stream, by the run's id.
+        offline_runs: the same before the learner's first timestep.
+    """
+
+    learner: str
+    own: int
+    runs: dict[str, int]
+    offline_runs: dict[str, int]
+
+    @property
+    def words(self) -> str:
+        """A text for the terminal; empty if nothing was drawn yet."""
+        parts = []
+        if total := self.own + sum(self.runs.values()):
+            found = [("its own", self.own), *_by_member(self.runs)]
+            parts.append(f"{total:,} rows ({_shares(found, total)})")
+        if offline := sum(self.offline_runs.values()):
+            found = _by_member(self.offline_runs)
+            parts.append(f"{offline:,} rows before its first timestep ({_shares(found, offline)})")
+        return f"{self.learner} has drawn {'; '.join(parts)}" if parts else ""
+
+
+@dataclass(frozen=True)
+class DifferencesStatus:
+    """How much actions differ on the same observations; see `ActionDifferences`.
+
+    Attributes:
+        members: mean over pairs of members; None if there is no pair.
+        learner: mean over the members of the difference to the learner; None without a learner.
+        words: a text for the terminal.
+    """
+
+    generation: int
+    observations: int
+    runs: tuple[str, ...]
+    shares: tuple[tuple[float, ...], ...]
+    members: float | None
+    learner: float | None
+    words: str
+
+
+@dataclass(frozen=True)
+class ExperimentStatus:
+    """The status of an experiment.
+
+    Attributes:
+        generation: the one that is underway, or the last one.
+        stretch_until: timesteps of a member at the end of `generation`.
+        text: why the experiment has stopped or failed, or is not training; else empty.
+        timesteps_of_all: timesteps that all runs have played so far, the learner's and those that
+            were copied over included; None if the records do not count them.
+        frames_of_all: the same in emulator frames.
+        is_live: whether there is one generation in which the learner trains while the members do.
+        drawn: rows drawn by the newest learner; None if none has learned yet.
+        differences: None before the first generation whose actions were compared.
+        safe: the newest generation in object storage and its address; None if nothing was ever
+            uploaded.
+    """
+
+    path: str
+    kind: str
+    state: Literal["training", "complete", "stopped", "failed", "not training"]
+    generation: int
+    generations: int
+    stretch_until: int
+    members: tuple[MemberStatus, ...]
+    text: str
+    timesteps_of_all: int | None
+    frames_of_all: int | None
+    is_live: bool = False
+    safe: str | None = None
+    drawn: DrawnStatus | None = None
+    differences: DifferencesStatus | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        members = [
+            asdict(m) | {"last": None if m.last is None else m.last.model_dump(mode="json")}
+            for m in self.members
+        ]
+        return asdict(self) | {"members": members}
+
+
+def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
+    """Return the status of an experiment; reading it does not disturb the controller or a run."""
+    plan = make_plan(folder, load_experiment(folder.config, is_saved=True))
+    state, generations = read_state(plan), plan.rules.generations
+    now = min(state.generation + 1, generations)
+    how, text = _how_it_is(folder, is_complete=state.complete)
+    members = _members(plan, state, now)
+    timesteps = _timesteps_of_all(plan, state, members)
+    return ExperimentStatus(
+        path=str(folder.root),
+        kind=plan.rules.kind,
+        state=how,
+        generation=now,
+        generations=generations,
+        stretch_until=plan.timesteps(now),
+        members=members,
+        text=text,
+        is_live=plan.rules.is_live,
+        timesteps_of_all=timesteps,
+        frames_of_all=plan.rules.frames_of(timesteps),
+        safe=_safe(folder),
+        drawn=drawn_status(plan, now),
+        differences=differences_status(plan, state.generation),
+    )
+
+
+def _timesteps_of_all(
+    plan: Plan, state: ExperimentState, members: Sequence[MemberStatus]
+) -> int | None:
+    """Return the timesteps of the last record and those that members have played since."""
+    record = read_record(plan.folder.generation(state.generation).record, GenerationRecord)
+    counted = 0 if record is None else record.timesteps_of_all
+    if counted is None or state.generation == plan.rules.generations:
+        return counted
+    known = timesteps_before(record)
+    began_at = {
+        m.folder: known[m.folder] if m.folder in known else _began_at(plan, m) for m in members
+    }
+    return counted + sum(max(0, m.timesteps - began_at[m.folder]) for m in members)
+
+
+def _began_at(plan: Plan, member: MemberStatus) -> int:
+    """Return the timestep at which a run began that no record names yet.
+
+    It is not 0 for the best member's fork that trains on.
+    """
+    return read_lineage(plan.folder.member(member.folder)).began_at
+
+
+def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[MemberStatus, ...]:
+    folder = plan.folder
+    record = read_record(folder.generation(state.generation).record, GenerationRecord)
+    last = {} if record is None else {m.folder: m.fitness for m in record.members}
+    place, found = folder.generation(generation), []
+    for member in (*state.members, *_apprentice(plan, generation)):
+        account = read_tail(folder.member(member.folder).events)
+        found.append(
+            MemberStatus(
+                number=member.number,
+                folder=member.folder,
+                timesteps=account.timesteps,
+                until=plan.until(member, generation),
+                timesteps_per_s=account.timesteps_per_s,
+                has_ended_stretch=place.result(member.number).exists(),
+                last=last.get(member.folder),
+                followed=account.followed,
+            )
+        )
+    return tuple(found)
+
+
+def _apprentice(plan: Plan, generation: int) -> tuple[Member, ...]:
+    """Return the member that trains after the others, once its run exists."""
+    found = plan.apprentice_of(generation)
+    is_there = found is not None and plan.folder.member(found.folder).exists()
+    return (found,) if found is not None and is_there else ()
+
+
+def _how_it_is(
+    folder: ExperimentDir, *, is_complete: bool
+) -> tuple[Literal["training", "complete", "stopped", "failed", "not training"], str]:
+    if is_complete:
+        return "complete", ""
+    if _is_held(folder):
+        return "training", ""
+    ends = [
+        e for e in read_account(folder.events) if isinstance(e, ExperimentBegun | ExperimentEnded)
+    ]
+    if ends and isinstance(ends[-1], ExperimentEnded) and ends[-1].reason != "completed":
+        return ends[-1].reason, ends[-1].text
+    return "not training", "its controller was killed" if ends else "it has not begun"
+
+
+def _safe(folder: ExperimentDir) -> str | None:
+    stored = stored_state(folder)
+    if stored is None:
+        return None
+    place = f"{stored.to}/experiments/{folder.identity().id}"
+    what = "nothing" if stored.generation is None else f"generation {stored.generation}"
+    return f"{what} is at {place}"
+
+
+def _is_held(folder: ExperimentDir) -> bool:
+    try:
+        with FileLock(folder.root / "lock", timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def _by_member(runs: dict[str, int]) -> list[tuple[str, int]]:
+    """Sum the rows by member, over its runs before and after copies."""
+    found: dict[str, int] = {}
+    for name, rows in runs.items():
+        member = name.partition(".")[0]
+        found[member] = found.get(member, 0) + rows
+    return sorted(found.items())
+
+
+def _shares(found: list[tuple[str, int]], total: int) -> str:
+    return ", ".join(f"{rows / total:.1%} {name}" for name, rows in found)
+
+
+def drawn_status(plan: Plan, generation: int) -> DrawnStatus | None:
+    """Return the rows drawn by the learner of this generation, else of the one before, or None."""
+    for number in (generation, generation - 1):
+        learner = _learner(plan, number)
+        found = None if learner is None else read_tail(plan.folder.member(learner).events).drawn
+        if learner is not None and found is not None:
+            names = _names_of_streams(plan.folder)
+            return DrawnStatus(
+                learner=learner,
+                own=found["own"],
+                runs={names.get(k, k): n for k, n in found["streams"].items()},
+                offline_runs={names.get(k, k): n for k, n in found["offline_streams"].items()},
+            )
+    return None
+
+
+def _learner(plan: Plan, generation: int) -> str | None:
+    """Return the folder of the learner's run in a generation, or None without a learner."""
+    if plan.rules.is_live:
+        return plan.first_members()[-1].folder
+    found = plan.apprentice_of(generation)
+    return None if found is None else found.folder
+
+
+def _names_of_streams(folder: ExperimentDir) -> dict[str, str]:
+    """Return the name of each run directory, by the id of its run."""
+    files = sorted(folder.members.glob("*/run.json"))
+    return {RunDir(file.parent).identity().id: file.parent.name for file in files}
+
+
+def differences_status(plan: Plan, generation: int) -> DifferencesStatus | None:
+    """Return the differences at the end of a generation, or None if they were not measured."""
+    record = read_record(plan.folder.generation(generation).record, GenerationRecord)
+    if record is None or record.differences is None:
+        return None
+    found = record.differences
+    return DifferencesStatus(
+        generation=record.generation,
+        observations=found.observations,
+        runs=found.runs,
+        shares=found.shares,
+        members=record.differing_members,
+        learner=record.differing_learner,
+        words=differences_words(record),
+    )
+
+
+_LAST_BYTES = 65_536  # more than the last hundred events
+
+
+@dataclass(frozen=True)
+class RunTail:
+    """The newest value of each kind in a run's events.
+
+    Attributes:
+        drawn: the newest event `rows_drawn`.
+    """
+
+    timesteps: int = 0
+    timesteps_per_s: float | None = None
+    followed: FollowedStatus | None = None
+    drawn: dict[str, Any] | None = None
+
+
+def read_tail(events: Path) -> RunTail:
+    """Read the end of an event file; torn lines are skipped."""
+    if not events.exists():
+        return RunTail()
+    with events.open("rb") as file:
+        file.seek(max(0, events.stat().st_size - _LAST_BYTES))
+        lines = file.read().splitlines()
+    found = RunTail()
+    for line in lines:
+        try:
+            event = json.loads(line)
+            found = RunTail(
+                timesteps=int(event.get("timesteps", found.timesteps)),
+                timesteps_per_s=event.get("timesteps_per_s", found.timesteps_per_s),
+                followed=_followed(event) or found.followed,
+                drawn=event if event.get("event") == "rows_drawn" else found.drawn,
+            )
+        except (KeyError, ValueError, AttributeError, TypeError):
+            continue  # a torn line, or the end of one whose start was not read
+    return found
+
+
+def _followed(event: dict[str, Any]) -> FollowedStatus | None:
+    if event.get("event") != "lakes_followed":
+        return None
+    return FollowedStatus(**{each.name: event[each.name] for each in fields(FollowedStatus)})
+
+
+def differences_words(record: GenerationRecord) -> str:
+    """Say how much actions differ on the same observations; empty if it was not measured."""
+    found, learner = record.differences, record.learner_folder
+    if found is None:
+        return ""
+    words = []
+    pairs = [(share, a, b) for a, b, share in found.pairs() if learner not in (a, b)]
+    if pairs and record.differing_members is not None:
+        low, one, other = min(pairs)
+        alike = f"the most alike, {one} and {other}, on {low:.1%}"
+        words.append(f"two members act differently on {record.differing_members:.1%} ({alike})")
+    if record.differing_learner is not None:
+        words.append(f"a member and the learner on {record.differing_learner:.1%}")
+    of = f"of the same {found.observations:,} observations, "
+    return of + ", ".join(words) if words else ""

@@ -1,0 +1,344 @@
+"""Memory, disk by generation and time of an experiment."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from game_rl.config.experiments.executor_config import ExecutorConfig, RayExecutorConfig
+from game_rl.config.experiments.population_config import KeepGenerationsConfig, PopulationConfig
+from game_rl.config.experiments.population_files import Population
+from game_rl.config.schema import RunConfig
+from game_rl.config.upload import UploadConfig
+from game_rl.preflight import calibration
+from game_rl.preflight.disk import lake_bytes
+from game_rl.preflight.facts import RunFacts
+from game_rl.preflight.preflight_report import Report
+from game_rl.preflight.speed import ExperimentSpeed, MeasuredSpeed, playing_s
+from game_rl.system.machine import Machine
+
+_FILES_A_STRETCH_BYTES = 4_000  # result, output, and lines of the record and of events.jsonl
+
+
+@dataclass(frozen=True)
+class GenerationRow:
+    """The experiment's folder after one generation; a file with several hard links counts once.
+
+    Attributes:
+        transitions: transitions of all members, copied over or not, and of the learner; after the
+            last generation, those of the best member training on, too.
+        checkpoints: bytes.
+        lake: bytes; None if the game's compression was not measured.
+        logs: bytes.
+    """
+
+    generation: int
+    transitions: int
+    checkpoints: int
+    lake: int | None
+    logs: int
+
+    @property
+    def total(self) -> int:
+        return self.checkpoints + (self.lake or 0) + self.logs
+
+
+def generation_rows(
+    population: Population, facts: RunFacts, member: Report, learner: Report | None
+) -> Iterator[GenerationRow]:
+    """Yield one row for each generation.
+
+    Checkpoints: one for each member and one for the learner, in each generation that is kept. Logs:
+    those of a member's updates so far. A copy also has its parent's, and the logs of the run that
+    it replaces stay. The learner has a run of its own in each generation.
+    """
+    config, disk = population.config, member.footprint.disk
+    per_generation, logs = config.timesteps_per_generation, 0.0
+    for generation in range(1, config.generations + 1):
+        logs += _logs_of_members(population, member, generation) + _logs_of(learner)
+        transitions = generation * per_generation * config.members
+        kept = kept_generations(config.keep_generations, generation)
+        each = config.members * disk.checkpoint_bytes
+        row = GenerationRow(
+            generation=generation,
+            transitions=transitions + generation * _played(learner),
+            checkpoints=kept * (each + _checkpoint_bytes(learner)),
+            lake=_lake_bytes(population, facts, generation * per_generation),
+            logs=round(logs),
+        )
+        is_last = generation == config.generations
+        yield _with_train_on(row, population, facts, member) if is_last else row
+
+
+def _with_train_on(
+    row: GenerationRow, population: Population, facts: RunFacts, member: Report
+) -> GenerationRow:
+    """Add the run of the best member to the last row, if it trains on."""
+    config = population.config
+    if config.train_on is None:
+        return row
+    disk, updates = member.footprint.disk, member.footprint.training.updates
+    logs = updates * disk.log_bytes_per_update + calibration.RUN_FILES_BYTES
+    own_lake = lake_bytes(population.run, facts, config.total_timesteps)
+    return replace(
+        row,
+        transitions=row.transitions + config.train_on.timesteps,
+        checkpoints=row.checkpoints + disk.checkpoint_bytes,
+        lake=None if row.lake is None else row.lake + (own_lake or 0),
+        logs=row.logs + round(logs) + _FILES_A_STRETCH_BYTES,
+    )
+
+
+def stretches(config: PopulationConfig) -> float:
+    """Return the stretches in a member's total timesteps.
+
+    The timesteps of `train_on` count as a fraction of a stretch, or as several.
+    """
+    return config.total_timesteps / config.timesteps_per_generation
+
+
+def kept_generations(keep: KeepGenerationsConfig, newest: int) -> int:
+    """Return the number of generations that are kept after generation `newest`."""
+    return sum(keep.keeps(generation, newest=newest) for generation in range(1, newest + 1))
+
+
+def kept_checkpoints_bytes(
+    population: Population, member: Report, learner: Report | None, keep: KeepGenerationsConfig
+) -> int:
+    """Return the size of the checkpoints after the last generation, if it keeps `keep`."""
+    config = population.config
+    each = config.members * member.footprint.disk.checkpoint_bytes + _checkpoint_bytes(learner)
+    return kept_generations(keep, config.generations) * each
+
+
+def momentary_bytes(
+    population: Population, member: Report, learner: Report | None, *, slots: int
+) -> int:
+    """Return the disk space that is needed in addition to the last row, but only for a while.
+
+    It is that of all members saving or, if larger, of the learner's run, plus that of an upload.
+    """
+    config = population.config
+    of_members = _momentary_bytes_of_members(config, member, slots)
+    sent = config.members * member.footprint.disk.checkpoint_bytes + _checkpoint_bytes(learner)
+    held = upload_held_bytes(config.upload, sent)
+    if learner is None:
+        return of_members + held
+    disk = learner.footprint.disk
+    return max(of_members, disk.bytes + disk.momentary_bytes) + held
+
+
+def upload_held_bytes(upload: UploadConfig | None, sent_bytes: int) -> int:
+    """Return the size of files that only an upload under way still needs.
+
+    They stay until they are uploaded, up to `upload.backlog_gb`.
+    """
+    return 0 if upload is None else min(sent_bytes, round(upload.backlog_gb * 1e9))
+
+
+def _momentary_bytes_of_members(config: PopulationConfig, member: Report, slots: int) -> int:
+    """Return the size of what members write before they delete older files.
+
+    If members on Ray train on their nodes' own disks (with `executor.storage`) and the one node is
+    this machine, their run directories there count, too.
+    """
+    disk, executor = member.footprint.disk, config.executor
+    found = 2 * config.members * disk.checkpoint_bytes
+    if not isinstance(executor, RayExecutorConfig) or executor.storage is None:
+        return found
+    return found + (slots * disk.bytes if executor.starts_cluster else 0)
+
+
+def _logs_of_members(population: Population, member: Report, generation: int) -> float:
+    config, disk, training = (
+        population.config,
+        member.footprint.disk,
+        member.footprint.training,
+    )
+    updates = -(-generation * config.timesteps_per_generation // training.timesteps_per_update)
+    grown = config.members * disk.log_bytes_per_update * training.updates / stretches(config)
+    logs = grown + config.members * _FILES_A_STRETCH_BYTES
+    if generation < config.generations:
+        copies = max(1, int(config.selection.share * config.members))
+        logs += copies * (updates * disk.log_bytes_per_update + calibration.RUN_FILES_BYTES)
+    return logs
+
+
+def _logs_of(learner: Report | None) -> float:
+    if learner is None:
+        return 0.0
+    grown = learner.footprint.disk.log_bytes_per_update * learner.footprint.training.updates
+    return grown + calibration.RUN_FILES_BYTES + _FILES_A_STRETCH_BYTES
+
+
+def _checkpoint_bytes(learner: Report | None) -> int:
+    return 0 if learner is None else learner.footprint.disk.checkpoint_bytes
+
+
+def _played(learner: Report | None) -> int:
+    return 0 if learner is None else learner.footprint.training.played_timesteps
+
+
+def _lake_bytes(population: Population, facts: RunFacts, timesteps: int) -> int | None:
+    """Return the size of the Lake that all members share or, without a learner, of all Lakes."""
+    members = population.config.members
+    if population.learner is not None:
+        return lake_bytes(population.run, facts, members * timesteps)
+    each = lake_bytes(population.run, facts, timesteps)
+    return None if each is None else members * each
+
+
+_JOB_S = 1.3  # fork a process, read a checkpoint, leave a result; for two at once on two cores
+_DECISION_S = 1.0  # write the record, and make the copies
+
+
+@dataclass(frozen=True)
+class Duration:
+    """The duration of an experiment, in seconds.
+
+    Attributes:
+        members_s: time of the members in all generations; they take turns on the slots.
+        learner_s: time of the learner's runs in all generations.
+        champion_s: time of the episodes that choose the champion and that it plays afterwards.
+        at_once: whether the learner trains at the same time as the members, and not after them.
+    """
+
+    members_s: float
+    learner_s: float
+    champion_s: float
+    at_once: bool = False
+
+    @property
+    def wall_s(self) -> float:
+        both = (self.members_s, self.learner_s)
+        return (max(both) if self.at_once else sum(both)) + self.champion_s
+
+
+def duration(
+    population: Population,
+    member: Report,
+    learner: Report | None,
+    measured: ExperimentSpeed | None,
+    slots: int,
+    episode_timesteps: float,
+) -> Duration | None:
+    """Estimate the duration of an experiment; None without a measurement of the machine.
+
+    The final evaluation of a run does not count: members and learner do not play it.
+
+    Args:
+        member: report with the measured speed.
+        learner: report with the measured speed, or None without a learner.
+        slots: members that train at once.
+        episode_timesteps: mean length of an episode.
+    """
+    if measured is None:
+        return None
+    config, run, speed = population.config, population.run, measured.member
+    start_s = speed.start_s + _JOB_S
+    learning_s = _training_s(run, member, speed, episode_timesteps) / stretches(config)
+    turns = -(-config.members // slots)
+    members_s = config.generations * (turns * (start_s + learning_s) + _DECISION_S)
+    if config.train_on is not None:
+        more = config.train_on.timesteps / config.timesteps_per_generation
+        members_s += start_s + more * learning_s + _DECISION_S
+    episodes = config.champion.episodes
+    chosen_s = playing_s(run.evaluation, episodes, speed, episode_timesteps=episode_timesteps)
+    turns = -(-(config.champion.candidates + config.has_apprentice) // slots) + 1
+    learner_s = 0.0
+    if population.learner is not None:
+        assert learner is not None
+        assert measured.learner is not None
+        alone = measured.learner
+        once_s = _training_s(population.learner, learner, alone, episode_timesteps)
+        learner_s = config.generations * (alone.start_s + _JOB_S + once_s)
+    return Duration(members_s, learner_s, turns * (start_s + chosen_s))
+
+
+def _training_s(
+    run: RunConfig, report: Report, measured: MeasuredSpeed, episode_timesteps: float
+) -> float:
+    """Return the time of a whole run, without its start and its final evaluation."""
+    assert report.speed is not None
+    episodes = run.evaluation.final_episodes
+    final_s = playing_s(run.evaluation, episodes, measured, episode_timesteps=episode_timesteps)
+    return report.speed.wall_s - measured.start_s - final_s
+
+
+CONTROLLER_BYTES = 60_000_000  # its resident size at the end of 25 generations of 16 members
+# Memory that local members share, as a process that has loaded torch forks them. 2 and 4 members of
+# duel_population took 869 and 1,273 MB with their controller, where the forecast of one alone was
+# 525 MB. When each loaded torch itself, 2 took 930 MB.
+LOADED_BYTES = 200_000_000
+RAY_CONTROLLER_BYTES = 120_000_000  # the controller's size with Ray loaded
+RAY_NODE_BYTES = 400_000_000  # Ray's own processes on a node that is also the head
+RAY_WORKER_BYTES = 80_000_000
+STORAGE_BYTES = 40_000_000  # obstore and its buffers, measured with three files of 30 MB to S3
+
+
+def is_on_nodes(executor: ExecutorConfig) -> bool:
+    """Whether members train on the nodes of an existing cluster instead of on this machine."""
+    return isinstance(executor, RayExecutorConfig) and not executor.starts_cluster
+
+
+def controller_bytes(executor: ExecutorConfig) -> int:
+    """Return the memory of everything that runs once, whatever the number of members."""
+    if isinstance(executor, RayExecutorConfig):
+        return RAY_CONTROLLER_BYTES + RAY_NODE_BYTES + (STORAGE_BYTES if executor.storage else 0)
+    return CONTROLLER_BYTES + LOADED_BYTES
+
+
+def task_bytes(executor: ExecutorConfig) -> int:
+    """Return the memory that each member takes in addition to a run of its own.
+
+    It is that of Ray's worker; on the local executor it is negative, as members share what they
+    have loaded.
+    """
+    if isinstance(executor, RayExecutorConfig):
+        return RAY_WORKER_BYTES + (STORAGE_BYTES if executor.storage else 0)
+    return -LOADED_BYTES
+
+
+def comfortable_ram_bytes(machine: Machine) -> float:
+    """Return the free memory, less the margin within which the preflight calls a run tight."""
+    free = (1 - calibration.RAM_MARGIN_FRACTION) * machine.ram_available_bytes
+    return free - calibration.RAM_MARGIN_BYTES
+
+
+def slots_by_memory(
+    report: Report, machine: Machine, *, beside_all_bytes: int, beside_each_bytes: int = 0
+) -> int:
+    """Return how many runs like that of `report` fit comfortably in RAM and VRAM; may be 0.
+
+    Args:
+        beside_all_bytes: RAM that is taken once, whatever the number of runs.
+        beside_each_bytes: RAM that each run takes in addition to its peak; may be negative.
+    """
+    free = comfortable_ram_bytes(machine) - beside_all_bytes
+    slots = int(free // (report.footprint.ram.peak.bytes + beside_each_bytes))
+    vram = report.footprint.vram
+    if vram is None:
+        return slots
+    room = (1 - calibration.VRAM_MARGIN_FRACTION) * machine.gpu_free_bytes(vram.gpu)
+    return min(slots, int(room // vram.peak.bytes))
+
+
+def slots_of(config: PopulationConfig, member: Report, machine: Machine) -> int:
+    """Return the number of members that train at once.
+
+    It is the config's or, if that is "auto", as many as CPUs and memory allow. A node of a cluster
+    never gets more than it has room for.
+    """
+    wanted, executor = config.executor.parallel, config.executor
+    most = config.members if wanted == "auto" else min(wanted, config.members)
+    if wanted != "auto" and not is_on_nodes(executor):
+        return most
+    by_cpus = machine.cpus // config.cpus_per_member
+    return max(1, min(most, by_cpus, member_slots_by_memory(executor, member, machine)))
+
+
+def member_slots_by_memory(executor: ExecutorConfig, member: Report, machine: Machine) -> int:
+    return slots_by_memory(
+        member,
+        machine,
+        beside_all_bytes=controller_bytes(executor),
+        beside_each_bytes=task_bytes(executor),
+    )

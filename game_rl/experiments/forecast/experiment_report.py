@@ -1,0 +1,234 @@
+"""Whether it fits: verdict, findings, report."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from game_rl.config.experiments.executor_config import ExecutorConfig, RayExecutorConfig
+from game_rl.config.experiments.population_config import KeepGenerationsConfig
+from game_rl.config.experiments.population_files import Population
+from game_rl.experiments.forecast.experiment_footprint import (
+    Duration,
+    GenerationRow,
+    comfortable_ram_bytes,
+    controller_bytes,
+    is_on_nodes,
+    kept_checkpoints_bytes,
+    member_slots_by_memory,
+    task_bytes,
+)
+from game_rl.preflight import calibration
+from game_rl.preflight.calibration import VIEW_BYTES
+from game_rl.preflight.findings import Finding
+from game_rl.preflight.fixes import Fix
+from game_rl.preflight.footprint import Verdict
+from game_rl.preflight.preflight_report import Report
+from game_rl.system.machine import Machine
+from game_rl.system.units import format_bytes
+
+
+@dataclass(frozen=True)
+class ExperimentReport:
+    """The preflight's report on an experiment: whether it fits a machine.
+
+    Attributes:
+        member: report on one member, alone on the machine with the CPUs that it gets.
+        slots: members that train at once.
+        growth: the folder's size after each generation.
+        momentary_bytes: disk space needed for a while, in addition to the last row of `growth`.
+        duration: duration of the experiment; None if the machine was not measured.
+        gpus_per_member: GPUs that a member requests from a cluster.
+        kind: kind of the experiment.
+        learner: report on the learner, or None without one.
+        is_live: whether the learner trains at the same time as the members.
+    """
+
+    verdict: Verdict
+    machine: Machine
+    member: Report
+    slots: int
+    growth: tuple[GenerationRow, ...]
+    momentary_bytes: int
+    findings: tuple[Finding, ...]
+    executor: ExecutorConfig
+    duration: Duration | None = None
+    gpus_per_member: float = 0.0
+    kind: str = "population"
+    learner: Report | None = None
+    is_live: bool = False
+
+    @property
+    def ram_bytes(self) -> int:
+        """Memory of the members that train at once or, if it is more, of the learner alone.
+
+        In a live mixture, it is that of all members and the learner.
+        """
+        if self.is_live:
+            assert self.learner is not None
+            learner = self.learner.footprint.ram.peak.bytes + task_bytes(self.executor)
+            return self.members_ram_bytes + learner + VIEW_BYTES  # a second view, on renewal
+        alone = self.largest_run_bytes + task_bytes(self.executor)
+        return max(self.members_ram_bytes, alone + controller_bytes(self.executor))
+
+    @property
+    def runs_at_once(self) -> int:
+        """Runs that train at once: members and, in a live mixture, the learner."""
+        return self.slots + self.is_live
+
+    @property
+    def members_ram_bytes(self) -> int:
+        each = self.member.footprint.ram.peak.bytes + task_bytes(self.executor)
+        return self.slots * each + controller_bytes(self.executor)
+
+    @property
+    def largest_run_bytes(self) -> int:
+        """The larger one of a member's and the learner's peak memory."""
+        runs = (self.member, self.learner or self.member)
+        peaks: list[int] = [run.footprint.ram.peak.bytes for run in runs]
+        return max(peaks)
+
+    @property
+    def is_of_a_node(self) -> bool:
+        """Whether `machine` stands for each node of a cluster, as all are assumed to be like it."""
+        return is_on_nodes(self.executor)
+
+    @property
+    def lacks_disk(self) -> bool:
+        return self.disk_bytes + self.momentary_bytes > self.machine.disk_free_bytes
+
+    @property
+    def vram_bytes(self) -> int:
+        vram = self.member.footprint.vram
+        members = 0 if vram is None else self.slots * vram.peak.bytes
+        others = self.learner.footprint.vram if self.is_live and self.learner is not None else None
+        return members + (0 if others is None else others.peak.bytes)
+
+    @property
+    def disk_bytes(self) -> int:
+        return self.growth[-1].total
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict,
+            "slots": self.slots,
+            "ram": {
+                "predicted_peak_bytes": self.ram_bytes,
+                "limit_bytes": self.machine.ram_available_bytes,
+            },
+            "vram": {"predicted_peak_bytes": self.vram_bytes},
+            "disk": {
+                "predicted_total_bytes": self.disk_bytes,
+                "momentary_bytes": self.momentary_bytes,
+                "free_bytes": self.machine.disk_free_bytes,
+            },
+            "growth": [asdict(row) | {"total": row.total} for row in self.growth],
+            "wall_s": None if self.duration is None else self.duration.wall_s,
+            "findings": [asdict(finding) for finding in self.findings],
+            "member": self.member.to_json(),
+            **({} if self.learner is None else {"learner": self.learner.to_json()}),
+        }
+
+
+def verdict_of(report: ExperimentReport) -> Verdict:
+    machine, needed = report.machine, report.disk_bytes + report.momentary_bytes
+    comfortable = comfortable_ram_bytes(machine)
+    if _is_short(report):
+        return "does_not_fit"
+    is_tight = (
+        report.ram_bytes > comfortable
+        or needed > machine.disk_free_bytes - calibration.DISK_MARGIN_BYTES
+        or "tight" in _verdicts(report)
+    )
+    return "tight" if is_tight else "fits"
+
+
+def _verdicts(report: ExperimentReport) -> list[Verdict]:
+    """Return the verdicts on a member and on the learner, each alone."""
+    return [report.member.verdict, *([] if report.learner is None else [report.learner.verdict])]
+
+
+def _is_short(report: ExperimentReport) -> bool:
+    return is_short_of_memory(report) or report.lacks_disk or "does_not_fit" in _verdicts(report)
+
+
+def is_short_of_memory(report: ExperimentReport) -> bool:
+    vram = report.member.footprint.vram
+    room = 0 if vram is None else report.machine.gpu_free_bytes(vram.gpu)
+    return report.ram_bytes > report.machine.ram_available_bytes or report.vram_bytes > room
+
+
+def findings_of(population: Population, report: ExperimentReport) -> Iterator[Finding]:
+    """Yield what does not fit, with the smallest change that fixes it, and the runs' findings."""
+    config, machine = population.config, report.machine
+    if is_short_of_memory(report) and report.slots > 1:
+        fitting = member_slots_by_memory(config.executor, report.member, machine)
+        fix = Fix("executor.parallel", fitting) if fitting >= 1 else None
+        yield Finding(
+            "error",
+            "members_do_not_fit",
+            "executor.parallel",
+            f"{report.slots} members at once need {format_bytes(report.members_ram_bytes)} of "
+            f"memory, and "
+            f"{format_bytes(machine.ram_available_bytes)} are free",
+            fix,
+        )
+    yield from _gpu_by_number(report)
+    needed = report.disk_bytes + report.momentary_bytes
+    if report.lacks_disk:
+        yield Finding(
+            "error",
+            "generations_do_not_fit",
+            "keep_generations",
+            f"the population needs {format_bytes(needed)} of disk, and "
+            f"{format_bytes(machine.disk_free_bytes)} are free",
+            _disk_fix(population, report),
+        )
+    yield from _of_run("member", report.member)
+    if report.learner is not None:
+        yield from _of_run("learner", report.learner)
+
+
+def _of_run(section: str, report: Report) -> Iterator[Finding]:
+    """Yield the findings of a run, with keys of the experiment's file."""
+    for finding in report.findings:
+        fix = finding.fix
+        yield replace(
+            finding,
+            key=f"{section}.{finding.key}",
+            fix=None if fix is None else Fix(f"{section}.{fix.key}", fix.value),
+        )
+
+
+def _gpu_by_number(report: ExperimentReport) -> Iterator[Finding]:
+    vram = report.member.footprint.vram
+    if isinstance(report.executor, RayExecutorConfig) and vram is not None and vram.gpu:
+        yield Finding(
+            "error",
+            "ray_chooses_gpu",
+            "member.device",
+            f"the config has members use cuda:{vram.gpu}, but Ray shows each member only the GPU "
+            "that it assigns to it",
+            Fix("member.device", "cuda"),
+        )
+
+
+def _disk_fix(population: Population, report: ExperimentReport) -> Fix | None:
+    """Return the fix that keeps fewer generations: fewer multiples of `every`, else fewer new ones.
+
+    None if no such change is enough.
+    """
+    last_row, config = report.growth[-1], population.config
+    others = last_row.total - last_row.checkpoints + report.momentary_bytes
+    room = report.machine.disk_free_bytes - others
+
+    def fits(keep: KeepGenerationsConfig) -> bool:
+        return kept_checkpoints_bytes(population, report.member, report.learner, keep) <= room
+
+    keep = config.keep_generations
+    for every in range((keep.every or config.generations) + 1, config.generations + 1):
+        if keep.every is not None and fits(keep.model_copy(update={"every": every})):
+            return Fix("keep_generations.every", every)
+    for last in range(keep.last - 1, 0, -1):
+        if fits(keep.model_copy(update={"last": last})):
+            return Fix("keep_generations.last", last)
+    return None

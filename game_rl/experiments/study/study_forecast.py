@@ -1,0 +1,160 @@
+"""Whether a study fits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from game_rl.config.experiments.study_config import Arm, ExperimentArm, Study
+from game_rl.experiments.forecast.experiment_footprint import (
+    CONTROLLER_BYTES,
+    comfortable_ram_bytes,
+    slots_by_memory,
+)
+from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
+from game_rl.experiments.forecast.experiment_report import ExperimentReport
+from game_rl.games.definition import load_game
+from game_rl.preflight import calibration
+from game_rl.preflight.facts import MeasuredLake, run_facts
+from game_rl.preflight.footprint import Verdict
+from game_rl.preflight.preflight import report_of
+from game_rl.preflight.preflight_report import Report
+from game_rl.system.machine import Machine
+
+
+@dataclass(frozen=True)
+class ArmReport:
+    """Resources that one seed of an arm needs, alone on the machine with the CPUs that it gets.
+
+    Attributes:
+        at_work: reports on its runs, of which one works at a time.
+        beside_bytes: RAM of its own controller; 0 if it is a single run.
+        has_unmeasured_lake: whether it writes a Lake whose size was not measured, so that
+            `disk_bytes` does not include it.
+    """
+
+    report: Report | ExperimentReport
+    at_work: tuple[Report, ...]
+    disk_bytes: int
+    beside_bytes: int = 0
+    has_unmeasured_lake: bool = False
+
+    @property
+    def ram_bytes(self) -> int:
+        return max(each.footprint.ram.peak.bytes for each in self.at_work) + self.beside_bytes
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.report.verdict
+
+    def slots(self, machine: Machine) -> int:
+        """Return how many of them fit comfortably in memory at once."""
+        return min(
+            slots_by_memory(
+                each,
+                machine,
+                beside_all_bytes=CONTROLLER_BYTES,
+                beside_each_bytes=self.beside_bytes,
+            )
+            for each in self.at_work
+        )
+
+
+@dataclass(frozen=True)
+class StudyReport:
+    """Whether a study fits a machine.
+
+    Attributes:
+        slots: runs that train at once.
+        runs: number of all runs.
+    """
+
+    verdict: Verdict
+    machine: Machine
+    arms: dict[str, ArmReport]
+    slots: int
+    runs: int
+
+    @property
+    def ram_bytes(self) -> int:
+        """Memory with the largest arm in every slot."""
+        largest = max(arm.ram_bytes for arm in self.arms.values())
+        return self.slots * largest + CONTROLLER_BYTES
+
+    @property
+    def disk_bytes(self) -> int:
+        """Disk space of all run directories, if none of them is deleted."""
+        each = sum(arm.disk_bytes for arm in self.arms.values())
+        return self.runs // len(self.arms) * each
+
+    @property
+    def unmeasured_lakes(self) -> tuple[str, ...]:
+        """Arms whose Lakes `disk_bytes` does not count."""
+        return tuple(name for name, arm in self.arms.items() if arm.has_unmeasured_lake)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict,
+            "slots": self.slots,
+            "runs": self.runs,
+            "ram": {
+                "predicted_peak_bytes": self.ram_bytes,
+                "limit_bytes": self.machine.ram_available_bytes,
+            },
+            "disk": {
+                "predicted_total_bytes": self.disk_bytes,
+                "free_bytes": self.machine.disk_free_bytes,
+                "unmeasured_lakes": self.unmeasured_lakes,
+            },
+            "arms": {name: arm.report.to_json() for name, arm in self.arms.items()},
+        }
+
+
+def study_preflight(
+    study: Study, machine: Machine, *, lakes: Mapping[str, MeasuredLake] | None = None
+) -> StudyReport:
+    """Predict what a study needs, from reports on one seed of each arm.
+
+    Args:
+        lakes: measured compression of the game in a Lake, by the name of an arm that writes one.
+    """
+    config = study.config
+    alone = replace(machine, cpus=config.cpus_per_run)
+    measured = lakes or {}
+    arms = {name: _arm_report(arm, alone, measured.get(name)) for name, arm in study.arms.items()}
+    runs = len(config.arms) * len(config.seeds)
+    slots = config.executor.parallel
+    if slots == "auto":
+        by_memory = min(arm.slots(machine) for arm in arms.values())
+        slots = max(1, min(machine.cpus // config.cpus_per_run, by_memory))
+    report = StudyReport("fits", machine, arms, min(int(slots), runs), runs)
+    return replace(report, verdict=_verdict(report))
+
+
+def _arm_report(arm: Arm, alone: Machine, lake: MeasuredLake | None) -> ArmReport:
+    is_unknown = arm.players[0].lake is not None and lake is None
+    game = load_game(arm.players[0].game)
+    if isinstance(arm, ExperimentArm):
+        found = experiment_preflight(arm.experiment, game, alone, lake=lake)
+        at_work = (found.member,) if found.learner is None else (found.member, found.learner)
+        disk_bytes = found.disk_bytes + found.momentary_bytes
+        return ArmReport(found, at_work, disk_bytes, CONTROLLER_BYTES, is_unknown)
+    run = report_of(arm.run, run_facts(arm.run, game, alone, None, lake), alone)
+    lake_bytes = run.growth[-1].on_disk if run.growth else 0
+    disk_bytes = run.footprint.disk.bytes + (lake_bytes or 0)
+    return ArmReport(run, (run,), disk_bytes, has_unmeasured_lake=is_unknown)
+
+
+def _verdict(report: StudyReport) -> Verdict:
+    machine = report.machine
+    verdicts = {each.verdict for each in report.arms.values()}
+    is_short = (
+        report.ram_bytes > machine.ram_available_bytes
+        or report.disk_bytes > machine.disk_free_bytes
+    )
+    if is_short or "does_not_fit" in verdicts:
+        return "does_not_fit"
+    is_tight = (
+        report.ram_bytes > comfortable_ram_bytes(machine)
+        or report.disk_bytes > machine.disk_free_bytes - calibration.DISK_MARGIN_BYTES
+    )
+    return "tight" if is_tight or "tight" in verdicts else "fits"

@@ -1,0 +1,230 @@
+"""The result of each pair."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from game_rl.config.experiments.study_config import ExperimentArm, Study
+from game_rl.errors import ExperimentError
+from game_rl.experiments.compare.compared_folders import Everybody, curve_of, read_everybody
+from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome, Point, Score
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.records import (
+    GenerationRecord,
+    fitness_of,
+    read_record,
+    read_records,
+    write_record,
+)
+from game_rl.experiments.study.study_dir import Pair, StudyDir
+from game_rl.jobs.results import Finished, Played
+from game_rl.lineage import played_by, totals
+from game_rl.saved import Saved
+
+_Count = Annotated[int, Field(ge=0)]
+
+
+class Reached(Saved):
+    """The score of a member or the learner at the end of a generation.
+
+    It is over the episodes that all of them play then.
+    """
+
+    generation: _Count
+    number: _Count
+    is_learner: bool = False
+    began_as: int | None = None
+    """Number of the member whose weights it began from: its own number, or for a copy the parent's.
+    None in the first generation, and for the learner."""
+    mean_reward: float | None
+    """None if its weights became non-finite."""
+    success_rate: float | None
+    """None if its weights became non-finite, or if the game does not define success."""
+
+    def value(self, metric: Metric) -> float | None:
+        return self.success_rate if metric == "success_rate" else self.mean_reward
+
+
+class Result(Saved):
+    """The result of one (arm, seed), written once.
+
+    All fields but the last three are the same in each attempt.
+    """
+
+    format: Literal[1] = 1
+    registration: str
+    """SHA-256 of the registration."""
+    arm: str
+    seed: _Count
+    timesteps: _Count
+    """Timesteps that the run has played itself; of an experiment, those of all its runs."""
+    total_timesteps: _Count
+    """These timesteps, and those of everything that the run or the experiment's runs come from."""
+    total_frames: _Count
+    policy_timesteps: _Count
+    """Timestep of its own run at which the tested policy was learned."""
+    weights_sha256: str | None
+    played: Played | None
+    """The test's episodes; None if the run failed."""
+    curve: tuple[Point, ...]
+    """The evaluations during training."""
+    reached: tuple[Reached, ...] = ()
+    """Scores of all members and the learner of an experiment at the end of each generation."""
+    failure: str = ""
+    """Why it failed; empty if it did not."""
+    host: str = ""
+    seconds: float = 0.0
+    """Time of the process that brought it to its end."""
+    versions: dict[str, str] = Field(default_factory=dict)
+    sha256: str | None = None
+    """SHA-256 of all that is above; None in results of versions that did not write it."""
+
+
+def result_of(
+    study: Study, folder: StudyDir, pair: Pair, finished: Finished, *, registration: str
+) -> Result:
+    """Return the result of a run or experiment that has ended, from its folder."""
+    everybody = _everybody(study, folder, pair)
+    return Result(
+        registration=registration,
+        arm=pair.arm,
+        seed=pair.seed,
+        timesteps=everybody.timesteps,
+        total_timesteps=everybody.total_timesteps,
+        total_frames=everybody.total_frames,
+        policy_timesteps=finished.policy_timesteps,
+        weights_sha256=finished.weights_sha256,
+        played=finished.played,
+        curve=everybody.curve,
+        reached=_reached(study, folder, pair),
+        failure=finished.text if finished.failure is not None else "",
+        host=finished.host,
+        seconds=finished.seconds,
+        versions=finished.versions,
+    )
+
+
+def _everybody(study: Study, folder: StudyDir, pair: Pair) -> Everybody:
+    arm, run_dir = study.arms[pair.arm], folder.run(pair.arm, pair.seed)
+    frame_skip = arm.players[0].env.frame_skip
+    if isinstance(arm, ExperimentArm):
+        return read_everybody(ExperimentDir(run_dir.root), frame_skip)
+    own = played_by(run_dir, frame_skip)
+    total_timesteps, total_frames = totals([own])
+    return Everybody(
+        timesteps=own.played_timesteps,
+        total_timesteps=total_timesteps,
+        total_frames=total_frames,
+        curve=curve_of(run_dir, own),
+    )
+
+
+def _reached(study: Study, folder: StudyDir, pair: Pair) -> tuple[Reached, ...]:
+    if not isinstance(study.arms[pair.arm], ExperimentArm):
+        return ()
+    return tuple(reached(read_records(ExperimentDir(folder.run(pair.arm, pair.seed).root))))
+
+
+def write_result(folder: StudyDir, result: Result) -> Result:
+    """Write a result with the hash of its content, and return it."""
+    sealed = result.model_copy(update={"sha256": _sha256(json.loads(result.model_dump_json()))})
+    write_record(folder.result(result.arm, result.seed), sealed)
+    return sealed
+
+
+def _sha256(content: dict[str, Any]) -> str:
+    """Return the hash of a result file's values, whatever its spaces and the order of its keys."""
+    values = {key: value for key, value in content.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def read_results(study: Study, folder: StudyDir, *, registration: str) -> dict[str, list[Result]]:
+    """Read the results that exist of each arm, in the order of seeds.
+
+    Raises:
+        ExperimentError: one was changed after it was written, or belongs to another registration,
+            or its file was renamed.
+    """
+    return {
+        arm: [
+            found
+            for seed in study.config.seeds
+            if (found := read_result(folder, Pair(arm, seed), registration=registration))
+        ]
+        for arm in study.arms
+    }
+
+
+def read_result(folder: StudyDir, pair: Pair, *, registration: str) -> Result | None:
+    """Read a result, or return None if there is none yet; raises as `read_results`."""
+    path = folder.result(pair.arm, pair.seed)
+    found = read_record(path, Result)
+    if found is None:
+        return None
+    _check_unchanged(path, found)
+    if found.registration != registration:
+        raise ExperimentError(
+            f"{path} is of another registration than {folder.registration}; delete it to have it "
+            "made again, or restore the registration that it belongs to"
+        )
+    if (found.arm, found.seed) != (pair.arm, pair.seed):
+        raise ExperimentError(
+            f"{path} holds arm {found.arm}, seed {found.seed}; give the file its old name back"
+        )
+    return found
+
+
+def _check_unchanged(path: Path, found: Result) -> None:
+    if found.sha256 is None:
+        return
+    now = _sha256(json.loads(path.read_bytes()))
+    if now != found.sha256:
+        raise ExperimentError(
+            f"{path} was changed after it was written: its content has the SHA-256 {now[:16]}, and "
+            f"it says {found.sha256[:16]}; restore it (git checkout -- {path}), or delete it to "
+            "have it made again"
+        )
+
+
+def arm_of(name: str, results: list[Result], folder: StudyDir) -> Arm:
+    return Arm(name, tuple(_outcome(result, folder) for result in results))
+
+
+def _outcome(result: Result, folder: StudyDir) -> Outcome:
+    score = None
+    if result.played is not None:
+        fitness = fitness_of(result.played, "mean_reward")
+        score = Score(fitness.mean_reward, fitness.success_rate, fitness.episodes)
+    return Outcome(
+        name=folder.result(result.arm, result.seed).name,
+        seed=result.seed,
+        score=score,
+        curve=result.curve,
+        timesteps=result.timesteps,
+        total_timesteps=result.total_timesteps,
+        total_frames=result.total_frames,
+        failure=result.failure,
+    )
+
+
+def reached(records: Sequence[GenerationRecord]) -> Iterator[Reached]:
+    """Yield the scores of all generations, the earliest first."""
+    copies: dict[int, int] = {}
+    for place, record in enumerate(records):
+        learner = None if record.learner is None else record.learner.number
+        for member in record.members:
+            is_learner, fitness = member.number == learner, member.fitness
+            went_on = place and not is_learner
+            yield Reached(
+                generation=record.generation,
+                number=member.number,
+                is_learner=is_learner,
+                began_as=copies.get(member.number, member.number) if went_on else None,
+                mean_reward=None if fitness is None else fitness.mean_reward,
+                success_rate=None if fitness is None else fitness.success_rate,
+            )
+        copies = {copy.number: copy.parent for copy in record.copies}

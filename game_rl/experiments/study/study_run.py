@@ -1,0 +1,154 @@
+"""Making the missing results.
+
+All state is on the disk. If the process is killed, at whatever moment, the next call makes what is
+missing and reaches the same results.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from game_rl.config.experiments.study_config import Study
+from game_rl.errors import DoesNotFitError, ExperimentError, Interrupted, UsageError
+from game_rl.executors.executor import Executor
+from game_rl.executors.local import LocalExecutor
+from game_rl.experiments.study.study_dir import Pair, PairRuns, StudyDir, pairs_of, study_dir
+from game_rl.experiments.study.study_forecast import StudyReport, study_preflight
+from game_rl.experiments.study.study_registration import registered
+from game_rl.experiments.study.study_results import Result, read_result, result_of, write_result
+from game_rl.experiments.tasks import Death, Task, TaskRunner
+from game_rl.jobs.results import Finished, read_finished
+from game_rl.run_dir import RunDir, write_atomic
+from game_rl.system.machine import detect_machine
+from game_rl.system.stop_request import StopFlag
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyCommand:
+    """Options of the command that carries out a study.
+
+    Attributes:
+        stop: ends the study early once it is set.
+        force: start even if the study does not fit this machine.
+        show: gets the preflight's report before anything starts.
+        on_result: gets each new result, the number of results so far and the number of all.
+        on_death: gets the death of each process that was killed.
+    """
+
+    stop: StopFlag
+    force: bool = False
+    show: Callable[[StudyReport], None] = lambda _: None
+    on_result: Callable[[Result, int, int], None] = lambda *_: None
+    on_death: Callable[[Death], None] = lambda *_: None
+
+
+def carry_out(study: Study, command: StudyCommand) -> None:
+    """Make every result that is missing.
+
+    Raises:
+        UsageError: the study is not registered, or another process carries it out.
+        ExperimentError: it is not what was registered, or a run cannot continue.
+        DoesNotFitError: it does not fit this machine, and the command does not force it.
+        Interrupted: a signal stopped it; all that was learned is saved.
+    """
+    registration, folder = registered(study).sha256(), study_dir(study.config)
+    report = study_preflight(study, detect_machine(study.config.run_dir))
+    command.show(report)
+    if report.verdict == "does_not_fit" and not command.force:
+        raise DoesNotFitError(
+            "the study does not fit this machine; lower executor.parallel, make room, or start it "
+            "anyway with --force"
+        )
+    folder.runs.mkdir(parents=True, exist_ok=True)
+    with folder.locked():
+        _claim(folder, registration)
+        RunDir(folder.runs).remove_leftovers()  # none of the runs is under way
+        with LocalExecutor(report.slots) as executor:
+            StudyRun(study, folder, registration, executor, command).run()
+
+
+def _claim(folder: StudyDir, registration: str) -> None:
+    """Mark the runs as those of this registration; raise if they belong to another one."""
+    path = folder.registration_of_runs
+    if not path.exists():
+        write_atomic(path, registration + "\n")
+    elif path.read_text(encoding="utf-8").strip() != registration:
+        raise UsageError(
+            f"{folder.runs} holds runs of another registration; delete it, or name another folder "
+            "with --set run_dir=..."
+        )
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """A study that this process carries out; it holds the lock of the folder."""
+
+    study: Study
+    folder: StudyDir
+    registration: str
+    executor: Executor
+    command: StudyCommand
+
+    def run(self) -> None:
+        pairs = list(pairs_of(self.study))
+        missing = [pair for pair in pairs if not self._has_result(pair)]
+        runs, by_result, done = PairRuns(self.study, self.folder), {}, len(pairs) - len(missing)
+        tasks = []
+        for pair in missing:
+            runs.begin(pair)
+            task = runs.task(pair)
+            tasks.append(task)
+            by_result[task.result] = pair
+
+        def take(task: Task) -> None:
+            nonlocal done
+            done += 1
+            self.command.on_result(self._keep(by_result[task.result]), done, len(pairs))
+
+        try:
+            TaskRunner(self.executor, self.command.stop, self.command.on_death).run(tasks, take)
+        except Interrupted as reason:
+            raise Interrupted(
+                f"{reason}; all runs are saved, the same command continues the study",
+                exit_code=reason.exit_code,
+            ) from None
+        except ExperimentError as error:
+            raise ExperimentError(f"{error} (the same command continues the study)") from None
+
+    def _has_result(self, pair: Pair) -> bool:
+        return read_result(self.folder, pair, registration=self.registration) is not None
+
+    def _keep(self, pair: Pair) -> Result:
+        finished = read_finished(self.folder.finished(pair.arm, pair.seed))
+        assert finished is not None
+        return _kept(self.study, self.folder, pair, finished, self.registration)
+
+
+def give_up(study: Study, pair: Pair, reason: str) -> Result:
+    """Record a run that cannot be brought to its end as failed.
+
+    Raises:
+        UsageError: the study has no such (arm, seed), or one with a result, or a process carries
+            out the study.
+        ExperimentError: the study is not what was registered.
+    """
+    registration, folder = registered(study).sha256(), study_dir(study.config)
+    if pair not in set(pairs_of(study)):
+        raise UsageError(
+            f"the study has no {pair.name}; its arms are {', '.join(study.arms)}, its seeds "
+            f"{', '.join(map(str, study.config.seeds))}"
+        )
+    folder.runs.mkdir(parents=True, exist_ok=True)
+    with folder.locked():
+        if read_result(folder, pair, registration=registration) is not None:
+            raise UsageError(
+                f"{pair.name} has a result already: {folder.result(pair.arm, pair.seed)}"
+            )
+        finished = Finished(failure="given_up", text=f"given up: {reason}")
+        return _kept(study, folder, pair, finished, registration)
+
+
+def _kept(
+    study: Study, folder: StudyDir, pair: Pair, finished: Finished, registration: str
+) -> Result:
+    result = result_of(study, folder, pair, finished, registration=registration)
+    return write_result(folder, result)

@@ -1,0 +1,155 @@
+"""An experiment's TensorBoard curves, written without TensorBoard.
+
+A file is a sequence of records: length (uint64), its checksum, the data, its checksum; little
+endian.
+The data is a protocol buffer `Event` (tensorboard/compat/proto/event.proto, summary.proto); the
+checksum is CRC-32C (RFC 3720), rotated right by 15 bits, plus 0xa282ead8 (TensorFlow's
+tsl/lib/io/record_writer.cc).
+"""
+
+import struct
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import fmean, median, pstdev
+
+from game_rl.experiments.plans.plan import Rules
+from game_rl.experiments.records import GenerationRecord, TrainedMember, Value
+from game_rl.run_dir import write_atomic
+
+
+def write_curves(folder: Path, record: GenerationRecord, rules: Rules) -> None:
+    """Write two files for the generation.
+
+    The step of one is a member's timesteps. The step of the other, in `over_frames`, is the
+    emulator frames of all runs.
+    """
+    values = {**_fitness(record, rules), **_hyperparameters(record)}
+    steps = {folder: record.timesteps}
+    frames = rules.frames_of(record.timesteps_of_all)
+    if frames is not None:
+        steps[folder / "over_frames"] = frames
+    for place, step in steps.items():
+        place.mkdir(exist_ok=True)
+        path = place / f"events.out.tfevents.{record.generation:010d}.population"
+        write_atomic(path, event_file(values, step=step, wall_time_s=time.time()))
+
+
+def remove_curves(folder: Path, *, after: int) -> None:
+    """Remove the curves of the generations after `after`."""
+    for path in folder.rglob("events.out.tfevents.*.population"):
+        if int(path.name.split(".")[3]) > after:
+            path.unlink()
+
+
+def _fitness(record: GenerationRecord, rules: Rules) -> dict[str, float]:
+    """Return best, median and spread (standard deviation) over members with finite weights."""
+    found = [m.fitness for m in record.members if m.fitness is not None]
+    values = [fitness.value for fitness in found]
+    place, metric = rules.kind, rules.fitness.metric
+    learner = None if record.learner is None else record.learner.number
+    own = [m for m in record.members if m.number == learner]
+    return {
+        **{f"{place}/{metric}_{_part(m)}": m.fitness.value for m in own if m.fitness},
+        f"{place}/{metric}_best": max(values),
+        f"{place}/{metric}_median": median(values),
+        f"{place}/{metric}_spread": pstdev(values),
+        f"{place}/mean_reward": fmean(fitness.mean_reward for fitness in found),
+        f"{place}/copies": len(record.copies),
+        f"{place}/timesteps_of_all": record.timesteps_of_all or 0,
+        **_differences(record, place),
+    }
+
+
+def _differences(record: GenerationRecord, place: str) -> dict[str, float]:
+    """Return the shares of the same observations on which two runs act differently.
+
+    They are means over pairs.
+    """
+    found = {"members": record.differing_members, "learner": record.differing_learner}
+    return {f"{place}/differing_actions_{k}": v for k, v in found.items() if v is not None}
+
+
+def _part(member: TrainedMember) -> str:
+    """Return the part of the folder's name before the generation: `learner` of `learner.g0002`."""
+    return member.folder.partition(".")[0]
+
+
+def _hyperparameters(record: GenerationRecord) -> dict[str, float]:
+    return {
+        f"{key}/{member.number:02d}": _number(value)
+        for member in record.members
+        for key, value in member.values.items()
+    }
+
+
+def _number(value: Value) -> float:
+    """Return the number that stands for a value; of a schedule, its start."""
+    return value["start"] if isinstance(value, dict) else value
+
+
+_POLYNOMIAL = 0x82F63B78  # CRC-32C, its bits reversed
+_MASK_DELTA = 0xA282EAD8
+
+
+def _table() -> list[int]:
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (_POLYNOMIAL if byte & 1 else 0)  # noqa: PLW2901
+        table.append(byte)
+    return table
+
+
+_TABLE = _table()
+
+
+def event_file(values: Mapping[str, float], *, step: int, wall_time_s: float) -> bytes:
+    """Return a complete file with one number for each tag at one step."""
+    header = _double(1, wall_time_s) + _bytes(3, b"brain.Event:2")
+    summary = b"".join(
+        _bytes(1, _bytes(1, tag.encode()) + _float(2, value)) for tag, value in values.items()
+    )
+    event = _double(1, wall_time_s) + _key(2, 0) + _varint(step) + _bytes(5, summary)
+    return _record(header) + _record(event)
+
+
+def crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = _TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
+    return crc ^ 0xFFFFFFFF
+
+
+def _record(data: bytes) -> bytes:
+    length = struct.pack("<Q", len(data))
+    return length + _checksum(length) + data + _checksum(data)
+
+
+def _checksum(data: bytes) -> bytes:
+    crc = crc32c(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF)
+
+
+def _key(number: int, wire_type: int) -> bytes:
+    return _varint(number << 3 | wire_type)
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*encoded, value])
+
+
+def _double(number: int, value: float) -> bytes:
+    return _key(number, 1) + struct.pack("<d", value)
+
+
+def _float(number: int, value: float) -> bytes:
+    return _key(number, 5) + struct.pack("<f", value)
+
+
+def _bytes(number: int, value: bytes) -> bytes:
+    return _key(number, 2) + _varint(len(value)) + value

@@ -1,0 +1,429 @@
+"""Beginning, resuming and finishing an experiment."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from game_rl.config.algorithms import DQNConfig
+from game_rl.config.experiments.executor_config import RayExecutorConfig
+from game_rl.config.experiments.experiment import Experiment, dump_experiment, load_experiment
+from game_rl.config.loader import Source, dump_config, load_config
+from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import Key, flat, with_changed
+from game_rl.errors import (
+    ConfigError,
+    DoesNotFitError,
+    ExperimentError,
+    GameRLError,
+    Interrupted,
+    NobodyLeftError,
+    NotStoredError,
+    UsageError,
+    system_fault,
+)
+from game_rl.event_log import Account
+from game_rl.events import (
+    ExperimentBegun,
+    ExperimentEnded,
+    ExperimentListener,
+    ExperimentWarned,
+    WentBack,
+)
+from game_rl.executors.executor import Demand, Executor
+from game_rl.executors.local import LocalExecutor
+from game_rl.executors.make_executor import check_installed, make_executor
+from game_rl.experiments.backup import uploading
+from game_rl.experiments.controller import ExperimentRun, read_state
+from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
+from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
+from game_rl.experiments.forecast.experiment_report import ExperimentReport
+from game_rl.experiments.kept_generations import checkpoints_bytes, finish_going_back, go_back
+from game_rl.experiments.plans.make_plan import make_plan
+from game_rl.experiments.plans.plan import Plan
+from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
+from game_rl.experiments.tasks import Jobs, TaskRunner
+from game_rl.games.definition import load_game
+from game_rl.jobs.results import Finished, Played, read_finished, write_finished
+from game_rl.run_dir import RunDir, check_claim, write_atomic
+from game_rl.storage.first_request import ask_once
+from game_rl.system.machine import detect_machine, with_room
+from game_rl.system.stop_request import StopFlag
+
+_ENDING_S = 30.0  # for the last checkpoint and the emulators, in addition to the deadline
+_MAY_CHANGE = ("executor", "keep_generations", "keep_rounds", "champion", "upload")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentCommand:
+    """Options of the command that carries out an experiment, apart from its config.
+
+    Attributes:
+        stop: ends the experiment early once it is set.
+        force: start even if the experiment does not fit this machine.
+        take_over: upload even if another machine uploads this experiment.
+        listeners: each gets every event.
+        show: gets the preflight's report before anything starts.
+    """
+
+    stop: StopFlag
+    force: bool = False
+    take_over: bool = False
+    listeners: Sequence[ExperimentListener] = ()
+    show: Callable[[ExperimentReport], None] = lambda _: None
+
+
+def begin_experiment(experiment: Experiment, command: ExperimentCommand) -> ChampionRecord:
+    """Begin an experiment and bring it to its end.
+
+    Raises:
+        UsageError: its folder already holds an experiment or a run, or is locked.
+        DoesNotFitError: it does not fit this machine, and the command does not force it.
+        Interrupted: a signal stopped it; all that was learned is saved.
+        ExperimentError: it cannot continue.
+        NotStoredError: it is complete, but was never uploaded.
+    """
+    folder = ExperimentDir(experiment.config.run_dir)
+    _refuse_existing(folder)
+    check_installed(experiment.config.executor)
+    report = _check_fit(experiment, command)
+    warnings = _ask_storage(experiment)
+    folder.root.mkdir(parents=True, exist_ok=True)
+    with folder.locked():
+        _refuse_existing(folder)  # another process may have begun one meanwhile
+        write_atomic(folder.config, dump_experiment(experiment))
+        return _carried_out(folder, experiment, command, report, WentBackFrom(), warnings)
+
+
+def resume_experiment(
+    root: Path,
+    command: ExperimentCommand,
+    *,
+    generation: int | None = None,
+    overrides: Sequence[str] = (),
+) -> ChampionRecord:
+    """Resume the experiment at `root`, exactly as if it had not been interrupted.
+
+    Args:
+        generation: go back to the decision after this generation, and set aside what came later.
+        overrides: `key=value` settings, for keys that change no result.
+
+    Raises:
+        UsageError: there is no experiment, it is locked, a key must not change, or the generation
+            is not kept.
+        DoesNotFitError: it does not fit this machine, and the command does not force it.
+        Interrupted: a signal stopped it; all that was learned is saved.
+        ExperimentError, NotStoredError: it cannot continue; it is complete, but not uploaded.
+    """
+    folder = find_experiment(root)
+    with folder.locked():
+        here = f"run_dir={json.dumps(str(root))}"  # the folder may have been moved
+        before = load_experiment(folder.config, [here], is_saved=True)
+        if generation is not None and before.learner is not None:
+            raise UsageError(
+                f"a {before.config.kind} with a learner cannot go back to an earlier generation: "
+                "its Lake already has what was played later; begin a new one with --config"
+            )
+        experiment = load_experiment(folder.config, [*overrides, here], is_saved=True)
+        _refuse_changes(before, experiment)
+        report, warnings = _check_fit(experiment, command), _ask_storage(experiment)
+        if before.learner is not None:  # else members have Lakes of their own
+            follow_lake(folder)
+        write_atomic(folder.config, dump_experiment(experiment))
+        finish_going_back(folder)
+        went = WentBackFrom()
+        if generation is not None:
+            went = WentBackFrom(generation, str(go_back(folder, generation)))
+        return _carried_out(folder, experiment, command, report, went, warnings)
+
+
+@dataclass(frozen=True)
+class WentBackFrom:
+    """The generation that a population went back to, and the folder with the later ones.
+
+    Attributes:
+        generation: None if the experiment continues where it was.
+        place: empty if the experiment continues where it was.
+    """
+
+    generation: int | None = None
+    place: str = ""
+
+
+def _refuse_existing(folder: ExperimentDir) -> None:
+    if folder.exists():
+        raise UsageError(
+            f"{folder.root} already holds an experiment; continue it with {_way_on(folder)}, "
+            "choose another place with --set run_dir=..., or delete it"
+        )
+    if (folder.root / "config.yaml").exists():
+        raise UsageError(
+            f"{folder.root} holds a run; choose another place with --set run_dir=..., or delete it"
+        )
+
+
+def _refuse_changes(before: Experiment, now: Experiment) -> None:
+    old, new = _flat(before), _flat(now)
+    changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    may_change = [key for key in _MAY_CHANGE if key in type(now.config).model_fields]
+    refused = [key for key in changed if key.partition(".")[0] not in _MAY_CHANGE]
+    if refused:
+        raise UsageError(
+            f"a resumed {now.config.kind} cannot change {', '.join(refused)}: it would become "
+            f"another experiment; only {', '.join(may_change)} may change. Begin a new one with "
+            "--config"
+        )
+
+
+def _flat(experiment: Experiment) -> dict[str, object]:
+    config = flat(experiment.config.model_dump(mode="json", exclude={"member", "learner"}))
+    config |= flat(experiment.run.model_dump(mode="json"), "member")
+    if experiment.learner is not None:
+        learner = experiment.learner.model_dump(mode="json") | experiment.config.learner_keys
+        config |= flat(learner, "learner")
+    return config
+
+
+def _check_fit(experiment: Experiment, command: ExperimentCommand) -> ExperimentReport:
+    config = experiment.config
+    own_bytes = checkpoints_bytes(ExperimentDir(config.run_dir))
+    machine = with_room(detect_machine(config.run_dir), own_bytes)
+    report = experiment_preflight(experiment, load_game(experiment.run.game), machine)
+    command.show(report)
+    # the executor of a cluster checks each node for room for a member
+    may_fit_elsewhere = report.is_of_a_node and not report.lacks_disk
+    if report.verdict == "does_not_fit" and not (command.force or may_fit_elsewhere):
+        raise DoesNotFitError(
+            f"the {config.kind} does not fit this machine; apply a fix above, or start it anyway "
+            "with --force"
+        )
+    return report
+
+
+def _carried_out(
+    folder: ExperimentDir,
+    experiment: Experiment,
+    command: ExperimentCommand,
+    report: ExperimentReport,
+    went: WentBackFrom,
+    warnings: Sequence[str],
+) -> ChampionRecord:
+    config, identity = experiment.config, folder.identity()
+    write_atomic(folder.preflight, json.dumps(report.to_json(), indent=2))
+    plan = make_plan(folder, experiment)
+    state = read_state(plan)
+    with Account(folder.events, command.listeners) as account, _told_how_it_ends(account, folder):
+        with (
+            uploading(folder, experiment, account, take_over=command.take_over) as copy,
+            make_executor(config.executor, _demand(experiment, report, account)) as executor,
+        ):
+            for warning in warnings:
+                account.emit(ExperimentWarned(text=warning))
+            if went.generation is not None:
+                account.emit(WentBack(generation=went.generation - 1, set_aside=went.place))
+            account.emit(
+                ExperimentBegun(
+                    generation=state.generation,
+                    experiment=identity.id,
+                    kind=config.kind,
+                    members=config.members,
+                    generations=plan.rules.generations,
+                    slots=executor.slots,
+                )
+            )
+            champion = _run(plan, executor, account, command.stop)
+        not_stored = "" if copy is None else copy.nothing_stored()
+        code = NotStoredError.exit_code if not_stored else 0
+        account.emit(ExperimentEnded(reason="completed", exit_code=code, text=not_stored))
+    if not_stored:
+        raise NotStoredError(not_stored)
+    return champion
+
+
+def _ask_storage(experiment: Experiment) -> list[str]:
+    """Ask each storage of the experiment and its runs once, and return warnings.
+
+    Raises:
+        UsageError: one does not exist, or refuses access.
+    """
+    sections = [experiment.config.upload, experiment.run.upload]
+    if experiment.learner is not None:
+        sections.append(experiment.learner.upload)
+    executor = experiment.config.executor
+    if isinstance(executor, RayExecutorConfig) and executor.storage is not None:
+        way_out = "to train in a folder that all nodes share, remove it"
+        ask_once(executor.storage, key="executor.storage", way_out=way_out)  # a fault ends it later
+    addresses = dict.fromkeys(upload.to for upload in sections if upload is not None)
+    return [warning for to in addresses for warning in ask_once(to)]
+
+
+def _demand(experiment: Experiment, report: ExperimentReport, account: Account) -> Demand:
+    config = experiment.config
+    return Demand(
+        slots=report.runs_at_once,
+        members=config.members,
+        cpus=config.cpus_per_member,
+        ram_bytes=report.largest_run_bytes,
+        gpus=report.gpus_per_member,
+        patience_s=experiment.run.checkpoints.deadline_s + _ENDING_S,
+        folder=config.run_dir,
+        disk_bytes=_disk_bytes(report),
+        game=experiment.run.game,
+        warn=lambda text: account.emit(ExperimentWarned(text=text)),
+    )
+
+
+def _disk_bytes(report: ExperimentReport) -> int:
+    """Return the disk space that one member's run needs, temporary files included."""
+    disk = report.member.footprint.disk
+    return disk.bytes + disk.momentary_bytes
+
+
+def _run(plan: Plan, executor: Executor, account: Account, stop: StopFlag) -> ChampionRecord:
+    try:
+        return ExperimentRun(plan, executor, account, stop).run()
+    except Interrupted as reason:
+        raise Interrupted(
+            f"{reason}; all members are saved, continue with {_way_on(plan.folder)}",
+            exit_code=reason.exit_code,
+        ) from None
+
+
+def _way_on(folder: ExperimentDir) -> str:
+    return RunDir(folder.root).way_on
+
+
+@contextmanager
+def _told_how_it_ends(account: Account, folder: ExperimentDir) -> Iterator[None]:
+    """Emit `ExperimentEnded` for an exception that is raised inside, and re-raise it.
+
+    Raises:
+        ExperimentError: in place of an OSError, such as that of a full disk.
+    """
+    try:
+        try:
+            yield
+        except OSError as error:
+            raise ExperimentError(
+                f"{system_fault(error, folder.root)}; all that the members learned up to their "
+                f"newest checkpoints is saved; continue with {_way_on(folder)}"
+            ) from error
+    except (Interrupted, KeyboardInterrupt) as error:
+        code = error.exit_code if isinstance(error, Interrupted) else Interrupted("").exit_code
+        _emit(account, ExperimentEnded(reason="stopped", exit_code=code, text=str(error)))
+        raise
+    except Exception as error:
+        code = error.exit_code if isinstance(error, GameRLError) else GameRLError.exit_code
+        _emit(account, ExperimentEnded(reason="failed", exit_code=code, text=str(error)))
+        raise
+
+
+def _emit(account: Account, ended: ExperimentEnded) -> None:
+    with suppress(OSError):  # a failing disk may have ended the experiment
+        account.emit(ended)
+
+
+_LAKE: Key = ("member", "lake", "path")
+
+
+def follow_lake(folder: ExperimentDir) -> None:
+    """Point the configs of the runs to the Lake and the teachers in the folder's new place.
+
+    Paths in their checkpoints are not used. Call it before the experiment's own config is
+    rewritten, as the Lake's path in there shows whether the folder was moved.
+    """
+    root, _ = Source(folder.config, ConfigError).tree(())
+    if not root.has(_LAKE) or root.nearest(_LAKE).value == str(folder.lake.absolute()):
+        return
+    for path in sorted(folder.members.glob("*")):
+        run_dir = RunDir(path)
+        if run_dir.exists():
+            config = load_config(run_dir.config, is_saved=True)
+            write_atomic(run_dir.config, dump_config(_relocated(config, run_dir, folder)))
+
+
+def _relocated(config: RunConfig, run_dir: RunDir, folder: ExperimentDir) -> RunConfig:
+    lake, changes = folder.lake.absolute(), dict[Key, Any]()
+    if config.lake is not None:
+        changes["lake", "path"] = lake
+    algorithm = config.algorithm
+    if isinstance(algorithm, DQNConfig) and algorithm.learn_from is not None:
+        changes["algorithm", "learn_from", "lakes"] = [lake]
+    teacher = algorithm.teacher if isinstance(algorithm, DQNConfig) else None
+    if teacher is not None and not run_dir.teacher.exists():  # else the run reads its own copy
+        changes["algorithm", "teacher", "run"] = str(
+            folder.members.absolute() / Path(teacher.run).name
+        )
+    return with_changed(config, changes)
+
+
+def finish_experiment(
+    root: Path, command: ExperimentCommand, *, episodes: int, seed: int, result: Path
+) -> Finished:
+    """Carry out the experiment at `root`, test its champion, and write the result.
+
+    The champion is chosen by the experiment's own rule, on other episodes. An interrupted call can
+    be repeated as often as needed and gives the same result; if there is one already, it is
+    returned. If all members' weights become non-finite, that is a result, too.
+
+    Args:
+        episodes: number of the test's episodes.
+        seed: seed of the test's episodes.
+        result: file for the result.
+
+    Raises:
+        Interrupted: a signal stopped it; what was learned is saved.
+        ExperimentError: the experiment cannot continue.
+    """
+    found = read_finished(result)
+    if found is not None:
+        return found
+    check_claim(RunDir(root))
+    started = time.monotonic()
+    try:
+        champion = resume_experiment(root, command)
+        end = _tested(ExperimentDir(root), champion, command, episodes=episodes, seed=seed)
+    except NobodyLeftError as error:
+        end = Finished(failure="non_finite", text=str(error))
+    return write_finished(result, end, root=root, seconds=time.monotonic() - started)
+
+
+def _tested(
+    folder: ExperimentDir,
+    champion: ChampionRecord,
+    command: ExperimentCommand,
+    *,
+    episodes: int,
+    seed: int,
+) -> Finished:
+    plan = make_plan(folder, load_experiment(folder.config, is_saved=True))
+    test = Jobs(folder, plan.rules.cpus_per_member).play(
+        champion.number,
+        champion.folder,
+        champion.checkpoint,
+        what="test",
+        episodes=episodes,
+        seed=seed,
+    )
+    try:
+        with folder.locked(), LocalExecutor(slots=1) as executor:
+            TaskRunner(executor, command.stop, lambda *_: None).run([test], lambda _: None)
+    except Interrupted as reason:
+        text = f"{reason}; the experiment is complete"
+        raise Interrupted(text, exit_code=reason.exit_code) from None
+    timesteps = int(champion.checkpoint)
+    return Finished(
+        timesteps=timesteps,
+        policy_timesteps=timesteps,
+        weights_sha256=_weights_sha256(folder, read_state(plan).generation, champion),
+        played=Played.model_validate_json(test.result.read_bytes()),
+    )
+
+
+def _weights_sha256(folder: ExperimentDir, last: int, champion: ChampionRecord) -> str | None:
+    record = read_record(folder.generation(last).record, GenerationRecord)
+    assert record is not None
+    return next(m.weights_sha256 for m in record.members if m.number == champion.number)
