@@ -13,20 +13,19 @@ from contextlib import nullcontext, suppress
 from importlib import metadata
 
 from game_rl.cli import (
-    checkpoints,
-    comparing,
-    games,
-    lineage,
+    checkpoint_commands,
+    compare_commands,
+    game_commands,
+    lineage_command,
     members,
-    planning,
-    playing,
-    remote,
-    replay,
-    schemas,
-    status,
-    studies,
-    training,
-    tuning,
+    play_commands,
+    preflight_command,
+    remote_command,
+    replay_command,
+    schema_command,
+    status_command,
+    train_command,
+    tune_command,
 )
 from game_rl.errors import GameRLError, Interrupted, UsageError, system_fault, unencodable
 from game_rl.system.output import flush_or_silence, lasting_output, write_every_character
@@ -92,7 +91,7 @@ def _complain(text: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="game-rl",
-        description="Train agents on Game Boy games.",
+        description="Train agents on Game Boy game_commands.",
         epilog=EXIT_CODES,
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
             prog, max_help_position=16, width=96
@@ -102,22 +101,22 @@ def _parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"game-rl {metadata.version('game_rl')}"
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    training.add_train(commands)
-    planning.add_preflight(commands)
-    tuning.add_tune(commands)
-    playing.add_evaluate(commands)
-    playing.add_record(commands)
-    status.add_status(commands)
-    comparing.add_compare(commands)
-    studies.add_study(commands)
-    checkpoints.add_checkpoints(commands)
-    checkpoints.add_export(commands)
-    checkpoints.add_import(commands)
-    lineage.add_lineage(commands)
-    games.add_check_game(commands)
-    games.add_new_game(commands)
-    replay.add_replay(commands)
-    remote.add_remote(commands)
-    schemas.add_schema(commands)
+    train_command.add_train(commands)
+    preflight_command.add_preflight(commands)
+    tune_command.add_tune(commands)
+    play_commands.add_evaluate(commands)
+    play_commands.add_record(commands)
+    status_command.add_status(commands)
+    compare_commands.add_compare(commands)
+    compare_commands.add_study(commands)
+    checkpoint_commands.add_checkpoints(commands)
+    checkpoint_commands.add_export(commands)
+    checkpoint_commands.add_import(commands)
+    lineage_command.add_lineage(commands)
+    game_commands.add_check_game(commands)
+    game_commands.add_new_game(commands)
+    replay_command.add_replay(commands)
+    remote_command.add_remote(commands)
+    schema_command.add_schema(commands)
     members.add_member(commands)
     return parser

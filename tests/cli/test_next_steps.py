@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.cli.next_steps import next_steps
+from game_rl.cli.train_command import next_steps
 
 
 def test_commands_work_for_a_path_with_spaces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from game_rl.cli.tuning import _print_found
+from game_rl.cli.tune_command import _print_found
 from game_rl.measure.settings import Setting
 from game_rl.measure.tune import Tuning
 from tests.measure.test_tune import MEASURED, found, measure, tuning_of

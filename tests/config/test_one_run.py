@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
-from game_rl.config.one_run import refuse_experiment
+from game_rl.cli.tune_command import refuse_experiment
 from game_rl.errors import UsageError
 from tests.experiments.conftest import PQN
 

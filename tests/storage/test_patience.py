@@ -226,7 +226,7 @@ def test_a_bucket_that_does_not_exist_is_named_at_once(
 def test_after_a_long_outage_the_error_says_how_to_go_on(
     s3_address: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("game_rl.cli.patience._LONGEST_OUTAGE_S", 0.0)
+    monkeypatch.setattr("game_rl.cli.remote_command._LONGEST_OUTAGE_S", 0.0)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     assert main(["remote", "fetch", s3_address, "nowhere"]) == 1
     error = capfd.readouterr().err

@@ -1,11 +1,12 @@
-"""`game-rl compare`: a comparison of runs, or the report of a study."""
+"""`game-rl compare` of runs or of a study, and `game-rl study register, give-up, status`."""
 
 import argparse
 import json
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
-from game_rl.cli.arguments import add_command
+from game_rl.cli.arguments import add_command, not_negative
 from game_rl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -108,7 +109,6 @@ def _compare(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"{files[0]} is a file: name only directories of runs, or only one study's file"
         )
-    from game_rl.cli.studies import report_study
 
     return report_study(arguments)
 
@@ -200,3 +200,104 @@ def _check_numbers(arguments: argparse.Namespace) -> None:
         value = getattr(arguments, name)
         if value is not None and value < 0:
             raise UsageError(f"--{name} {value:g} is negative; 5 points of success rate are 0.05")
+
+
+def add_study(commands: "Commands") -> None:
+    parser = commands.add_parser(
+        "study",
+        help="register a study before its first run, show its progress, give up a run",
+        description="Register a study before its first run, show its progress, give up a run.",
+    )
+    steps = parser.add_subparsers(title="steps", metavar="STEP", required=True)
+    register = add_command(
+        steps,
+        "register",
+        _register,
+        summary="record a study's plan, and a hash of every file that may change a result",
+        example="game-rl study register configs/study_ppo_pqn.yaml",
+    )
+    register.add_argument("file", type=Path, metavar="FILE", help="the study's file")
+    give_up = add_command(
+        steps,
+        "give-up",
+        _give_up,
+        summary="count a run that cannot be brought to its end as failed, with the worst value",
+        example="game-rl study give-up configs/study_ppo_pqn.yaml --arm pqn --seed 103 "
+        "--reason 'the emulator locks up'",
+    )
+    give_up.add_argument("file", type=Path, metavar="FILE", help="the study's file")
+    give_up.add_argument("--arm", required=True, metavar="NAME", help="arm of the run")
+    give_up.add_argument(
+        "--seed", type=not_negative, required=True, metavar="N", help="seed of the run"
+    )
+    give_up.add_argument(
+        "--reason", required=True, metavar="TEXT", help="text that the report shows"
+    )
+    status = add_command(
+        steps,
+        "status",
+        _status,
+        summary="show which (arm, seed) has a result, and the progress of the others",
+        example="game-rl study status configs/study_ppo_pqn.yaml",
+    )
+    status.add_argument("file", type=Path, metavar="FILE", help="the study's file")
+    status.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _register(arguments: argparse.Namespace) -> int:
+    from game_rl.config.experiments.study_config import load_study
+    from game_rl.experiments.study.study_dir import study_dir
+    from game_rl.experiments.study.study_registration import register
+
+    study = load_study(arguments.file)
+    registration = register(study)
+    print(f"registered   {study_dir(study.config).registration}")
+    print(f"             {len(registration.code)} files of game_rl, {registration.sha256()[:16]}")
+    print("next         commit it, then")
+    print(f"             python train.py --config {quote(str(arguments.file))}")
+    print(f"             game-rl compare {quote(str(arguments.file))}")
+    return 0
+
+
+def _give_up(arguments: argparse.Namespace) -> int:
+    from game_rl.config.experiments.study_config import load_study
+    from game_rl.experiments.study.study_dir import Pair
+    from game_rl.experiments.study.study_run import give_up
+
+    pair = Pair(arguments.arm, arguments.seed)
+    result = give_up(load_study(arguments.file), pair, arguments.reason)
+    print(f"{pair.name} counts as failed at timestep {result.timesteps:,}")
+    return 0
+
+
+def report_study(arguments: argparse.Namespace) -> int:
+    """Print the report of a study, and write it to the study's results folder."""
+    from game_rl.config.experiments.study_config import load_study
+    from game_rl.experiments.study.study_report import study_findings
+
+    findings = study_findings(load_study(arguments.runs[0]))
+    if arguments.output is None:
+        arguments.output = findings.study.config.results
+    show_comparison(
+        arguments,
+        findings.comparison,
+        title=findings.study.config.question,
+        notes=list(findings.notes),
+        more=findings.breaks,
+    )
+    return 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from game_rl.config.experiments.study_config import load_study
+    from game_rl.experiments.study.study_report import study_status
+
+    rows = study_status(load_study(arguments.file))
+    if arguments.json:
+        print(json.dumps([row.to_json() for row in rows], indent=2))
+        return 0
+    for row in rows:
+        print(f"{row.arm:<20} seed {row.seed:<12} {row.text}")
+    done = sum(row.is_done for row in rows)
+    print(f"{done} of {len(rows)} results")
+    return 0

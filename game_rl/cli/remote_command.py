@@ -1,27 +1,40 @@
-"""`game-rl remote`: runs and experiments in object storage, or on a mounted disk."""
+"""`game-rl remote …` for runs and experiments."""
 
 import argparse
+import functools
 import json
+import os
+import sys
+import threading
+from argparse import Namespace
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
 
 from game_rl.cli.arguments import add_command
-from game_rl.cli.patience import RETRIED, patience, waiting_for_storage
-from game_rl.cli.remote_list import list_stored
-from game_rl.errors import StorageError, UsageError
+from game_rl.errors import Interrupted, StorageError, UsageError
+from game_rl.storage.faults import PASSING_FAULTS, Patience, StoreFault
+from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
     from game_rl.config.upload import UploadConfig
     from game_rl.events import Event
     from game_rl.run_dir import RunDir
-    from game_rl.storage.faults import Patience
-    from game_rl.storage.inventory import RemoteAddress
+    from game_rl.storage.inventory import (
+        ExperimentAddress,
+        RemoteAddress,
+        StoredExperiment,
+        StoredRun,
+    )
     from game_rl.storage.manifest import RunManifest
     from game_rl.storage.object_store import ObjectStore
+
 
 _MOST_FAILURES = 120  # with pauses of five seconds, for about ten minutes
 _GOES_ON = "the same command goes on where it stopped"
@@ -106,9 +119,41 @@ def _opened(url: str, patience: "Patience") -> "tuple[ObjectStore, RemoteAddress
     return ObjectStore(address.to, patience=patience), address
 
 
+Command = Callable[[Namespace], int]
+
+
+def waiting_for_storage(way_on: str) -> Callable[[Command], Command]:
+    """Carry out a command in a thread, as a request may block for minutes and sees no Ctrl-C.
+
+    On Ctrl-C, the process ends like one that is killed: files that are whole stay.
+
+    Args:
+        way_on: how to go on after an interruption or a long outage.
+    """
+
+    def decorated(command: Command) -> Command:
+        @functools.wraps(command)
+        def carried_out(arguments: Namespace) -> int:
+            done: Future[int] = Future()
+            threading.Thread(target=_settle, args=(done, command, arguments), daemon=True).start()
+            try:
+                return done.result()
+            except StoreFault as fault:
+                if fault.kind not in PASSING_FAULTS:
+                    raise
+                raise StorageError(f"{fault}; {way_on}") from None
+            except KeyboardInterrupt:
+                Console(stderr=True).show_cursor()  # which a bar has hidden
+                print(f"interrupted; {way_on}", file=sys.stderr, flush=True)
+                os._exit(Interrupted("interrupted").exit_code)
+
+        return carried_out
+
+    return decorated
+
+
 @waiting_for_storage(_GOES_ON)
 def _fetch(arguments: argparse.Namespace) -> int:
-    from game_rl.cli.remote_experiments import fetch_to
     from game_rl.storage.fetch import fetch
     from game_rl.storage.inventory import ExperimentAddress
     from game_rl.system.units import format_bytes
@@ -163,7 +208,6 @@ def missing_rom(run_dir: "RunDir") -> str | None:
 
 @waiting_for_storage("the same command reads everything again")
 def _verify(arguments: argparse.Namespace) -> int:
-    from game_rl.cli.remote_experiments import verify_experiments
     from game_rl.storage.inventory import ExperimentAddress, stored_runs, verify
     from game_rl.system.units import format_bytes
 
@@ -197,7 +241,6 @@ def _verify(arguments: argparse.Namespace) -> int:
 @waiting_for_storage(_GOES_ON)
 def _push(arguments: argparse.Namespace) -> int:
     from game_rl.checkpoints.named import open_run
-    from game_rl.cli.remote_experiments import push_experiment_folder
     from game_rl.experiments.experiment_dir import ExperimentDir
     from game_rl.storage.game_files import upload_settings
     from game_rl.storage.upload_process import push
@@ -261,3 +304,211 @@ def _show_push(event: "Event", progress: Progress, task: int) -> None:
             progress.console.print(text, highlight=False, soft_wrap=True)
         case events.Warned():
             progress.console.print(event.text, markup=False, soft_wrap=True)
+
+
+_LOCK_WAIT_S = 5.0
+
+
+def fetch_to(
+    address: "ExperimentAddress", folder: Path, patience: "Patience", *, take_over: bool
+) -> int:
+    """Fetch the experiment to a new folder."""
+    from game_rl.storage.fetch import fetch_experiment
+
+    stored = fetch_experiment(address, folder, take_over=take_over, patience=patience)
+    print(
+        f"{folder}: the {stored.tree.kind} {stored.experiment} after generation "
+        f"{stored.generation}, {format_bytes(stored.n_bytes)} fetched and verified"
+    )
+    return 0
+
+
+def verify_experiments(url: str, patience: "Patience") -> int:
+    """Verify all blobs that the experiments at an address need, and return their number.
+
+    Raises:
+        StorageError: a blob is missing or damaged.
+    """
+    from game_rl.storage.inventory import (
+        ExperimentAddress,
+        RemoteAddress,
+        find_stored,
+        stored_experiments,
+    )
+    from game_rl.storage.object_store import ObjectStore
+
+    one = ExperimentAddress.parse(url)
+    if one is not None:
+        store = ObjectStore(one.to, patience=patience)
+        found = [find_stored(one, patience)]
+    else:
+        address = RemoteAddress.parse(url)
+        if address.run is not None or address.timesteps is not None:
+            return 0
+        store = ObjectStore(address.to, patience=patience)
+        found = stored_experiments(store)
+    only = () if one is None or one.generation is None else (one.generation,)
+    for stored in found:
+        _verify_experiment(store, stored, only)
+    return len(found)
+
+
+def _verify_experiment(
+    store: "ObjectStore", stored: "StoredExperiment", only: tuple[int, ...]
+) -> None:
+    from game_rl.storage.inventory import damaged_blobs, needed_blobs
+
+    blobs, kind = needed_blobs(store, stored, *only), stored.tree.kind
+    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("", total=len(blobs))
+        damage = damaged_blobs(store, stored, blobs, lambda: progress.advance(task))
+    if damage:
+        raise StorageError(
+            f"the {kind} {stored.experiment} at {store.address} cannot be fetched whole: "
+            f"{'; '.join(damage)}; if this machine has it, delete those blobs and push it again"
+        )
+    count = len(only or stored.generations)
+    print(
+        f"{kind} {stored.experiment}: {count} generation{'' if count == 1 else 's'}, "
+        f"{len(blobs):,} blobs, {format_bytes(sum(blobs.values()))}: every byte is as it was "
+        "written"
+    )
+
+
+def push_experiment_folder(
+    root: Path, to: "UploadConfig | None", patience: "Patience", *, take_over: bool
+) -> int:
+    """Upload an experiment that is not training now."""
+    from game_rl.config.experiments.experiment import load_experiment
+    from game_rl.experiments.backup import (
+        forget_picture,
+        own_state,
+        push_settings,
+        take_picture,
+        uploaded_to,
+        write_state,
+    )
+    from game_rl.experiments.controller import read_state
+    from game_rl.experiments.experiment_dir import find_experiment
+    from game_rl.experiments.plans.make_plan import make_plan
+    from game_rl.run_dir import alone
+    from game_rl.storage.uploader import push_experiment
+
+    folder = find_experiment(root)
+    experiment = uploaded_to(load_experiment(folder.config, is_saved=True), to)
+    upload = experiment.config.upload
+    if upload is None:
+        raise UsageError(f"{root} has no upload.to in its config; add --to URL")
+    with folder.locked(), alone(root, wait_s=_LOCK_WAIT_S) as is_alone:
+        if not is_alone:
+            raise UsageError(f"{root} is being uploaded by another process; wait until it ends")
+        state = own_state(folder, upload)
+        generation = read_state(make_plan(folder, experiment)).generation
+        take_picture(folder, upload.what)
+        settings = push_settings(folder, experiment, state, generation=generation)
+        settings = settings.model_copy(update={"take_over": take_over, "is_last": True})
+        write_state(folder, state)
+        try:
+            sent = push_experiment(settings, patience)
+        finally:
+            forget_picture(folder)
+        write_state(folder, state.model_copy(update={"generation": generation}))
+    print(f"generation {generation} is at {upload.to}/{settings.place}; {format_bytes(sent)} sent")
+    return 0
+
+
+_COLUMNS = ("kind", "id", "game", "kept", "newest", "size", "saved", "written by")
+_TEXTS = ("kind", "id", "game", "written by")
+
+
+def list_stored(arguments: argparse.Namespace) -> int:
+    runs, experiments = _found(arguments.url)
+    if arguments.json:
+        found = [*(one.to_json() for one in experiments), *(run.to_json() for run in runs)]
+        print(json.dumps(found, indent=2))
+    elif not runs and not experiments:
+        print(f"there is no run and no experiment at {arguments.url}")
+    else:
+        Console(width=max(140, Console().width)).print(_table(runs, experiments))
+    return 0
+
+
+def _found(url: str) -> "tuple[list[StoredRun], list[StoredExperiment]]":
+    from game_rl.storage.inventory import (
+        ExperimentAddress,
+        RemoteAddress,
+        find_stored,
+        list_runs,
+        stored_experiments,
+    )
+    from game_rl.storage.object_store import ObjectStore
+
+    if (one := ExperimentAddress.parse(url)) is not None:
+        return [], [find_stored(one)]
+    address = RemoteAddress.parse(url)
+    store = ObjectStore(address.to)
+    runs = [run for run in list_runs(store) if address.run in (None, run.run)]
+    return runs, stored_experiments(store) if address.run is None else []
+
+
+def _table(runs: "list[StoredRun]", experiments: "list[StoredExperiment]") -> Table:
+    from game_rl.system.units import format_bytes
+
+    table = Table(box=None, pad_edge=False)
+    for name in _COLUMNS:
+        table.add_column(name, justify="left" if name in _TEXTS else "right", no_wrap=True)
+    for one in experiments:
+        table.add_row(
+            one.tree.kind,
+            one.experiment,
+            one.tree.game or "",
+            _counted(len(one.generations), "generation"),
+            f"{one.generations[-1]}",
+            format_bytes(one.n_bytes),
+            one.saved,
+            _writer(one.writer_host, is_active=one.is_active),
+        )
+    for run in runs:
+        table.add_row(
+            "run",
+            run.run,
+            run.game,
+            _counted(len(run.checkpoints), "checkpoint"),
+            f"{run.checkpoints[-1]:,}",
+            format_bytes(run.newest_bytes),
+            run.newest_saved,
+            _writer(run.writer_host, is_active=run.is_active),
+        )
+    return table
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _writer(host: str | None, *, is_active: bool) -> str:
+    return f"{host or ''}{', now' if is_active else ''}"
+
+
+_LONGEST_OUTAGE_S = 600.0
+RETRIED = "It is retried for several minutes; Ctrl-C ends the command"
+
+
+def patience(console: Console) -> Patience:
+    """Return the patience of a command in the foreground, which prints a line for each outage.
+
+    A fault that only the user can end, such as a bucket that does not exist, is not waited for.
+    """
+
+    def tell(fault: StoreFault) -> None:
+        console.print(f"{fault}. {RETRIED}", markup=False, highlight=False, soft_wrap=True)
+
+    return Patience(_LONGEST_OUTAGE_S, waits_for=PASSING_FAULTS, tell=tell)
+
+
+def _settle(done: Future[int], command: Command, arguments: Namespace) -> None:
+    try:
+        done.set_result(command(arguments))
+    except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+        done.set_exception(error)

@@ -1,9 +1,13 @@
-"""`game-rl tune`: the fastest number of envs and workers for a config."""
+"""`game-rl tune`, and the refusal of an experiment's config."""
 
 import argparse
+import json
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -12,12 +16,17 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_config_arguments, positive
+from game_rl.config.loader import Source, game_path, kind_in, kind_of, named_file
+from game_rl.config.strict_model import flat
+from game_rl.config.yaml_tree import Node
+from game_rl.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
     from game_rl.measure.settings import Setting
     from game_rl.measure.tune import Trial, Tuning
     from game_rl.preflight.speed import SpeedForecast
+
 
 _SECONDS = 90
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -48,7 +57,6 @@ def add_tune(commands: "Commands") -> None:
 
 def _tune(arguments: argparse.Namespace) -> int:
     from game_rl.config.loader import load_config
-    from game_rl.config.one_run import refuse_experiment
     from game_rl.games.definition import load_game
     from game_rl.measure.settings import setting_of
     from game_rl.system.machine import detect_machine
@@ -185,3 +193,59 @@ def _cells(tuning: "Tuning", trial: "Trial", best: "Trial") -> list[str]:
         format_bytes(trial.ram_bytes),
         ", ".join(note for note, holds in notes.items() if holds),
     ]
+
+
+def refuse_experiment(path: Path, overrides: Sequence[str], *, command: str) -> None:
+    """Accept the config of a run, and refuse that of an experiment.
+
+    Args:
+        command: command such as `game-rl tune`, with which the suggested command lines begin.
+
+    Raises:
+        UsageError: the config is an experiment's. The message suggests commands for its runs.
+    """
+    source = Source(path, ConfigError)
+    root, _ = source.tree(overrides)
+    kind = kind_in(source, root)
+    if kind is None:
+        return
+    sections = _sections(root, kind)
+    ways = [_command(source, section, command) for section in sections]
+    found = list(dict.fromkeys(way for way in ways if way is not None))
+    way = (
+        f"name the config of a run: {' or '.join(found)}"
+        if found
+        else f"write the config of a run into a file of its own, and name that: {command} --config "
+        "FILE"
+    )
+    raise UsageError(f"{path} is a {kind}, and {command} is for a single run; {way}")
+
+
+def _sections(root: Node, kind: str) -> Iterator[Node]:
+    """Yield the sections that may name the config of a run."""
+    if kind == "study":
+        yield from root.nearest(("arms",)).children().values() if root.has(("arms",)) else ()
+    else:
+        yield root.nearest(("member",))
+
+
+def _command(source: Source, section: Node, command: str) -> str | None:
+    """Return the command for the file that a section is based on, with the section's changes.
+
+    None if the section is based on no file, or on that of an experiment.
+    """
+    file = named_file(source, section)
+    if file is None or kind_of(file) is not None:
+        return None
+    own = section.without(("config",)).plain()
+    assert isinstance(own, dict)
+    if section.has(("game",)):  # in --set, it is relative to the current folder
+        game, node = str(own["game"]), section.nearest(("game",))
+        folder = Source(file, ConfigError).folder_of(node)
+        own["game"] = str(game_path(game, relative_to=folder) or game)
+    words = [f"--set {quote(f'{key}={_text(value)}')}" for key, value in flat(own).items()]
+    return " ".join([f"{command} --config {quote(os.path.normpath(file))}", *words])
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,22 +1,25 @@
-"""`game-rl preflight`: the resources that a run needs, predicted before it starts."""
+"""`game-rl preflight` for all kinds."""
 
 import argparse
 import json
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from game_rl.cli.arguments import add_command, add_config_arguments
-from game_rl.cli.population_planning import preflight_experiment
-from game_rl.cli.studies import preflight_study
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
+    from game_rl.config.experiments.study_config import Study
     from game_rl.config.schema import RunConfig
+    from game_rl.experiments.study.study_forecast import StudyReport
     from game_rl.games.definition import Game
     from game_rl.preflight.facts import EpisodeLengths, MeasuredLake
     from game_rl.preflight.preflight_report import Report
+
+    Probe = Callable[[RunConfig, Game], tuple[EpisodeLengths, MeasuredLake | None]]
 
 
 def add_preflight(commands: "Commands") -> None:
@@ -141,3 +144,91 @@ def _why_unmeasured(arguments: argparse.Namespace, report: "Report") -> str | No
 def _busy(doing: str) -> AbstractContextManager[object]:
     """Show a spinner on stderr while something takes seconds."""
     return Console(stderr=True).status(doing)
+
+
+def preflight_experiment(arguments: argparse.Namespace, probe: "Probe") -> int:
+    from game_rl.config.experiments.experiment import load_experiment
+    from game_rl.experiments.experiment_tables import forecast_table
+    from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
+    from game_rl.games.definition import load_game
+    from game_rl.system.machine import detect_machine, parse_machine
+
+    experiment = load_experiment(arguments.config, arguments.set)
+    game = load_game(experiment.run.game)
+    machine = detect_machine(experiment.config.run_dir)
+    if arguments.on:
+        machine = parse_machine(arguments.on, here=machine)
+    lengths, lake = probe(experiment.run, game) if arguments.probe else (None, None)
+    report = experiment_preflight(experiment, game, machine, probe=lengths, lake=lake)
+    if arguments.probe and not arguments.on and report.verdict != "does_not_fit":
+        from game_rl.measure.timed_training import measure_experiment_speed
+
+        with Console(stderr=True).status("training briefly, to measure this machine's speed"):
+            measured = measure_experiment_speed(experiment, game, members_at_once=report.slots)
+        report = experiment_preflight(
+            experiment, game, machine, probe=lengths, lake=lake, measured=measured
+        )
+    if arguments.json:
+        print(json.dumps(report.to_json(), indent=2))
+    else:
+        Console().print(forecast_table(report))
+    return 3 if report.verdict == "does_not_fit" else 0
+
+
+def preflight_study(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from game_rl.config.experiments.study_config import load_study
+    from game_rl.experiments.study.study_forecast import study_preflight
+    from game_rl.system.machine import detect_machine, parse_machine
+
+    study = load_study(arguments.config, arguments.set)
+    machine = detect_machine(study.config.run_dir)
+    if arguments.on:
+        machine = parse_machine(arguments.on, here=machine)
+    lakes = _measured_lakes(study) if arguments.probe else {}
+    report = study_preflight(study, machine, lakes=lakes)
+    if arguments.json:
+        print(json.dumps(report.to_json(), indent=2))
+    else:
+        _show_forecast(report, Console())
+    return 3 if report.verdict == "does_not_fit" else 0
+
+
+def _measured_lakes(study: "Study") -> "dict[str, MeasuredLake]":
+    """Measure the compression of the Lakes of arms that write one, by random play."""
+    from rich.console import Console
+
+    from game_rl.games.definition import load_game
+    from game_rl.measure.random_play import probe_lake
+
+    players = {name: arm.players[0] for name, arm in study.arms.items()}
+    with Console(stderr=True).status("writing random play into Lakes, to measure them"):
+        return {
+            name: probe_lake(run, load_game(run.game))
+            for name, run in players.items()
+            if run.lake is not None
+        }
+
+
+def _show_forecast(report: "StudyReport", console: "Console") -> None:
+    from rich.text import Text
+
+    from game_rl.preflight.preflight_report import VERDICTS
+    from game_rl.system.units import format_bytes
+
+    words, style = VERDICTS[report.verdict]
+    machine = report.machine
+    console.print(
+        Text.assemble(
+            (words, style),
+            f"  {report.runs} runs, {report.slots} at once: "
+            f"RAM {format_bytes(report.ram_bytes)} of {format_bytes(machine.ram_available_bytes)}; "
+            f"disk {format_bytes(report.disk_bytes)} of {format_bytes(machine.disk_free_bytes)}",
+        ),
+        soft_wrap=True,
+    )
+    if report.unmeasured_lakes:
+        names = ", ".join(report.unmeasured_lakes)
+        text = f"without the Lakes of {names}, not measured yet: preflight --probe adds them"
+        console.print(text, soft_wrap=True, markup=False, highlight=False)

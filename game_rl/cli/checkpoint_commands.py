@@ -1,4 +1,4 @@
-"""`game-rl checkpoints`, `export` and `import`: checkpoints of a run, and policies of SB3."""
+"""`game-rl checkpoints`, `export`, `import`."""
 
 import argparse
 import json
@@ -11,12 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.cli.arguments import (
-    add_command,
-    add_config_arguments,
-    add_run_arguments,
-    named_policy,
-)
+from game_rl.cli.arguments import add_command, add_config_arguments, add_run_arguments, named_policy
 from game_rl.experiments.experiment_dir import run_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""`game-rl status`: the progress of a run or an experiment, and its newest upload."""
+"""`game-rl status`."""
 
 import argparse
 import json
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from game_rl.cli.arguments import add_command
-from game_rl.cli.experiments import show_status
 from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir
 
@@ -92,3 +91,19 @@ def _upload_lines(uploads: "StoredPart") -> list[tuple[str, str]]:
 
 def _timesteps(timesteps: int | None) -> str:
     return "none yet" if timesteps is None else f"{timesteps:,}"
+
+
+def show_status(root: Path, *, as_json: bool) -> int:
+    """Print the status of the experiment at `root`."""
+    from rich.console import Console
+
+    from game_rl.experiments.experiment_dir import find_experiment
+    from game_rl.experiments.experiment_status import experiment_status
+    from game_rl.experiments.experiment_tables import status_table
+
+    status = experiment_status(find_experiment(root))
+    if as_json:
+        print(json.dumps(status.to_json(), indent=2))
+    else:
+        Console().print(status_table(status))
+    return 0

@@ -1,4 +1,4 @@
-"""`game-rl check-game` and `game-rl new-game`: help with writing a game.yaml."""
+"""`game-rl check-game`, `new-game`."""
 
 import argparse
 from collections.abc import Iterable

@@ -1,7 +1,10 @@
-"""`game-rl train`."""
+"""`game-rl train`: a run, an experiment, a study."""
 
 import argparse
+import functools
 import json
+import shlex
+import shutil
 import subprocess
 import sys
 from contextlib import closing
@@ -10,10 +13,11 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from game_rl.cli.arguments import add_command, add_config_arguments, not_negative, positive
-from game_rl.cli.experiments import is_experiment, train_experiment
-from game_rl.cli.playing import evaluation_table
+from game_rl.cli.play_commands import evaluation_table
+from game_rl.cli.preflight_command import _show_forecast
 from game_rl.errors import NotStoredError, UsageError
 from game_rl.experiments.experiment_dir import refuse_run_of_experiment
+from game_rl.system.stop_request import stopping_experiment_on_signals
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
     from game_rl.cli.run_console import RunConsole
     from game_rl.config.schema import RunConfig
+    from game_rl.experiments.study.study_results import Result
+    from game_rl.experiments.tasks import Death
     from game_rl.preflight.preflight_report import Report
     from game_rl.training.train import TrainingResult
 
@@ -128,7 +134,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
 
     It is fetched by another process, as a process that has used obstore must not fork.
     """
-    from game_rl.cli.remote import missing_rom
+    from game_rl.cli.remote_command import missing_rom
     from game_rl.config.upload import checked_address
     from game_rl.experiments.experiment_dir import ExperimentDir
     from game_rl.run_dir import RunDir
@@ -253,7 +259,6 @@ def _fork_config(arguments: argparse.Namespace) -> "RunConfig":
 
 
 def _print_result(result: "TrainingResult", console: "Console") -> None:
-    from game_rl.cli.next_steps import next_steps
     from game_rl.preflight.preflight_report import footprint_line
     from game_rl.system.units import with_frames
 
@@ -281,3 +286,157 @@ def _print_result(result: "TrainingResult", console: "Console") -> None:
     console.print("what to look at next:")
     for name, text in next_steps(root, result.video):
         line(f"  {name}", text)
+
+
+def is_experiment(arguments: argparse.Namespace) -> bool:
+    """Whether `--config` describes an experiment, or `--resume` names one."""
+    from game_rl.config.loader import kind_of
+    from game_rl.experiments.experiment_dir import ExperimentDir
+
+    if arguments.fork is not None:
+        return False
+    if arguments.config is not None:
+        return kind_of(arguments.config, arguments.set) is not None
+    return ExperimentDir(Path(arguments.resume)).exists()
+
+
+def train_experiment(arguments: argparse.Namespace) -> int:
+    """Begin the experiment or study of `--config`, or resume the experiment of `--resume`."""
+    from game_rl.config.loader import kind_of
+
+    _check_experiment_arguments(arguments)
+    if arguments.config is not None and kind_of(arguments.config, arguments.set) == "study":
+        return train_study(arguments)
+    return _train_members(arguments)
+
+
+def _check_experiment_arguments(arguments: argparse.Namespace) -> None:
+    if arguments.until is not None or arguments.at is not None:
+        raise UsageError(
+            "--until and --at are options for a run; in an experiment, --generation N goes back"
+        )
+    if arguments.generation is not None and arguments.resume is None:
+        raise UsageError("--generation goes back in an experiment: name it with --resume")
+
+
+def _train_members(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from game_rl.cli.experiment_console import ExperimentConsole, print_json
+    from game_rl.config.experiments.experiment import load_experiment
+    from game_rl.experiments.train_experiment import (
+        ExperimentCommand,
+        begin_experiment,
+        resume_experiment,
+    )
+    from game_rl.system.stop_request import StopFlag
+
+    is_json = arguments.log == "json"
+    console = Console(quiet=is_json)
+    watcher = ExperimentConsole(console)
+    command = ExperimentCommand(
+        stop=(stop := StopFlag()),
+        force=arguments.force,
+        take_over=arguments.take_over,
+        listeners=[print_json if is_json else watcher],
+        show=watcher.show_preflight,
+    )
+    with stopping_experiment_on_signals(stop, watcher.notice):
+        if arguments.config is not None:
+            begin_experiment(load_experiment(arguments.config, arguments.set), command)
+        else:
+            resume_experiment(
+                Path(arguments.resume),
+                command,
+                generation=arguments.generation,
+                overrides=arguments.set,
+            )
+    return 0
+
+
+def next_steps(run: Path, video: Path | None) -> list[tuple[str, str]]:
+    """Return the places and commands to look at next, each with its name.
+
+    Args:
+        run: directory of a run that has ended.
+        video: its clip, if one was recorded.
+    """
+    clip = [] if video is None else [("watch", shlex.quote(str(video)))]
+    fights = ["evaluate", str(run), "--episodes", "100", "--seed", "1"]
+    return [
+        *clip,
+        ("record", shell_command("game-rl", "record", str(run), "--output", "clip.mp4")),
+        ("evaluate", shell_command("game-rl", *fights)),
+        ("curves", shell_command("tensorboard", "--logdir", str(run))),
+    ]
+
+
+def shell_command(program: str, *arguments: str) -> str:
+    """Return a command line, with the program's path where the shell does not find its name."""
+    return shlex.join([_found(program), *arguments])
+
+
+def _found(program: str) -> str:
+    """Return the program's name, or its path beside this Python, relative to here if it is below.
+
+    `make demo` installs into a virtual environment that the person has not activated.
+    """
+    beside = Path(sys.executable).parent / program
+    if shutil.which(program) is not None or not beside.exists():
+        return program
+    here = Path.cwd()
+    return str(beside.relative_to(here) if beside.is_relative_to(here) else beside)
+
+
+def train_study(arguments: argparse.Namespace) -> int:
+    """Make the missing results of a study."""
+    from rich.console import Console
+
+    from game_rl.config.experiments.study_config import load_study
+    from game_rl.experiments.study.study_run import StudyCommand, carry_out
+    from game_rl.system.stop_request import StopFlag, stopping_experiment_on_signals
+
+    console = Console(quiet=arguments.log == "json")
+    stop = StopFlag()
+    command = StudyCommand(
+        stop=stop,
+        force=arguments.force,
+        show=lambda report: _show_forecast(report, console),
+        on_result=_print_json if arguments.log == "json" else functools.partial(_show, console),
+        on_death=functools.partial(_show_death, console),
+    )
+    study = load_study(arguments.config, arguments.set)
+    with stopping_experiment_on_signals(
+        stop, lambda text: console.print(text, style="yellow", markup=False)
+    ):
+        carry_out(study, command)
+    report = f"game-rl compare {quote(str(arguments.config))}"
+    console.print(f"report       {report}", soft_wrap=True, markup=False)
+    return 0
+
+
+def _show(console: "Console", result: "Result", done: int, count: int) -> None:
+    from game_rl.experiments.study.study_report import result_words
+    from game_rl.system.units import format_duration
+
+    took = format_duration(result.seconds)
+    text = f"[{done}/{count}] {result.arm}, seed {result.seed}: {result_words(result)}, {took}"
+    console.print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+def _print_json(result: "Result", done: int, count: int) -> None:  # noqa: ARG001 - as `_show`
+    print(result.model_dump_json(exclude_none=True), flush=True)
+
+
+def _show_death(console: "Console", death: "Death") -> None:
+    from game_rl.cli.experiment_console import death_words
+
+    ended = death.ended
+    words = death_words(
+        name=ended.job.name,
+        code=ended.code,
+        deaths=death.count,
+        pause_s=death.pause_s,
+        cause=ended.cause,
+    )
+    console.print(f"warning: {words}", soft_wrap=True, markup=False)

@@ -1,7 +1,8 @@
-"""`game-rl lineage`: the runs that a run's weights came from, and how much was played for them."""
+"""`game-rl lineage`."""
 
 import argparse
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -9,12 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command
-from game_rl.cli.experiments import show_lineage
 from game_rl.experiments.experiment_dir import ExperimentDir
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
     from game_rl.lineage import Account
+
 
 _ID_SHOWN = 8
 
@@ -87,3 +88,24 @@ def _numbers(source: object) -> tuple[str, str]:
 
     assert isinstance(source, Source)
     return f"{source.played_timesteps:,}", f"{source.frames:,}"
+
+
+def show_lineage(root: Path, *, as_json: bool) -> int:
+    """Print which runs descend from which in the experiment at `root`."""
+    from rich.console import Console
+
+    from game_rl.config.experiments.experiment import load_experiment
+    from game_rl.experiments.descent import descent, descent_json, descent_tree
+    from game_rl.experiments.experiment_dir import find_experiment
+    from game_rl.experiments.records import read_records
+
+    folder = find_experiment(root)
+    branches = descent(read_records(folder))
+    if as_json:
+        print(json.dumps([descent_json(branch) for branch in branches], indent=2))
+    else:
+        experiment = load_experiment(folder.config, is_saved=True)
+        kind, frame_skip = experiment.config.kind, experiment.run.env.frame_skip
+        tree = descent_tree(str(root), branches, kind=kind, frame_skip=frame_skip)
+        Console().print(tree)
+    return 0

@@ -1,4 +1,4 @@
-"""`game-rl evaluate` and `game-rl record`: episodes with a trained agent."""
+"""`game-rl evaluate`, `record`."""
 
 import argparse
 import functools

@@ -1,4 +1,4 @@
-"""`game-rl replay`: inspect, verify and compact a Lake, and convert other replay files."""
+"""`game-rl replay …`."""
 
 import argparse
 import json
