@@ -191,7 +191,7 @@ def preflight_study(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(report.to_json(), indent=2))
     else:
-        _show_forecast(report, Console())
+        show_study_forecast(report, Console())
     return 3 if report.verdict == "does_not_fit" else 0
 
 
@@ -211,7 +211,7 @@ def _measured_lakes(study: "Study") -> "dict[str, MeasuredLake]":
         }
 
 
-def _show_forecast(report: "StudyReport", console: "Console") -> None:
+def show_study_forecast(report: "StudyReport", console: "Console") -> None:
     from rich.text import Text
 
     from game_rl.preflight.preflight_report import VERDICTS

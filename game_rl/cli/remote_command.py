@@ -1,4 +1,4 @@
-"""`game-rl remote …` for runs and experiments."""
+"""`game-rl remote`: copies in storage, for runs and experiments."""
 
 import argparse
 import functools

@@ -1,4 +1,4 @@
-"""`game-rl replay …`."""
+"""`game-rl replay`: what a Lake of replay holds, verified, compacted, imported and exported."""
 
 import argparse
 import json

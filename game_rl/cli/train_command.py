@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from game_rl.cli.arguments import add_command, add_config_arguments, not_negative, positive
 from game_rl.cli.play_commands import evaluation_table
-from game_rl.cli.preflight_command import _show_forecast
+from game_rl.cli.preflight_command import show_study_forecast
 from game_rl.errors import NotStoredError, UsageError
 from game_rl.experiments.experiment_dir import refuse_run_of_experiment
 from game_rl.system.stop_request import stopping_experiment_on_signals
@@ -401,7 +401,7 @@ def train_study(arguments: argparse.Namespace) -> int:
     command = StudyCommand(
         stop=stop,
         force=arguments.force,
-        show=lambda report: _show_forecast(report, console),
+        show=lambda report: show_study_forecast(report, console),
         on_result=_print_json if arguments.log == "json" else functools.partial(_show, console),
         on_death=functools.partial(_show_death, console),
     )

@@ -112,8 +112,8 @@ def most_on_disk(capacity_transitions: int) -> int:
 
     It is above the capacity, because a file is deleted only when all of its rows are hidden.
     """
-    return capacity_transitions + 2 * _file_transitions(capacity_transitions)
+    return capacity_transitions + 2 * file_transitions(capacity_transitions)
 
 
-def _file_transitions(capacity_transitions: int) -> int:
+def file_transitions(capacity_transitions: int) -> int:
     return -(-capacity_transitions // _FILES_IN_CAPACITY)

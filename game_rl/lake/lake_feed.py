@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
-from game_rl.lake.horizon import Capacity, _file_transitions
+from game_rl.lake.horizon import Capacity, file_transitions
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import LakeSchema, lake_schema
 from game_rl.lake.mark import NOTHING, Mark, SavedStream
@@ -332,7 +332,7 @@ def _feed(
         stream,
         n_envs=n_envs,
         on_full=settings.on_full,
-        segment_transitions=None if limit is None else _file_transitions(limit),
+        segment_transitions=None if limit is None else file_transitions(limit),
         seal_every_timesteps=settings.seal_every_timesteps,
         tell=tell,
         before=before,

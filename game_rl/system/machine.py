@@ -19,7 +19,7 @@ from game_rl.system.placement import (
     USUAL_CACHE_BYTES,
     Gpu,
     Hardware,
-    _torch_can_use_gpus,
+    torch_can_use_gpus,
     visible_gpus,
 )
 from game_rl.system.units import KIB, parse_bytes
@@ -86,7 +86,7 @@ def detect_machine(run_dir: Path) -> Machine:
     return Machine(
         ram_bytes=total,
         ram_available_bytes=available,
-        gpus=visible_gpus() if _torch_can_use_gpus() else (),
+        gpus=visible_gpus() if torch_can_use_gpus() else (),
         disk_free_bytes=disk_free_bytes(run_dir),
         cpus=effective_cpus(),
         cpu_has_bf16=cpu_has_bf16(),

@@ -119,7 +119,7 @@ def _gpu(line: str) -> Gpu:
     return Gpu(total, free)
 
 
-def _torch_can_use_gpus() -> bool:
+def torch_can_use_gpus() -> bool:
     """Whether torch is installed and not the CPU build, whose version ends in "+cpu".
 
     Torch is not imported for that.
