@@ -4,6 +4,7 @@ import ast
 import functools
 import itertools
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -69,7 +70,41 @@ ONLY_IN = {
 }
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}
 MAX_LINES = 600
+ERROR_HANDLER = "game_rl.ascii_forms"  # of codecs, in system/output.py
 MAX_FUNCTION_LINES, MOST_LONGER_FUNCTIONS = 40, 5
+# Public names that stand twice today. Take a name out once it is unique; add none.
+TWICE = {
+    "Account",
+    "Command",
+    "Ended",
+    "Mixture",
+    "Outcome",
+    "Report",
+    "Score",
+    "Source",
+    "StretchEnded",
+    "Verdict",
+    "alone",
+    "arm_of",
+    "carry_out",
+    "checkpoint_bytes",
+    "curve_of",
+    "export_sb3",
+    "given_away",
+    "has_teacher",
+    "import_sb3",
+    "kept_checkpoints_bytes",
+    "kind_of",
+    "print_json",
+    "reached",
+    "read_result",
+    "read_state",
+    "to_json",
+    "total_bytes",
+    "uploading",
+    "verdict_of",
+    "verify",
+}
 
 
 @dataclass(frozen=True)
@@ -213,6 +248,87 @@ def test_files_are_short_and_named_by_nouns(source: Source) -> None:
     assert source.n_lines <= MAX_LINES, f"{source.name} has {source.n_lines} lines"
     words = set(itertools.chain(*(part.split("_") for part in source.name[:-3].split("/"))))
     assert not words & VAGUE_NAMES, source.name
+
+
+def _definitions() -> dict[str, list[str]]:
+    """Return the files that define each public class or function."""
+    found: dict[str, list[str]] = {}
+    for source in sources():
+        if "/src/" in source.name or source.name.startswith("games/kit/"):
+            continue
+        for node in source.tree.body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(source.name)
+    return found
+
+
+def test_no_two_files_have_one_name() -> None:
+    names = [
+        Path(source.name).name
+        for source in sources()
+        if "/src/" not in source.name and not source.name.startswith("games/kit/")
+    ]
+    own = [name for name in names if name not in ("__init__.py", "__main__.py")]
+    assert len(own) == len(set(own)), sorted(name for name in set(own) if own.count(name) > 1)
+
+
+def test_no_two_public_classes_or_functions_have_one_name() -> None:
+    twice = {name for name, files in _definitions().items() if len(files) > 1} - {"main"}
+    assert twice == TWICE
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    """Imports inside functions count; those for type checkers alone do not."""
+    modules = {f"game_rl.{s.name.removesuffix('.py').replace('/', '.')}": s for s in sources()}
+    left = {name: _needed_when_run(source) & set(modules) for name, source in modules.items()}
+    while free := {name for name, needed in left.items() if not needed & set(left)}:
+        left = {name: needed for name, needed in left.items() if name not in free}
+    assert not left, f"in a circle, or above one: {sorted(left)}"
+
+
+def _needed_when_run(source: Source) -> set[str]:
+    typing_only = {
+        id(node)
+        for block in ast.walk(source.tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    needed = set()
+    for node in ast.walk(source.tree):
+        if id(node) in typing_only:
+            continue
+        needed |= set(_imported(node))
+        if isinstance(node, ast.ImportFrom) and node.module:  # `from game_rl.lake import segment`
+            needed |= {f"{node.module}.{name.name}" for name in node.names}
+    return needed - {f"game_rl.{source.name.removesuffix('.py').replace('/', '.')}"}
+
+
+def test_every_module_that_a_string_names_exists() -> None:
+    """A wrong name in a string is found by nobody else: a process that it starts dies quietly."""
+    folders = (PACKAGE, ROOT / "tests", ROOT / "benchmarks")
+    missing = [
+        f"{file.relative_to(ROOT)}:{node.lineno} {node.value}"
+        for folder in folders
+        for file in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if re.fullmatch(r"game_rl(\.\w+)+(:\w+)?", node.value) and not _exists(node.value)
+    ]
+    assert [name for name in missing if not name.endswith(ERROR_HANDLER)] == []
+
+
+def _exists(name: str) -> bool:
+    """Whether it is a module or package of ours, or a path of attributes in a module."""
+    *parts, last = name.partition(":")[0].split(".")
+    if ROOT.joinpath(*parts, last).is_dir():
+        return True
+    for count in range(len(parts) + 1, 1, -1):
+        file = ROOT.joinpath(*[*parts, last][:count]).with_suffix(".py")
+        if file.is_file():
+            attributes = [*[*parts, last][count:], *filter(None, [name.partition(":")[2]])]
+            text = file.read_text(encoding="utf-8")
+            return not attributes or re.search(rf"\b{attributes[0]}\b", text) is not None
+    return False
 
 
 def test_text_is_utf_8_on_every_machine() -> None:
