@@ -66,7 +66,8 @@ def test_a_population_whose_disk_was_full_goes_on_as_its_message_says(
     assert controller.process.wait(HANG_S) == 1, controller.output
     assert "Traceback" not in controller.output
     disk.make_room()
-    (command,) = set(re.findall(r"continue with game-rl train (--resume \S+?)[;.]?(?= |$)", controller.output))
+    way_on = r"continue with game-rl train (--resume \S+?)[;.]?(?= |$)"
+    (command,) = set(re.findall(way_on, controller.output))
     assert shlex.split(command)[1] == str(folder)
     train = [sys.executable, "-m", "game_rl", "train", *shlex.split(command)]
     done = subprocess.run(
