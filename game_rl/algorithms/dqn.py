@@ -1,4 +1,4 @@
-"""SB3's DQN on packed storage, built from its config."""
+"""SB3's DQN on packed storage."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Saving while training, and never a broken network."""
+"""Checkpoints while training; a network with NaN or infinite weights is never saved."""
 
 import time
 from math import prod

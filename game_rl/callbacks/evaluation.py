@@ -1,4 +1,4 @@
-"""An evaluation: playing whole episodes, its figures, which of two is better."""
+"""Evaluations: whole episodes are played, summed up, and compared with others."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""SB3's EvalCallback by timesteps, with history and best."""
+"""SB3's EvalCallback, due by timesteps, with a history and the best checkpoint."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Finds early what is wrong with a game's starts and rewards."""
+"""Find early what is wrong with a game's starts and rewards."""
 
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv

@@ -1,4 +1,4 @@
-"""The machine during a training: cores given out, memory and disk watched."""
+"""The machine during a training: which cores do what, and how much memory and disk is left."""
 
 from collections.abc import Sequence
 from pathlib import Path

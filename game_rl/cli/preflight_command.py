@@ -1,4 +1,4 @@
-"""`game-rl preflight` for all kinds."""
+"""`game-rl preflight` of runs, experiments and studies."""
 
 import argparse
 import json

@@ -2,8 +2,8 @@
 
 A pixel of a four-shade screen is 85 q with q from 0 to 3, so it takes 2 bits. A half-size pixel is
 (85 Q + r) // 4, where Q is the sum of four q (0 to 12), so it takes 4 bits; r is 3 for grey and 2
-for RGB (see `frames`). With four shades, the red, green and blue planes are equal, and one of them
-is stored. All other pixels take 8 bits.
+for RGB (see `observation`). With four shades, the red, green and blue planes are equal, and one of
+them is stored. All other pixels take 8 bits.
 
 The pixels that share a byte are far apart, not neighbours. With 4 bits, the first half of the
 picture is in the high bits and the second half in the low bits, so unpacking moves whole stretches

@@ -1,4 +1,4 @@
-"""The interface: a job, how it ended, what an experiment asks for.
+"""The interface of executors: a job, how it ended, and what an experiment asks for.
 
 A job trains a run directory to a timestep and leaves a result in a file. Whenever its end is
 unknown, it may be carried out again, here or elsewhere: a job that finds its result does nothing.

@@ -2,7 +2,7 @@
 
 While one generation is being uploaded, later ones wait; the newest of them is uploaded next.
 
-Files of checkpoints and Lakes are linked, and files that grow are copied. A picture is taken while
+Files of checkpoints and Lakes are linked, and files that grow are copied. A snapshot is taken while
 no run trains.
 """
 

@@ -1,4 +1,4 @@
-"""The arrays of a replay buffer that SB3 saved. No SB3."""
+"""The arrays of a replay buffer that SB3 saved, read without SB3."""
 
 import gzip
 import shutil

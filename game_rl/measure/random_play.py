@@ -1,4 +1,4 @@
-"""What random play tells: lengths of episodes, bytes of a timestep in a Lake. No torch."""
+"""Random play, without torch: the lengths of episodes and the bytes of a timestep in a Lake."""
 
 import tempfile
 from contextlib import closing

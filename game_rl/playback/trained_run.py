@@ -1,4 +1,4 @@
-"""A run's trained policy: choosing the checkpoint, opening it, evaluating it, survey of all."""
+"""A run's trained policy: its checkpoint chosen, opened and evaluated, and a survey of all."""
 
 from contextlib import closing
 from dataclasses import asdict, dataclass

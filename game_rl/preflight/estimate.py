@@ -1,4 +1,4 @@
-"""The estimate of a run on a machine: all that findings are made from."""
+"""The estimate of a run on a machine: what findings are made from."""
 
 from dataclasses import dataclass
 

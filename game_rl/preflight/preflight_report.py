@@ -1,4 +1,4 @@
-"""The result: JSON for programs, a table for people, prediction against measurement."""
+"""The preflight's result: JSON for programs, a table for people, forecast against measurement."""
 
 import json
 from dataclasses import asdict, dataclass

@@ -1,9 +1,10 @@
-"""The training's side: starts that process, tells it, hears it, ends it.
+"""The training's side of an upload: starting, telling and ending the process that uploads.
 
 This module never imports obstore, and waits for storage only in `finish`. Whatever the other
 process does, the training continues.
 
-They are not forked, since obstore hangs in forked children.
+That process is a fresh interpreter, since obstore hangs in forked children. It has the lowest
+priority for the disk.
 """
 
 import os

@@ -1,9 +1,9 @@
 """The content-addressed tree: files cut into pieces, sent, fetched, verified and restored.
 
-    blobs/ab/abcd…      as for runs; equal content of several folders is stored once
+    blobs/ab/abcd…      a file, named by its sha256; equal content of several runs is stored once
 
-The list and the blobs suffice to restore the folders on another machine. Files that concern one
-machine alone (locks, claims, temporary files) are left out.
+A folder is a list of files, and the list and the blobs suffice to restore it elsewhere. Files that
+concern one machine alone (locks, claims, temporary files) are left out.
 
 A file appears under its name when it is whole and has the sha256 of the manifest. After a kill, the
 next fetch keeps these files. The config is written last, and makes the directory a run.

@@ -1,4 +1,4 @@
-"""What an uploading process is told when it starts. Loads no `config.loader`."""
+"""Settings that the uploading processes get when they start; none of them is secret."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,4 @@
-"""The request to save and end, and the signals that make it.
-
-The pauses between starts grow, since a machine that was lost may take minutes to be replaced.
-"""
+"""The request to save and end, and the signals that make it."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""All callbacks of a run in their order."""
+"""All callbacks of a run, in the order in which they act."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The worker process: answers requests (see `messages`) until its pipe is closed.
+"""The worker process: answers requests (see `worker_protocol`) until its pipe is closed.
 
 This module must not import torch or stable_baselines3: a worker should take 60 MB, not 230. The
 same holds for the program's `__main__`, which Python imports again in every worker. This is why

@@ -1,6 +1,6 @@
 """Worker processes that are replaced when they die, within limits, and how many a run has.
 
-In both functions `wanted` is the number in the config, or None if the config leaves it open.
+Where a number is `wanted`, it is the one in the config, or None if the config leaves it open.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""The comparison as a picture (the only matplotlib import until `viewer/`)."""
+"""The comparison as a picture; no other module imports matplotlib."""
 
 import io
 import math

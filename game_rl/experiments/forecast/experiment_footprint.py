@@ -1,4 +1,4 @@
-"""Memory, disk by generation and time of an experiment."""
+"""Memory and time of an experiment, and its disk by generation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

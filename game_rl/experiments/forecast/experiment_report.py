@@ -1,4 +1,4 @@
-"""Whether it fits: verdict, findings, report."""
+"""Whether an experiment fits: verdict, findings, report."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace

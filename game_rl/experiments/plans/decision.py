@@ -1,4 +1,4 @@
-"""From results to a generation's record."""
+"""The decision after a generation: from its results to its record."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Whether a study fits."""
+"""The forecast of a study: whether it fits, and how long it takes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

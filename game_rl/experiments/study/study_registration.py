@@ -1,4 +1,4 @@
-"""The plan and hashes fixed before the first run."""
+"""The registration of a study: its plan and hashes, fixed before the first run."""
 
 import hashlib
 import json

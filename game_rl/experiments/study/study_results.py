@@ -1,4 +1,4 @@
-"""The result of each pair."""
+"""The result of each pair of arm and seed."""
 
 import hashlib
 import json

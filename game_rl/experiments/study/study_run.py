@@ -1,4 +1,4 @@
-"""Making the missing results.
+"""Carrying out a study: the missing results are made.
 
 All state is on the disk. If the process is killed, at whatever moment, the next call makes what is
 missing and reaches the same results.
