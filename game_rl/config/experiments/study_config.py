@@ -76,7 +76,7 @@ class DecisionConfig(StrictModel):
 class StudyConfig(StrictModel):
     """Arms with the same seeds, the same budget and one question.
 
-    `arms` has the sections as they are written; `load_study` makes configs of them.
+    `arms` has the sections as they are written; a run's config is made of each.
     """
 
     key_hints: ClassVar[Mapping[str, str]] = {
