@@ -205,7 +205,7 @@ _ANY: TypeAdapter[ExperimentEvent] = TypeAdapter(
 )
 
 
-class Account:
+class ExperimentEventLog:
     """Appends events to the experiment's file and passes them to listeners; a context manager."""
 
     def __init__(self, path: Path, listeners: Sequence[ExperimentListener] = ()) -> None:
@@ -227,7 +227,7 @@ class Account:
         self._file.close()
 
 
-def read_account(path: Path) -> list[ExperimentEvent]:
+def read_experiment_events(path: Path) -> list[ExperimentEvent]:
     """Return the events of a file, without generations that the population went back from.
 
     Torn lines and events that this version does not know are left out.

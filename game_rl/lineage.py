@@ -123,7 +123,7 @@ def counted_once(runs: Sequence[Source]) -> list[Source]:
 
 
 @dataclass(frozen=True)
-class Account:
+class LineageTotals:
     """The timesteps that a run and all its sources have played.
 
     Attributes:
@@ -153,7 +153,7 @@ class Account:
         }
 
 
-def account_of(run_dir: RunDir, timesteps: int, *, frame_skip: int) -> Account:
+def lineage_totals(run_dir: RunDir, timesteps: int, *, frame_skip: int) -> LineageTotals:
     """Return the account of a run at this timestep; the run is only read.
 
     Raises:
@@ -171,7 +171,7 @@ def account_of(run_dir: RunDir, timesteps: int, *, frame_skip: int) -> Account:
         sha256=manifest_sha256(checkpoint) if checkpoint.is_dir() else "",
         sources=lineage.sources,
     )
-    return Account(run)
+    return LineageTotals(run)
 
 
 def _as_json(source: Source) -> dict[str, object]:
@@ -188,7 +188,7 @@ def played_by(run_dir: RunDir, frame_skip: int) -> Source:
     """Return a run in its newest state, by its events and checkpoints, with its sources."""
     saved = [int(path.name) for path in run_dir.checkpoints_newest_first()[:1]]
     told = [event.timesteps for event in read_events(run_dir)[-1:]]
-    return account_of(run_dir, max(saved + told, default=0), frame_skip=frame_skip).run
+    return lineage_totals(run_dir, max(saved + told, default=0), frame_skip=frame_skip).run
 
 
 def at(run: Source, timesteps: int) -> Source:

@@ -373,7 +373,7 @@ def _file(run_dir: RunDir) -> Path:
     return run_dir.root / "claim"
 
 
-def checkpoint_bytes(path: Path) -> int:
+def folder_bytes(path: Path) -> int:
     """Return the size of all files of a checkpoint; 0 if it is gone."""
     try:
         return sum(file.stat().st_size for file in path.iterdir())
@@ -385,7 +385,7 @@ _LOCK_EVERY_S = 0.5
 
 
 @contextmanager
-def alone(run_dir: Path, *, wait_s: float) -> Iterator[bool]:
+def upload_lock(run_dir: Path, *, wait_s: float) -> Iterator[bool]:
     """Hold the lock of the run's uploader on this machine; yield False if it stays taken."""
     file = os.open(run_dir / "upload.lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:

@@ -41,7 +41,7 @@ def to_document(kind: str, values: dict[str, Any]) -> str:
     return json.dumps({"kind": kind, "crc32": _crc(kind, values), **values})
 
 
-def kind_of(text: str) -> str | None:
+def document_kind(text: str) -> str | None:
     """Return the kind that the document names, without checking it; None if it names none."""
     try:
         values = json.loads(text)

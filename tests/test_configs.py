@@ -9,7 +9,7 @@ from game_rl.config.experiments.mixture_files import load_mixture
 from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.config.experiments.population_files import load_population
 from game_rl.config.experiments.study_config import StudyConfig, load_study
-from game_rl.config.loader import json_schema, kind_of, load_config
+from game_rl.config.loader import config_kind, json_schema, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import flat
 from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
@@ -20,10 +20,10 @@ from game_rl.system.machine import detect_machine, parse_machine
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 EVERY = sorted(CONFIGS.glob("*.yaml"))
-POPULATIONS = [path for path in EVERY if kind_of(path) == "population"]
-MIXTURES = [path for path in EVERY if kind_of(path) == "mixture"]
-STUDIES = [path for path in EVERY if kind_of(path) == "study"]
-SHIPPED = [path for path in EVERY if kind_of(path) is None]
+POPULATIONS = [path for path in EVERY if config_kind(path) == "population"]
+MIXTURES = [path for path in EVERY if config_kind(path) == "mixture"]
+STUDIES = [path for path in EVERY if config_kind(path) == "study"]
+SHIPPED = [path for path in EVERY if config_kind(path) is None]
 SCHEMA = CONFIGS / "run.schema.json"
 POPULATION_SCHEMA = CONFIGS / "population.schema.json"
 MIXTURE_SCHEMA = CONFIGS / "mixture.schema.json"

@@ -73,38 +73,7 @@ MAX_LINES = 600
 ERROR_HANDLER = "game_rl.ascii_forms"  # of codecs, in system/output.py
 MAX_FUNCTION_LINES, MOST_LONGER_FUNCTIONS = 40, 5
 # Public names that stand twice today. Take a name out once it is unique; add none.
-TWICE = {
-    "Account",
-    "Command",
-    "Ended",
-    "Mixture",
-    "Outcome",
-    "Report",
-    "Score",
-    "Source",
-    "StretchEnded",
-    "Verdict",
-    "alone",
-    "arm_of",
-    "carry_out",
-    "checkpoint_bytes",
-    "curve_of",
-    "export_sb3",
-    "given_away",
-    "has_teacher",
-    "import_sb3",
-    "kept_checkpoints_bytes",
-    "kind_of",
-    "print_json",
-    "reached",
-    "read_result",
-    "read_state",
-    "to_json",
-    "total_bytes",
-    "uploading",
-    "verdict_of",
-    "verify",
-}
+TWICE = {"print_json"}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 
 from game_rl.config.loader import load_config
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.train import Command, train
+from game_rl.training.train import TrainCommand, train
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,7 +24,7 @@ def test_a_short_run_wins_far_more_than_a_random_player(tmp_path: Path) -> None:
             "recording.episodes=0",
         ],
     )
-    result = train(config, Command(stop=StopRequest()))
+    result = train(config, TrainCommand(stop=StopRequest()))
     assert result.evaluation is not None
     assert result.evaluation.success_rate is not None
     assert result.evaluation.success_rate >= 0.5

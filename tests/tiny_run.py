@@ -17,7 +17,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.preflight.preflight_report import render_report
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.train import Command, train
+from game_rl.training.train import TrainCommand, train
 
 SMALL_WINDOW = "observation: {crop: {top: 40, left: 40, height: 72, width: 72}}"
 TINY_GAME = Path(__file__).parent / "tiny_game" / "game.yaml"
@@ -36,9 +36,9 @@ recording: {{episodes: 0}}
 
 def command(
     console: Console, *, until: int | None = None, stop: StopRequest | None = None
-) -> Command:
-    """Return a Command to train like the command line, with its output on `console`."""
-    return Command(
+) -> TrainCommand:
+    """Return a TrainCommand to train like the command line, with its output on `console`."""
+    return TrainCommand(
         until=until,
         stop=stop or StopRequest(),
         listeners=[RunConsole(console)],

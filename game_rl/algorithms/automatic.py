@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from game_rl.algorithms.sizes import NatureCnn, timesteps_together
+from game_rl.algorithms.sizes import NetworkSize, timesteps_together
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_frame_format
@@ -20,7 +20,7 @@ from game_rl.system.placement import Hardware, Placement, find_placement, is_gpu
 Shape = tuple[int, ...]
 
 
-def resolved(config: RunConfig, game: Game) -> RunConfig:
+def resolve_auto(config: RunConfig, game: Game) -> RunConfig:
     """Return the config with each `auto` in the section `algorithm` resolved for this machine.
 
     Raises:
@@ -32,7 +32,7 @@ def resolved(config: RunConfig, game: Game) -> RunConfig:
 
 
 def resolved_on(config: RunConfig, stack: Shape, hardware: Hardware) -> RunConfig:
-    """Resolve as `resolved` does, from the arguments alone; idempotent.
+    """Resolve as `resolve_auto` does, from the arguments alone; idempotent.
 
     Args:
         config: its `device` stays as it is, because a run may be resumed on another device.
@@ -56,9 +56,9 @@ def resolved_on(config: RunConfig, stack: Shape, hardware: Hardware) -> RunConfi
     return config.model_copy(update={"algorithm": algorithm.model_copy(update=update)})
 
 
-def _network(stack: Shape) -> NatureCnn:
+def _network(stack: Shape) -> NetworkSize:
     channels, height, width = stack
-    return NatureCnn(channels=channels, height=height, width=width, n_actions=1)
+    return NetworkSize(channels=channels, height=height, width=width, n_actions=1)
 
 
 def placement_of(config: RunConfig) -> Placement:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from game_rl.algorithms.sizes import parts
+from game_rl.algorithms.sizes import minibatch_parts
 from game_rl.system.threads import torch_threads
 
 Part = TypeVar("Part")
@@ -90,7 +90,7 @@ class DataParallel:
         total: list[torch.Tensor] = []
         for start in range(0, n_samples, micro_batch_size):
             stop = min(start + micro_batch_size, n_samples)
-            shares = parts(start, stop, self._n_threads)
+            shares = minibatch_parts(start, stop, self._n_threads)
             for gradients, report in self._threads.map(of_part, shares):
                 reports.append(report)
                 if total:

@@ -16,8 +16,8 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
-from game_rl.algorithms.epsilon_greedy import Exploration
-from game_rl.algorithms.mixed_replay import Mixture
+from game_rl.algorithms.epsilon_greedy import EpsilonGreedy
+from game_rl.algorithms.mixed_replay import MixedReplay
 from game_rl.algorithms.policies import DQNPolicy
 from game_rl.algorithms.qdagger import Teacher, divergence
 from game_rl.algorithms.rollout import Decision, feed_vec_step, vec_steps
@@ -38,8 +38,8 @@ class LeanDQN(DQN):
         double_q: whether the target network evaluates the action that the network chooses (van
             Hasselt 2016).
         exploration: replaces actions by random ones.
-        mixture: draws batches that include other runs' experience, or None to draw from the replay
-            alone.
+        mixed_replay: draws batches that include other runs' experience; None to draw from the
+            replay alone.
         teacher: policy towards which the network is drawn, if any.
     """
 
@@ -50,13 +50,13 @@ class LeanDQN(DQN):
         self,
         *arguments: Any,  # noqa: ANN401
         double_q: bool,
-        exploration: Exploration,
+        exploration: EpsilonGreedy,
         **keywords: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(*arguments, **keywords)
         self.double_q = double_q
         self.exploration = exploration
-        self.mixture: Mixture | None = None
+        self.mixed_replay: MixedReplay | None = None
         self.teacher: Teacher | None = None
         self._threads = Threads()
         self.exploration_schedule = lambda _: exploration.epsilon.at(self.num_timesteps)
@@ -151,7 +151,7 @@ class LeanDQN(DQN):
         """
         if self.replay_buffer.pond.n_appended < self.learning_starts:
             return
-        if self.mixture is not None and not self.mixture.is_ready():
+        if self.mixed_replay is not None and not self.mixed_replay.is_ready():
             return
         losses = self._learned(lambda: self._sample(batch_size), gradient_steps)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
@@ -161,7 +161,7 @@ class LeanDQN(DQN):
             self.logger.record("train/teacher_weight", weight)
             if weight:
                 self.logger.record("train/teacher_kl", np.mean([kl for _, kl in losses]))
-        if self.mixture is not None:
+        if self.mixed_replay is not None:
             assert isinstance(self.train_freq, TrainFreq)
             timesteps = self.train_freq.frequency * self.n_envs
             replay_ratio = gradient_steps * batch_size / timesteps
@@ -176,14 +176,14 @@ class LeanDQN(DQN):
             sync_every: gradient steps between updates of the target network, counted over the
                 whole phase rather than from this call on.
         """
-        mixture = self.mixture
-        assert mixture is not None
+        mixed_replay = self.mixed_replay
+        assert mixed_replay is not None
         left = gradient_steps
         while left:
-            mixture.pool.follow()
+            mixed_replay.pool.follow()
             n = min(left, sync_every - self._n_updates % sync_every)
             losses = self._learned(
-                lambda: mixture.sample_lakes(
+                lambda: mixed_replay.sample_lakes(
                     self.batch_size, self.device, self.logger, prefix="offline"
                 ),
                 n,
@@ -217,9 +217,9 @@ class LeanDQN(DQN):
         return losses
 
     def _sample(self, batch_size: int) -> ReplayBufferSamples:
-        if self.mixture is None:
+        if self.mixed_replay is None:
             return self.replay_buffer.sample(batch_size)
-        return self.mixture.sample(
+        return self.mixed_replay.sample(
             self.replay_buffer, batch_size, timestep=self.num_timesteps, curves=self.logger
         )
 
@@ -274,16 +274,16 @@ class LeanDQN(DQN):
         Weights, optimiser, counters and replay are not in it.
         """
         state: dict[str, Any] = {"exploration": self.exploration.state(), "n_calls": self._n_calls}
-        if self.mixture is not None:
-            state["learn_from"] = self.mixture.state()
+        if self.mixed_replay is not None:
+            state["learn_from"] = self.mixed_replay.state()
         return state if self.teacher is None else state | {"teacher": self.teacher.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restore a state."""
         self.exploration.load_state(state["exploration"])
         self._n_calls = int(state["n_calls"])
-        if self.mixture is not None and "learn_from" in state:
-            self.mixture.load_state(state["learn_from"])
+        if self.mixed_replay is not None and "learn_from" in state:
+            self.mixed_replay.load_state(state["learn_from"])
         if self.teacher is not None and "teacher" in state:
             self.teacher.load_state(state["teacher"])
 

@@ -11,7 +11,7 @@ from game_rl.config.algorithms import ExplorationConfig
 from game_rl.schedules import Ramp, Restart, RestartingRamp
 
 
-class Exploration:
+class EpsilonGreedy:
     """Replaces a scheduled share of actions by random ones, independently for each env.
 
     Args:
@@ -39,12 +39,12 @@ class Exploration:
         self._rng.bit_generator.state = json.loads(state["rng"])
 
 
-def make_exploration(
+def make_epsilon_greedy(
     config: ExplorationConfig, *, timesteps: int, n_actions: int, seed: int
-) -> Exploration:
+) -> EpsilonGreedy:
     """Return the exploration of a run of `timesteps` timesteps."""
     epsilon = exploration_schedule(config, timesteps=timesteps)
-    return Exploration(epsilon, n_actions=n_actions, rng=np.random.default_rng(seed))
+    return EpsilonGreedy(epsilon, n_actions=n_actions, rng=np.random.default_rng(seed))
 
 
 def exploration_schedule(config: ExplorationConfig, *, timesteps: int) -> RestartingRamp:

@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from game_rl import schedules
 from game_rl.algorithms.automatic import find_device, placement_of, resolved_on, this_hardware
 from game_rl.algorithms.dqn import LeanDQN
-from game_rl.algorithms.epsilon_greedy import Exploration, make_exploration
+from game_rl.algorithms.epsilon_greedy import EpsilonGreedy, make_epsilon_greedy
 from game_rl.algorithms.policies import DQNPolicy, LeanCnnPolicy, policy_arguments
 from game_rl.algorithms.ppo import LeanPPO
 from game_rl.algorithms.pqn import PQN
@@ -35,7 +35,7 @@ from game_rl.system.process_memory import keep_freed_memory
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class BuildContext:
     """Everything that an algorithm needs in addition to its section of the config.
 
     Attributes:
@@ -62,9 +62,9 @@ class Surroundings:
     def schedule(self, value: Schedule) -> schedules.Schedule:
         return make_schedule(value, self.schedule_share)
 
-    def exploration(self, config: ExplorationConfig, *, seed: int) -> Exploration:
+    def exploration(self, config: ExplorationConfig, *, seed: int) -> EpsilonGreedy:
         n_actions = int(self.vec_env.action_space.n)  # type: ignore[attr-defined]  # buttons are discrete
-        return make_exploration(
+        return make_epsilon_greedy(
             config, timesteps=self.schedule_timesteps, n_actions=n_actions, seed=seed
         )
 
@@ -105,7 +105,7 @@ def make_algorithm(
     config = resolved_on(config, shape, this_hardware())
     keep_freed_memory()  # each gradient step allocates what the previous one freed
     schedule_timesteps = schedule_timesteps or config.total_timesteps
-    surroundings = Surroundings(
+    context = BuildContext(
         vec_env=vec_env,
         packing=packing,
         frame_stack=config.env.frame_stack,
@@ -114,33 +114,31 @@ def make_algorithm(
         schedule_timesteps=schedule_timesteps,
         schedule_share=schedule_timesteps / config.total_timesteps,
     )
-    model = _make(config.algorithm, surroundings)
+    model = _make(config.algorithm, context)
     model.set_logger(configure(str(run_dir.tensorboard), ["tensorboard"]))
     return model
 
 
-def _make(config: AlgorithmConfig, surroundings: Surroundings) -> BaseAlgorithm:
+def _make(config: AlgorithmConfig, context: BuildContext) -> BaseAlgorithm:
     match config:
         case PPOConfig():
-            return make_ppo(config, surroundings)
+            return make_ppo(config, context)
         case DQNConfig():
             find_device(config.replay.device)  # raises if it does not exist
-            return make_dqn(config, surroundings)
+            return make_dqn(config, context)
         case PQNConfig():
-            return make_pqn(config, surroundings)
+            return make_pqn(config, context)
 
 
-def make_dqn(config: DQNConfig, surroundings: Surroundings) -> LeanDQN:
-    vec_env, placement = surroundings.vec_env, surroundings.placement
-    replay_seed, exploration_seed = (
-        np.random.SeedSequence(surroundings.seed).generate_state(2).tolist()
-    )
+def make_dqn(config: DQNConfig, context: BuildContext) -> LeanDQN:
+    vec_env, placement = context.vec_env, context.placement
+    replay_seed, exploration_seed = np.random.SeedSequence(context.seed).generate_state(2).tolist()
     model = LeanDQN(
         DQNPolicy,
         vec_env,
         double_q=config.double_q,
-        exploration=surroundings.exploration(config.exploration, seed=exploration_seed),
-        learning_rate=surroundings.schedule(config.learning_rate),
+        exploration=context.exploration(config.exploration, seed=exploration_seed),
+        learning_rate=context.schedule(config.learning_rate),
         buffer_size=config.replay.capacity,
         learning_starts=config.learning_starts,
         batch_size=config.batch_size,
@@ -150,7 +148,7 @@ def make_dqn(config: DQNConfig, surroundings: Surroundings) -> LeanDQN:
         gradient_steps=config.gradient_steps,
         replay_buffer_class=PackedReplayBuffer,
         replay_buffer_kwargs={
-            **surroundings.frames,
+            **context.frames,
             "n_step": config.n_step,
             "gamma": config.gamma,
             "frames_device": config.replay.device,
@@ -160,22 +158,22 @@ def make_dqn(config: DQNConfig, surroundings: Surroundings) -> LeanDQN:
         max_grad_norm=config.max_grad_norm,
         stats_window_size=config.stats_window_size,
         policy_kwargs={"layer_norm": config.layer_norm, "precision": placement.precision},
-        seed=surroundings.seed,
+        seed=context.seed,
         device=placement.device,
     )
     order_channels_last(model)
     return model
 
 
-def make_ppo(config: PPOConfig, surroundings: Surroundings) -> LeanPPO:
+def make_ppo(config: PPOConfig, context: BuildContext) -> LeanPPO:
     """Build PPO from a config whose `micro_batch_size: auto` was resolved by `make_algorithm`.
 
     An `auto` that is still there means the whole minibatch.
     """
-    schedule, placement = surroundings.schedule, surroundings.placement
+    schedule, placement = context.schedule, context.placement
     model = LeanPPO(
         LeanCnnPolicy,
-        surroundings.vec_env,
+        context.vec_env,
         n_steps=config.n_steps,
         batch_size=config.batch_size,
         micro_batch_size=None if config.micro_batch_size == "auto" else config.micro_batch_size,
@@ -192,28 +190,28 @@ def make_ppo(config: PPOConfig, surroundings: Surroundings) -> LeanPPO:
         target_kl=config.target_kl,
         stats_window_size=config.stats_window_size,
         rollout_buffer_class=PackedRolloutBuffer,
-        rollout_buffer_kwargs=surroundings.frames,
+        rollout_buffer_kwargs=context.frames,
         policy_kwargs=policy_arguments(placement.precision),
-        seed=surroundings.seed,
+        seed=context.seed,
         device=placement.device,
     )
     order_channels_last(model)
     return model
 
 
-def make_pqn(config: PQNConfig, surroundings: Surroundings) -> PQN:
-    seed, placement = surroundings.seed, surroundings.placement
+def make_pqn(config: PQNConfig, context: BuildContext) -> PQN:
+    seed, placement = context.seed, context.placement
     model = PQN(
-        surroundings.vec_env,
-        learning_rate=surroundings.schedule(config.learning_rate),
+        context.vec_env,
+        learning_rate=context.schedule(config.learning_rate),
         n_steps=config.n_steps,
         batch_size=config.batch_size,
         n_epochs=config.n_epochs,
         gamma=config.gamma,
         q_lambda=config.q_lambda,
         max_grad_norm=config.max_grad_norm,
-        exploration=surroundings.exploration(config.exploration, seed=seed),
-        rollout_buffer_kwargs=surroundings.frames,
+        exploration=context.exploration(config.exploration, seed=seed),
+        rollout_buffer_kwargs=context.frames,
         policy_kwargs={"layer_norm": config.layer_norm, "precision": placement.precision},
         stats_window_size=config.stats_window_size,
         seed=seed,

@@ -18,12 +18,12 @@ MOST_CURVES = 16  # of streams: more are unreadable, and each costs time with ev
 
 
 class Curves(Protocol):
-    """The part of SB3's logger that a Mixture uses."""
+    """The part of SB3's logger that it uses."""
 
     def record_mean(self, key: str, value: float | None) -> None: ...
 
 
-class Mixture:
+class MixedReplay:
     """Draws batches from a run's own replay and from the Lakes of a pool.
 
     For an own share of s, a batch of B timesteps has floor(B s) of the run's own, and one more with
@@ -168,7 +168,7 @@ class Mixture:
         self.pool.load_state(state["lakes"], self._tell)
 
 
-def make_mixture(
+def make_mixed_replay(
     config: LearnFromConfig,
     pool: LakePool,
     *,
@@ -176,9 +176,9 @@ def make_mixture(
     gamma: float,
     seed: int,
     tell: Callable[[str], None],
-) -> Mixture:
-    """Return the Mixture with which a run of this config draws from `pool` and its replay."""
-    return Mixture(
+) -> MixedReplay:
+    """Return the MixedReplay with which a run of this config draws from `pool` and its replay."""
+    return MixedReplay(
         pool,
         _share_at(config.own_share),
         n_step=n_step,

@@ -14,7 +14,7 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
-from game_rl.algorithms.epsilon_greedy import Exploration
+from game_rl.algorithms.epsilon_greedy import EpsilonGreedy
 from game_rl.algorithms.policies import PQNPolicy
 from game_rl.algorithms.rollout import Decision, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
@@ -54,7 +54,7 @@ class PQN(OnPolicyAlgorithm):
         gamma: float,
         q_lambda: float,
         max_grad_norm: float,
-        exploration: Exploration,
+        exploration: EpsilonGreedy,
         rollout_buffer_kwargs: dict[str, Any],
         policy_kwargs: dict[str, Any],
         stats_window_size: int,

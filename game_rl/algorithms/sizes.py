@@ -18,7 +18,7 @@ def _conv(size: int, kernel: int, stride: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NatureCnn:
+class NetworkSize:
     """Size of a network of three convolutions, a linear layer and its heads.
 
     Attributes:
@@ -175,7 +175,7 @@ def micro_batch_size(batch_size: int, *, sample_bytes: int, cpus: int, cache_byt
 
 def timesteps_together(
     algorithm: AlgorithmConfig,
-    network: NatureCnn,
+    network: NetworkSize,
     *,
     bf16: bool,
     on_gpu: bool,
@@ -211,14 +211,14 @@ def timesteps_together(
 SMALLEST_PART = 32
 
 
-def n_parts(n_samples: int, n_threads: int) -> int:
+def n_minibatch_parts(n_samples: int, n_threads: int) -> int:
     """Number of parts: one for each thread, or fewer if the parts would be too small."""
     return max(1, min(n_threads, n_samples // SMALLEST_PART))
 
 
-def parts(start: int, stop: int, n_threads: int) -> list[slice]:
+def minibatch_parts(start: int, stop: int, n_threads: int) -> list[slice]:
     """Slices of the samples from `start` to `stop`, of sizes that differ by at most 1."""
     n_samples = stop - start
-    n = n_parts(n_samples, n_threads)
+    n = n_minibatch_parts(n_samples, n_threads)
     bounds = [start + n_samples * part // n for part in range(n + 1)]
     return [slice(*pair) for pair in pairwise(bounds)]

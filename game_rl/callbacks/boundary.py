@@ -72,12 +72,12 @@ class BoundaryCallback(BaseCallback):
         return True
 
 
-class StretchEnded(Exception):  # noqa: N818 - not an error
+class StopTraining(Exception):  # noqa: N818 - not an error
     """The training has stopped at a boundary, before the next vec step."""
 
 
 class StopCallback(BaseCallback):
-    """Raises StretchEnded at a boundary once the run was asked to stop, has won or reached `until`.
+    """Raises StopTraining at a boundary once the run was asked to stop, has won or reached `until`.
 
     The boundary is the beginning of the next rollout. The callbacks before this one have saved
     there, and the envs have not played further. This callback must be the last of the list.
@@ -102,7 +102,7 @@ class StopCallback(BaseCallback):
         self._show_notice()
         is_there = self.until is not None and self.num_timesteps >= self.until
         if self._stop.is_asked or is_there or self._has_won():
-            raise StretchEnded
+            raise StopTraining
 
     def _on_step(self) -> bool:
         self._show_notice()

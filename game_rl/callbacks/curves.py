@@ -105,7 +105,7 @@ class WorkerRestartsCallback(BoundaryCallback):
     def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
         deaths = self._deaths()
         for number, death in enumerate(deaths[self._told :], start=self._told + 1):
-            text = f"{death.account}; it was restarted and its episodes were cut short"
+            text = f"{death.text}; it was restarted and its episodes were cut short"
             self._events.emit(
                 WorkerRestarted(timesteps=self.boundary_timesteps, text=text, restarts=number)
             )
@@ -132,8 +132,8 @@ class ExplorationRestartsCallback(BaseCallback):
         self._pending: list[Restart] = []
 
     def _on_training_start(self) -> None:
-        account = read_events(self._run_dir)
-        told = {event.at for event in account if isinstance(event, ExplorationRestarted)}
+        events = read_events(self._run_dir)
+        told = {event.at for event in events if isinstance(event, ExplorationRestarted)}
         self._pending = [each for each in self._epsilon.restarts if each.at not in told]
 
     def _on_rollout_start(self) -> None:

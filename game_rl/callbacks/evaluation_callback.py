@@ -16,7 +16,7 @@ from game_rl.callbacks.evaluation import (
     better_of,
     evaluated_event,
 )
-from game_rl.callbacks.stop_conditions import StopWhen, Verdict
+from game_rl.callbacks.stop_conditions import StopDecision, StopWhen
 from game_rl.checkpoints.checkpoint_state import StopCounters
 from game_rl.checkpoints.evaluation_files import (
     EpisodeLists,
@@ -158,10 +158,10 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         self._evaluated_at = timesteps
         self._keep(played, verdict)
 
-    def _judge(self, better: Evaluation) -> Verdict:
+    def _judge(self, better: Evaluation) -> StopDecision:
         counters = self._checkpoints.stop_counters
         if self._stop_when is None or self._is_at_total:
-            return Verdict(counters)
+            return StopDecision(counters)
         return self._stop_when.judge(
             self.model,
             better,
@@ -174,7 +174,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         best = self._checkpoints.best
         return best is None or evaluation.mean_reward > best.mean_reward
 
-    def _keep(self, played: Sequence[Evaluation], verdict: Verdict) -> None:
+    def _keep(self, played: Sequence[Evaluation], verdict: StopDecision) -> None:
         better = better_of(played)
         is_best = self._is_best(better) or verdict.is_confirmed
         self._fill_attributes(better)

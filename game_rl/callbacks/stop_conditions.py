@@ -17,7 +17,7 @@ _GOALS: tuple[_Goal, ...] = ("success_rate", "mean_reward")
 
 
 @dataclass(frozen=True)
-class Verdict:
+class StopDecision:
     """What an evaluation means for the conditions.
 
     Attributes:
@@ -84,7 +84,7 @@ class StopWhen:
         *,
         is_best: bool,
         timesteps: int,
-    ) -> Verdict:
+    ) -> StopDecision:
         """Count an evaluation, and play new episodes if it is a reason to.
 
         Args:
@@ -96,17 +96,17 @@ class StopWhen:
             EvaluationInterrupted: a stop was requested during the new episodes.
         """
         if counters.met:
-            return Verdict(counters)
+            return StopDecision(counters)
         counted = self._counted(evaluation, counters, is_best=is_best)
         goals = [g for g in _GOALS if getattr(counted, g) >= self._conditions.evaluations]
         if not goals:
-            return Verdict(counted)
+            return StopDecision(counted)
         played = self._confirmation(policy, evaluation, timesteps)
         reached = [goal for goal in goals if self._reaches(goal, played)]
         if not reached:
-            return Verdict(counted, played)
+            return StopDecision(counted, played)
         met = {"met": self._reached_text(reached[0], played)}
-        return Verdict(counted.model_copy(update=met), played, is_confirmed=True)
+        return StopDecision(counted.model_copy(update=met), played, is_confirmed=True)
 
     def _counted(
         self, evaluation: Evaluation, before: StopCounters, *, is_best: bool

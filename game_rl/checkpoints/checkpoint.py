@@ -37,7 +37,7 @@ from game_rl.checkpoints.model_state import (
     save_own_state,
     with_present_names,
 )
-from game_rl.checkpoints.named import check_rom, read_model, read_state
+from game_rl.checkpoints.named import check_rom, read_checkpoint_state, read_model
 from game_rl.checkpoints.random_numbers import restore_random_numbers, save_random_numbers
 from game_rl.checkpoints.tensorboard_log import cut_log, restore_log, save_log
 from game_rl.config.migration import saved_config
@@ -154,7 +154,7 @@ class Checkpoint:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._manifest: Manifest = read_manifest(path)
-        self.state = read_state(path)
+        self.state = read_checkpoint_state(path)
 
     @property
     def nbytes(self) -> int:

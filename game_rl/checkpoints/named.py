@@ -82,7 +82,7 @@ def saved_state(
     """
     if timesteps is not None:
         path = kept_path(run_dir, timesteps)
-        return path, read_state(path)
+        return path, read_checkpoint_state(path)
     if not run_dir.has_checkpoints():
         raise NoCheckpointError(
             f"{run_dir.root} has no checkpoint yet; train it with: game-rl train --resume "
@@ -90,7 +90,7 @@ def saved_state(
         )
     for path in run_dir.checkpoints_newest_first() or run_dir.offline.checkpoints_newest_first():
         with suppress(CheckpointError):
-            return path, read_state(path)
+            return path, read_checkpoint_state(path)
     return None
 
 
@@ -124,7 +124,7 @@ def _before_the_first(run_dir: RunDir) -> str:
     )
 
 
-def read_state(path: Path) -> CheckpointState:
+def read_checkpoint_state(path: Path) -> CheckpointState:
     return read_model(path, read_manifest(path), CheckpointState, "state.json")
 
 

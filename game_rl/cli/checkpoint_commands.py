@@ -111,11 +111,11 @@ def _export(arguments: argparse.Namespace) -> int:
     check_zip_to_write(arguments.output)
     check_playable(root, checkpoint)
     exchangeable(open_run(root)[1])
-    from game_rl.interchange.sb3_zip import export_sb3
+    from game_rl.interchange.sb3_zip import export_policy
     from game_rl.playback.trained_run import open_trained_run
 
     run = open_trained_run(root, checkpoint)
-    export_sb3(run, arguments.output)
+    export_policy(run, arguments.output)
     print(f"{arguments.output}  (the policy: {run.name})")
     which = "its likeliest actions" if run.deterministic else "actions drawn by their probabilities"
     print(f"it plays with {which}: model.predict(observation, deterministic={run.deterministic})")
@@ -132,9 +132,9 @@ def _import(arguments: argparse.Namespace) -> int:
     exchangeable(config)
     check_zip_to_read(arguments.file, config.run_dir)
     from game_rl.checkpoints.checkpoint_store import newest_valid_checkpoint
-    from game_rl.interchange.sb3_zip import import_sb3
+    from game_rl.interchange.sb3_zip import import_policy
 
-    run_dir = import_sb3(arguments.file, config)
+    run_dir = import_policy(arguments.file, config)
     timesteps = newest_valid_checkpoint(run_dir)[0].state.num_timesteps
     print(f"{run_dir.root} begins at timestep {timesteps:,} of {config.total_timesteps:,}")
     print(f"train it: game-rl train --resume {quote(str(run_dir.root))}")

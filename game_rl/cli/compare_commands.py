@@ -165,19 +165,19 @@ def show_comparison(
     Args:
         more: lines of Markdown that follow all others.
     """
-    from game_rl.experiments.compare.comparison_report import comparison_lines, to_json
+    from game_rl.experiments.compare.comparison_report import comparison_json, comparison_lines
 
-    report = {"title": title, "notes": notes, **to_json(comparison)}
+    report = {"title": title, "notes": notes, **comparison_json(comparison)}
     lines = [f"# {title}", "", *comparison_lines(comparison, notes)]
     lines += ["", *more] if more else []
     output: Path | None = arguments.output
     if output is not None:
-        from game_rl.experiments.compare.comparison_plot import picture
+        from game_rl.experiments.compare.comparison_plot import plot_png
         from game_rl.run_dir import write_atomic
 
         output.mkdir(parents=True, exist_ok=True)
         write_atomic(output / "report.json", json.dumps(report, indent=2) + "\n")
-        write_atomic(output / "report.png", picture(comparison, arguments.x))
+        write_atomic(output / "report.png", plot_png(comparison, arguments.x))
         text = "\n".join([*lines, "", "![curves and differences](report.png)", ""])
         write_atomic(output / "report.md", text)
     print(json.dumps(report, indent=2) if arguments.json else "\n".join(lines))

@@ -14,7 +14,7 @@ from game_rl.experiments.experiment_dir import ExperimentDir
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
-    from game_rl.lineage import Account
+    from game_rl.lineage import LineageTotals
 
 
 _ID_SHOWN = 8
@@ -41,7 +41,7 @@ def _lineage(arguments: argparse.Namespace) -> int:
     from game_rl.config.loader import load_config
     from game_rl.config.values import run_at
     from game_rl.errors import UsageError
-    from game_rl.lineage import account_of
+    from game_rl.lineage import lineage_totals
     from game_rl.run_dir import RunDir
 
     root, timesteps = run_at(arguments.run)
@@ -54,31 +54,31 @@ def _lineage(arguments: argparse.Namespace) -> int:
         saved = run_dir.checkpoints_newest_first()
         timesteps = int(saved[0].name) if saved else 0
     config = load_config(run_dir.config, is_saved=True)
-    account = account_of(run_dir, timesteps, frame_skip=config.env.frame_skip)
+    totals = lineage_totals(run_dir, timesteps, frame_skip=config.env.frame_skip)
     if arguments.json:
-        print(json.dumps(account.to_json(), indent=2))
+        print(json.dumps(totals.to_json(), indent=2))
     else:
-        _print(account)
+        _print(totals)
     return 0
 
 
-def _print(account: "Account") -> None:
+def _print(totals: "LineageTotals") -> None:
     from game_rl.lineage import all_sources
 
     table = Table(box=None, pad_edge=False)
     for name in ("", "run", "timesteps", "frames"):
         table.add_column(name, justify="right" if name in ("timesteps", "frames") else "left")
     table.add_column("")
-    own = account.run
+    own = totals.run
     table.add_row(
         Text(f"{own.path} at timestep {own.timesteps:,}"), own.run[:_ID_SHOWN], *_numbers(own)
     )
-    counted = {id(source) for source in account.counted}
+    counted = {id(source) for source in totals.counted}
     for depth, source in all_sources(own.sources):
         note = "" if id(source) in counted else "counted above or below"
         words = f"{'  ' * (depth + 1)}{source.kind} of {source.path} at {source.timesteps:,}"
         table.add_row(Text(words), source.run[:_ID_SHOWN], *_numbers(source), note)
-    total = f"{account.total_timesteps:,}", f"{account.total_frames:,}"
+    total = f"{totals.total_timesteps:,}", f"{totals.total_frames:,}"
     table.add_row("all that was played", "", *total, style="bold")
     Console().print(table, soft_wrap=True)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from game_rl.experiments.study.study_forecast import StudyReport
     from game_rl.games.definition import Game
     from game_rl.preflight.facts import EpisodeLengths, MeasuredLake
-    from game_rl.preflight.preflight_report import Report
+    from game_rl.preflight.preflight_report import PreflightReport
 
     Probe = Callable[[RunConfig, Game], tuple[EpisodeLengths, MeasuredLake | None]]
 
@@ -46,9 +46,9 @@ def add_preflight(commands: "Commands") -> None:
 
 
 def _preflight(arguments: argparse.Namespace) -> int:
-    from game_rl.config.loader import kind_of
+    from game_rl.config.loader import config_kind
 
-    kind = kind_of(arguments.config, arguments.set)
+    kind = config_kind(arguments.config, arguments.set)
     if kind == "study":
         return preflight_study(arguments)
     if kind is not None:
@@ -92,7 +92,7 @@ def _probed(config: "RunConfig", game: "Game") -> "tuple[EpisodeLengths, Measure
 
 
 def _print(
-    report: "Report", unmeasured: str | None, lake_note: str | None, teacher: str | None
+    report: "PreflightReport", unmeasured: str | None, lake_note: str | None, teacher: str | None
 ) -> None:
     from game_rl.preflight.preflight_report import render_report
 
@@ -133,7 +133,7 @@ def _teacher_note(config: "RunConfig", game: "Game") -> str | None:
     return describe_teacher(config, game)
 
 
-def _why_unmeasured(arguments: argparse.Namespace, report: "Report") -> str | None:
+def _why_unmeasured(arguments: argparse.Namespace, report: "PreflightReport") -> str | None:
     if arguments.on:
         return "--on describes another machine"
     if not arguments.probe:

@@ -154,7 +154,7 @@ def waiting_for_storage(way_on: str) -> Callable[[Command], Command]:
 
 @waiting_for_storage(_GOES_ON)
 def _fetch(arguments: argparse.Namespace) -> int:
-    from game_rl.storage.fetch import fetch
+    from game_rl.storage.fetch import fetch_run
     from game_rl.storage.inventory import ExperimentAddress
     from game_rl.system.units import format_bytes
 
@@ -169,7 +169,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
         progress.update(task, total=manifest.n_bytes)
 
     with progress:
-        fetched = fetch(
+        fetched = fetch_run(
             store,
             address,
             arguments.folder,
@@ -208,7 +208,7 @@ def missing_rom(run_dir: "RunDir") -> str | None:
 
 @waiting_for_storage("the same command reads everything again")
 def _verify(arguments: argparse.Namespace) -> int:
-    from game_rl.storage.inventory import ExperimentAddress, stored_runs, verify
+    from game_rl.storage.inventory import ExperimentAddress, stored_runs, verify_stored
     from game_rl.system.units import format_bytes
 
     console = Console(stderr=True)
@@ -221,7 +221,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     progress = Progress(TextColumn("reading"), BarColumn(), MofNCompleteColumn(), console=console)
     task = progress.add_task("", total=None)
     with progress:
-        verdict = verify(
+        verdict = verify_stored(
             store, address, lambda read, count: progress.update(task, completed=read, total=count)
         )
     for (run, timesteps), damage in verdict.damage.items():
@@ -382,17 +382,17 @@ def push_experiment_folder(
     """Upload an experiment that is not training now."""
     from game_rl.config.experiments.experiment import load_experiment
     from game_rl.experiments.backup import (
-        forget_picture,
         own_state,
         push_settings,
-        take_picture,
+        remove_snapshot,
+        take_snapshot,
         uploaded_to,
         write_state,
     )
-    from game_rl.experiments.controller import read_state
+    from game_rl.experiments.controller import experiment_state
     from game_rl.experiments.experiment_dir import find_experiment
     from game_rl.experiments.plans.make_plan import make_plan
-    from game_rl.run_dir import alone
+    from game_rl.run_dir import upload_lock
     from game_rl.storage.uploader import push_experiment
 
     folder = find_experiment(root)
@@ -400,19 +400,19 @@ def push_experiment_folder(
     upload = experiment.config.upload
     if upload is None:
         raise UsageError(f"{root} has no upload.to in its config; add --to URL")
-    with folder.locked(), alone(root, wait_s=_LOCK_WAIT_S) as is_alone:
+    with folder.locked(), upload_lock(root, wait_s=_LOCK_WAIT_S) as is_alone:
         if not is_alone:
             raise UsageError(f"{root} is being uploaded by another process; wait until it ends")
         state = own_state(folder, upload)
-        generation = read_state(make_plan(folder, experiment)).generation
-        take_picture(folder, upload.what)
+        generation = experiment_state(make_plan(folder, experiment)).generation
+        take_snapshot(folder, upload.what)
         settings = push_settings(folder, experiment, state, generation=generation)
         settings = settings.model_copy(update={"take_over": take_over, "is_last": True})
         write_state(folder, state)
         try:
             sent = push_experiment(settings, patience)
         finally:
-            forget_picture(folder)
+            remove_snapshot(folder)
         write_state(folder, state.model_copy(update={"generation": generation}))
     print(f"generation {generation} is at {upload.to}/{settings.place}; {format_bytes(sent)} sent")
     return 0

@@ -18,7 +18,7 @@ from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
-    from game_rl.lake.upkeep import LakeStatistics, Report
+    from game_rl.lake.upkeep import LakeReport, LakeStatistics
 
 
 def add_replay(commands: "Commands") -> None:
@@ -124,12 +124,12 @@ def _compact(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    from game_rl.interchange.replay_import import import_sb3
+    from game_rl.interchange.replay_import import import_replay
 
     if not arguments.file.is_file():
         raise UsageError(f"{arguments.file}: no such file; check the name")
     with _Bar() as bar:
-        found = import_sb3(
+        found = import_replay(
             arguments.file, arguments.output, frame_stack=arguments.frame_stack, progress=bar
         )
     print(
@@ -164,10 +164,10 @@ def _export(arguments: argparse.Namespace) -> int:
         print(f"{output}: {episodes:,} episodes, {n:,} timesteps; load it with")
         print(f"minari.MinariDataset({str(output)!r})")
         return 0
-    from game_rl.interchange.replay_export import export_sb3
+    from game_rl.interchange.replay_export import export_replay
 
     with _Bar() as bar:
-        n = export_sb3(lake, output, n_actions=n_actions, progress=bar)
+        n = export_replay(lake, output, n_actions=n_actions, progress=bar)
     print(f"{output}: {n:,} transitions; load it with model.load_replay_buffer")
     return 0
 
@@ -192,13 +192,15 @@ class _Bar:
 
 def _info(arguments: argparse.Namespace) -> int:
     from game_rl.lake.lake import Lake
-    from game_rl.lake.upkeep import statistics, verify
+    from game_rl.lake.upkeep import lake_statistics, verify_lake
 
     lake, found = Lake.open(arguments.lake), None
     with _Bar() as bar:
-        report = verify(lake.path, lambda done, total: bar("reading", done, total), decodes=False)
+        report = verify_lake(
+            lake.path, lambda done, total: bar("reading", done, total), decodes=False
+        )
     try:
-        found = statistics(lake)
+        found = lake_statistics(lake)
     except LakeError:
         if not report.damaged:
             raise
@@ -240,10 +242,10 @@ def _print_statistics(found: "LakeStatistics", console: Console) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from game_rl.lake.upkeep import verify
+    from game_rl.lake.upkeep import verify_lake
 
     with _Bar() as bar:
-        report = verify(arguments.lake, lambda done, total: bar("verifying", done, total))
+        report = verify_lake(arguments.lake, lambda done, total: bar("verifying", done, total))
     if arguments.json:
         print(json.dumps({"is_whole": not report.damaged, **asdict(report)}, indent=2))
         return _damage_shown(report, is_json=True)
@@ -256,7 +258,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     return _damage_shown(report, is_json=False)
 
 
-def _damage_shown(report: "Report", *, is_json: bool) -> int:
+def _damage_shown(report: "LakeReport", *, is_json: bool) -> int:
     """Print what is damaged and what to do, if people read it; return the exit code."""
     if report.damaged and not is_json:
         for text in report.damaged.values():

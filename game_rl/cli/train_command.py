@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
     from game_rl.cli.run_console import RunConsole
     from game_rl.config.schema import RunConfig
-    from game_rl.experiments.study.study_results import Result
+    from game_rl.experiments.study.study_results import PairResult
     from game_rl.experiments.tasks import Death
-    from game_rl.preflight.preflight_report import Report
+    from game_rl.preflight.preflight_report import PreflightReport
     from game_rl.training.train import TrainingResult
 
 
@@ -176,7 +176,7 @@ def _trained(
     from game_rl.preflight.preflight_report import render_report
     from game_rl.training.admission import check_new_fork, check_new_run, check_resumable
 
-    def show(report: "Report") -> None:
+    def show(report: "PreflightReport") -> None:
         console.print(render_report(report))
 
     # a mistake is reported before torch is loaded
@@ -190,10 +190,10 @@ def _trained(
         else:
             report = check_new_run(config, force=arguments.force, show=show)
     from game_rl.system.stop_request import StopRequest, stopping_on_signals
-    from game_rl.training.train import Command, resume, train
+    from game_rl.training.train import TrainCommand, resume, train
 
     stop = StopRequest()
-    command = Command(
+    command = TrainCommand(
         until=arguments.until,
         force=arguments.force,
         take_over=arguments.take_over,
@@ -290,22 +290,22 @@ def _print_result(result: "TrainingResult", console: "Console") -> None:
 
 def is_experiment(arguments: argparse.Namespace) -> bool:
     """Whether `--config` describes an experiment, or `--resume` names one."""
-    from game_rl.config.loader import kind_of
+    from game_rl.config.loader import config_kind
     from game_rl.experiments.experiment_dir import ExperimentDir
 
     if arguments.fork is not None:
         return False
     if arguments.config is not None:
-        return kind_of(arguments.config, arguments.set) is not None
+        return config_kind(arguments.config, arguments.set) is not None
     return ExperimentDir(Path(arguments.resume)).exists()
 
 
 def train_experiment(arguments: argparse.Namespace) -> int:
     """Begin the experiment or study of `--config`, or resume the experiment of `--resume`."""
-    from game_rl.config.loader import kind_of
+    from game_rl.config.loader import config_kind
 
     _check_experiment_arguments(arguments)
-    if arguments.config is not None and kind_of(arguments.config, arguments.set) == "study":
+    if arguments.config is not None and config_kind(arguments.config, arguments.set) == "study":
         return train_study(arguments)
     return _train_members(arguments)
 
@@ -393,7 +393,7 @@ def train_study(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from game_rl.config.experiments.study_config import load_study
-    from game_rl.experiments.study.study_run import StudyCommand, carry_out
+    from game_rl.experiments.study.study_run import StudyCommand, run_study
     from game_rl.system.stop_request import StopFlag, stopping_experiment_on_signals
 
     console = Console(quiet=arguments.log == "json")
@@ -409,13 +409,13 @@ def train_study(arguments: argparse.Namespace) -> int:
     with stopping_experiment_on_signals(
         stop, lambda text: console.print(text, style="yellow", markup=False)
     ):
-        carry_out(study, command)
+        run_study(study, command)
     report = f"game-rl compare {quote(str(arguments.config))}"
     console.print(f"report       {report}", soft_wrap=True, markup=False)
     return 0
 
 
-def _show(console: "Console", result: "Result", done: int, count: int) -> None:
+def _show(console: "Console", result: "PairResult", done: int, count: int) -> None:
     from game_rl.experiments.study.study_report import result_words
     from game_rl.system.units import format_duration
 
@@ -424,7 +424,7 @@ def _show(console: "Console", result: "Result", done: int, count: int) -> None:
     console.print(text, soft_wrap=True, markup=False, highlight=False)
 
 
-def _print_json(result: "Result", done: int, count: int) -> None:  # noqa: ARG001 - as `_show`
+def _print_json(result: "PairResult", done: int, count: int) -> None:  # noqa: ARG001 - as `_show`
     print(result.model_dump_json(exclude_none=True), flush=True)
 
 

@@ -16,14 +16,14 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_config_arguments, positive
-from game_rl.config.loader import Source, game_path, kind_in, kind_of, named_file
+from game_rl.config.loader import Document, config_kind, game_path, kind_in, named_file
 from game_rl.config.strict_model import flat
 from game_rl.config.yaml_tree import Node
 from game_rl.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
-    from game_rl.measure.settings import Setting
+    from game_rl.measure.settings import EnvSetting
     from game_rl.measure.tune import Trial, Tuning
     from game_rl.preflight.speed import SpeedForecast
 
@@ -154,7 +154,7 @@ def _outcome(tuning: "Tuning", best: "Trial") -> str:
     return "\n".join([*undecided, *lines, _what_changes(tuning.present.setting, best.setting)])
 
 
-def _what_changes(present: "Setting", best: "Setting") -> str:
+def _what_changes(present: "EnvSetting", best: "EnvSetting") -> str:
     same = "Rollouts have as many timesteps in both, and batches and updates are the same"
     if best.n_steps == present.n_steps:
         return f"{same}."
@@ -204,7 +204,7 @@ def refuse_experiment(path: Path, overrides: Sequence[str], *, command: str) -> 
     Raises:
         UsageError: the config is an experiment's. The message suggests commands for its runs.
     """
-    source = Source(path, ConfigError)
+    source = Document(path, ConfigError)
     root, _ = source.tree(overrides)
     kind = kind_in(source, root)
     if kind is None:
@@ -229,19 +229,19 @@ def _sections(root: Node, kind: str) -> Iterator[Node]:
         yield root.nearest(("member",))
 
 
-def _command(source: Source, section: Node, command: str) -> str | None:
+def _command(source: Document, section: Node, command: str) -> str | None:
     """Return the command for the file that a section is based on, with the section's changes.
 
     None if the section is based on no file, or on that of an experiment.
     """
     file = named_file(source, section)
-    if file is None or kind_of(file) is not None:
+    if file is None or config_kind(file) is not None:
         return None
     own = section.without(("config",)).plain()
     assert isinstance(own, dict)
     if section.has(("game",)):  # in --set, it is relative to the current folder
         game, node = str(own["game"]), section.nearest(("game",))
-        folder = Source(file, ConfigError).folder_of(node)
+        folder = Document(file, ConfigError).folder_of(node)
         own["game"] = str(game_path(game, relative_to=folder) or game)
     words = [f"--set {quote(f'{key}={_text(value)}')}" for key, value in flat(own).items()]
     return " ".join([f"{command} --config {quote(os.path.normpath(file))}", *words])

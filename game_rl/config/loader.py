@@ -60,7 +60,7 @@ def load_config(
     Raises:
         ConfigError: the file or an override is wrong; the message has every problem.
     """
-    source = Source(Path(path), ConfigError, is_saved=is_saved)
+    source = Document(Path(path), ConfigError, is_saved=is_saved)
     root, problems = source.tree(overrides)
     config = source.model_of(root, problems, RunConfig, run_dir_problems)
     game_file = game_path(config.game, relative_to=source.folder_of(root.nearest(("game",))))
@@ -84,7 +84,7 @@ def load_yaml_model(
         error: type of the error to raise.
         more_checks: checks that need more than the model, such as the files that it names.
     """
-    return Source(path, error).load(model, overrides, more_checks or _no_more_problems)
+    return Document(path, error).load(model, overrides, more_checks or _no_more_problems)
 
 
 def dump_config(config: BaseModel) -> str:
@@ -106,14 +106,14 @@ def game_path(game: str, *, relative_to: Path) -> Path | None:
     """Return the file that a config's `game` names; None if it is the name of a bundled game.
 
     A path has a slash in it or ends in .yaml or .yml. In a config it is relative to the folder of
-    that config, so that a folder with both can be moved (see `Source.folder_of`).
+    that config, so that a folder with both can be moved (see `Document.folder_of`).
     """
     is_path = "/" in game or os.sep in game or game.endswith((".yaml", ".yml"))
     return (relative_to / expanded_path(game)).absolute() if is_path else None
 
 
 @dataclass(frozen=True)
-class Source:
+class Document:
     """A YAML file that a user or a run wrote, and the type of error that reports its problems."""
 
     path: Path
@@ -327,19 +327,19 @@ _Dumper.add_representer(str, _represent_text)
 KINDS = ("population", "mixture", "study")
 
 
-def kind_of(path: Path, overrides: Sequence[str] = ()) -> str | None:
+def config_kind(path: Path, overrides: Sequence[str] = ()) -> str | None:
     """Return the kind of the experiment that a file describes, or None for a run.
 
     Raises:
         ConfigError: the file is not YAML, or its kind does not exist.
     """
-    source = Source(path, ConfigError)
+    source = Document(path, ConfigError)
     root, _ = source.tree(overrides)
     return kind_in(source, root)
 
 
-def kind_in(source: Source, root: Node) -> str | None:
-    """As `kind_of`, for a tree that was read from `source`."""
+def kind_in(source: Document, root: Node) -> str | None:
+    """As `config_kind`, for a tree that was read from `source`."""
     if not root.has(("kind",)):
         return None
     node = root.nearest(("kind",))
@@ -352,7 +352,7 @@ def kind_in(source: Source, root: Node) -> str | None:
 
 
 def run_based_on(
-    source: Source, section: Node, decided: Sequence[tuple[Key, Any, str]]
+    source: Document, section: Node, decided: Sequence[tuple[Key, Any, str]]
 ) -> RunConfig:
     """Return the run that a section describes, whole or as `config: FILE` with changes.
 
@@ -367,7 +367,7 @@ def run_based_on(
     return run if game_file is None else run.model_copy(update={"game": str(game_file)})
 
 
-def based_on(source: Source, section: Node) -> tuple[Source, Node]:
+def based_on(source: Document, section: Node) -> tuple[Document, Node]:
     """Return the file that the section's key `config` names, and the section merged over it.
 
     A section without that key comes back unchanged, with `source`.
@@ -375,15 +375,15 @@ def based_on(source: Source, section: Node) -> tuple[Source, Node]:
     file = named_file(source, section)
     if file is None:
         return source, section
-    base = Source(file, ConfigError)
+    base = Document(file, ConfigError)
     below, problems = base.tree()
     if problems:
         base.fail(problems)
     return base, _merged(below, _labelled(section.without(("config",)), source.path.name))
 
 
-def named_file(source: Source, section: Node) -> Path | None:
-    """Return the file that the section's key `config` names (see `Source.folder_of`)."""
+def named_file(source: Document, section: Node) -> Path | None:
+    """Return the file that the section's key `config` names (see `Document.folder_of`)."""
     if not section.has(("config",)):
         return None
     node = section.nearest(("config",))

@@ -73,7 +73,7 @@ def picture_frames(frame_skip: int) -> int:
     return max(n for n in range(1, _LONGEST_PICTURE_FRAMES + 1) if frame_skip % n == 0)
 
 
-class WatchedEmulator:
+class RecordingEmulator:
     """A wrapper that owns `emulator` and keeps a picture every `picture_frames` frames.
 
     It divides ticks into parts, which does not change the emulation.

@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from game_rl.errors import GameRLError, UsageError
 from game_rl.executors.executor import Job
 from game_rl.executors.local import JobProcess
-from game_rl.executors.staging import Delivery, Errand, GivenUpError, Order
+from game_rl.executors.staging import GivenUpError, NodeStaging, RemoteJob, StagedJob
 
 _LONG_S = 3600.0
 _LOOK_EVERY_S = 1.0  # for a new checkpoint
@@ -24,7 +24,7 @@ _GPUS_VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExitStatus:
     """How an attempt has ended; see `Ended`."""
 
     code: int
@@ -32,7 +32,7 @@ class Outcome:
     text: str = ""
 
 
-def carry_out(order: Order) -> Outcome:
+def run_attempt(remote_job: RemoteJob) -> ExitStatus:
     """Run the job's process to its end, in the main thread.
 
     A KeyboardInterrupt, which a cluster raises here to cancel a task, or a SIGTERM makes the job
@@ -40,56 +40,56 @@ def carry_out(order: Order) -> Outcome:
     """
     where = platform.node()
     with _interruptible():
-        problem = order.needs.problem()
+        problem = remote_job.needs.problem()
         if problem is not None:
-            return Outcome(UsageError.exit_code, where, problem)
-        if order.errand is not None:
-            return _on_own_disk(order, order.errand, where)
-        assert order.folder is not None
-        return _carried_out(order, order.job, order.folder, where)
+            return ExitStatus(UsageError.exit_code, where, problem)
+        if remote_job.staged is not None:
+            return _on_own_disk(remote_job, remote_job.staged, where)
+        assert remote_job.folder is not None
+        return _carried_out(remote_job, remote_job.job, remote_job.folder, where)
 
 
-def _on_own_disk(order: Order, errand: Errand, where: str) -> Outcome:
+def _on_own_disk(remote_job: RemoteJob, staged: StagedJob, where: str) -> ExitStatus:
     """Run the job in a folder of this node, which is deleted afterwards."""
     try:
         with private_folder(Path(tempfile.gettempdir())) as scratch:
-            delivery = Delivery(errand, scratch / "files")
-            delivery.fetch()
-            outcome = _carried_out(order, errand.job, scratch / "files", where, delivery.save)
+            staging = NodeStaging(staged, scratch / "files")
+            staging.fetch()
+            status = _carried_out(remote_job, staged.job, scratch / "files", where, staging.save)
             with _uninterruptible():
-                delivery.deliver(outcome.code)
-            return outcome
+                staging.deliver(status.code)
+            return status
     except GivenUpError as error:
-        return Outcome(-signal.SIGKILL, where, str(error))
+        return ExitStatus(-signal.SIGKILL, where, str(error))
     except GameRLError as error:
-        return Outcome(error.exit_code, where, str(error))
+        return ExitStatus(error.exit_code, where, str(error))
 
 
 def _carried_out(
-    order: Order,
+    remote_job: RemoteJob,
     job: Job,
     folder: Path,
     where: str,
     meanwhile: Callable[[], None] | None = None,
-) -> Outcome:
-    process = JobProcess(job, folder=folder, environment=_environment(order))
+) -> ExitStatus:
+    process = JobProcess(job, folder=folder, environment=_environment(remote_job))
     try:
-        _treat_as_own(process.pid, order.niceness)
+        _treat_as_own(process.pid, remote_job.niceness)
         while process.wait(_LONG_S if meanwhile is None else _LOOK_EVERY_S) is None:
             if meanwhile is not None:
                 meanwhile()
     except KeyboardInterrupt:
         process.ask_to_stop()
-        process.wait(order.patience_s)
+        process.wait(remote_job.patience_s)
     finally:
         code = process.kill()  # if it has ended, this only returns the code
-    return Outcome(code, where, process.tail())
+    return ExitStatus(code, where, process.tail())
 
 
-def _environment(order: Order) -> dict[str, str]:
+def _environment(remote_job: RemoteJob) -> dict[str, str]:
     """Return our environment, without the cluster's own variables."""
     own = {k: v for k, v in os.environ.items() if not k.startswith(_CLUSTER_PREFIX)}
-    return own if order.has_gpu else own | {_GPUS_VARIABLE: ""}
+    return own if remote_job.has_gpu else own | {_GPUS_VARIABLE: ""}
 
 
 def _treat_as_own(pid: int, niceness: int) -> None:

@@ -39,7 +39,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Ended:
+class CompletedJob:
     """How a job's process has ended.
 
     Attributes:
@@ -71,7 +71,7 @@ class Executor(Protocol):
     def start(self, job: Job) -> None:
         """Start a job; only while fewer than `slots` are under way."""
 
-    def wait(self, timeout_s: float) -> Sequence[Ended]:
+    def wait(self, timeout_s: float) -> Sequence[CompletedJob]:
         """Return the jobs that ended since the last call; wait for one until the timeout."""
 
     def ask_to_stop(self) -> None:
@@ -110,6 +110,6 @@ class Demand:
     warn: Callable[[str], None]
 
 
-def errands_folder(root: Path) -> Path:
+def staging_folder(root: Path) -> Path:
     """Return the folder of the notes in an experiment's folder."""
     return root / "errands"

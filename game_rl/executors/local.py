@@ -12,11 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from game_rl.executors.executor import Ended, Job
-from game_rl.executors.nursery import NoNurseryError, Nursery, NurseryError
+from game_rl.executors.executor import CompletedJob, Job
 from game_rl.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE
+from game_rl.system.fork_server import ForkServer, ForkServerError, ForkServerUnavailableError
 from game_rl.system.parent_death import PARENT_VARIABLE
 from game_rl.system.share import share_environment
+
+_IMPORTED = ("game_rl.jobs.member_jobs",)  # takes most of the time that a job needs to start
 
 
 class JobProcess:
@@ -27,7 +29,7 @@ class JobProcess:
     Args:
         folder: folder that it starts in, or None for the current one.
         environment: environment that it inherits, apart from the variables that its job sets.
-        nursery: nursery that forks it, in the current folder, or None for a fresh interpreter.
+        server: fork server that forks it, in the current folder, or None for a fresh interpreter.
     """
 
     def __init__(
@@ -36,7 +38,7 @@ class JobProcess:
         *,
         folder: Path | None = None,
         environment: Mapping[str, str] = os.environ,
-        nursery: Nursery | None = None,
+        server: ForkServer | None = None,
     ) -> None:
         self._code: int | None = None
         self._output = job.output if folder is None else folder / job.output
@@ -45,10 +47,10 @@ class JobProcess:
         own = job_environment(job, environment)
         with self._output.open("ab") as file:
             self._process: Process
-            if nursery is None:
+            if server is None:
                 self._process = OwnProcess(job.module, arguments, own, file.fileno(), folder=folder)
             else:
-                self._process = nursery.fork(job.module, arguments, own, file.fileno())
+                self._process = server.fork(job.module, arguments, own, file.fileno())
 
     @property
     def pid(self) -> int:
@@ -97,13 +99,13 @@ class JobProcess:
 class LocalExecutor:
     """Runs jobs as processes that, with their workers, end with this one, even if it is killed.
 
-    Where possible, a nursery forks them. There is one nursery for each number of CPUs.
+    Where possible, a fork server forks them. There is one for each number of CPUs.
     """
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
         self._running: dict[str, tuple[Job, JobProcess]] = {}
-        self._nurseries: dict[int, Nursery | None] = {}
+        self._servers: dict[int, ForkServer | None] = {}
 
     @property
     def slots(self) -> int:
@@ -114,7 +116,7 @@ class LocalExecutor:
         assert job.name not in self._running
         self._running[job.name] = (job, self._started(job))
 
-    def wait(self, timeout_s: float) -> Sequence[Ended]:
+    def wait(self, timeout_s: float) -> Sequence[CompletedJob]:
         deadline = time.monotonic() + timeout_s
         while True:
             ended = [one for name in list(self._running) if (one := self._ended(name)) is not None]
@@ -133,10 +135,10 @@ class LocalExecutor:
         for _, process in self._running.values():
             process.kill()
         self._running.clear()
-        for nursery in self._nurseries.values():
-            if nursery is not None:
-                nursery.close()
-        self._nurseries.clear()
+        for server in self._servers.values():
+            if server is not None:
+                server.close()
+        self._servers.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -151,22 +153,22 @@ class LocalExecutor:
 
     def _started(self, job: Job) -> JobProcess:
         try:
-            if job.cpus not in self._nurseries:
-                self._nurseries[job.cpus] = Nursery(job_environment(job))
-            return JobProcess(job, nursery=self._nurseries[job.cpus])
-        except NoNurseryError:
-            self._nurseries[job.cpus] = None
-        except NurseryError:
-            del self._nurseries[job.cpus]  # the next job gets another one
+            if job.cpus not in self._servers:
+                self._servers[job.cpus] = ForkServer(_IMPORTED, job_environment(job))
+            return JobProcess(job, server=self._servers[job.cpus])
+        except ForkServerUnavailableError:
+            self._servers[job.cpus] = None
+        except ForkServerError:
+            del self._servers[job.cpus]  # the next job gets another one
         return JobProcess(job)
 
-    def _ended(self, name: str) -> Ended | None:
+    def _ended(self, name: str) -> CompletedJob | None:
         job, process = self._running[name]
         code = process.code()
         if code is None:
             return None
         del self._running[name]
-        return Ended(job, code, platform.node(), process.tail())
+        return CompletedJob(job, code, platform.node(), process.tail())
 
 
 LOOK_EVERY_S = 0.05  # polling 16 processes this often takes 0.2 % of a core

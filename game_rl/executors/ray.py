@@ -25,10 +25,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.errors import ExperimentError, Interrupted, UsageError
-from game_rl.executors.attempt import SHORT_PLACE, Outcome, carry_out, private_folder
-from game_rl.executors.executor import Demand, Ended, Job
+from game_rl.executors.attempt import SHORT_PLACE, ExitStatus, private_folder, run_attempt
+from game_rl.executors.executor import CompletedJob, Demand, Job
 from game_rl.executors.node_checks import Needs, NodeFacts, introduce, warnings_of
-from game_rl.executors.staging import Meeting, shared_files, shared_storage
+from game_rl.executors.staging import Staging, shared_files, shared_storage
 from game_rl.system.reaper import reaping
 from game_rl.system.units import format_bytes
 
@@ -82,19 +82,19 @@ class RayExecutor:
     Args:
         slots: number of tasks at once. Ray queues those that the cluster has no room for.
         resources: resources of each task, under Ray's names.
-        meeting: how jobs reach their nodes, and how their results reach us.
+        staging: how jobs reach their nodes, and how their results reach us.
         head: head of the cluster.
     """
 
     def __init__(
-        self, slots: int, *, resources: dict[str, float], meeting: Meeting, head: Head
+        self, slots: int, *, resources: dict[str, float], staging: Staging, head: Head
     ) -> None:
         self._slots = slots
-        self._meeting = meeting
+        self._staging = staging
         self._head = head
         self._is_cut_off = False
         self._options = {"max_retries": 0, **resources}
-        self._carry_out = ray.remote(carry_out)
+        self._run_attempt = ray.remote(run_attempt)
         self._running: dict[Any, Job] = {}
 
     @property
@@ -103,11 +103,11 @@ class RayExecutor:
 
     def start(self, job: Job) -> None:
         assert len(self._running) < self._slots
-        order = self._meeting.make_order(job)
-        task = self._carry_out.options(name=job.name, **self._options).remote(order)
+        remote_job = self._staging.stage_in(job)
+        task = self._run_attempt.options(name=job.name, **self._options).remote(remote_job)
         self._running[task] = job
 
-    def wait(self, timeout_s: float) -> Sequence[Ended]:
+    def wait(self, timeout_s: float) -> Sequence[CompletedJob]:
         """Wait as `Executor.wait` does.
 
         Raises:
@@ -124,10 +124,10 @@ class RayExecutor:
         ready, _ = ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
         ended = [self._ended(task) for task in ready]
         for one in ended:
-            self._meeting.bring_home(one.job)
+            self._staging.stage_out(one.job)
         return ended
 
-    def _ended(self, task: Any) -> Ended:  # noqa: ANN401 - Ray's reference
+    def _ended(self, task: Any) -> CompletedJob:  # noqa: ANN401 - Ray's reference
         try:
             return _ended(self._running.pop(task), task)
         except exceptions.LocalRayletDiedError:
@@ -154,19 +154,21 @@ _CUT_OFF = (
 )
 
 
-def _ended(job: Job, task: Any) -> Ended:  # noqa: ANN401 - Ray's reference
+def _ended(job: Job, task: Any) -> CompletedJob:  # noqa: ANN401 - Ray's reference
     try:
-        outcome: Outcome = ray.get(task)
+        outcome: ExitStatus = ray.get(task)
     except exceptions.TaskCancelledError:  # before its process began
-        return Ended(job, -signal.SIGTERM, "the cluster")
+        return CompletedJob(job, -signal.SIGTERM, "the cluster")
     except exceptions.LocalRayletDiedError:
         raise
     except exceptions.RayTaskError as error:
-        return Ended(job, ExperimentError.exit_code, "a node of the cluster", _last_line(error))
+        return CompletedJob(
+            job, ExperimentError.exit_code, "a node of the cluster", _last_line(error)
+        )
     except exceptions.RayError as error:  # its worker or its node is lost
         cause = _first_line(error)
-        return Ended(job, -signal.SIGKILL, "a node of the cluster", cause=cause)
-    return Ended(job, outcome.code, outcome.where, outcome.text)
+        return CompletedJob(job, -signal.SIGKILL, "a node of the cluster", cause=cause)
+    return CompletedJob(job, outcome.code, outcome.where, outcome.text)
 
 
 @contextmanager
@@ -182,16 +184,16 @@ def ray_executor(config: RayExecutorConfig, demand: Demand) -> Iterator[RayExecu
     slots = demand.slots
     if config.parallel == "auto" and not config.starts_cluster:
         slots = demand.members
-    with _meeting(config, demand) as meeting, _cluster(config, demand) as head:
-        _check_nodes(meeting.needs, demand)
-        executor = RayExecutor(slots, resources=resources, meeting=meeting, head=head)
+    with _staging(config, demand) as staging, _cluster(config, demand) as head:
+        _check_nodes(staging.needs, demand)
+        executor = RayExecutor(slots, resources=resources, staging=staging, head=head)
         try:
             yield executor
         finally:
             executor.close()
 
 
-def _meeting(config: RayExecutorConfig, demand: Demand) -> AbstractContextManager[Meeting]:
+def _staging(config: RayExecutorConfig, demand: Demand) -> AbstractContextManager[Staging]:
     return (
         shared_files(demand) if config.storage is None else shared_storage(config.storage, demand)
     )

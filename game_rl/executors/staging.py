@@ -25,18 +25,18 @@ from pydantic import Field
 
 from game_rl.config.loader import dump_config, load_config
 from game_rl.errors import StorageError
-from game_rl.executors.executor import Demand, Job, errands_folder
+from game_rl.executors.executor import Demand, Job, staging_folder
 from game_rl.executors.node_checks import Needs, game_needs, marked, marked_storage
 from game_rl.run_dir import RunDir, standing_claim, write_atomic
 from game_rl.saved import Saved
-from game_rl.storage.blobs import bring_tree, read_tree, send_blobs
+from game_rl.storage.blobs import read_tree, restore_tree, send_blobs
 from game_rl.storage.faults import Patience
 from game_rl.storage.manifest import FolderTree, as_json, blob_name, parse_stored
 from game_rl.storage.object_store import ObjectStore
 
 
 @dataclass(frozen=True)
-class Errand:
+class StagedJob:
     """The job and the files that a node needs for one attempt.
 
     Attributes:
@@ -59,7 +59,7 @@ class Errand:
 
 
 @dataclass(frozen=True)
-class Order:
+class RemoteJob:
     """A job on its way to a node.
 
     Attributes:
@@ -68,7 +68,7 @@ class Order:
         has_gpu: whether the cluster gives it a GPU. If not, all GPUs are hidden from it.
         patience_s: time that it may take to save and end when it is asked to stop.
         folder: folder in which the job starts, if the node shares it with the controller.
-        errand: files that the job reads and writes, if the node shares none with the controller.
+        staged: files that the job reads and writes, if the node shares none with the controller.
     """
 
     job: Job
@@ -77,38 +77,38 @@ class Order:
     has_gpu: bool
     patience_s: float
     folder: Path | None = None
-    errand: Errand | None = None
+    staged: StagedJob | None = None
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Staging:
     """The parts of an executor that depend on how files are exchanged.
 
     Attributes:
         needs: what every node must have.
-        make_order: makes the order for a job, once the node can read the job's files.
-        bring_home: fetches what an attempt at a job has left, once it has ended.
+        stage_in: makes the job that a node gets, once the node can read the job's files.
+        stage_out: fetches what an attempt at a job has left, once it has ended.
     """
 
     needs: Needs
-    make_order: Callable[[Job], Order]
-    bring_home: Callable[[Job], None]
+    stage_in: Callable[[Job], RemoteJob]
+    stage_out: Callable[[Job], None]
 
 
 @contextmanager
-def shared_files(demand: Demand) -> Iterator[Meeting]:
+def shared_files(demand: Demand) -> Iterator[Staging]:
     """Exchange files in a file system that all nodes share, at the same paths."""
     with marked(demand.folder) as needs:
-        order = _order(demand, needs)
-        yield Meeting(
+        remote_job = _remote_job(demand, needs)
+        yield Staging(
             needs,
-            lambda job: replace(order(job), folder=needs.folder),
+            lambda job: replace(remote_job(job), folder=needs.folder),
             lambda _: None,
         )
 
 
 @contextmanager
-def shared_storage(address: str, demand: Demand) -> Iterator[Meeting]:
+def shared_storage(address: str, demand: Demand) -> Iterator[Staging]:
     """Exchange files through a folder in storage, which is emptied unless attempts are under way.
 
     Raises:
@@ -118,21 +118,24 @@ def shared_storage(address: str, demand: Demand) -> Iterator[Meeting]:
     name = f"errands/{RunDir(demand.folder).identity().id}"
     store = ObjectStore.below(address, name)
     with marked_storage(store, game_needs(demand.game), demand.disk_bytes) as needs:
-        courier, order = Courier(demand.folder, store, demand.warn), _order(demand, needs)
-        courier.take_back()
-        yield Meeting(
-            needs,
-            lambda job: replace(order(job), errand=courier.begin(job)),
-            courier.end,
+        storage, remote_job = (
+            StorageStaging(demand.folder, store, demand.warn),
+            _remote_job(demand, needs),
         )
-    courier.close()
+        storage.take_back()
+        yield Staging(
+            needs,
+            lambda job: replace(remote_job(job), staged=storage.begin(job)),
+            storage.end,
+        )
+    storage.close()
 
 
-def _order(demand: Demand, needs: Needs) -> Callable[[Job], Order]:
+def _remote_job(demand: Demand, needs: Needs) -> Callable[[Job], RemoteJob]:
     niceness = os.getpriority(os.PRIO_PROCESS, 0)
 
-    def order(job: Job) -> Order:
-        return Order(
+    def remote_job(job: Job) -> RemoteJob:
+        return RemoteJob(
             job=job,
             needs=needs,
             niceness=niceness,
@@ -140,7 +143,7 @@ def _order(demand: Demand, needs: Needs) -> Callable[[Job], Order]:
             patience_s=demand.patience_s,
         )
 
-    return order
+    return remote_job
 
 
 _CONTROLLER_PATIENCE_S = 300.0
@@ -148,7 +151,7 @@ _CONTROLLER_PATIENCE_S = 300.0
 Answer = TypeVar("Answer")
 
 
-class Note(Saved):
+class StagingNote(Saved):
     """An attempt at a job, with paths below the experiment's folder."""
 
     claim: str
@@ -159,7 +162,7 @@ class Note(Saved):
     """Files and folders that it leaves."""
 
 
-class Courier:
+class StorageStaging:
     """Manages the experiment's folder in storage; `close` empties it.
 
     Args:
@@ -175,14 +178,14 @@ class Courier:
         self._root = root
         self._address = store.address
         self._warn = warn
-        self._notes: dict[str, Note] = {}
+        self._notes: dict[str, StagingNote] = {}
         self._stored: set[str] = set()
         self._trees: dict[str, FolderTree] = {}
-        errands_folder(root).mkdir(exist_ok=True)
+        staging_folder(root).mkdir(exist_ok=True)
 
-    def begin(self, job: Job) -> Errand:
+    def begin(self, job: Job) -> StagedJob:
         """Send the files that the job reads and storage lacks, and note the attempt."""
-        note = Note(
+        note = StagingNote(
             claim=job.claim or uuid.uuid4().hex,
             run=None if job.claim is None else self._below(job.reads[0]),
             writes=tuple(self._below(path) for path in (*job.writes, job.output)),
@@ -193,7 +196,7 @@ class Courier:
         write_atomic(self._note_file(note), note.model_dump_json(indent=2) + "\n")
         self._notes[job.name] = note
         self._remember(parts, tree)
-        return Errand(self._address, note.claim, self._moved(job), tree, note.run)
+        return StagedJob(self._address, note.claim, self._moved(job), tree, note.run)
 
     def end(self, job: Job) -> None:
         """Fetch what the attempt has left; give it up if it has not ended."""
@@ -204,20 +207,20 @@ class Courier:
 
     def take_back(self) -> None:
         """Do as `end` does, for all attempts that a killed controller has noted."""
-        for path in sorted(errands_folder(self._root).glob("*.json")):
-            self._take_home(Note.model_validate_json(path.read_bytes()))
+        for path in sorted(staging_folder(self._root).glob("*.json")):
+            self._take_home(StagingNote.model_validate_json(path.read_bytes()))
 
     def close(self) -> None:
         """Empty the folder in storage, unless an attempt is noted."""
-        if any(errands_folder(self._root).iterdir()):
+        if any(staging_folder(self._root).iterdir()):
             return
-        errands_folder(self._root).rmdir()
+        staging_folder(self._root).rmdir()
         with suppress(StorageError):
             ObjectStore(self._address).clear()
 
     # ------------------------------------------------------------------ one attempt
 
-    def _take_home(self, note: Note) -> None:
+    def _take_home(self, note: StagingNote) -> None:
         end = self._patiently(lambda store: _ended(store, note.claim))
         tree = (
             end.tree
@@ -226,7 +229,7 @@ class Courier:
         )
         parts = tuple(part for part in note.writes if tree.part(part).files)
         if parts and self._counts(note):
-            self._patiently(lambda store: bring_tree(store, tree, self._root, parts))
+            self._patiently(lambda store: restore_tree(store, tree, self._root, parts))
             for part in parts:
                 self._settle(part)
             self._stored |= set(tree.blobs())
@@ -234,7 +237,7 @@ class Courier:
         self._note_file(note).unlink(missing_ok=True)
         self._patiently(lambda store: _forget(store, note.claim, is_void=end.code is None))
 
-    def _counts(self, note: Note) -> bool:
+    def _counts(self, note: StagingNote) -> bool:
         """Whether the attempt counts: not if another executor has carried out the job meanwhile."""
         if note.run is not None:
             return standing_claim(RunDir(self._root / note.run)) == note.claim
@@ -272,8 +275,8 @@ class Courier:
 
     # ------------------------------------------------------------------ paths
 
-    def _note_file(self, note: Note) -> Path:
-        return errands_folder(self._root) / f"{note.claim}.json"
+    def _note_file(self, note: StagingNote) -> Path:
+        return staging_folder(self._root) / f"{note.claim}.json"
 
     def _below(self, path: Path) -> str:
         return path.relative_to(self._root).as_posix()
@@ -297,7 +300,7 @@ class Courier:
         )
 
 
-class ErrandEnd(Saved):
+class StagedResult(Saved):
     """How an attempt has ended."""
 
     format: Annotated[int, Field(ge=1, le=1)] = 1
@@ -307,15 +310,15 @@ class ErrandEnd(Saved):
     """The files that it leaves."""
 
 
-def _ended(store: ObjectStore, claim: str) -> ErrandEnd:
+def _ended(store: ObjectStore, claim: str) -> StagedResult:
     """Return how the attempt has ended; one that has not ended is given up, for good."""
-    name, given_up = end_name(claim), ErrandEnd(code=None, tree=FolderTree(files=()))
+    name, given_up = end_name(claim), StagedResult(code=None, tree=FolderTree(files=()))
     with suppress(FileExistsError):
         store.put(name, as_json(given_up), is_new=True)
     content = store.get(name)
     if content is None:
         return given_up
-    return parse_stored(ErrandEnd, content, f"{store.address}/{name}")
+    return parse_stored(StagedResult, content, f"{store.address}/{name}")
 
 
 def _newest_saved(store: ObjectStore, claim: str) -> FolderTree:
@@ -348,7 +351,7 @@ def saved_name(claim: str, number: int) -> str:
     return f"{claim}/{number:06d}.json"
 
 
-class Delivery:
+class NodeStaging:
     """The node's side: fetches the files for one attempt, and sends what it leaves.
 
     Raises (everywhere):
@@ -356,32 +359,32 @@ class Delivery:
         StorageError: storage fails, even after retries.
     """
 
-    def __init__(self, errand: Errand, folder: Path) -> None:
-        self._errand = errand
+    def __init__(self, staged: StagedJob, folder: Path) -> None:
+        self._staged = staged
         self._folder = folder
         self._saved = self._newest()
         self._count = 0
-        self._stored: set[str] = set(errand.tree.blobs())
+        self._stored: set[str] = set(staged.tree.blobs())
 
     def fetch(self) -> None:
-        tree = self._errand.tree
+        tree = self._staged.tree
         parts = sorted({file.path.split("/")[0] for file in tree.files})
-        self._patiently(lambda store: bring_tree(store, tree, self._folder, parts))
+        self._patiently(lambda store: restore_tree(store, tree, self._folder, parts))
         self._saved = self._newest()
 
     def save(self) -> None:
         """Send the run if it has a new checkpoint; a failure is retried at the next call."""
         newest = self._newest()
-        if newest == self._saved or self._errand.run is None:
+        if newest == self._saved or self._staged.run is None:
             return
         try:
-            store = ObjectStore(self._errand.address, timeout_s=_SAVING_TIMEOUT_S)
+            store = ObjectStore(self._staged.address, timeout_s=_SAVING_TIMEOUT_S)
             self._check(store)
-            tree, sources = read_tree(self._folder, (self._errand.run,))
+            tree, sources = read_tree(self._folder, (self._staged.run,))
             send_blobs(store, sources, self._stored)
             if self._newest() != newest:
                 return  # replaced meanwhile, so the tree may mix two checkpoints
-            store.put(saved_name(self._errand.claim, self._count + 1), as_json(tree))
+            store.put(saved_name(self._staged.claim, self._count + 1), as_json(tree))
         except GivenUpError:
             raise
         except StorageError:
@@ -391,8 +394,8 @@ class Delivery:
 
     def deliver(self, code: int) -> None:
         """Send what the job has left, then the end of the attempt."""
-        tree, sources = read_tree(self._folder, self._errand.writes)
-        end, name = as_json(ErrandEnd(code=code, tree=tree)), end_name(self._errand.claim)
+        tree, sources = read_tree(self._folder, self._staged.writes)
+        end, name = as_json(StagedResult(code=code, tree=tree)), end_name(self._staged.claim)
 
         def deliver(store: ObjectStore) -> None:
             found = store.get(name)
@@ -407,14 +410,14 @@ class Delivery:
         self._patiently(deliver)
 
     def _check(self, store: ObjectStore) -> None:
-        if store.find(end_name(self._errand.claim)) is not None:
+        if store.find(end_name(self._staged.claim)) is not None:
             raise _given_up()
 
     def _newest(self) -> tuple[str, bytes] | None:
         """Return the name and the manifest of the newest checkpoint here, or None."""
-        if self._errand.run is None:
+        if self._staged.run is None:
             return None
-        for path in RunDir(self._folder / self._errand.run).checkpoints_newest_first():
+        for path in RunDir(self._folder / self._staged.run).checkpoints_newest_first():
             try:
                 return path.name, (path / "manifest.json").read_bytes()
             except FileNotFoundError:
@@ -422,7 +425,7 @@ class Delivery:
         return None
 
     def _patiently(self, do: Callable[[ObjectStore], None]) -> None:
-        Patience(_NODE_PATIENCE_S).ask(lambda: do(ObjectStore(self._errand.address)))
+        Patience(_NODE_PATIENCE_S).ask(lambda: do(ObjectStore(self._staged.address)))
 
 
 def _given_up() -> GivenUpError:

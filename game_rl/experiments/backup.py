@@ -23,7 +23,7 @@ from game_rl.config.experiments.experiment import Experiment
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.config.upload import UploadConfig
 from game_rl.errors import Interrupted, UsageError
-from game_rl.event_log import Account
+from game_rl.event_log import ExperimentEventLog
 from game_rl.events import ExperimentBegun, ExperimentEvent, ExperimentWarned, GenerationEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.run_dir import link_file, write_atomic
@@ -36,7 +36,7 @@ _LOOK_EVERY_S = 0.1
 _GB = 10**9
 
 
-class StoredState(Saved):
+class BackupState(Saved):
     """The state of the upload: `upload.json` of the experiment's folder.
 
     Attributes:
@@ -50,22 +50,22 @@ class StoredState(Saved):
     generation: int | None = None
 
 
-def write_state(folder: ExperimentDir, state: StoredState) -> None:
+def write_state(folder: ExperimentDir, state: BackupState) -> None:
     write_atomic(folder.root / _STATE, state.model_dump_json(indent=2) + "\n")
 
 
-def stored_state(folder: ExperimentDir) -> StoredState | None:
+def stored_state(folder: ExperimentDir) -> BackupState | None:
     """Read the state, or return None if nothing was ever uploaded."""
     file = folder.root / _STATE
-    return StoredState.model_validate_json(file.read_bytes()) if file.exists() else None
+    return BackupState.model_validate_json(file.read_bytes()) if file.exists() else None
 
 
-def own_state(folder: ExperimentDir, upload: UploadConfig) -> StoredState:
+def own_state(folder: ExperimentDir, upload: UploadConfig) -> BackupState:
     """Return the state of the upload to this address; a new one if the address has changed."""
     state = stored_state(folder)
     if state is not None and state.to == upload.to:
         return state
-    return StoredState(to=upload.to, writer=secrets.token_hex(8))
+    return BackupState(to=upload.to, writer=secrets.token_hex(8))
 
 
 def uploaded_to(experiment: Experiment, to: UploadConfig | None) -> Experiment:
@@ -87,7 +87,7 @@ def uploaded_to(experiment: Experiment, to: UploadConfig | None) -> Experiment:
 
 
 def push_settings(
-    folder: ExperimentDir, experiment: Experiment, state: StoredState, *, generation: int
+    folder: ExperimentDir, experiment: Experiment, state: BackupState, *, generation: int
 ) -> PushSettings:
     """Return the settings for the process that uploads one generation."""
     config, upload = experiment.config, experiment.config.upload
@@ -96,7 +96,7 @@ def push_settings(
     return PushSettings(
         to=upload.to,
         experiment=folder.identity().id,
-        folder=picture_of(folder).absolute(),
+        folder=snapshot_folder(folder).absolute(),
         generation=generation,
         kind=config.kind,
         game=experiment.run.game,
@@ -112,7 +112,7 @@ def _keep_locally(experiment: Experiment) -> KeepGenerationsConfig:
     return config.keep_rounds if config.kind == "mixture" else config.keep_generations
 
 
-class SafeCopy:
+class Backup:
     """Uploads an experiment as a Listener of its events; call `close` at the end.
 
     Args:
@@ -166,7 +166,7 @@ class SafeCopy:
                 self._begin(is_last=True)
                 is_safe = self._waits(deadline_s) and not self._is_wanted
         self._end()
-        forget_picture(self._folder)
+        remove_snapshot(self._folder)
         if not is_safe:
             push = f"game-rl remote push {quote(str(self._folder.root))}"
             self._warn(
@@ -198,8 +198,8 @@ class SafeCopy:
         return True
 
     def _is_given_up(self) -> bool:
-        """Give up the upload under way if its picture takes too much disk space here."""
-        if held_bytes(self._folder) <= self._upload.backlog_gb * _GB:
+        """Give up the upload under way if its snapshot takes too much disk space here."""
+        if snapshot_bytes(self._folder) <= self._upload.backlog_gb * _GB:
             return False
         if not self._is_over_backlog:
             self._is_over_backlog = True
@@ -228,7 +228,7 @@ class SafeCopy:
         settings = push_settings(
             self._folder, self._experiment, self._state, generation=self._generation
         ).model_copy(update={"take_over": self._take_over, "is_last": is_last})
-        take_picture(self._folder, self._upload.what)
+        take_snapshot(self._folder, self._upload.what)
         write_state(self._folder, self._state)
         self._process = started("game_rl.storage.experiment_process")
         assert self._process.stdin is not None
@@ -245,9 +245,9 @@ class SafeCopy:
 
 
 @contextmanager
-def uploading(
-    folder: ExperimentDir, experiment: Experiment, account: Account, *, take_over: bool
-) -> Iterator[SafeCopy | None]:
+def backing_up(
+    folder: ExperimentDir, experiment: Experiment, events: ExperimentEventLog, *, take_over: bool
+) -> Iterator[Backup | None]:
     """Upload generations inside the context, and the last state at its end, if the config says so.
 
     After an interruption, the end waits no longer than the deadline of the runs' checkpoints.
@@ -256,13 +256,13 @@ def uploading(
     if upload is None:
         yield None
         return
-    copy = SafeCopy(
+    copy = Backup(
         folder,
         experiment,
         take_over=take_over,
-        warn=lambda text: account.emit(ExperimentWarned(text=text)),
+        warn=lambda text: events.emit(ExperimentWarned(text=text)),
     )
-    account.add_listener(copy.on_event)
+    events.add_listener(copy.on_event)
     wait_s = upload.wait_s
     try:
         yield copy
@@ -278,24 +278,24 @@ _LEFT_OUT = {"lock", "claim", "errands", "superseded", "upload.json", "upload.lo
 _OPTIONAL = ("lake", "videos")
 
 
-def picture_of(folder: ExperimentDir) -> Path:
+def snapshot_folder(folder: ExperimentDir) -> Path:
     return folder.root / ".upload"
 
 
-def take_picture(folder: ExperimentDir, what: Collection[str]) -> None:
+def take_snapshot(folder: ExperimentDir, what: Collection[str]) -> None:
     """Snapshot the folder, without files that only concern this machine.
 
     Args:
         what: the value of `upload.what`; `lake` and `videos` are left out unless it names them.
     """
-    picture = picture_of(folder)
+    snapshot = snapshot_folder(folder)
     left_out = _LEFT_OUT | {name for name in _OPTIONAL if name not in what}
-    forget_picture(folder)
+    remove_snapshot(folder)
     for path in sorted(folder.root.rglob("*")):
         parts = path.relative_to(folder.root).parts
         if any(part.startswith(".") or part in left_out for part in parts) or not path.is_file():
             continue
-        target = picture.joinpath(*parts)
+        target = snapshot.joinpath(*parts)
         target.parent.mkdir(parents=True, exist_ok=True)
         if parts[0] == "generations" or any(part in _NEVER_CHANGE for part in parts[:-1]):
             link_file(path, target)
@@ -303,17 +303,17 @@ def take_picture(folder: ExperimentDir, what: Collection[str]) -> None:
             shutil.copyfile(path, target)
 
 
-def forget_picture(folder: ExperimentDir) -> None:
-    shutil.rmtree(picture_of(folder), ignore_errors=True)
+def remove_snapshot(folder: ExperimentDir) -> None:
+    shutil.rmtree(snapshot_folder(folder), ignore_errors=True)
 
 
-def held_bytes(folder: ExperimentDir) -> int:
-    """Return the disk space that the picture alone takes.
+def snapshot_bytes(folder: ExperimentDir) -> int:
+    """Return the disk space that the snapshot alone takes.
 
     These are its copies, and linked files that the experiment has deleted since.
     """
     total = 0
-    for path in picture_of(folder).rglob("*"):
+    for path in snapshot_folder(folder).rglob("*"):
         status = path.lstat()
         total += status.st_size if status.st_nlink == 1 and path.is_file() else 0
     return total

@@ -22,7 +22,7 @@ from game_rl.experiments.records import (
     read_record,
     write_record,
 )
-from game_rl.experiments.tasks import Jobs, Task
+from game_rl.experiments.tasks import MemberTasks, Task
 from game_rl.jobs.results import Played
 from game_rl.run_dir import Parent, RunDir, RunIdentity, new_directory, write_atomic
 from game_rl.seeds import seed_for
@@ -86,7 +86,7 @@ def _play(plan: Plan, member: TrainedMember, what: str) -> Task:
         what: what the episodes are for, which the seed follows from.
     """
     assert member.checkpoint is not None
-    return Jobs(plan.folder, plan.rules.cpus_per_member).play(
+    return MemberTasks(plan.folder, plan.rules.cpus_per_member).play(
         member.number,
         member.folder,
         member.checkpoint,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
-from game_rl.event_log import Account
+from game_rl.event_log import ExperimentEventLog
 from game_rl.events import (
     ChampionFound,
     ExperimentWarned,
@@ -39,9 +39,9 @@ from game_rl.experiments.records import (
     read_record,
     write_record,
 )
-from game_rl.experiments.tasks import Death, Jobs, Task, TaskRunner
+from game_rl.experiments.tasks import Death, MemberTasks, Task, TaskRunner
 from game_rl.experiments.tensorboard_curves import write_curves
-from game_rl.jobs.results import StretchResult, read_differences, read_result
+from game_rl.jobs.results import StretchResult, read_differences, read_stretch_result
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopFlag
@@ -50,7 +50,7 @@ _ASKED_OBSERVATIONS = 512
 """A share that is measured on so many observations has a standard error of at most 2.2 points."""
 
 
-def read_state(plan: Plan) -> ExperimentState:
+def experiment_state(plan: Plan) -> ExperimentState:
     """Return the state of the experiment; the one at its beginning if none is written yet."""
     state = read_record(plan.folder.state, ExperimentState)
     return state or ExperimentState(generation=0, members=plan.first_members())
@@ -62,7 +62,7 @@ class ExperimentRun:
 
     plan: Plan
     executor: Executor
-    account: Account
+    events: ExperimentEventLog
     stop: StopFlag
 
     def run(self) -> ChampionRecord:
@@ -73,14 +73,14 @@ class ExperimentRun:
             ExperimentError: it cannot continue; all that was learned is saved.
         """
         RunDir(self.folder.root).remove_leftovers()  # members', too: none of them is running
-        state = read_state(self.plan)
+        state = experiment_state(self.plan)
         if state.generation:
             self._forget(state)  # a killed controller may not have got so far
         while state.generation < self.plan.rules.generations:
             state = self._generation(state)
         champion = find_champion(self.plan, self._record(state.generation), self._bring)
         write_record(self.folder.state, state.model_copy(update={"complete": True}))
-        self.account.emit(
+        self.events.emit(
             ChampionFound(
                 generation=state.generation,
                 number=champion.number,
@@ -98,7 +98,7 @@ class ExperimentRun:
     def _generation(self, state: ExperimentState) -> ExperimentState:
         number, started = state.generation + 1, time.monotonic()
         until = self.plan.timesteps(number)
-        self.account.emit(GenerationBegun(generation=number, timesteps=until))
+        self.events.emit(GenerationBegun(generation=number, timesteps=until))
         self._undo_excess(state.members, number)
         record = self._trained(state.members, number)
         keep_generation(self.folder, record)
@@ -108,7 +108,7 @@ class ExperimentRun:
         write_curves(self.folder.curves, record, self.plan.rules)
         write_record(self.folder.state, after)
         self._forget(after)
-        self.account.emit(
+        self.events.emit(
             GenerationEnded(
                 generation=number,
                 record=str(self.folder.generation(number).record),
@@ -122,7 +122,7 @@ class ExperimentRun:
     def _undo_excess(self, members: Sequence[Member], number: int) -> None:
         text = undo_excess(self.plan, members, number)
         if text:
-            self.account.emit(ExperimentWarned(generation=number, text=text))
+            self.events.emit(ExperimentWarned(generation=number, text=text))
             if number > 1:
                 self._copy(self._record(number - 1))
 
@@ -136,14 +136,14 @@ class ExperimentRun:
             self._begin(member, self.plan.config_of(member))
         results = self._stretches(members, number)
         trained = list(members)
-        apprentice = self.plan.apprentice(number, members, results)
-        if apprentice is not None:
-            if isinstance(apprentice.beginning, Task):
-                self._bring([apprentice.beginning])
+        extra_run = self.plan.extra_run(number, members, results)
+        if extra_run is not None:
+            if isinstance(extra_run.beginning, Task):
+                self._bring([extra_run.beginning])
             else:
-                self._begin(apprentice.member, apprentice.beginning)
-            results |= self._stretches([apprentice.member], number)
-            trained.append(apprentice.member)
+                self._begin(extra_run.member, extra_run.beginning)
+            results |= self._stretches([extra_run.member], number)
+            trained.append(extra_run.member)
         record = self._with_differences(self.plan.decide(number, trained, results))
         write_record(place.record, record)
         return record
@@ -153,7 +153,7 @@ class ExperimentRun:
         rules = self.plan.rules
         if not rules.shares_lake:
             return record
-        task = Jobs(self.folder, rules.cpus_per_member).actions(
+        task = MemberTasks(self.folder, rules.cpus_per_member).actions(
             record,
             observations=_ASKED_OBSERVATIONS,
             seed=seed_for(rules.seed, f"actions/{record.generation}"),
@@ -180,7 +180,7 @@ class ExperimentRun:
         results: dict[int, StretchResult] = {}
 
         def take(task: Task) -> None:
-            member, result = by_result[task.result], read_result(task.result)
+            member, result = by_result[task.result], read_stretch_result(task.result)
             assert result is not None
             results[member.number] = result
             self._tell_of(number, member, result)
@@ -221,7 +221,7 @@ class ExperimentRun:
 
     def _tell_of(self, generation: int, member: Member, result: StretchResult) -> None:
         played, metric = result.played, self.plan.rules.fitness.metric
-        self.account.emit(
+        self.events.emit(
             StretchEnded(
                 generation=generation,
                 number=member.number,
@@ -238,7 +238,7 @@ class ExperimentRun:
 
     def _tell_of_death(self, death: Death) -> None:
         ended = death.ended
-        self.account.emit(
+        self.events.emit(
             MemberDied(
                 name=ended.job.name,
                 code=ended.code,
@@ -258,4 +258,4 @@ class ExperimentRun:
                     else "it is left out"
                 )
                 text = f"member {member.folder}: {member.failure}; {way}"
-                self.account.emit(ExperimentWarned(generation=record.generation, text=text))
+                self.events.emit(ExperimentWarned(generation=record.generation, text=text))

@@ -14,7 +14,7 @@ from game_rl.experiments.experiment_dir import copied_after
 from game_rl.experiments.kept_generations import link_checkpoint, move_into, new_folder, restore
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import GenerationRecord, Member, TrainedMember, read_record
-from game_rl.jobs.results import read_result
+from game_rl.jobs.results import read_stretch_result
 from game_rl.run_dir import RunDir
 
 
@@ -35,9 +35,9 @@ def undo_excess(plan: Plan, members: Sequence[Member], generation: int) -> str:
         UsageError: a process is training one of the runs.
     """
     found = [member for member in members if _is_beyond(plan, member, generation)]
-    apprentice = plan.apprentice_of(generation)
-    if apprentice is not None and (found or _is_beyond(plan, apprentice, generation)):
-        found.append(apprentice)
+    extra_run = plan.extra_member(generation)
+    if extra_run is not None and (found or _is_beyond(plan, extra_run, generation)):
+        found.append(extra_run)
     if not found:
         return ""
     place, aside = plan.folder.generation(generation), new_folder(plan.folder.superseded)
@@ -59,7 +59,7 @@ def undo_excess(plan: Plan, members: Sequence[Member], generation: int) -> str:
 
 def _is_beyond(plan: Plan, member: Member, generation: int) -> bool:
     run_dir, until = plan.folder.member(member.folder), plan.until(member, generation)
-    result = read_result(plan.folder.generation(generation).result(member.number))
+    result = read_stretch_result(plan.folder.generation(generation).result(member.number))
     reached = [int(path.name) for path in run_dir.checkpoints_newest_first()[:1]]
     reached += [] if result is None else [result.timesteps]
     if max(reached, default=0) <= until:

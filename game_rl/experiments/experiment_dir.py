@@ -10,7 +10,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from game_rl.errors import UsageError
-from game_rl.executors.executor import errands_folder
+from game_rl.executors.executor import staging_folder
 from game_rl.run_dir import RunDir, RunIdentity
 
 _RUNS = ("members", "champion")  # folders with runs of the experiment
@@ -74,9 +74,9 @@ class ExperimentDir:
         return self.root / "validation"
 
     @property
-    def errands(self) -> Path:
+    def staging(self) -> Path:
         """Notes on files that are being fetched from nodes without a shared file system."""
-        return errands_folder(self.root)
+        return staging_folder(self.root)
 
     @property
     def superseded(self) -> Path:

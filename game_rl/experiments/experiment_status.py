@@ -9,10 +9,10 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 
 from game_rl.config.experiments.experiment import load_experiment
-from game_rl.event_log import read_account
+from game_rl.event_log import read_experiment_events
 from game_rl.events import ExperimentBegun, ExperimentEnded, Fitness
 from game_rl.experiments.backup import stored_state
-from game_rl.experiments.controller import read_state
+from game_rl.experiments.controller import experiment_state
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.plans.decision import timesteps_before
 from game_rl.experiments.plans.make_plan import make_plan
@@ -146,7 +146,7 @@ class ExperimentStatus:
 def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
     """Return the status of an experiment; reading it does not disturb the controller or a run."""
     plan = make_plan(folder, load_experiment(folder.config, is_saved=True))
-    state, generations = read_state(plan), plan.rules.generations
+    state, generations = experiment_state(plan), plan.rules.generations
     now = min(state.generation + 1, generations)
     how, text = _how_it_is(folder, is_complete=state.complete)
     members = _members(plan, state, now)
@@ -197,26 +197,26 @@ def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[Membe
     record = read_record(folder.generation(state.generation).record, GenerationRecord)
     last = {} if record is None else {m.folder: m.fitness for m in record.members}
     place, found = folder.generation(generation), []
-    for member in (*state.members, *_apprentice(plan, generation)):
-        account = read_tail(folder.member(member.folder).events)
+    for member in (*state.members, *_extra_member(plan, generation)):
+        tail = read_tail(folder.member(member.folder).events)
         found.append(
             MemberStatus(
                 number=member.number,
                 folder=member.folder,
-                timesteps=account.timesteps,
+                timesteps=tail.timesteps,
                 until=plan.until(member, generation),
-                timesteps_per_s=account.timesteps_per_s,
+                timesteps_per_s=tail.timesteps_per_s,
                 has_ended_stretch=place.result(member.number).exists(),
                 last=last.get(member.folder),
-                followed=account.followed,
+                followed=tail.followed,
             )
         )
     return tuple(found)
 
 
-def _apprentice(plan: Plan, generation: int) -> tuple[Member, ...]:
+def _extra_member(plan: Plan, generation: int) -> tuple[Member, ...]:
     """Return the member that trains after the others, once its run exists."""
-    found = plan.apprentice_of(generation)
+    found = plan.extra_member(generation)
     is_there = found is not None and plan.folder.member(found.folder).exists()
     return (found,) if found is not None and is_there else ()
 
@@ -229,7 +229,9 @@ def _how_it_is(
     if _is_held(folder):
         return "training", ""
     ends = [
-        e for e in read_account(folder.events) if isinstance(e, ExperimentBegun | ExperimentEnded)
+        e
+        for e in read_experiment_events(folder.events)
+        if isinstance(e, ExperimentBegun | ExperimentEnded)
     ]
     if ends and isinstance(ends[-1], ExperimentEnded) and ends[-1].reason != "completed":
         return ends[-1].reason, ends[-1].text
@@ -286,7 +288,7 @@ def _learner(plan: Plan, generation: int) -> str | None:
     """Return the folder of the learner's run in a generation, or None without a learner."""
     if plan.rules.is_live:
         return plan.first_members()[-1].folder
-    found = plan.apprentice_of(generation)
+    found = plan.extra_member(generation)
     return None if found is None else found.folder
 
 

@@ -135,11 +135,11 @@ def go_back(folder: ExperimentDir, generation: int) -> Path:
     record = read_record(folder.generation(generation).record, GenerationRecord)
     if record is None or not has_checkpoints(folder, record):
         raise UsageError(_not_kept(folder, generation))
-    apprentice = None if record.learner is None else record.learner.number
+    extra_run = None if record.learner is None else record.learner.number
     before = tuple(
         Member(number=m.number, folder=m.folder, values=m.values)
         for m in record.members
-        if m.number != apprentice
+        if m.number != extra_run
     )
     state = ExperimentState(generation=generation - 1, members=before, going_back_to=generation)
     write_record(folder.state, state)
@@ -202,7 +202,7 @@ def _move_later(folder: ExperimentDir, record: GenerationRecord, aside: Path) ->
     for path in folder.members.iterdir():
         if (copied_after(path.name) or 0) >= generation and path.name not in stay:
             move_into(aside / "members" / "copies", path)
-    for path in (folder.champion, folder.champion_record, folder.validation, folder.errands):
+    for path in (folder.champion, folder.champion_record, folder.validation, folder.staging):
         if path.exists():
             move_into(aside, path)
 

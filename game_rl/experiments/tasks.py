@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from game_rl.errors import ExperimentError, Interrupted
-from game_rl.executors.executor import Ended, Executor, Job
+from game_rl.executors.executor import CompletedJob, Executor, Job
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import GenerationRecord
 from game_rl.run_dir import RunDir, take_claim
@@ -74,7 +74,7 @@ class Death:
         pause_s: seconds until it starts again, or None if it does not.
     """
 
-    ended: Ended
+    ended: CompletedJob
     count: int
     pause_s: float | None
 
@@ -88,7 +88,7 @@ class _Deaths:
     starts_at_s: float = 0.0
     """Time before which it is not started again."""
 
-    def add(self, ended: Ended, checkpoint: str, now_s: float) -> Death:
+    def add(self, ended: CompletedJob, checkpoint: str, now_s: float) -> Death:
         self.count = 1 if checkpoint != self.checkpoint else self.count + 1
         self.checkpoint = checkpoint
         if self.count >= MOST_DEATHS:
@@ -192,7 +192,7 @@ class TaskRunner:
         if self._stop.reason is not None:
             raise self._stop.reason
 
-    def _bury(self, ended: Ended, task: Task) -> None:
+    def _bury(self, ended: CompletedJob, task: Task) -> None:
         if not ended.was_stopped:
             raise ExperimentError(_failure(ended))
         deaths = self._deaths[ended.job.name]
@@ -214,7 +214,7 @@ class TaskRunner:
             running -= len(self._executor.wait(_LOOK_EVERY_S))
 
 
-def _failure(ended: Ended) -> str:
+def _failure(ended: CompletedJob) -> str:
     last = ended.text.splitlines()[-1] if ended.text else _silence(ended.job)
     what = "left no result" if ended.code == 0 else f"failed with exit code {ended.code}"
     text = f"{ended.job.name} {what} on {ended.where}: {last} (output: {ended.job.output})"
@@ -253,7 +253,7 @@ def _is_held(task: Task) -> bool:
 
 
 @dataclass(frozen=True)
-class Origin:
+class CopyOrigin:
     """The checkpoint that a copy begins from, and the parts that it takes over.
 
     Attributes:
@@ -270,7 +270,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Jobs:
+class MemberTasks:
     """Makes tasks for the runs in an experiment's folder.
 
     Attributes:
@@ -298,7 +298,9 @@ class Jobs:
         )
         return Task(job, result, run_dir)
 
-    def copy(self, folder: str, origin: Origin, values: Mapping[str, object], output: Path) -> Task:
+    def copy(
+        self, folder: str, origin: CopyOrigin, values: Mapping[str, object], output: Path
+    ) -> Task:
         """Return the task that forks a checkpoint into a new run directory.
 
         Args:

@@ -11,7 +11,7 @@ from typing import Any
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.config.experiments.experiment import Experiment, dump_experiment, load_experiment
-from game_rl.config.loader import Source, dump_config, load_config
+from game_rl.config.loader import Document, dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, flat, with_changed
 from game_rl.errors import (
@@ -25,7 +25,7 @@ from game_rl.errors import (
     UsageError,
     system_fault,
 )
-from game_rl.event_log import Account
+from game_rl.event_log import ExperimentEventLog
 from game_rl.events import (
     ExperimentBegun,
     ExperimentEnded,
@@ -36,8 +36,8 @@ from game_rl.events import (
 from game_rl.executors.executor import Demand, Executor
 from game_rl.executors.local import LocalExecutor
 from game_rl.executors.make_executor import check_installed, make_executor
-from game_rl.experiments.backup import uploading
-from game_rl.experiments.controller import ExperimentRun, read_state
+from game_rl.experiments.backup import backing_up
+from game_rl.experiments.controller import ExperimentRun, experiment_state
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
 from game_rl.experiments.forecast.experiment_report import ExperimentReport
@@ -45,9 +45,9 @@ from game_rl.experiments.kept_generations import checkpoints_bytes, finish_going
 from game_rl.experiments.plans.make_plan import make_plan
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
-from game_rl.experiments.tasks import Jobs, TaskRunner
+from game_rl.experiments.tasks import MemberTasks, TaskRunner
 from game_rl.games.definition import load_game
-from game_rl.jobs.results import Finished, Played, read_finished, write_finished
+from game_rl.jobs.results import FinishedRun, Played, read_finished, write_finished
 from game_rl.run_dir import RunDir, check_claim, write_atomic
 from game_rl.storage.first_request import ask_once
 from game_rl.system.machine import detect_machine, with_room
@@ -214,17 +214,18 @@ def _carried_out(
     config, identity = experiment.config, folder.identity()
     write_atomic(folder.preflight, json.dumps(report.to_json(), indent=2))
     plan = make_plan(folder, experiment)
-    state = read_state(plan)
-    with Account(folder.events, command.listeners) as account, _told_how_it_ends(account, folder):
+    state = experiment_state(plan)
+    log = ExperimentEventLog(folder.events, command.listeners)
+    with log as events, _recording_the_end(events, folder):
         with (
-            uploading(folder, experiment, account, take_over=command.take_over) as copy,
-            make_executor(config.executor, _demand(experiment, report, account)) as executor,
+            backing_up(folder, experiment, events, take_over=command.take_over) as copy,
+            make_executor(config.executor, _demand(experiment, report, events)) as executor,
         ):
             for warning in warnings:
-                account.emit(ExperimentWarned(text=warning))
+                events.emit(ExperimentWarned(text=warning))
             if went.generation is not None:
-                account.emit(WentBack(generation=went.generation - 1, set_aside=went.place))
-            account.emit(
+                events.emit(WentBack(generation=went.generation - 1, set_aside=went.place))
+            events.emit(
                 ExperimentBegun(
                     generation=state.generation,
                     experiment=identity.id,
@@ -234,10 +235,10 @@ def _carried_out(
                     slots=executor.slots,
                 )
             )
-            champion = _run(plan, executor, account, command.stop)
+            champion = _run(plan, executor, events, command.stop)
         not_stored = "" if copy is None else copy.nothing_stored()
         code = NotStoredError.exit_code if not_stored else 0
-        account.emit(ExperimentEnded(reason="completed", exit_code=code, text=not_stored))
+        events.emit(ExperimentEnded(reason="completed", exit_code=code, text=not_stored))
     if not_stored:
         raise NotStoredError(not_stored)
     return champion
@@ -260,7 +261,7 @@ def _ask_storage(experiment: Experiment) -> list[str]:
     return [warning for to in addresses for warning in ask_once(to)]
 
 
-def _demand(experiment: Experiment, report: ExperimentReport, account: Account) -> Demand:
+def _demand(experiment: Experiment, report: ExperimentReport, events: ExperimentEventLog) -> Demand:
     config = experiment.config
     return Demand(
         slots=report.runs_at_once,
@@ -272,7 +273,7 @@ def _demand(experiment: Experiment, report: ExperimentReport, account: Account) 
         folder=config.run_dir,
         disk_bytes=_disk_bytes(report),
         game=experiment.run.game,
-        warn=lambda text: account.emit(ExperimentWarned(text=text)),
+        warn=lambda text: events.emit(ExperimentWarned(text=text)),
     )
 
 
@@ -282,9 +283,11 @@ def _disk_bytes(report: ExperimentReport) -> int:
     return disk.bytes + disk.momentary_bytes
 
 
-def _run(plan: Plan, executor: Executor, account: Account, stop: StopFlag) -> ChampionRecord:
+def _run(
+    plan: Plan, executor: Executor, events: ExperimentEventLog, stop: StopFlag
+) -> ChampionRecord:
     try:
-        return ExperimentRun(plan, executor, account, stop).run()
+        return ExperimentRun(plan, executor, events, stop).run()
     except Interrupted as reason:
         raise Interrupted(
             f"{reason}; all members are saved, continue with {_way_on(plan.folder)}",
@@ -297,7 +300,7 @@ def _way_on(folder: ExperimentDir) -> str:
 
 
 @contextmanager
-def _told_how_it_ends(account: Account, folder: ExperimentDir) -> Iterator[None]:
+def _recording_the_end(events: ExperimentEventLog, folder: ExperimentDir) -> Iterator[None]:
     """Emit `ExperimentEnded` for an exception that is raised inside, and re-raise it.
 
     Raises:
@@ -313,17 +316,17 @@ def _told_how_it_ends(account: Account, folder: ExperimentDir) -> Iterator[None]
             ) from error
     except (Interrupted, KeyboardInterrupt) as error:
         code = error.exit_code if isinstance(error, Interrupted) else Interrupted("").exit_code
-        _emit(account, ExperimentEnded(reason="stopped", exit_code=code, text=str(error)))
+        _emit(events, ExperimentEnded(reason="stopped", exit_code=code, text=str(error)))
         raise
     except Exception as error:
         code = error.exit_code if isinstance(error, GameRLError) else GameRLError.exit_code
-        _emit(account, ExperimentEnded(reason="failed", exit_code=code, text=str(error)))
+        _emit(events, ExperimentEnded(reason="failed", exit_code=code, text=str(error)))
         raise
 
 
-def _emit(account: Account, ended: ExperimentEnded) -> None:
+def _emit(events: ExperimentEventLog, ended: ExperimentEnded) -> None:
     with suppress(OSError):  # a failing disk may have ended the experiment
-        account.emit(ended)
+        events.emit(ended)
 
 
 _LAKE: Key = ("member", "lake", "path")
@@ -335,7 +338,7 @@ def follow_lake(folder: ExperimentDir) -> None:
     Paths in their checkpoints are not used. Call it before the experiment's own config is
     rewritten, as the Lake's path in there shows whether the folder was moved.
     """
-    root, _ = Source(folder.config, ConfigError).tree(())
+    root, _ = Document(folder.config, ConfigError).tree(())
     if not root.has(_LAKE) or root.nearest(_LAKE).value == str(folder.lake.absolute()):
         return
     for path in sorted(folder.members.glob("*")):
@@ -362,7 +365,7 @@ def _relocated(config: RunConfig, run_dir: RunDir, folder: ExperimentDir) -> Run
 
 def finish_experiment(
     root: Path, command: ExperimentCommand, *, episodes: int, seed: int, result: Path
-) -> Finished:
+) -> FinishedRun:
     """Carry out the experiment at `root`, test its champion, and write the result.
 
     The champion is chosen by the experiment's own rule, on other episodes. An interrupted call can
@@ -387,7 +390,7 @@ def finish_experiment(
         champion = resume_experiment(root, command)
         end = _tested(ExperimentDir(root), champion, command, episodes=episodes, seed=seed)
     except NobodyLeftError as error:
-        end = Finished(failure="non_finite", text=str(error))
+        end = FinishedRun(failure="non_finite", text=str(error))
     return write_finished(result, end, root=root, seconds=time.monotonic() - started)
 
 
@@ -398,9 +401,9 @@ def _tested(
     *,
     episodes: int,
     seed: int,
-) -> Finished:
+) -> FinishedRun:
     plan = make_plan(folder, load_experiment(folder.config, is_saved=True))
-    test = Jobs(folder, plan.rules.cpus_per_member).play(
+    test = MemberTasks(folder, plan.rules.cpus_per_member).play(
         champion.number,
         champion.folder,
         champion.checkpoint,
@@ -415,10 +418,10 @@ def _tested(
         text = f"{reason}; the experiment is complete"
         raise Interrupted(text, exit_code=reason.exit_code) from None
     timesteps = int(champion.checkpoint)
-    return Finished(
+    return FinishedRun(
         timesteps=timesteps,
         policy_timesteps=timesteps,
-        weights_sha256=_weights_sha256(folder, read_state(plan).generation, champion),
+        weights_sha256=_weights_sha256(folder, experiment_state(plan).generation, champion),
         played=Played.model_validate_json(test.result.read_bytes()),
     )
 

@@ -132,7 +132,7 @@ class _Checked:
     def save_state(self) -> JsonValue:
         save = getattr(self._reward, "save_state", None)
         try:
-            state = to_json(vars(self._reward) if save is None else save(), "the state")
+            state = state_to_json(vars(self._reward) if save is None else save(), "the state")
             copy: JsonValue = json.loads(json.dumps(state, allow_nan=False))
         except (Exception, SystemExit) as error:
             raise self._unsaved(error) from error
@@ -142,10 +142,10 @@ class _Checked:
         load = getattr(self._reward, "load_state", None)
         try:
             if load is not None:
-                load(from_json(state))
+                load(state_from_json(state))
             else:
                 vars(self._reward).clear()
-                vars(self._reward).update(from_json(state))
+                vars(self._reward).update(state_from_json(state))
         except (Exception, SystemExit) as error:
             raise self._failure("load_state", error) from error
 
@@ -262,8 +262,8 @@ _MARK = "!"
 _FACTORIES: dict[str, Callable[[], Any]] = {f.__name__: f for f in (int, float, str, list, dict)}
 
 
-def to_json(value: object, name: str = "it") -> JsonValue:
-    """Return what `from_json` turns into an equal value of the same types.
+def state_to_json(value: object, name: str = "it") -> JsonValue:
+    """Return what `state_from_json` turns into an equal value of the same types.
 
     Args:
         value: None, numbers, text, and lists, tuples, dicts, Counters and defaultdicts of them.
@@ -286,35 +286,35 @@ def to_json(value: object, name: str = "it") -> JsonValue:
     raise ValueError(f"{name} is {what}")
 
 
-def from_json(value: JsonValue) -> Any:  # noqa: ANN401 - whatever was saved
-    """Return the value that `to_json` represented."""
+def state_from_json(value: JsonValue) -> Any:  # noqa: ANN401 - whatever was saved
+    """Return the value that `state_to_json` represented."""
     if isinstance(value, list):
-        return [from_json(item) for item in value]
+        return [state_from_json(item) for item in value]
     if not isinstance(value, dict):
         return value
     match list(value.items()):
         case [("!tuple", list(items))]:
-            return tuple(map(from_json, items))
+            return tuple(map(state_from_json, items))
         case [("!dict", list(pairs))]:
             return _filled({}, pairs)
         case [("!Counter", list(pairs))]:
             return _filled(Counter(), pairs)
         case [("!defaultdict", [str(factory), *pairs])]:
             return _filled(defaultdict(_FACTORIES[factory]), pairs)
-    return {key: from_json(item) for key, item in value.items()}
+    return {key: state_from_json(item) for key, item in value.items()}
 
 
 def _items(values: list[Any] | tuple[Any, ...], name: str) -> list[JsonValue]:
-    return [to_json(item, f"{name}[{index}]") for index, item in enumerate(values)]
+    return [state_to_json(item, f"{name}[{index}]") for index, item in enumerate(values)]
 
 
 def _dict_to_json(value: dict[Any, Any], name: str) -> JsonValue:
-    inner = {key: to_json(item, f"{name}[{key!r}]") for key, item in value.items()}
+    inner = {key: state_to_json(item, f"{name}[{key!r}]") for key, item in value.items()}
     is_text = all(isinstance(key, str) and not key.startswith(_MARK) for key in inner)
     if is_text and not isinstance(value, Counter | defaultdict):
         return inner
     pairs: list[JsonValue] = [
-        [to_json(key, f"a key of {name}"), item] for key, item in inner.items()
+        [state_to_json(key, f"a key of {name}"), item] for key, item in inner.items()
     ]
     if isinstance(value, Counter):
         return {f"{_MARK}Counter": pairs}
@@ -331,5 +331,5 @@ def _filled(target: dict[Any, Any], pairs: list[JsonValue]) -> dict[Any, Any]:
     for pair in pairs:
         assert isinstance(pair, list)
         key, item = pair
-        target[from_json(key)] = from_json(item)
+        target[state_from_json(key)] = state_from_json(item)
     return target

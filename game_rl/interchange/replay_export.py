@@ -26,7 +26,7 @@ from game_rl.lake.sampler import Batch, Sampler
 from game_rl.lake.view import LakeView
 
 
-def export_sb3(
+def export_replay(
     lake: Lake, output: Path, *, n_actions: int | None = None, progress: Progress = quiet
 ) -> int:
     """Write a pickle that SB3's `load_replay_buffer` reads, and return its number of transitions.

@@ -31,7 +31,7 @@ _PART_BYTES = 1 << 20  # part of a buffer that is examined at once; counting tak
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportedReplay:
     """The result of an import.
 
     Attributes:
@@ -51,9 +51,9 @@ class Imported:
     had_checksum: bool
 
 
-def import_sb3(
+def import_replay(
     path: Path, output: Path, *, frame_stack: int | None = None, progress: Progress = quiet
-) -> Imported:
+) -> ImportedReplay:
     """Convert a replay buffer to a Lake at `output`, which appears only once it is complete.
 
     Each frame, and each row of a window, is stored once, and frames take as few bits as the file's
@@ -78,7 +78,7 @@ def import_sb3(
             fill(lake, replay, progress)
             n = len(lake.view())
             lake_bytes = lake.n_bytes()
-    return Imported(
+    return ImportedReplay(
         n,
         schema.description,
         schema.frame_stack,

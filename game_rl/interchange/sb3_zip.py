@@ -18,7 +18,7 @@ from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.utils import LinearSchedule
 
-from game_rl.algorithms.automatic import resolved
+from game_rl.algorithms.automatic import resolve_auto
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.checkpoints.checkpoint import save_checkpoint
 from game_rl.checkpoints.checkpoint_state import CheckpointState
@@ -46,7 +46,7 @@ from game_rl.vec_env.spaces_env import SpacesEnv, spaces_env
 _OVERHEAD_BYTES = 16 * 2**20  # allowance for names, system info and SB3's data
 
 
-def export_sb3(run: TrainedRun, output: Path) -> None:
+def export_policy(run: TrainedRun, output: Path) -> None:
     """Write a zip that SB3's `PPO.load` or `DQN.load` reads where game_rl is not installed.
 
     Its observations are the run's: uint8 [frame_stack * C, H, W], the newest frame last.
@@ -73,7 +73,7 @@ def export_sb3(run: TrainedRun, output: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def import_sb3(path: Path, config: RunConfig) -> RunDir:
+def import_policy(path: Path, config: RunConfig) -> RunDir:
     """Begin the run of `config` with the policy, optimiser and counters of an SB3 zip.
 
     The result is a run directory with one checkpoint, which can be resumed, evaluated or recorded.
@@ -85,7 +85,7 @@ def import_sb3(path: Path, config: RunConfig) -> RunDir:
     run_dir = RunDir(config.run_dir)
     check_zip_to_read(path, run_dir.root)
     game = load_game(config.game)
-    config = resolved(config, game)
+    config = resolve_auto(config, game)
     vec_env = plain_model(config, spaces_env(config, game)).get_env()
     assert vec_env is not None
     packing = make_frame_format(config.env.observation, game).packing

@@ -22,11 +22,11 @@ from game_rl.errors import ExperimentError, Interrupted, NonFiniteError
 from game_rl.events import Event, Listener, Progress, RolloutEnded
 from game_rl.jobs.results import (
     ActionDifferences,
-    Finished,
+    FinishedRun,
     Played,
     StretchResult,
     read_finished,
-    read_result,
+    read_stretch_result,
     write_finished,
 )
 from game_rl.lake.lake import Lake
@@ -39,7 +39,7 @@ from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
 from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
 from game_rl.training.offline_phase import is_offline
-from game_rl.training.train import Command, resume
+from game_rl.training.train import TrainCommand, resume
 
 
 @dataclass
@@ -74,11 +74,13 @@ def run_stretch(
         Interrupted: a signal stopped the training; everything learned is saved.
         GameRLError: see `train.resume`.
     """
-    if (found := read_result(result)) is not None:
+    if (found := read_stretch_result(result)) is not None:
         return found
     check_claim(RunDir(root))
     started, speed = time.monotonic(), _Speed(others=listeners)
-    command = Command(until=until, force=True, evaluates_at_end=False, stop=stop, listeners=[speed])
+    command = TrainCommand(
+        until=until, force=True, evaluates_at_end=False, stop=stop, listeners=[speed]
+    )
     ram_peak = 0
     try:
         ram_peak = _trained(root, command, seed)
@@ -94,7 +96,7 @@ def run_stretch(
     return _left(end.model_copy(update=measured), RunDir(root), result)
 
 
-def _trained(root: Path, command: Command, seed: int) -> int:
+def _trained(root: Path, command: TrainCommand, seed: int) -> int:
     """Train, and return the run's peak of memory in bytes.
 
     The seed's games are played only at the end of the stretch. Evaluations during the phase before
@@ -108,7 +110,7 @@ def _trained(root: Path, command: Command, seed: int) -> int:
     return measured_ram_peak_bytes(RunDir(root).footprint)
 
 
-def _resume(root: Path, command: Command, seed: int) -> None:
+def _resume(root: Path, command: TrainCommand, seed: int) -> None:
     command = replace(command, asks_storage=False)  # the experiment has asked
     resume(root, command, overrides=[f"evaluation.seed={seed}"])
 
@@ -189,7 +191,7 @@ class FinalTest:
 
 def finish_run(
     root: Path, test: FinalTest, *, result: Path, stop: StopRequest, listeners: list[Listener]
-) -> Finished:
+) -> FinishedRun:
     """Train the run at `root` to its end, test it, and write the result.
 
     The result is the same however often the function is interrupted and called again. If there is
@@ -208,7 +210,7 @@ def finish_run(
         _train(root, stop, listeners)
         end = _tested(root, test, stop)
     except NonFiniteError as error:
-        end = Finished(failure="non_finite", text=str(error))
+        end = FinishedRun(failure="non_finite", text=str(error))
     return write_finished(result, end, root=root, seconds=time.monotonic() - started)
 
 
@@ -216,11 +218,11 @@ def _train(root: Path, stop: StopRequest, listeners: list[Listener]) -> None:
     """Train to the end, without the final evaluation unless it chooses student or teacher."""
     config = load_config(RunDir(root).config, is_saved=True)
     has_teacher = config.validation_episodes > 0
-    command = Command(force=True, evaluates_at_end=has_teacher, stop=stop, listeners=listeners)
+    command = TrainCommand(force=True, evaluates_at_end=has_teacher, stop=stop, listeners=listeners)
     resume(root, command)
 
 
-def _tested(root: Path, test: FinalTest, stop: StopRequest) -> Finished:
+def _tested(root: Path, test: FinalTest, stop: StopRequest) -> FinishedRun:
     run = open_trained_run(root, "best" if test.selection == "best" else "latest")
     try:
         evaluation = evaluate_run(run, episodes=test.episodes, seed=test.seed, stop=stop)
@@ -228,7 +230,7 @@ def _tested(root: Path, test: FinalTest, stop: StopRequest) -> Finished:
         code = stop.reason.exit_code if stop.reason is not None else Interrupted("").exit_code
         raise Interrupted(f"{stop.reason}; the run is complete", exit_code=code) from None
     newest = RunDir(root).checkpoints_newest_first()[0]
-    return Finished(
+    return FinishedRun(
         timesteps=int(newest.name),
         policy_timesteps=run.state.num_timesteps,
         weights_sha256=read_manifest(run.checkpoint.path).files["policy.safetensors"].sha256,

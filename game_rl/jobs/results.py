@@ -58,7 +58,7 @@ class StretchResult(Saved):
     """Peak of the run's memory so far."""
 
 
-def read_result(path: Path) -> StretchResult | None:
+def read_stretch_result(path: Path) -> StretchResult | None:
     """Read the result; None if there is no file.
 
     Raises:
@@ -76,7 +76,7 @@ def read_result(path: Path) -> StretchResult | None:
         ) from None
 
 
-class Finished(Saved):
+class FinishedRun(Saved):
     """The result of a run.
 
     All fields but the last three are the same however often the run was interrupted.
@@ -102,7 +102,7 @@ class Finished(Saved):
     """Versions of Python and packages in that process."""
 
 
-def read_finished(path: Path) -> Finished | None:
+def read_finished(path: Path) -> FinishedRun | None:
     """Read the result; None if there is no file.
 
     Raises:
@@ -111,7 +111,7 @@ def read_finished(path: Path) -> Finished | None:
     if not path.exists():
         return None
     try:
-        return Finished.model_validate_json(path.read_bytes())
+        return FinishedRun.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise ExperimentError(
@@ -120,7 +120,7 @@ def read_finished(path: Path) -> Finished | None:
         ) from None
 
 
-def write_finished(path: Path, end: Finished, *, root: Path, seconds: float) -> Finished:
+def write_finished(path: Path, end: FinishedRun, *, root: Path, seconds: float) -> FinishedRun:
     """Write the result of the run or experiment at `root`, with host, duration and versions.
 
     Raises:

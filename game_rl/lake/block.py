@@ -228,7 +228,7 @@ def read_head(data: bytes) -> np.void:
     return head
 
 
-def total_bytes(head: np.void) -> int:
+def block_bytes(head: np.void) -> int:
     """Return the bytes of the block on disk, including its head."""
     return HEAD.itemsize + int(head["columns_bytes"]) + int(head["frames_bytes"])
 
@@ -240,7 +240,7 @@ def check_payload(head: np.void, data: bytes) -> None:
         DamagedBlockError: they differ, or `data` is too short.
     """
     small, large = _payload(head, data)
-    if len(small) + len(large) + HEAD.itemsize != total_bytes(head):
+    if len(small) + len(large) + HEAD.itemsize != block_bytes(head):
         raise DamagedBlockError("cut off")
     if zlib.crc32(small) != head["columns_crc"] or zlib.crc32(large) != head["frames_crc"]:
         raise DamagedBlockError("its checksum is wrong")
@@ -302,7 +302,7 @@ def decode_columns(head: np.void, data: bytes, schema: LakeSchema) -> Columns:
 
 def _payload(head: np.void, data: bytes) -> tuple[memoryview, memoryview]:
     middle, view = HEAD.itemsize + int(head["columns_bytes"]), memoryview(data)
-    return view[HEAD.itemsize : middle], view[middle : total_bytes(head)]
+    return view[HEAD.itemsize : middle], view[middle : block_bytes(head)]
 
 
 def _decompressed(data: memoryview, n_bytes: int) -> bytes:

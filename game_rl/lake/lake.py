@@ -12,7 +12,7 @@ from pathlib import Path
 from game_rl.errors import LakeError, NoLakeError
 from game_rl.lake.horizon import NO_LIMIT, Capacity, Firsts, Horizon, is_of, raised
 from game_rl.lake.lake_schema import LakeSchema
-from game_rl.lake.lock import as_writer, in_turns
+from game_rl.lake.lock import in_turns, shared_lock
 from game_rl.lake.mark import NOTHING, Mark, MarkedSegment
 from game_rl.lake.segment import (
     COPY,
@@ -198,7 +198,7 @@ class Lake:
             LakeError: the Lake is being compacted, or damaged.
         """
         self._pins.mkdir(exist_ok=True)
-        with as_writer(self.path):
+        with shared_lock(self.path):
             while True:
                 mark = self.mark(stream)
                 whole = before.joined(mark)
@@ -249,7 +249,7 @@ class Lake:
             LakeError: a segment of the mark is missing or was replaced, or the Lake is being
                 compacted. Nothing is changed then.
         """
-        with as_writer(self.path):
+        with shared_lock(self.path):
             self.view(mark)
             self._go_back(mark, stream)
 
@@ -277,7 +277,7 @@ class Lake:
         Raises:
             LakeError: the Lake is being compacted.
         """
-        with as_writer(self.path):
+        with shared_lock(self.path):
             for pin in self._pins.glob(f"{check_stream(stream)}.*.json"):
                 pin.unlink(missing_ok=True)
             self._go_back(Mark((), {}), stream)

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from game_rl.envs.packing import FramePacking
-from game_rl.saved import from_document, kind_of, to_document
+from game_rl.saved import document_kind, from_document, to_document
 
 _KIND = "lake of format 1"
 _KIND_OF_ARRAYS = "lake of format 2"
@@ -117,7 +117,7 @@ class LakeSchema:
         Raises:
             LakeError: the text, which is from `source`, has another format or is damaged.
         """
-        is_of_arrays = kind_of(text) == _KIND_OF_ARRAYS
+        is_of_arrays = document_kind(text) == _KIND_OF_ARRAYS
         kind = _KIND_OF_ARRAYS if is_of_arrays else _KIND
         values = from_document(text, kind, source=source)
         if is_of_arrays:

@@ -34,7 +34,7 @@ class WriterLock:
 
 
 @contextmanager
-def as_writer(lake: Path) -> Iterator[None]:
+def shared_lock(lake: Path) -> Iterator[None]:
     """Hold the shared lock in the block, to change one stream while others are being written.
 
     Raises:
@@ -48,7 +48,7 @@ def as_writer(lake: Path) -> Iterator[None]:
 
 
 @contextmanager
-def alone(lake: Path) -> Iterator[None]:
+def exclusive_lock(lake: Path) -> Iterator[None]:
     """Hold the Lake alone in the block: no other process can write it.
 
     Raises:

@@ -347,7 +347,7 @@ def scan(path: Path) -> Iterator[bytes]:
             data = file.read(HEAD.itemsize)
             try:
                 head = blocks.read_head(data)
-                data += file.read(blocks.total_bytes(head) - HEAD.itemsize)
+                data += file.read(blocks.block_bytes(head) - HEAD.itemsize)
                 blocks.check_payload(head, data)
             except DamagedBlockError:
                 return

@@ -15,7 +15,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.lake.view import RECORD, Indices, LakeView, Records, by_time, n_seen, number
+from game_rl.lake.view import RECORD, Indices, LakeView, Records, by_time, n_seen, number_blocks
 
 TABLE_BYTES = RECORD.itemsize
 """Bytes of each block's record on disk."""
@@ -182,7 +182,7 @@ def _numbered(groups: Iterator[Records]) -> Iterator[Records]:
     waiting, edge = np.empty(0, RECORD), 0
     for records in groups:
         together = np.concatenate([waiting, records])
-        number(together, first_rank=edge)
+        number_blocks(together, first_rank=edge)
         done, waiting = together[:-1], together[-1:]
         edge = int(done["edge"][-1]) if len(done) else edge
         yield done

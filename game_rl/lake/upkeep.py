@@ -13,7 +13,7 @@ from game_rl.lake.array_lake import missing_rows
 from game_rl.lake.horizon import Horizon
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import raw_bytes
-from game_rl.lake.lock import alone
+from game_rl.lake.lock import exclusive_lock
 from game_rl.lake.mark import Mark
 from game_rl.lake.segment import (
     COPY,
@@ -77,7 +77,7 @@ class LakeStatistics:
     streams: list[StreamStatistics]
 
 
-def statistics(lake: Lake) -> LakeStatistics:
+def lake_statistics(lake: Lake) -> LakeStatistics:
     """Return the statistics of a Lake, for which the columns of every sealed block are read.
 
     Raises:
@@ -155,8 +155,8 @@ _ADVICE_FOR_ARRAYS = (
 
 
 @dataclass
-class Report:
-    """The findings of `verify`.
+class LakeReport:
+    """The findings of `verify_lake`.
 
     Attributes:
         damaged: what is wrong with each damaged file, by its name.
@@ -173,12 +173,12 @@ class Report:
     advice: str = ""
 
 
-def verify(
+def verify_lake(
     path: Path,
     progress: Callable[[int, int], None] = lambda *_: None,
     *,
     decodes: bool = True,
-) -> Report:
+) -> LakeReport:
     """Read a whole Lake and report what is damaged.
 
     Args:
@@ -190,7 +190,7 @@ def verify(
         LakeError: the Lake has no lake.json, or it is damaged.
     """
     lake = Lake.open(path)
-    report = Report()
+    report = LakeReport()
     segments = lake.files(SEALED) + lake.files(SHELVED)
     for number, file in enumerate(segments):
         progress(number, len(segments))
@@ -215,7 +215,7 @@ def verify(
 
 
 @contextmanager
-def _found(file: Path, name: str, report: Report) -> Iterator[None]:
+def _found(file: Path, name: str, report: LakeReport) -> Iterator[None]:
     """Report a LakeError as damage of the file, unless a writer has deleted it since.
 
     A finding about another file, which a pin has, is reported once.
@@ -231,7 +231,7 @@ def _found(file: Path, name: str, report: Report) -> Iterator[None]:
             report.damaged[name] = found if name in found else f"{file}: {found}"
 
 
-def _verify_segment(lake: Lake, file: Path, report: Report, *, decodes: bool) -> None:
+def _verify_segment(lake: Lake, file: Path, report: LakeReport, *, decodes: bool) -> None:
     segment = read_index(file)
     check_sha256(segment)
     if read_schema(file) != lake.schema:
@@ -271,7 +271,7 @@ def compact(lake: Lake, *, segment_bytes: int = 32 << 20) -> tuple[int, int]:
             that process would name files that are gone.
         OSError: for example, the disk is full. No row of the Lake is lost.
     """
-    with alone(lake.path):
+    with exclusive_lock(lake.path):
         before = len(lake.files(SEALED))
         for path in [*superseded(lake.files(SEALED)), *lake.files(COPY)]:
             path.unlink()

@@ -96,7 +96,7 @@ def by_time(records: Records) -> Records:
     return records[np.lexsort((records["head"]["first"], records["sequence"]))]
 
 
-def number(records: Records, *, first_rank: int) -> None:
+def number_blocks(records: Records, *, first_rank: int) -> None:
     """Fill in `edge` of ordered blocks, and `is_continued` of all but the last."""
     records["edge"] = first_rank + np.cumsum(n_seen(records))
     heads, sequences = records["head"], records["sequence"]
@@ -167,7 +167,7 @@ class LakeView:
     def table(self) -> Records:
         """The records of all blocks."""
         records = by_time(np.concatenate([np.empty(0, RECORD), *self.parts()]))
-        number(records, first_rank=0)
+        number_blocks(records, first_rank=0)
         return records
 
     @property
@@ -236,7 +236,7 @@ class LakeView:
         except FileNotFoundError:
             raise _evicted(path) from None
         try:
-            length = blocks.total_bytes(record["head"]) if n_bytes is None else n_bytes
+            length = blocks.block_bytes(record["head"]) if n_bytes is None else n_bytes
             return os.pread(file, length, int(record["offset"]))
         finally:
             os.close(file)

@@ -17,7 +17,7 @@ _HORIZONS = 2  # of GAE; a rollout should have at least so many
 
 
 @dataclass(frozen=True)
-class Setting:
+class EnvSetting:
     """The config values that tuning changes; with `n_workers` None, `training_workers` decides."""
 
     n_envs: int
@@ -33,7 +33,7 @@ class Setting:
             ("algorithm", "n_steps"): self.n_steps,
         }
 
-    def changes_of(self, other: "Setting") -> Mapping[Key, int | None]:
+    def changes_of(self, other: "EnvSetting") -> Mapping[Key, int | None]:
         """Return the values that differ from those of the other setting."""
         return {key: value for key, value in self.values.items() if value != other.values[key]}
 
@@ -41,7 +41,7 @@ class Setting:
         """Return the number of processes that the setting starts."""
         return training_workers(self.n_workers, n_envs=self.n_envs, cpus=cpus)
 
-    def does_as(self, other: "Setting", cpus: int) -> bool:
+    def does_as(self, other: "EnvSetting", cpus: int) -> bool:
         """Whether both start the same envs in the same processes."""
         return (self.n_envs, self.workers(cpus)) == (other.n_envs, other.workers(cpus))
 
@@ -61,11 +61,11 @@ def rollouts_of(config: RunConfig) -> PPOConfig | PQNConfig:
     return config.algorithm
 
 
-def setting_of(config: RunConfig) -> Setting:
-    return Setting(config.env.n_envs, config.env.n_workers, rollouts_of(config).n_steps)
+def setting_of(config: RunConfig) -> EnvSetting:
+    return EnvSetting(config.env.n_envs, config.env.n_workers, rollouts_of(config).n_steps)
 
 
-def with_setting(config: RunConfig, setting: Setting) -> RunConfig:
+def with_setting(config: RunConfig, setting: EnvSetting) -> RunConfig:
     """Return the config with this setting.
 
     Raises:
@@ -74,7 +74,7 @@ def with_setting(config: RunConfig, setting: Setting) -> RunConfig:
     return with_changed(config, setting.values)
 
 
-def env_settings(config: RunConfig, cpus: int) -> list[Setting]:
+def env_settings(config: RunConfig, cpus: int) -> list[EnvSetting]:
     """Return other numbers of envs, about doubling from one for each CPU, with the same rollout.
 
     n_steps x n_envs stays the same, and with it batches and updates. n_steps is at least twice the
@@ -90,7 +90,7 @@ def env_settings(config: RunConfig, cpus: int) -> list[Setting]:
     ]
     rungs = (cpus * 2**power for power in range(_ENVS_PER_CPU.bit_length()))
     chosen = {min(divisors, key=lambda n: abs(math.log(n / rung))) for rung in rungs}
-    found = (Setting(n, None, rollout // n) for n in sorted(chosen))
+    found = (EnvSetting(n, None, rollout // n) for n in sorted(chosen))
     return [
         setting
         for setting in found
@@ -98,14 +98,14 @@ def env_settings(config: RunConfig, cpus: int) -> list[Setting]:
     ]
 
 
-def worker_settings(setting: Setting, cpus: int) -> list[Setting]:
+def worker_settings(setting: EnvSetting, cpus: int) -> list[EnvSetting]:
     """Return the same envs on other numbers of processes than `setting` starts."""
     numbers = {cpus // 2, cpus - 1, cpus, 2 * cpus}
     found = (replace(setting, n_workers=n) for n in sorted(numbers) if 1 <= n <= setting.n_envs)
     return [other for other in found if not other.does_as(setting, cpus)]
 
 
-def _is_valid(config: RunConfig, setting: Setting) -> bool:
+def _is_valid(config: RunConfig, setting: EnvSetting) -> bool:
     try:
         with_setting(config, setting)
     except ValidationError:

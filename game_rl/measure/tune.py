@@ -9,7 +9,7 @@ from game_rl.errors import DoesNotFitError
 from game_rl.games.definition import Game
 from game_rl.measure.random_play import probe_episodes
 from game_rl.measure.settings import (
-    Setting,
+    EnvSetting,
     env_settings,
     setting_of,
     with_setting,
@@ -48,7 +48,7 @@ class Trial:
         rounds: results in the rounds of the finals; empty for settings that are not finalists.
     """
 
-    setting: Setting
+    setting: EnvSetting
     config: RunConfig
     verdict: Verdict
     ram_bytes: int
@@ -196,12 +196,12 @@ class Tuning:
         gain = ours.timesteps_per_s / present.timesteps_per_s
         return gain >= _GAIN and trial.won_every_round(self.present)
 
-    def _trial(self, setting: Setting) -> Trial:
+    def _trial(self, setting: EnvSetting) -> Trial:
         config = with_setting(self._config, setting)
         report = preflight(config, self._game, self._machine)
         return Trial(setting, config, report.verdict, report.footprint.ram.peak.bytes)
 
-    def _add(self, settings: Iterable[Setting]) -> None:
+    def _add(self, settings: Iterable[EnvSetting]) -> None:
         for setting in settings:
             if not any(trial.setting.does_as(setting, self.cpus) for trial in self.trials):
                 self.trials.append(self._trial(setting))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.checkpoints.random_numbers import drawing_from
-from game_rl.emulator.emulator import FRAMES_PER_SECOND, WatchedEmulator, picture_frames
+from game_rl.emulator.emulator import FRAMES_PER_SECOND, RecordingEmulator, picture_frames
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_env, make_frame_format
 from game_rl.playback.clip import Picture, clip_writer
@@ -32,7 +32,7 @@ def record_run(run: TrainedRun, *, episodes: int, output: Path, max_s: float | N
     frames = picture_frames(run.config.env.frame_skip)
     temporary = output.with_name(f".{output.name}.tmp")
     try:
-        watched = WatchedEmulator(make_emulator(run.game), picture_frames=frames)
+        watched = RecordingEmulator(make_emulator(run.game), picture_frames=frames)
         seed = seed_for(run.config.seed, "recording")
         with drawing_from(seed), closing(make_env(run.config.env, run.game, watched)) as env:
             pictures = islice(_play(run, env, watched, episodes), _most_pictures(max_s, frames))
@@ -48,7 +48,7 @@ def _most_pictures(max_s: float | None, picture_frames: int) -> int | None:
 
 
 def _play(
-    run: TrainedRun, env: GameBoyEnv, watched: WatchedEmulator, episodes: int
+    run: TrainedRun, env: GameBoyEnv, watched: RecordingEmulator, episodes: int
 ) -> Iterator[Picture]:
     """Yield all pictures of the episodes; the last of each is repeated to make it visible."""
     frame_format = make_frame_format(run.config.env.observation, run.game)

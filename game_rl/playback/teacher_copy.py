@@ -55,7 +55,7 @@ class TeacherRecord(Saved):
     episodes: _Count
 
 
-class Score(Saved):
+class ValidationScore(Saved):
     """The result of student or teacher in the validation's episodes."""
 
     mean_reward: float
@@ -70,8 +70,8 @@ class Validation(Saved):
     student_timesteps: _Count
     """Timestep of the student's best policy."""
     episodes: _Count
-    student: Score
-    teacher: Score
+    student: ValidationScore
+    teacher: ValidationScore
 
     @property
     def teacher_is_best(self) -> bool:
@@ -103,7 +103,7 @@ def link_teacher(source: RunDir, target: RunDir) -> None:
         link_file(source.teacher / _RECORD, folder / _RECORD)
 
 
-def has_teacher(run_dir: RunDir) -> bool:
+def has_teacher_copy(run_dir: RunDir) -> bool:
     return (run_dir.teacher / _RECORD).exists()
 
 

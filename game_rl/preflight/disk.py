@@ -28,7 +28,7 @@ _EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves every 4
 def disk_footprint(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic
 ) -> DiskFootprint:
-    checkpoint = checkpoint_bytes(config, facts)
+    checkpoint = predicted_checkpoint_bytes(config, facts)
     retention = _retention(config, training)
     kept = retention.after(training.updates)
     logs = _tensorboard_bytes(config, facts, training) + _event_bytes(config, training)
@@ -88,11 +88,13 @@ def _offline_checkpoints(
     """Checkpoints that stay from learning before the first timestep: the best and the last one."""
     if not training.offline_gradient_steps:
         return ()
-    each = checkpoint_bytes(config, facts) - saved_replay_bytes(config, facts)
+    each = predicted_checkpoint_bytes(config, facts) - saved_replay_bytes(config, facts)
     return (Part("checkpoints before the first timestep", 2 * each),)
 
 
-def checkpoint_bytes(config: RunConfig, facts: RunFacts, timesteps: int | None = None) -> int:
+def predicted_checkpoint_bytes(
+    config: RunConfig, facts: RunFacts, timesteps: int | None = None
+) -> int:
     """Size of a checkpoint: weights, the optimiser's two moments, every env and perhaps the replay.
 
     Args:
@@ -112,7 +114,7 @@ def checkpoint_bytes(config: RunConfig, facts: RunFacts, timesteps: int | None =
     )
 
 
-def kept_checkpoints_bytes(
+def predicted_kept_bytes(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic, updates: int
 ) -> int:
     """Upper bound for the bytes of all checkpoints that are kept after so many updates."""
@@ -130,7 +132,9 @@ def _newest_bytes(
     """
     saves = _retention(config, training).newest(at, min(count, _COUNTED_CHECKPOINTS))
     sizes = [
-        checkpoint_bytes(config, facts, training.began_at + n * training.timesteps_per_update)
+        predicted_checkpoint_bytes(
+            config, facts, training.began_at + n * training.timesteps_per_update
+        )
         for n in saves
     ]
     return sum(sizes) + (count - len(sizes)) * (sizes[-1] if sizes else 0)
@@ -375,7 +379,7 @@ def _row(
         raw=kept * raw_bytes(schema),
         packed=kept * (packing.nbytes + _SCALARS_BYTES),
         on_disk=on_disk,
-        checkpoints=kept_checkpoints_bytes(config, facts, training, updates),
+        checkpoints=predicted_kept_bytes(config, facts, training, updates),
     )
 
 

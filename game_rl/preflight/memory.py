@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from math import prod
 
-from game_rl.algorithms.sizes import NatureCnn, n_parts, timesteps_together
+from game_rl.algorithms.sizes import NetworkSize, n_minibatch_parts, timesteps_together
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.learn_from import LearnFromConfig
@@ -21,13 +21,13 @@ from game_rl.vec_env.worker_protocol import shared_bytes
 from game_rl.vec_env.workers import evaluation_workers, training_workers
 
 
-def network_of(config: RunConfig, facts: RunFacts) -> NatureCnn:
+def network_of(config: RunConfig, facts: RunFacts) -> NetworkSize:
     observation = config.env.observation
     channels, height, width = frame_shape(
         size=observation.size, colour=observation.colour, crop=facts.crop
     )
     algorithm = config.algorithm
-    return NatureCnn(
+    return NetworkSize(
         channels=channels * config.env.frame_stack,
         height=height,
         width=width,
@@ -304,7 +304,7 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
 
 def _n_parts(config: RunConfig, facts: RunFacts) -> int:
     """Return the number of parts of a minibatch that are in the network at the same time."""
-    return 1 if facts.uses_gpu else n_parts(together(config, facts), facts.cpus)
+    return 1 if facts.uses_gpu else n_minibatch_parts(together(config, facts), facts.cpus)
 
 
 def gradient_step_bytes(config: RunConfig, facts: RunFacts) -> int:

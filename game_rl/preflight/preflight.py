@@ -7,7 +7,7 @@ from game_rl.preflight.estimate import Situation, estimate
 from game_rl.preflight.facts import EpisodeLengths, MeasuredLake, RunFacts, run_facts
 from game_rl.preflight.findings import check
 from game_rl.preflight.footprint import verdict
-from game_rl.preflight.preflight_report import Report
+from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.preflight.speed import MeasuredSpeed, forecast_speed
 from game_rl.system.machine import Machine
 
@@ -20,7 +20,7 @@ def preflight(
     probe: EpisodeLengths | None = None,
     lake: MeasuredLake | None = None,
     measured: MeasuredSpeed | None = None,
-) -> Report:
+) -> PreflightReport:
     """Estimate a run, compare it with the machine, and look for settings that could be better.
 
     Args:
@@ -42,7 +42,7 @@ def report_of(
     *,
     probe: EpisodeLengths | None = None,
     measured: MeasuredSpeed | None = None,
-) -> Report:
+) -> PreflightReport:
     """As `preflight`, with the game given as numbers."""
     footprint = estimate(config, facts)
     situation = Situation(
@@ -55,4 +55,6 @@ def report_of(
         else None
     )
     growth = growth_rows(config, facts, footprint.training)
-    return Report(verdict(footprint, machine), machine, footprint, check(situation), speed, growth)
+    return PreflightReport(
+        verdict(footprint, machine), machine, footprint, check(situation), speed, growth
+    )

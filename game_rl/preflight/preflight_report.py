@@ -21,7 +21,7 @@ FootprintComparison = dict[str, dict[str, int | float]]
 
 
 @dataclass(frozen=True)
-class Report:
+class PreflightReport:
     """Whether a run fits a machine, the resources that it takes, and what to change.
 
     Attributes:
@@ -75,7 +75,7 @@ class Report:
         }
 
 
-def render_report(report: Report) -> RenderableType:
+def render_report(report: PreflightReport) -> RenderableType:
     """Render the report for people: the verdict, memory, disk, time, and what to change."""
     return report_table(
         report.verdict,
@@ -88,7 +88,7 @@ def render_report(report: Report) -> RenderableType:
 
 
 def compare_footprint(
-    report: Report, *, ram_peak_bytes: int, disk_bytes: int
+    report: PreflightReport, *, ram_peak_bytes: int, disk_bytes: int
 ) -> FootprintComparison:
     """Compare prediction and measurement, for footprint.json.
 

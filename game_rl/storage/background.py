@@ -20,8 +20,8 @@ from shlex import quote
 
 from game_rl.event_log import EventLog, parse_event
 from game_rl.events import CheckpointSaved, Event, Uploaded, UploadProgress, UploadQueued, Warned
-from game_rl.run_dir import RunDir, checkpoint_bytes
-from game_rl.storage.journal import UploadState, read_state
+from game_rl.run_dir import RunDir, folder_bytes
+from game_rl.storage.journal import UploadState, read_upload_state
 from game_rl.storage.upload_settings import UploadSettings
 
 _GB = 10**9
@@ -55,7 +55,7 @@ class BackgroundUpload:
         root, upload = self._settings.run_dir, self._settings.upload
         state = UploadState()
         with suppress(OSError):  # the disk fails, which the upload has said
-            state = read_state(RunDir(root).upload_journal)
+            state = read_upload_state(RunDir(root).upload_journal)
         has_some = state.to == upload.to and state.committed
         if has_some or "checkpoints" not in upload.what:
             return ""
@@ -172,7 +172,7 @@ class BackgroundUpload:
     def _held_bytes(self, sending: set[int]) -> int:
         """Return an upper bound of the bytes that deleting them would free here."""
         run_dir, lake = RunDir(self._settings.run_dir), self._settings.lake
-        folders = sum(checkpoint_bytes(run_dir.checkpoint(t)) for t in sending)
+        folders = sum(folder_bytes(run_dir.checkpoint(t)) for t in sending)
         shelved = [] if lake is None else list(lake.glob("*.shelved"))
         return folders + sum(_size(path) for path in shelved)
 

@@ -33,7 +33,7 @@ _SENT_AT_ONCE, _FETCHED_AT_ONCE = 2, 4
 
 
 @dataclass(frozen=True)
-class Source:
+class BlobSource:
     """Where a piece lies on this machine.
 
     Attributes:
@@ -74,7 +74,7 @@ class Source:
 # ---------------------------------------------------------------------- reading here, sending
 
 
-def read_tree(base: Path, parts: Iterable[str]) -> tuple[FolderTree, dict[str, Source]]:
+def read_tree(base: Path, parts: Iterable[str]) -> tuple[FolderTree, dict[str, BlobSource]]:
     """Return the tree of those of these files and folders that exist, and where each blob lies.
 
     Of a checkpoint, only the manifest is read, since it has the hashes of the other files.
@@ -85,7 +85,7 @@ def read_tree(base: Path, parts: Iterable[str]) -> tuple[FolderTree, dict[str, S
     Raises:
         LostFileError: a file vanished or changed meanwhile.
     """
-    files, sources = [], dict[str, Source]()
+    files, sources = [], dict[str, BlobSource]()
     try:
         for path in (found for part in parts for found in _files_of(base / part)):
             pieces = list(_pieces_of(path))
@@ -106,7 +106,7 @@ def _files_of(path: Path) -> Iterator[Path]:
         yield path
 
 
-def _pieces_of(path: Path) -> Iterator[Source]:
+def _pieces_of(path: Path) -> Iterator[BlobSource]:
     known = {}
     if path.name != MANIFEST and (path.parent / MANIFEST).exists():
         try:
@@ -119,17 +119,17 @@ def _pieces_of(path: Path) -> Iterator[Source]:
     elif entry is None:
         yield from growing_pieces(path, path.stat().st_size)
     else:
-        yield Source(path, 0, Piece(sha256=entry.sha256, n_bytes=entry.bytes))
+        yield BlobSource(path, 0, Piece(sha256=entry.sha256, n_bytes=entry.bytes))
 
 
-def _whole(path: Path) -> Source:
+def _whole(path: Path) -> BlobSource:
     """Return a file that never changes as one blob, however large it is."""
     digest, n_bytes = hashlib.sha256(), 0
     with path.open("rb") as file:
         while chunk := file.read(PIECE_BYTES):
             digest.update(chunk)
             n_bytes += len(chunk)
-    return Source(path, 0, Piece(sha256=digest.hexdigest(), n_bytes=n_bytes))
+    return BlobSource(path, 0, Piece(sha256=digest.hexdigest(), n_bytes=n_bytes))
 
 
 class RateLimit:
@@ -163,7 +163,7 @@ class RateLimit:
 
 def send_blobs(
     store: ObjectStore,
-    sources: dict[str, Source],
+    sources: dict[str, BlobSource],
     stored: set[str],
     *,
     limit: RateLimit | None = None,
@@ -180,7 +180,7 @@ def send_blobs(
     """
     limit = limit or RateLimit(None)
 
-    def send(source: Source) -> int:
+    def send(source: BlobSource) -> int:
         piece, name = source.piece, blob_name(source.piece.sha256)
         found = store.find(name)
         is_there = found is not None and found.n_bytes == piece.n_bytes
@@ -199,7 +199,7 @@ def send_blobs(
 # ---------------------------------------------------------------------- fetching
 
 
-def bring_tree(store: ObjectStore, tree: FolderTree, base: Path, parts: Iterable[str]) -> None:
+def restore_tree(store: ObjectStore, tree: FolderTree, base: Path, parts: Iterable[str]) -> None:
     """Make these paths below `base` match the tree; the rest of `base` stays as it is.
 
     A part that is a new folder appears in one rename, as does each checkpoint. Other files are
@@ -274,13 +274,13 @@ PIECE_BYTES = 1 << 20
 _CHUNK_BYTES = 1 << 20
 
 
-def growing_pieces(file: Path, n_bytes: int) -> Iterator[Source]:
+def growing_pieces(file: Path, n_bytes: int) -> Iterator[BlobSource]:
     """Yield the pieces of the first `n_bytes` of a file that only grows."""
     with file.open("rb") as opened:
         for offset in range(0, n_bytes, PIECE_BYTES):
             content = opened.read(min(PIECE_BYTES, n_bytes - offset))
             sha256 = hashlib.sha256(content).hexdigest()
-            yield Source(file, offset, Piece(sha256=sha256, n_bytes=len(content)))
+            yield BlobSource(file, offset, Piece(sha256=sha256, n_bytes=len(content)))
 
 
 _PART = ".part"

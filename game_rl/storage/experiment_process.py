@@ -14,7 +14,7 @@ import traceback
 from contextlib import suppress
 
 from game_rl.errors import GameRLError
-from game_rl.run_dir import alone
+from game_rl.run_dir import upload_lock
 from game_rl.storage.faults import Patience, StoreFault
 from game_rl.storage.upload_settings import PushSettings
 from game_rl.storage.uploader import push_experiment
@@ -33,7 +33,7 @@ def main() -> int:
     settings = PushSettings.model_validate_json(sys.stdin.readline())
     threading.Thread(target=_end_in_time, args=(settings.wait_s,), daemon=True).start()
     try:
-        with alone(settings.folder.parent, wait_s=_LOCK_WAIT_S) as is_alone:
+        with upload_lock(settings.folder.parent, wait_s=_LOCK_WAIT_S) as is_alone:
             if is_alone:
                 patience = Patience(_PATIENCE_S, tell=_say_that_it_waits)
                 patience.ask(lambda: push_experiment(settings))

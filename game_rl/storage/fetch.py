@@ -20,7 +20,7 @@ from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import StorageError, UsageError
 from game_rl.run_dir import RunDir, remove_directory, write_atomic
-from game_rl.storage.blobs import _PART, Tell, bring_tree, fetch_file
+from game_rl.storage.blobs import _PART, Tell, fetch_file, restore_tree
 from game_rl.storage.claim import refuse_active
 from game_rl.storage.faults import NO_PATIENCE, Patience
 from game_rl.storage.inventory import (
@@ -49,7 +49,7 @@ class Fetched:
     fetched_bytes: int
 
 
-def fetch(
+def fetch_run(
     store: ObjectStore,
     address: RemoteAddress,
     root: Path,
@@ -206,7 +206,7 @@ def fetch_experiment(
     root.mkdir(parents=True, exist_ok=True)
     for folder in {file.path.split("/")[0] for file in found.tree.files if "/" in file.path}:
         (root / folder).mkdir(exist_ok=True)  # so that what has arrived stays after a kill
-    bring_tree(store, found.tree, root, parts)
+    restore_tree(store, found.tree, root, parts)
     return found
 
 

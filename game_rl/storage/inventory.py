@@ -300,7 +300,7 @@ _AT_ONCE = 4
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verification:
     """The result of reading all blobs.
 
     Attributes:
@@ -313,9 +313,9 @@ class Verdict:
     damage: dict[tuple[str, int], str]
 
 
-def verify(
+def verify_stored(
     store: ObjectStore, address: RemoteAddress, tell: Callable[[int, int], None] = lambda *_: None
-) -> Verdict:
+) -> Verification:
     """Read every blob of every manifest that the address matches, once.
 
     Args:
@@ -340,7 +340,7 @@ def verify(
         for key, named in wanted.items()
         if any(sha256 in wrong for sha256 in named)
     }
-    return Verdict(len(wanted), len(blobs), sum(blobs.values()), damage)
+    return Verification(len(wanted), len(blobs), sum(blobs.values()), damage)
 
 
 _READ_AT_ONCE = 4

@@ -135,7 +135,7 @@ def read_lines(path: Path) -> Iterator[Line]:
             yield line
 
 
-def read_state(path: Path) -> UploadState:
+def read_upload_state(path: Path) -> UploadState:
     """Return the state that the journal records; an empty state if there is no journal."""
     state = UploadState()
     for line in read_lines(path):
@@ -151,7 +151,7 @@ class Journal(JsonLines):
     """
 
     def __init__(self, path: Path) -> None:
-        self.state = read_state(path)
+        self.state = read_upload_state(path)
         super().__init__(path)
 
     def write(self, line: Line) -> None:

@@ -16,7 +16,7 @@ from shlex import quote
 
 from game_rl.errors import GameRLError
 from game_rl.events import Event, Warned
-from game_rl.run_dir import RunDir, alone
+from game_rl.run_dir import RunDir, upload_lock
 from game_rl.storage.journal import Journal
 from game_rl.storage.upload_process import Bell, Uploading
 from game_rl.storage.upload_settings import UploadSettings
@@ -37,7 +37,7 @@ def main() -> int:
     bell = Bell()
     listening = threading.Thread(target=_listen, args=(bell, settings), daemon=True)
     listening.start()
-    with alone(settings.run_dir, wait_s=_LOCK_WAIT_S) as is_alone:
+    with upload_lock(settings.run_dir, wait_s=_LOCK_WAIT_S) as is_alone:
         if is_alone:
             _upload(settings, bell)
     return 0

@@ -11,7 +11,7 @@ from game_rl.checkpoints.checkpoint_files import MANIFEST, Manifest, read_manife
 from game_rl.errors import CheckpointError, LakeError
 from game_rl.lake.mark import Mark, MarkedSegment
 from game_rl.run_dir import RunDir, RunIdentity
-from game_rl.storage.blobs import _CHUNK_BYTES, Source, growing_pieces
+from game_rl.storage.blobs import _CHUNK_BYTES, BlobSource, growing_pieces
 from game_rl.storage.faults import LostFileError
 from game_rl.storage.manifest import Piece, RunManifest, StoredFile
 from game_rl.storage.upload_settings import UploadSettings
@@ -29,15 +29,15 @@ class Contents:
     """
 
     files: list[StoredFile] = field(default_factory=list)
-    sources: dict[str, Source] = field(default_factory=dict)
+    sources: dict[str, BlobSource] = field(default_factory=dict)
 
-    def add(self, path: str, *sources: Source) -> None:
+    def add(self, path: str, *sources: BlobSource) -> None:
         pieces = tuple(source.piece for source in sources)
         self.files.append(StoredFile(path=path, pieces=pieces))
         self.sources |= {source.piece.sha256: source for source in sources}
 
     def add_whole(self, path: str, file: Path, sha256: str, n_bytes: int) -> None:
-        self.add(path, Source(file, 0, Piece(sha256=sha256, n_bytes=n_bytes)))
+        self.add(path, BlobSource(file, 0, Piece(sha256=sha256, n_bytes=n_bytes)))
 
     def add_growing(self, path: str, file: Path, n_bytes: int | None = None) -> None:
         """Add the first `n_bytes` of a file that grows, or all of its current bytes if None."""
@@ -136,7 +136,9 @@ def _add_lake(contents: Contents, lake: Path, mark: Mark, hashes: SegmentHashes)
             hashes[marked.name] = _hashed_segment(path, marked)
         sha256, n_bytes = hashes[marked.name]
         piece = Piece(sha256=sha256, n_bytes=n_bytes)
-        contents.add(f"lake/{marked.name}", Source(path, 0, piece, marked.name, was_read=is_new))
+        contents.add(
+            f"lake/{marked.name}", BlobSource(path, 0, piece, marked.name, was_read=is_new)
+        )
 
 
 def _hashed_segment(path: Path, marked: MarkedSegment) -> tuple[str, int]:

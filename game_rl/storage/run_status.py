@@ -16,7 +16,7 @@ from game_rl.events import (
     StopConditionMet,
 )
 from game_rl.run_dir import RunDir
-from game_rl.storage.journal import UploadState, read_state
+from game_rl.storage.journal import UploadState, read_upload_state
 from game_rl.storage.manifest import run_folder
 from game_rl.system.machine import read_text
 
@@ -85,7 +85,7 @@ def run_status(run_dir: RunDir) -> RunStatus:
     saved = [event.timesteps for event in events if isinstance(event, CheckpointSaved)]
     last = events[-1] if events else None
     run = run_dir.identity().id
-    state = read_state(run_dir.upload_journal)
+    state = read_upload_state(run_dir.upload_journal)
     return RunStatus(
         run=run,
         is_training=_is_locked(run_dir.root / "lock"),

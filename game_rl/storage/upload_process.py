@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from game_rl.errors import StorageError, UsageError
 from game_rl.events import Event, Warned
-from game_rl.run_dir import RunDir, alone
+from game_rl.run_dir import RunDir, upload_lock
 from game_rl.storage.faults import PASSING_FAULTS, SecondWriterError, StoreFault
 from game_rl.storage.journal import Journal
 from game_rl.storage.object_store import ObjectStore
@@ -174,7 +174,7 @@ def push(
         StorageError: storage fails, and `most_failures` does not allow another attempt, or another
             machine or copy writes to the run there.
     """
-    with alone(settings.run_dir, wait_s=_LOCK_WAIT_S) as is_alone:
+    with upload_lock(settings.run_dir, wait_s=_LOCK_WAIT_S) as is_alone:
         if not is_alone:
             raise UsageError(
                 f"{settings.run_dir} is being uploaded by its own training; wait until that ends"

@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from game_rl.events import Event, Uploaded, UploadProgress, UploadQueued, Warned
-from game_rl.run_dir import RunDir, checkpoint_bytes
-from game_rl.storage.blobs import RateLimit, Source, read_tree, send_blobs
+from game_rl.run_dir import RunDir, folder_bytes
+from game_rl.storage.blobs import BlobSource, RateLimit, read_tree, send_blobs
 from game_rl.storage.claim import Claim
 from game_rl.storage.faults import (
     NO_PATIENCE,
@@ -126,7 +126,7 @@ class Uploader:
             is_new = state.seen.get(timesteps) != written_ns
             is_new = is_new or (timesteps in state.dropped and not self._lost[timesteps])
             if is_new and written_ns:
-                n_bytes = checkpoint_bytes(path)
+                n_bytes = folder_bytes(path)
                 self._journal.write(
                     Seen(timesteps=timesteps, n_bytes=n_bytes, written_ns=written_ns)
                 )
@@ -264,7 +264,7 @@ class Uploader:
         read, at_s = self._clock
         return read + timedelta(seconds=time.monotonic() - at_s)
 
-    def _send_blobs(self, store: ObjectStore, sources: dict[str, Source]) -> None:
+    def _send_blobs(self, store: ObjectStore, sources: dict[str, BlobSource]) -> None:
         missing = {s: at for s, at in sources.items() if s not in self._sending.confirmed}
         self._sending.left_bytes = sum(source.piece.n_bytes for source in missing.values())
         self.tell_progress()
@@ -276,7 +276,7 @@ class Uploader:
                 told = self._sending.left_bytes
                 self.tell_progress()
 
-    def _send_blob(self, store: ObjectStore, source: Source) -> None:
+    def _send_blob(self, store: ObjectStore, source: BlobSource) -> None:
         """Send a blob unless it is stored, and check the length that storage reports."""
         piece = source.piece
         name = blob_name(piece.sha256)
@@ -302,7 +302,7 @@ class Uploader:
         self._sending.confirmed.add(piece.sha256)
         self._sending.n_blobs += 1
 
-    def _put(self, store: ObjectStore, name: str, source: Source) -> None:
+    def _put(self, store: ObjectStore, name: str, source: BlobSource) -> None:
         if source.piece.n_bytes <= PART_BYTES:
             store.put(name, b"".join(self._limit.slowed(source.chunks())))
         else:

@@ -17,12 +17,14 @@ from game_rl.config.values import run_at
 from game_rl.errors import DoesNotFitError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.preflight.preflight import preflight
-from game_rl.preflight.preflight_report import Report
+from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import detect_machine, with_room
 
 
-def check_new_run(config: RunConfig, *, force: bool, show: Callable[[Report], None]) -> Report:
+def check_new_run(
+    config: RunConfig, *, force: bool, show: Callable[[PreflightReport], None]
+) -> PreflightReport:
     """Check a run that has not begun, and return the report of its preflight.
 
     Args:
@@ -89,8 +91,8 @@ def refuse_used_folder(root: Path) -> None:
 
 
 def check_fit(
-    config: RunConfig, game: Game, *, force: bool, show: Callable[[Report], None]
-) -> Report:
+    config: RunConfig, game: Game, *, force: bool, show: Callable[[PreflightReport], None]
+) -> PreflightReport:
     """Return the preflight's report, after showing it.
 
     Raises:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from game_rl.algorithms.automatic import resolved
+from game_rl.algorithms.automatic import resolve_auto
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, StopCounters
 from game_rl.checkpoints.checkpoint_store import (
@@ -34,7 +34,7 @@ from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake_feed import lake_path
 from game_rl.lake.mark import LakeState
 from game_rl.lineage import Lineage, Source, manifest_sha256, read_lineage, write_lineage
-from game_rl.playback.teacher_copy import has_teacher, link_teacher
+from game_rl.playback.teacher_copy import has_teacher_copy, link_teacher
 from game_rl.run_dir import (
     Parent,
     RunDir,
@@ -173,7 +173,7 @@ def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
     source = replace(find_source(*run_at(fork.run)), known_as=known_as)
     state, game = source.checkpoint.state, load_game(config.game)
     source.checkpoint.check_game(game)
-    config = resolved(config, game)
+    config = resolve_auto(config, game)
     differences = find_differences(state, config, game)
     new = new_parts(differences, fork)
     if new.counters and is_offline(config, None):
@@ -192,7 +192,7 @@ def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
         new=new,
         policy=fitting_weights(source.checkpoint, source.config, config, game),
         keeps_best=not new.counters and not is_judged_otherwise(differences),
-        keeps_teacher=has_teacher(source.run_dir) and is_taught_the_same(differences),
+        keeps_teacher=has_teacher_copy(source.run_dir) and is_taught_the_same(differences),
     )
 
 

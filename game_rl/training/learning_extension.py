@@ -4,7 +4,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from game_rl.algorithms.dqn import LeanDQN
-from game_rl.algorithms.mixed_replay import MOST_CURVES, SHOWN_CHARACTERS, Mixture, make_mixture
+from game_rl.algorithms.mixed_replay import (
+    MOST_CURVES,
+    SHOWN_CHARACTERS,
+    MixedReplay,
+    make_mixed_replay,
+)
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import LearnFromConfig
@@ -31,7 +36,7 @@ def open_lakes(
     packing: FramePacking,
     tell: Callable[[str], None],
 ) -> LakePool | None:
-    """Open the Lakes and give `model` a mixture that draws from them; None if it learns from none.
+    """Open the Lakes that the run learns from, if any, and give `model` a replay with their rows.
 
     Raises:
         LakeError: a Lake is missing, or its rows are of another game or another observation.
@@ -50,7 +55,7 @@ def open_lakes(
     if settings.follow_every_s is not None:
         following = Following(settings.follow_every_s, check=check)
     pool = _pool(algorithm, settings, run_dir, following, tell)
-    model.mixture = make_mixture(
+    model.mixed_replay = make_mixed_replay(
         settings,
         pool,
         n_step=algorithm.n_step,
@@ -92,13 +97,13 @@ def begin_to_draw(pool: LakePool, run_dir: RunDir) -> None:
     pool.begin([*names, *(f"offline-{path.name}" for path in offline)])
 
 
-def rows_drawn(mixture: Mixture, timesteps: int) -> RowsDrawn:
+def rows_drawn(mixed_replay: MixedReplay, timesteps: int) -> RowsDrawn:
     """Return an event with the present numbers."""
     return RowsDrawn(
         timesteps=timesteps,
-        own=mixture.n_own_drawn,
-        streams=dict(mixture.n_of_streams),
-        offline_streams=dict(mixture.n_offline),
+        own=mixed_replay.n_own_drawn,
+        streams=dict(mixed_replay.n_of_streams),
+        offline_streams=dict(mixed_replay.n_offline),
     )
 
 
@@ -113,18 +118,18 @@ class RowsDrawnCallback(BoundaryCallback):
     """
 
     def __init__(
-        self, mixture: Mixture, events: EventLog, *, every_timesteps: Sequence[int] = ()
+        self, mixed_replay: MixedReplay, events: EventLog, *, every_timesteps: Sequence[int] = ()
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
-        self._mixture, self._events = mixture, events
+        self._mixed_replay, self._events = mixed_replay, events
 
     def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
-        drawn, streams = self._mixture.n_drawn, self._mixture.n_of_streams
+        drawn, streams = self._mixed_replay.n_drawn, self._mixed_replay.n_of_streams
         if drawn:
-            self.logger.record("learn_from/drawn_own", self._mixture.n_own_drawn / drawn)
+            self.logger.record("learn_from/drawn_own", self._mixed_replay.n_own_drawn / drawn)
         for stream, count in streams.items() if len(streams) <= MOST_CURVES else ():
             self.logger.record(f"learn_from/drawn_{stream[:SHOWN_CHARACTERS]}", count / drawn)
-        self._events.emit(rows_drawn(self._mixture, self.boundary_timesteps))
+        self._events.emit(rows_drawn(self._mixed_replay, self.boundary_timesteps))
 
 
 class LakesFollowedCallback(BoundaryCallback):
@@ -136,14 +141,14 @@ class LakesFollowedCallback(BoundaryCallback):
 
     def __init__(
         self,
-        mixture: Mixture,
+        mixed_replay: MixedReplay,
         following: Following,
         events: EventLog,
         *,
         every_timesteps: Sequence[int] = (),
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
-        self._mixture, self._following, self._events = mixture, following, events
+        self._mixed_replay, self._following, self._events = mixed_replay, following, events
 
     def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
         age_s = self._following.newest_age_s
@@ -155,7 +160,7 @@ class LakesFollowedCallback(BoundaryCallback):
                 timesteps=self.boundary_timesteps,
                 rows=self._following.n_rows,
                 newest_age_s=age_s,
-                own_drawn=self._mixture.n_own_drawn,
-                drawn=self._mixture.n_drawn,
+                own_drawn=self._mixed_replay.n_own_drawn,
+                drawn=self._mixed_replay.n_drawn,
             )
         )

@@ -7,7 +7,7 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.epsilon_greedy import exploration_schedule
-from game_rl.algorithms.mixed_replay import Mixture
+from game_rl.algorithms.mixed_replay import MixedReplay
 from game_rl.algorithms.qdagger import Teacher
 from game_rl.callbacks.boundary import StopCallback
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback, NonFiniteCallback
@@ -53,7 +53,7 @@ class RunParts:
         feed: feed of the Lake that the run writes, if any.
         upload: upload of the run's checkpoints, if any.
         pool: Lakes from which the run learns, if any.
-        mixture: draws batches from these Lakes.
+        mixed_replay: draws batches from these Lakes.
         values: returns that the policy expects, if evaluations compare them with the actual ones.
         teacher: gets the success rates of evaluations, if there is one.
         cores_trials_s: see CoresCallback.
@@ -67,7 +67,7 @@ class RunParts:
     feed: LakeFeed | None
     upload: BackgroundUpload | None = None
     pool: LakePool | None = None
-    mixture: Mixture | None = None
+    mixed_replay: MixedReplay | None = None
     values: Values | None = None
     teacher: Teacher | None = None
     cores_trials_s: float = TRIALS_S
@@ -211,19 +211,19 @@ def _resource_monitor(parts: RunParts, checkpoints: CheckpointCallback) -> Resou
 
 
 def _lakes_followed(parts: RunParts) -> list[LakesFollowedCallback]:
-    if parts.pool is None or parts.pool.following is None or parts.mixture is None:
+    if parts.pool is None or parts.pool.following is None or parts.mixed_replay is None:
         return []
     return [
         LakesFollowedCallback(
-            parts.mixture, parts.pool.following, parts.events, every_timesteps=parts.rhythm
+            parts.mixed_replay, parts.pool.following, parts.events, every_timesteps=parts.rhythm
         )
     ]
 
 
 def _rows_drawn(parts: RunParts) -> list[RowsDrawnCallback]:
-    if parts.mixture is None:
+    if parts.mixed_replay is None:
         return []
-    return [RowsDrawnCallback(parts.mixture, parts.events, every_timesteps=parts.rhythm)]
+    return [RowsDrawnCallback(parts.mixed_replay, parts.events, every_timesteps=parts.rhythm)]
 
 
 def _lake_growth(

@@ -146,8 +146,8 @@ class OfflinePhase:
             self._model.sync_target()
         if is_end or now % _CURVES_EVERY == 0:
             self._write_curves()
-            assert self._model.mixture is not None
-            self._events.emit(rows_drawn(self._model.mixture, 0))
+            assert self._model.mixed_replay is not None
+            self._events.emit(rows_drawn(self._model.mixed_replay, 0))
         if is_end or now % config.evaluate_every_gradient_steps == 0:
             self._evaluate()
         if not is_end and now % config.save_every_gradient_steps == 0:

@@ -25,7 +25,7 @@ class Asked:
     is_changed: bool
 
 
-def reached(
+def already_reached(
     run_dir: RunDir,
     config: RunConfig,
     checkpoint: Checkpoint | None,

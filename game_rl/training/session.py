@@ -9,10 +9,10 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.algorithms.automatic import resolved
+from game_rl.algorithms.automatic import resolve_auto
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.make_algorithm import make_algorithm
-from game_rl.callbacks.boundary import StretchEnded
+from game_rl.callbacks.boundary import StopTraining
 from game_rl.callbacks.checkpoint_callback import check_finite
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, Values, better_of
 from game_rl.checkpoints.checkpoint import Checkpoint
@@ -39,7 +39,7 @@ from game_rl.training.learning_extension import begin_to_draw, open_lakes
 from game_rl.training.make_callbacks import Callbacks, RunParts, make_callbacks
 from game_rl.training.offline_phase import OfflinePhase, is_offline, make_offline_phase
 from game_rl.training.resuming import disk_fault, usable_best, what_is_saved
-from game_rl.training.teacher_extension import Classroom, make_teacher
+from game_rl.training.teacher_extension import TeacherEvaluation, make_teacher
 from game_rl.vec_env.absent_vec_env import AbsentVecEnv
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 from game_rl.vec_env.worker_cores import TRIALS_S
@@ -92,7 +92,7 @@ class TrainingSession:
         more: Sequence[BaseCallback] = (),
         cores_trials_s: float = TRIALS_S,
     ) -> None:
-        self._config, self._game, self._run_dir = resolved(config, game), game, run_dir
+        self._config, self._game, self._run_dir = resolve_auto(config, game), game, run_dir
         self._upload, self._events, self._stop = upload, events or EventLog(), stop or StopRequest()
         self._stop.deadline_s = config.checkpoints.deadline_s
         self._memory, self._more = memory or PssSampler(), more
@@ -213,7 +213,7 @@ class TrainingSession:
         stack.enter_context(closing_log(self.model.logger))
         tell = self._events.warn
         self._pool = open_lakes(config, game, self._run_dir, self.model, packing, tell)
-        self._call_teacher(checkpoint)
+        self._make_teacher(checkpoint)
         if is_offline:
             return None
         feed = open_feed(
@@ -247,9 +247,9 @@ class TrainingSession:
         )
         return training_env or AbsentVecEnv(self.evaluation_env, n_envs=config.env.n_envs)
 
-    def _call_teacher(self, checkpoint: Checkpoint | None) -> None:
+    def _make_teacher(self, checkpoint: Checkpoint | None) -> None:
         config = self._config
-        classroom = Classroom(
+        evaluation_envs = TeacherEvaluation(
             root=self._run_dir.root,
             vec_env=self.evaluation_env,
             episodes=config.evaluation.episodes,
@@ -262,7 +262,7 @@ class TrainingSession:
                 self._game,
                 self._run_dir,
                 self.model,
-                classroom,
+                evaluation_envs,
                 events=self._events,
                 timesteps=0 if checkpoint is None else checkpoint.state.num_timesteps,
             )
@@ -278,7 +278,7 @@ class TrainingSession:
             feed=feed,
             upload=self._upload,
             pool=self._pool,
-            mixture=self.model.mixture if isinstance(self.model, LeanDQN) else None,
+            mixed_replay=self.model.mixed_replay if isinstance(self.model, LeanDQN) else None,
             values=self._values(),
             teacher=self.model.teacher if isinstance(self.model, LeanDQN) else None,
             cores_trials_s=self._cores_trials_s,
@@ -365,7 +365,7 @@ class TrainingSession:
         try:
             with torch_threads():  # rollouts and updates set their own number of threads
                 learn()
-        except StretchEnded:
+        except StopTraining:
             self._callbacks.stop.until = None
         except KeyboardInterrupt:
             reason = self._stop.reason

@@ -32,10 +32,10 @@ from game_rl.events import TeacherReady, Validated
 from game_rl.games.definition import Game
 from game_rl.lineage import Source, add_sources, manifest_sha256, read_lineage
 from game_rl.playback.teacher_copy import (
-    Score,
     TeacherRecord,
     Validation,
-    has_teacher,
+    ValidationScore,
+    has_teacher_copy,
     read_teacher,
     read_validation,
     write_teacher,
@@ -59,7 +59,7 @@ _RANDOM_ACTIONS = 0.1  # share in the play that gives these observations, so tha
 
 
 @dataclass(frozen=True, kw_only=True)
-class Classroom:
+class TeacherEvaluation:
     """The envs and games of a run's evaluations, in which its teacher is measured.
 
     Attributes:
@@ -127,7 +127,7 @@ def make_teacher(
     game: Game,
     run_dir: RunDir,
     model: BaseAlgorithm,
-    classroom: Classroom,
+    evaluation_envs: TeacherEvaluation,
     *,
     events: EventLog,
     timesteps: int,
@@ -138,7 +138,7 @@ def make_teacher(
 
     Args:
         model: the student.
-        classroom: the envs in which a new teacher is measured.
+        evaluation_envs: the envs in which a new teacher is measured.
         events: receives the event TeacherReady and warnings.
 
     Raises:
@@ -148,10 +148,10 @@ def make_teacher(
     if settings is None or not isinstance(model, LeanDQN):
         return None
     with drawing_from(seed_for(config.seed, "teacher")):  # the run's generators stay as they are
-        if not has_teacher(run_dir):
+        if not has_teacher_copy(run_dir):
             run = find_teacher(settings, config, game)
             policy = _policy(run.checkpoint, config, model)
-            _keep(run_dir, run, _measured(run, policy, settings, classroom))
+            _keep(run_dir, run, _measured(run, policy, settings, evaluation_envs))
         record, checkpoint = read_teacher(run_dir)
         policy = _policy(checkpoint, config, model)
     _tell(record, settings, events, timesteps)
@@ -223,13 +223,13 @@ def _policy(checkpoint: Checkpoint, config: RunConfig, model: LeanDQN) -> PQNPol
 
 
 def _measured(
-    run: TrainedRun, policy: PQNPolicy, settings: TeacherConfig, classroom: Classroom
+    run: TrainedRun, policy: PQNPolicy, settings: TeacherConfig, evaluation_envs: TeacherEvaluation
 ) -> TeacherRecord:
-    evaluation = classroom.evaluate(policy)
+    evaluation = evaluation_envs.evaluate(policy)
     temperature = settings.temperature
     if temperature == "auto":
         try:
-            temperature = auto_temperature(classroom.observed_values(policy))
+            temperature = auto_temperature(evaluation_envs.observed_values(policy))
         except ValueError as error:
             raise UsageError(
                 "algorithm.teacher.temperature is auto, but no temperature suits the teacher "
@@ -271,7 +271,7 @@ def describe_teacher(config: RunConfig, game: Game) -> str | None:
         GameRLError: it cannot teach this run, or the copy is damaged.
     """
     run_dir = RunDir(config.run_dir)
-    if teacher_config(config) is not None and has_teacher(run_dir):
+    if teacher_config(config) is not None and has_teacher_copy(run_dir):
         record, _ = read_teacher(run_dir)
         when = with_frames(record.timesteps, record.frame_skip)
         return f"{run_dir.teacher}, the run's copy of {record.path}, timestep {when}"
@@ -334,7 +334,9 @@ def _disagreements(
             yield f"{key} is {theirs_now} there and {ours} here"
 
 
-def validate(run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopRequest) -> None:
+def validate_teacher(
+    run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopRequest
+) -> None:
     """Let student and teacher play the same episodes, unless they have; the better one is the best.
 
     The episodes' seed is used for nothing else: neither for evaluations, which selected the
@@ -345,13 +347,17 @@ def validate(run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopReq
     """
     newest, _ = newest_valid_checkpoint(run_dir)
     best, now = best_of(run_dir, newest), newest.state.num_timesteps
-    if not (episodes := config.validation_episodes) or not has_teacher(run_dir) or best is None:
+    if (
+        not (episodes := config.validation_episodes)
+        or not has_teacher_copy(run_dir)
+        or best is None
+    ):
         return
     if read_validation(run_dir, at_timesteps=now, best=best.timesteps) is not None:
         return
     seed = seed_for(config.seed, "teacher_validation")
 
-    def play(run: TrainedRun) -> Score:
+    def play(run: TrainedRun) -> ValidationScore:
         return _score(evaluate_run(run, episodes=episodes, seed=seed, stop=stop))
 
     validation = Validation(
@@ -365,8 +371,8 @@ def validate(run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopReq
     write_validation(run_dir, validation)
 
 
-def _score(evaluation: Evaluation) -> Score:
-    return Score(mean_reward=evaluation.mean_reward, success_rate=evaluation.success_rate)
+def _score(evaluation: Evaluation) -> ValidationScore:
+    return ValidationScore(mean_reward=evaluation.mean_reward, success_rate=evaluation.success_rate)
 
 
 def _event(validation: Validation, timesteps: int) -> Validated:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from game_rl.algorithms.automatic import resolved
+from game_rl.algorithms.automatic import resolve_auto
 from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluated_event
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_store import find_checkpoint
@@ -25,7 +25,7 @@ from game_rl.playback.teacher_copy import forget_teacher
 from game_rl.playback.trained_run import TrainedRun, evaluate_run, open_trained_run
 from game_rl.preflight.preflight_report import (
     FootprintComparison,
-    Report,
+    PreflightReport,
     compare_footprint,
     measured_ram_peak_bytes,
 )
@@ -37,11 +37,11 @@ from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.admission import changes, check_fit, refuse_existing_run
 from game_rl.training.forking import make_fork, plan_fork
-from game_rl.training.reached import Asked, reached
+from game_rl.training.reached import Asked, already_reached
 from game_rl.training.resuming import begin_again, begun, disk_fault, go_back_to, resumed
 from game_rl.training.session import TrainingSession, training_process
-from game_rl.training.teacher_extension import check_teacher, validate
-from game_rl.training.upload_extension import uploading
+from game_rl.training.teacher_extension import check_teacher, validate_teacher
+from game_rl.training.upload_extension import uploading_run
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class TrainingResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class TrainCommand:
     """Options of a training that are not part of the run's config.
 
     Attributes:
@@ -99,10 +99,12 @@ class Command:
     asks_storage: bool = True
     stop: StopRequest
     listeners: Sequence[Listener] = ()
-    show: Callable[[Report], None] = lambda _: None
+    show: Callable[[PreflightReport], None] = lambda _: None
 
 
-def train(config: RunConfig, command: Command, *, report: Report | None = None) -> TrainingResult:
+def train(
+    config: RunConfig, command: TrainCommand, *, report: PreflightReport | None = None
+) -> TrainingResult:
     """Start a new run, or the fork of another one.
 
     Args:
@@ -121,7 +123,7 @@ def train(config: RunConfig, command: Command, *, report: Report | None = None) 
     check_teacher(config, game)
     report = report or _check_fit(config, game, command)
     warnings = _ask_storage(config, command)
-    config = resolved(config, game)
+    config = resolve_auto(config, game)
     run_dir.root.mkdir(parents=True, exist_ok=True)
     with run_dir.locked():
         refuse_existing_run(run_dir)  # again: another process may have written it meanwhile
@@ -134,7 +136,7 @@ def train(config: RunConfig, command: Command, *, report: Report | None = None) 
         return run.bring_to_its_end()
 
 
-def _train_fork(config: RunConfig, command: Command) -> TrainingResult:
+def _train_fork(config: RunConfig, command: TrainCommand) -> TrainingResult:
     """Make the fork's run directory, which appears complete or not at all, and resume it."""
     plan = plan_fork(config)
     report = _check_fit(plan.config, plan.game, command)
@@ -147,11 +149,11 @@ def _train_fork(config: RunConfig, command: Command) -> TrainingResult:
 
 def resume(
     root: Path,
-    command: Command,
+    command: TrainCommand,
     *,
     overrides: Sequence[str] = (),
     at: int | None = None,
-    report: Report | None = None,
+    report: PreflightReport | None = None,
 ) -> TrainingResult:
     """Resume the run at `root` from its newest valid checkpoint.
 
@@ -175,9 +177,9 @@ def resume(
         config = _saved_config(run_dir, overrides)
         game = load_game(config.game)
         changed = [] if checkpoint is None else _changes(checkpoint, config, game)
-        config = resolved(config, game)
+        config = resolve_auto(config, game)
         asked = Asked(command.until, command.evaluates_at_end, is_changed=bool(overrides))
-        if (ended := reached(run_dir, config, checkpoint, asked)) is not None:
+        if (ended := already_reached(run_dir, config, checkpoint, asked)) is not None:
             return _left_alone(run_dir, config, ended, command)
         report = report or _check_fit(config, game, command)
         warnings += _ask_storage(config, command)
@@ -205,9 +207,9 @@ def _bring_back(
 
 
 def _left_alone(
-    run_dir: RunDir, config: RunConfig, ended: Ended, command: Command
+    run_dir: RunDir, config: RunConfig, ended: Ended, command: TrainCommand
 ) -> TrainingResult:
-    """Tell the listeners, but not the run's own account, how the run has ended."""
+    """Tell the listeners, but not the run's event log, how the run has ended."""
     for listener in command.listeners:
         listener(ended)
     frame_skip = config.env.frame_skip
@@ -219,11 +221,11 @@ def _saved_config(run_dir: RunDir, overrides: Sequence[str]) -> RunConfig:
     return config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
 
 
-def _check_fit(config: RunConfig, game: Game, command: Command) -> Report:
+def _check_fit(config: RunConfig, game: Game, command: TrainCommand) -> PreflightReport:
     return check_fit(config, game, force=command.force, show=command.show)
 
 
-def _ask_storage(config: RunConfig, command: Command) -> list[str]:
+def _ask_storage(config: RunConfig, command: TrainCommand) -> list[str]:
     """Return a warning if the run's storage cannot be reached; see `ask_once`."""
     if config.upload is None or not command.asks_storage:
         return []
@@ -243,8 +245,8 @@ class _Run:
     config: RunConfig
     game: Game
     run_dir: RunDir
-    command: Command
-    report: Report
+    command: TrainCommand
+    report: PreflightReport
     checkpoint: Checkpoint | None = None
     warnings: Sequence[str] = ()
     changed: Sequence[str] = ()
@@ -282,7 +284,7 @@ class _Run:
         settings = upload_settings(
             self.config, self.run_dir, begins_at=begins_at, take_over=self.command.take_over
         )
-        return uploading(settings, events, self.command.stop)
+        return uploading_run(settings, events, self.command.stop)
 
     def _train(self, events: EventLog, upload: BackgroundUpload | None) -> TrainingResult:
         footprint: FootprintComparison = {}
@@ -353,7 +355,7 @@ class _Run:
 
 @contextmanager
 def _measured(
-    run_dir: RunDir, report: Report, footprint: FootprintComparison, *, at_least: int
+    run_dir: RunDir, report: PreflightReport, footprint: FootprintComparison, *, at_least: int
 ) -> Iterator[PssSampler]:
     """Sample memory inside the block, and write footprint.json however it ends.
 
@@ -409,7 +411,7 @@ def evaluate_best(
         Interrupted: a stop was requested; everything is saved.
     """
     try:
-        validate(run_dir, config, events, stop)
+        validate_teacher(run_dir, config, events, stop)
     except EvaluationInterrupted:
         raise _stopped(run_dir, stop) from None
     best = open_trained_run(run_dir.root, "best")

@@ -12,7 +12,7 @@ from game_rl.system.stop_request import StopRequest
 
 
 @contextmanager
-def uploading(
+def uploading_run(
     settings: UploadSettings | None, events: EventLog, stop: StopRequest
 ) -> Iterator[BackgroundUpload | None]:
     """Upload checkpoints inside the block, and afterwards the rest, for as long as the config says.

@@ -22,7 +22,14 @@ from game_rl.vec_env.frame_stacks import (
     stacked_space,
 )
 from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod
-from game_rl.vec_env.worker_protocol import STEP, Attachment, Command, Request, Spaces, StepReport
+from game_rl.vec_env.worker_protocol import (
+    STEP,
+    Attachment,
+    Request,
+    Spaces,
+    StepReport,
+    WorkerCommand,
+)
 from game_rl.vec_env.workers import EnvFn, WorkerDeath, Workers
 
 Infos = list[dict[str, Any]]
@@ -218,7 +225,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
 
         def request(worker: int) -> Request:
             envs = self._workers.blocks[worker]
-            return Request(Command.LOAD_STATE, envs, ({n: states[n] for n in envs},))
+            return Request(WorkerCommand.LOAD_STATE, envs, ({n: states[n] for n in envs},))
 
         self._workers.exchange(request)
         self._workers.lost.clear()
@@ -231,7 +238,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self._reset_seeds()
 
     def _save_request(self, worker: int) -> Request:
-        return Request(Command.CALL, self._workers.blocks[worker], ("save_state", (), {}))
+        return Request(WorkerCommand.CALL, self._workers.blocks[worker], ("save_state", (), {}))
 
     def _cut_short(self, envs: range) -> None:
         """Overwrite these envs' rows, in which a dead worker may have left anything."""
@@ -278,14 +285,14 @@ class SharedMemoryVecEnv(SubprocVecEnv):
             return STEP
         envs = self._workers.blocks[worker]
         seeds = {number: self._restart_seed(number) for number in envs}
-        return Request(Command.RESET, envs, (seeds, dict.fromkeys(envs)))
+        return Request(WorkerCommand.RESET, envs, (seeds, dict.fromkeys(envs)))
 
     def _reset_request(self, worker: int) -> Request:
         envs = self._workers.blocks[worker]
         seeds = {number: self._seeds[number] for number in envs}
         if worker in self._workers.lost:
             seeds = {n: self._restart_seed(n) if s is None else s for n, s in seeds.items()}
-        return Request(Command.RESET, envs, (seeds, {n: self._options[n] for n in envs}))
+        return Request(WorkerCommand.RESET, envs, (seeds, {n: self._options[n] for n in envs}))
 
     def _restart_seed(self, number: int) -> int | None:
         """Derive a new seed: the old one might bring back the episode that killed the worker."""
@@ -296,13 +303,13 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         return int(np.random.SeedSequence((seed, deaths)).generate_state(1)[0])
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        return self._ask(Command.GET_ATTR, indices, attr_name)
+        return self._ask(WorkerCommand.GET_ATTR, indices, attr_name)
 
     def set_attr(self, attr_name: str, value: object, indices: Indices = None) -> None:
-        self._ask(Command.SET_ATTR, indices, attr_name, value)
+        self._ask(WorkerCommand.SET_ATTR, indices, attr_name, value)
 
     def has_attr(self, attr_name: str) -> bool:
-        return all(self._ask(Command.HAS_ATTR, None, attr_name))
+        return all(self._ask(WorkerCommand.HAS_ATTR, None, attr_name))
 
     def env_method(
         self,
@@ -311,11 +318,11 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         indices: Indices = None,
         **method_kwargs: object,
     ) -> list[Any]:
-        return self._ask(Command.CALL, indices, method_name, method_args, method_kwargs)
+        return self._ask(WorkerCommand.CALL, indices, method_name, method_args, method_kwargs)
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Indices = None) -> list[bool]:
         name = (wrapper_class.__module__, wrapper_class.__qualname__)
-        return self._ask(Command.IS_WRAPPED, indices, *name)
+        return self._ask(WorkerCommand.IS_WRAPPED, indices, *name)
 
     def get_images(self) -> Sequence[NDArray[Any] | None]:
         if self.render_mode != "rgb_array":
@@ -323,9 +330,9 @@ class SharedMemoryVecEnv(SubprocVecEnv):
                 f"no images: render_mode is {self.render_mode}, not rgb_array", stacklevel=2
             )
             return [None] * self.num_envs
-        return self._ask(Command.RENDER, None)
+        return self._ask(WorkerCommand.RENDER, None)
 
-    def _ask(self, command: Command, indices: Indices, *arguments: object) -> list[Any]:
+    def _ask(self, command: WorkerCommand, indices: Indices, *arguments: object) -> list[Any]:
         """Send a command to the envs' workers; return one result for each index, in order."""
         numbers = [range(self.num_envs)[index] for index in self._get_indices(indices)]
         asked: dict[int, list[int]] = {}

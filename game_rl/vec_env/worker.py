@@ -30,13 +30,13 @@ from game_rl.system.output import keep_output_harmless
 from game_rl.vec_env.worker_protocol import (
     NOTHING_TO_SAY,
     Attachment,
-    Command,
     Failure,
     Reply,
     Request,
     SharedArrays,
     Spaces,
     StepReport,
+    WorkerCommand,
     pack,
     receive,
     send,
@@ -133,15 +133,19 @@ class Worker:
         self._arrays: SharedArrays  # from ATTACH on
         self._packing: FramePacking | None = None
         self._current_env: int | None = None
-        self._per_env: dict[Command, Callable[..., Any]] = {
-            Command.RESET: self._reset,
-            Command.LOAD_STATE: self._load_state,
-            Command.RENDER: lambda number: self._env(number).render(),
-            Command.GET_ATTR: lambda number, name: self._env(number).get_wrapper_attr(name),
-            Command.HAS_ATTR: lambda number, name: self._env(number).has_wrapper_attr(name),
-            Command.SET_ATTR: lambda number, name, value: setattr(self._env(number), name, value),
-            Command.CALL: self._call,
-            Command.IS_WRAPPED: lambda number, *wrapper: _is_wrapped(self._env(number), wrapper),
+        self._per_env: dict[WorkerCommand, Callable[..., Any]] = {
+            WorkerCommand.RESET: self._reset,
+            WorkerCommand.LOAD_STATE: self._load_state,
+            WorkerCommand.RENDER: lambda number: self._env(number).render(),
+            WorkerCommand.GET_ATTR: lambda number, name: self._env(number).get_wrapper_attr(name),
+            WorkerCommand.HAS_ATTR: lambda number, name: self._env(number).has_wrapper_attr(name),
+            WorkerCommand.SET_ATTR: lambda number, name, value: setattr(
+                self._env(number), name, value
+            ),
+            WorkerCommand.CALL: self._call,
+            WorkerCommand.IS_WRAPPED: lambda number, *wrapper: _is_wrapped(
+                self._env(number), wrapper
+            ),
         }
 
     def answer(self, message: bytes) -> tuple[bytes, bool]:
@@ -161,17 +165,17 @@ class Worker:
                 traceback.print_exc()
 
     def _obey(self, request: Request) -> object:
-        if request.command is Command.STEP:
+        if request.command is WorkerCommand.STEP:
             reports = self._for_each(self._numbers, self._step)
             self._pack_all()
             return reports
-        if request.command is Command.BUILD:
+        if request.command is WorkerCommand.BUILD:
             return self._build(*request.arguments)
-        if request.command is Command.ATTACH:
+        if request.command is WorkerCommand.ATTACH:
             self._attach(*request.arguments)
             return None
         results = self._for_each(request.envs, self._per_env[request.command], *request.arguments)
-        if request.command is Command.RESET:
+        if request.command is WorkerCommand.RESET:
             self._pack_all()
         return results
 

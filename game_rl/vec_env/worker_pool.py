@@ -17,7 +17,7 @@ from game_rl.vec_env.worker_process import (
     why_it_did_not_begin,
     worker_context,
 )
-from game_rl.vec_env.worker_protocol import Command, Failure, Request, pack, unpack_answer
+from game_rl.vec_env.worker_protocol import Failure, Request, WorkerCommand, pack, unpack_answer
 
 _START_TIMEOUT_S = 120.0  # imports from a cold network disk
 _LAST_CHANCE_S = 1.0  # after Ctrl-Z and fg every deadline is over, but the answers come at once
@@ -33,7 +33,7 @@ class _Handle:
         self.envs = envs
         self.worker = worker
         self.process = worker.process
-        self.awaited: Command | None = Command.START  # its greeting
+        self.awaited: WorkerCommand | None = WorkerCommand.START  # its greeting
 
     def __str__(self) -> str:
         envs = (
@@ -94,7 +94,7 @@ class WorkerPool:
             WorkerError: for the same reasons as in `collect`.
         """
         self.collect()
-        takes_long = any(request.command is Command.BUILD for request in requests.values())
+        takes_long = any(request.command is WorkerCommand.BUILD for request in requests.values())
         self._patience_s = max(self._timeout_s, _START_TIMEOUT_S if takes_long else 0)
         for worker, request in requests.items():
             if worker in self.deaths:
@@ -234,7 +234,7 @@ def _death(handle: _Handle) -> WorkerError:
     handle.process.join(_DEATH_TIMEOUT_S)
     moment = f"during `{handle.awaited.value}`" if handle.awaited else "between two commands"
     code = handle.process.exitcode
-    if handle.awaited is Command.START and code is not None and code >= 0:
+    if handle.awaited is WorkerCommand.START and code is not None and code >= 0:
         moment = f"before it could begin{why_it_did_not_begin()}"
     return WorkerError(f"{handle} {_ending(code)} {moment}")
 

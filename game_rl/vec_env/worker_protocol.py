@@ -30,7 +30,7 @@ from game_rl.errors import GameRLError
 _LENGTH = struct.Struct("=Q")
 
 
-class Command(enum.Enum):
+class WorkerCommand(enum.Enum):
     """The commands for a worker; the comments give the arguments and the result for each env."""
 
     START = "start"  # never sent; the greeting of a new worker counts as its answer
@@ -49,7 +49,7 @@ class Command(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    command: Command
+    command: WorkerCommand
     envs: Sequence[int]  # numbers within the whole vec env; results come in this order
     arguments: tuple[Any, ...] = ()
 
@@ -105,7 +105,7 @@ class StepReport:
     last_frame: NDArray[np.uint8] | None = None
 
 
-STEP = Request(Command.STEP, ())
+STEP = Request(WorkerCommand.STEP, ())
 NOTHING_TO_SAY = Reply(None)
 
 

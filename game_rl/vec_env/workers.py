@@ -19,10 +19,10 @@ from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod
 from game_rl.vec_env.worker_pool import WorkerPool
 from game_rl.vec_env.worker_protocol import (
     Attachment,
-    Command,
     Request,
     SharedArrays,
     Spaces,
+    WorkerCommand,
     nameless_file,
 )
 
@@ -141,10 +141,10 @@ class Workers:
     def _build_request(self, worker: int) -> Request:
         envs = self.blocks[worker]
         pickled = cloudpickle.dumps([self._env_fns[number] for number in envs])
-        return Request(Command.BUILD, envs, (pickled,))
+        return Request(WorkerCommand.BUILD, envs, (pickled,))
 
     def _attach(self, workers: Sequence[int] | set[int]) -> None:
-        request = Request(Command.ATTACH, (), (self._attachment,))
+        request = Request(WorkerCommand.ATTACH, (), (self._attachment,))
         living = [worker for worker in workers if worker not in self._pool.deaths]
         self._pool.request(dict.fromkeys(living, request), file_descriptor=self._file)
         self._pool.collect()
@@ -168,7 +168,7 @@ class WorkerDeath(NamedTuple):
     """One death in words; `at_s` is on the monotonic clock, so deaths sort by time."""
 
     at_s: float
-    account: str
+    text: str
 
 
 class WorkerDeaths:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.algorithms.automatic import resolved, resolved_on, this_hardware
+from game_rl.algorithms.automatic import resolve_auto, resolved_on, this_hardware
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import load_game
@@ -92,7 +92,7 @@ def test_a_device_is_not_decided_for_good() -> None:
 @pytest.mark.parametrize("batch_size", [64, 2_048])
 def test_the_preflight_plans_with_what_a_run_gets(batch_size: int, tmp_path: Path) -> None:
     config, game = config_of(n_steps=2_048, batch_size=batch_size), load_game("duel")
-    algorithm = resolved(config, game).algorithm
+    algorithm = resolve_auto(config, game).algorithm
     assert isinstance(algorithm, PPOConfig)
     machine = detect_machine(tmp_path)
     assert machine.hardware == this_hardware()

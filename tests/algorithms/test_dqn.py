@@ -16,8 +16,8 @@ from game_rl.algorithms.make_algorithm import make_dqn
 from game_rl.config.algorithms import DQNConfig
 from game_rl.system.placement import Precision
 from game_rl.system.threads import torch_threads
+from tests.tiny_context import tiny_context
 from tests.tiny_env import TinyEnv
-from tests.tiny_surroundings import tiny_surroundings
 
 SMALL = {
     "name": "dqn",
@@ -38,7 +38,7 @@ def make(
 ) -> LeanDQN:
     model = make_dqn(
         DQNConfig.model_validate(SMALL | values),
-        tiny_surroundings(
+        tiny_context(
             VecMonitor(DummyVecEnv([TinyEnv] * 2)),
             seed=seed,
             schedule_timesteps=total_timesteps,

@@ -15,7 +15,7 @@ from game_rl.algorithms.make_algorithm import make_dqn
 from game_rl.config.algorithms import DQNConfig
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from tests.algorithms.conftest import Witness
-from tests.tiny_surroundings import tiny_surroundings
+from tests.tiny_context import tiny_context
 
 VEC_STEPS = 7
 CONFIG = {
@@ -32,7 +32,7 @@ CONFIG = {
 def make(vec_env: HalvedVecEnv) -> LeanDQN:
     model = make_dqn(
         DQNConfig.model_validate(CONFIG),
-        tiny_surroundings(vec_env, frame_stack=2),
+        tiny_context(vec_env, frame_stack=2),
     )
     model.set_logger(Logger(None, []))
     for parameter in model.q_net_target.parameters():

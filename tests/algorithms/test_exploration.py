@@ -3,16 +3,20 @@ import json
 import numpy as np
 import pytest
 
-from game_rl.algorithms.epsilon_greedy import Exploration, exploration_schedule, make_exploration
+from game_rl.algorithms.epsilon_greedy import (
+    EpsilonGreedy,
+    exploration_schedule,
+    make_epsilon_greedy,
+)
 from game_rl.config.algorithms import ExplorationConfig
 from game_rl.schedules import Ramp, RestartingRamp
 
 GREEDY = np.full(20_000, 3)
 
 
-def make(seed: int = 0) -> Exploration:
+def make(seed: int = 0) -> EpsilonGreedy:
     epsilon = RestartingRamp(Ramp(1.0, 0.1, timesteps=10))
-    return Exploration(epsilon, n_actions=5, rng=np.random.default_rng(seed))
+    return EpsilonGreedy(epsilon, n_actions=5, rng=np.random.default_rng(seed))
 
 
 def test_without_epsilon_every_action_stays() -> None:
@@ -37,7 +41,7 @@ def test_what_was_saved_goes_on_with_the_same_draws() -> None:
 
 def test_the_fraction_is_of_the_whole_run() -> None:
     config = ExplorationConfig(start=0.9, end=0.1, fraction=0.2)
-    exploration = make_exploration(config, timesteps=1_000, n_actions=2, seed=0)
+    exploration = make_epsilon_greedy(config, timesteps=1_000, n_actions=2, seed=0)
     found = [exploration.epsilon.at(t) for t in (0, 100, 200, 1_000)]
     assert found == pytest.approx([0.9, 0.5, 0.1, 0.1])
 

@@ -15,7 +15,12 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMoni
 from game_rl.algorithms.automatic import resolved_on
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.algorithms.ppo import LeanPPO
-from game_rl.algorithms.sizes import NatureCnn, micro_batch_size, n_parts, timesteps_together
+from game_rl.algorithms.sizes import (
+    NetworkSize,
+    micro_batch_size,
+    n_minibatch_parts,
+    timesteps_together,
+)
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.packing import FramePacking
@@ -54,8 +59,8 @@ def test_a_part_is_of_112_mib_at_most_unless_threads_would_have_too_little_to_do
     found = micro_batch_size(
         batch_size, sample_bytes=sample_bytes, cpus=cpus, cache_bytes=cache_bytes
     )
-    assert n_parts(found, cpus) == n_parts(batch_size, cpus)
-    part = -(-found // n_parts(found, cpus))
+    assert n_minibatch_parts(found, cpus) == n_minibatch_parts(batch_size, cpus)
+    part = -(-found // n_minibatch_parts(found, cpus))
     assert part <= 64 or part * sample_bytes <= 112 * MIB
     if batch_size * sample_bytes <= cpus * 56 * MIB:
         assert found == batch_size
@@ -71,8 +76,8 @@ def test_a_sample_takes_what_a_step_of_many_takes_for_each(
     assert network.sample_bytes(bf16=bf16) == (most[1] - most[0]) / 10_000
 
 
-def network_of(channels: int, height: int, width: int) -> NatureCnn:
-    return NatureCnn(channels=channels, height=height, width=width, n_actions=9)
+def network_of(channels: int, height: int, width: int) -> NetworkSize:
+    return NetworkSize(channels=channels, height=height, width=width, n_actions=9)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from game_rl.algorithms.mixed_replay import Mixture, make_mixture
+from game_rl.algorithms.mixed_replay import MixedReplay, make_mixed_replay
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.config.learn_from import LearnFromConfig, OwnShare
 from game_rl.lake.lake import Lake
@@ -39,7 +39,7 @@ def mixture_of(
     *,
     n_step: int = 3,
     agents: dict[str, float] | None = None,
-) -> Mixture:
+) -> MixedReplay:
     reader = LakeReader(
         path,
         table_folder=path.parent,
@@ -51,7 +51,7 @@ def mixture_of(
     )
     pool = LakePool([reader], agents=agents)
     pool.begin([])
-    return make_mixture(
+    return make_mixed_replay(
         LearnFromConfig(lakes=(path,), own_share=own_share),
         pool,
         n_step=n_step,

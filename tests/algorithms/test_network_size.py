@@ -10,7 +10,7 @@ from stable_baselines3.common.policies import ActorCriticCnnPolicy
 from stable_baselines3.dqn import CnnPolicy
 
 from game_rl.algorithms.policies import DQNPolicy, LeanCnnPolicy, PQNPolicy, policy_arguments
-from game_rl.algorithms.sizes import NatureCnn
+from game_rl.algorithms.sizes import NetworkSize
 from game_rl.config.algorithms import LayerNorm
 from game_rl.system.placement import Precision
 from tests.precisions import PRECISIONS
@@ -25,9 +25,9 @@ def policy_of(shape: tuple[int, int, int], n_actions: int) -> ActorCriticCnnPoli
     return ActorCriticCnnPolicy(space, spaces.Discrete(n_actions), lambda _: 1e-3)
 
 
-def network_of(shape: tuple[int, int, int], n_actions: int = 9) -> NatureCnn:
+def network_of(shape: tuple[int, int, int], n_actions: int = 9) -> NetworkSize:
     channels, height, width = shape
-    return NatureCnn(channels=channels, height=height, width=width, n_actions=n_actions)
+    return NetworkSize(channels=channels, height=height, width=width, n_actions=n_actions)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -53,7 +53,7 @@ def test_activations_are_what_the_convolutions_give(shape: tuple[int, int, int])
     assert network_of(shape).activations == tuple(found)
 
 
-def most_bytes(network: NatureCnn, batch_size: int, *, bf16: bool) -> int:
+def most_bytes(network: NetworkSize, batch_size: int, *, bf16: bool) -> int:
     return max(map(sum, network.step_blocks(batch_size, bf16=bf16).values()))
 
 

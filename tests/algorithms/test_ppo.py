@@ -10,8 +10,8 @@ from game_rl.algorithms.make_algorithm import make_ppo
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.values import LinearSchedule
 from game_rl.system.placement import Precision
+from tests.tiny_context import tiny_context
 from tests.tiny_env import TinyEnv
-from tests.tiny_surroundings import tiny_surroundings
 
 NEITHER_DEFAULT = {
     "n_steps": 8,
@@ -37,7 +37,7 @@ def make(precision: Precision = "float32", **values: object) -> PPO:
 
 
 def make_tiny_ppo(config: PPOConfig, precision: Precision = "float32") -> PPO:
-    return make_ppo(config, tiny_surroundings(tiny(), precision=precision))
+    return make_ppo(config, tiny_context(tiny(), precision=precision))
 
 
 def test_every_number_of_the_config_reaches_ppo() -> None:

@@ -12,8 +12,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from game_rl.algorithms.make_algorithm import make_ppo
 from game_rl.config.algorithms import PPOConfig
 from game_rl.system.threads import torch_threads
+from tests.tiny_context import tiny_context
 from tests.tiny_env import TinyEnv
-from tests.tiny_surroundings import tiny_surroundings
 
 CONFIG = {"n_steps": 24, "batch_size": 24, "n_epochs": 2, "ent_coef": 0.02, "learning_rate": 1e-3}
 
@@ -39,7 +39,7 @@ def sb3(**values: object) -> PPO:
 def ours(**values: object) -> PPO:
     return make_ppo(
         PPOConfig.model_validate(values),
-        tiny_surroundings(VecMonitor(DummyVecEnv([TinyEnv] * 2))),
+        tiny_context(VecMonitor(DummyVecEnv([TinyEnv] * 2))),
     )
 
 

@@ -14,7 +14,7 @@ from game_rl.algorithms.make_algorithm import make_ppo
 from game_rl.config.algorithms import PPOConfig
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from tests.algorithms.conftest import Witness
-from tests.tiny_surroundings import tiny_surroundings
+from tests.tiny_context import tiny_context
 
 N_STEPS = 12
 
@@ -22,7 +22,7 @@ N_STEPS = 12
 def make(vec_env: HalvedVecEnv) -> PPO:
     model = make_ppo(
         PPOConfig(n_steps=N_STEPS, batch_size=N_STEPS, gamma=0.9),
-        tiny_surroundings(vec_env, frame_stack=2),
+        tiny_context(vec_env, frame_stack=2),
     )
     model.set_logger(Logger(None, []))
     return model
@@ -93,7 +93,7 @@ def test_a_callback_can_end_the_rollout(vec_env: HalvedVecEnv) -> None:
 def test_it_learns_to_take_the_rewarded_action(vec_env: HalvedVecEnv) -> None:
     model = make_ppo(
         PPOConfig(n_steps=32, batch_size=96, n_epochs=4, learning_rate=1e-3),
-        tiny_surroundings(vec_env, frame_stack=2),
+        tiny_context(vec_env, frame_stack=2),
     )
     model.learn(2_000)
     actions, _ = model.predict(vec_env.reset(), deterministic=True)

@@ -17,8 +17,8 @@ from game_rl.algorithms.pqn import PQN
 from game_rl.buffers.pond import Pond
 from game_rl.config.algorithms import PQNConfig
 from game_rl.envs.packing import FramePacking
+from tests.tiny_context import tiny_context
 from tests.tiny_env import FRAME, TinyEnv
-from tests.tiny_surroundings import tiny_surroundings
 
 STACK = 2
 SMALL = {
@@ -55,7 +55,7 @@ def vec_env(env: type[gym.Env[Any, Any]] = TinyEnv, n_envs: int = 2) -> VecEnv:
 def make(env: VecEnv | None = None, *, seed: int = 0, total: int = 1_000, **values: Any) -> PQN:
     model = make_pqn(
         PQNConfig.model_validate(SMALL | values),
-        tiny_surroundings(env or vec_env(), frame_stack=STACK, seed=seed, schedule_timesteps=total),
+        tiny_context(env or vec_env(), frame_stack=STACK, seed=seed, schedule_timesteps=total),
     )
     model.set_logger(Logger(None, []))
     return model

@@ -13,7 +13,7 @@ from game_rl.config.algorithms import DQNConfig
 from game_rl.errors import TrainingError
 from game_rl.run_dir import RunDir
 from tests.callbacks.conftest import make_checkpoints, saved_timesteps, tiny_vec_env
-from tests.tiny_surroundings import tiny_surroundings
+from tests.tiny_context import tiny_context
 
 
 class Note(BoundaryCallback):
@@ -32,7 +32,7 @@ def dqn() -> LeanDQN:
     config = DQNConfig.model_validate(
         {"name": "dqn", "replay": {"capacity": 100}, "learning_starts": 10, "train_freq": 2}
     )
-    model = make_dqn(config, tiny_surroundings(tiny_vec_env(), schedule_timesteps=100))
+    model = make_dqn(config, tiny_context(tiny_vec_env(), schedule_timesteps=100))
     model.set_logger(Logger(None, []))
     return model
 

@@ -9,7 +9,7 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import configure
 
 from game_rl.callbacks import resources
-from game_rl.callbacks.boundary import Interval, StopCallback, StretchEnded
+from game_rl.callbacks.boundary import Interval, StopCallback, StopTraining
 from game_rl.callbacks.checkpoint_callback import NonFiniteCallback
 from game_rl.callbacks.curves import GameMetricsCallback
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
@@ -75,7 +75,7 @@ def test_a_disk_without_room_for_another_checkpoint_stops_the_run(
     monkeypatch.setattr(resources, "_DISK_MARGIN_BYTES", 2**60)
     model = make_model()
     watched = CallbackList([monitor, checkpoints, StopCallback(stop, EventLog())])
-    with pytest.raises(StretchEnded):
+    with pytest.raises(StopTraining):
         model.learn(64, callback=watched)
     assert isinstance(stop.reason, TrainingError)
     assert saved_timesteps(run_dir) == [8]

@@ -4,7 +4,7 @@ import pytest
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 
-from game_rl.callbacks.boundary import StopCallback, StretchEnded
+from game_rl.callbacks.boundary import StopCallback, StopTraining
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import TrainingError
 from game_rl.event_log import EventLog
@@ -64,7 +64,7 @@ def test_a_stop_that_is_asked_for_saves_at_the_next_boundary(
     checkpoints = make_checkpoints(run_dir, every=1000, stop=stop)
     watched = CallbackList([checkpoints, Ask(), StopCallback(stop, EventLog())])
     model = make_model()
-    with pytest.raises(StretchEnded):
+    with pytest.raises(StopTraining):
         model.learn(64, callback=watched)
     assert model.num_timesteps == 16
     assert saved_timesteps(run_dir) == [16]

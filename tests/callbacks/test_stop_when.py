@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stable_baselines3.common.callbacks import EvalCallback, StopTrainingOnNoModelImprovement
 
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames
-from game_rl.callbacks.stop_conditions import StopWhen, Verdict
+from game_rl.callbacks.stop_conditions import StopDecision, StopWhen
 from game_rl.callbacks.training_time import TrainingTime
 from game_rl.checkpoints.checkpoint_state import StopCounters
 from game_rl.config.stop_when import StopWhenConfig
@@ -43,7 +43,7 @@ class ScriptedGames(EvaluationGames):
 
 def run_of(
     conditions: dict[str, Any], evaluations: list[Evaluation], confirmations: list[Evaluation]
-) -> tuple[list[Verdict], list[EvaluationGames]]:
+) -> tuple[list[StopDecision], list[EvaluationGames]]:
     """Judge evaluations at timesteps 100, 200, … until a condition is met."""
     games = ScriptedGames(
         vec_env=cast("Any", None), episodes=20, ways=(True, False), seed=1, results=confirmations

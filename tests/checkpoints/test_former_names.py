@@ -18,8 +18,8 @@ from game_rl.checkpoints.model_state import load_module_tensors, with_present_na
 from game_rl.config.algorithms import PQNConfig
 from game_rl.run_dir import RunDir
 from tests.callbacks.conftest import FIXED_STATE
+from tests.tiny_context import tiny_context
 from tests.tiny_env import TinyEnv
-from tests.tiny_surroundings import tiny_surroundings
 
 CONFIG = PQNConfig(name="pqn", n_steps=8, batch_size=4)
 FORMER_NAMES = [
@@ -31,7 +31,7 @@ FORMER_NAMES = [
 
 
 def pqn(seed: int) -> PQN:
-    model = make_pqn(CONFIG, tiny_surroundings(VecMonitor(DummyVecEnv([TinyEnv] * 2)), seed=seed))
+    model = make_pqn(CONFIG, tiny_context(VecMonitor(DummyVecEnv([TinyEnv] * 2)), seed=seed))
     model.set_logger(configure(None, []))
     return model
 

@@ -9,11 +9,11 @@ from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.errors import CheckpointError
 from game_rl.lineage import manifest_sha256
 from game_rl.playback.teacher_copy import (
-    Score,
     TeacherRecord,
     Validation,
+    ValidationScore,
     forget_teacher,
-    has_teacher,
+    has_teacher_copy,
     read_teacher,
     read_validation,
     write_teacher,
@@ -62,7 +62,7 @@ def run_dir(tmp_path: Path) -> RunDir:
 def test_what_plays_is_linked_and_read_back_where_its_source_is_gone(
     source: Path, run_dir: RunDir
 ) -> None:
-    assert not has_teacher(run_dir)
+    assert not has_teacher_copy(run_dir)
     write_teacher(run_dir, source, RECORD)
     kept = run_dir.teacher / "checkpoint"
     assert sorted(path.name for path in kept.iterdir()) == [
@@ -71,7 +71,7 @@ def test_what_plays_is_linked_and_read_back_where_its_source_is_gone(
     assert (kept / "policy.safetensors").samefile(source / "policy.safetensors")
     for path in source.iterdir():
         path.unlink()
-    assert has_teacher(run_dir)
+    assert has_teacher_copy(run_dir)
     record, checkpoint = read_teacher(run_dir)
     assert record == RECORD
     assert checkpoint.state == STATE
@@ -83,7 +83,7 @@ def test_a_teacher_that_rots_is_noticed(source: Path, run_dir: RunDir) -> None:
     with pytest.raises(CheckpointError, match="damaged"):
         read_teacher(run_dir)
     forget_teacher(run_dir)
-    assert not has_teacher(run_dir)
+    assert not has_teacher_copy(run_dir)
 
 
 def test_the_hash_is_of_the_whole_checkpoint(source: Path) -> None:
@@ -100,7 +100,9 @@ def test_the_hash_is_of_the_whole_checkpoint(source: Path) -> None:
     [(1.0, 0.5, "student"), (0.5, 1.0, "teacher"), (1, 1, "teacher")],
 )
 def test_ties_go_to_the_teacher(student: float, teacher: float, best: str, run_dir: RunDir) -> None:
-    scores = [Score(mean_reward=reward, success_rate=None) for reward in (student, teacher)]
+    scores = [
+        ValidationScore(mean_reward=reward, success_rate=None) for reward in (student, teacher)
+    ]
     validation = Validation(
         at_timesteps=128, student_timesteps=64, episodes=200, student=scores[0], teacher=scores[1]
     )

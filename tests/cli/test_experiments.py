@@ -9,7 +9,7 @@ from rich.console import Console
 
 from game_rl.cli.experiment_console import ExperimentConsole
 from game_rl.cli.main import main
-from game_rl.event_log import Account
+from game_rl.event_log import ExperimentEventLog
 from game_rl.events import ExperimentBegun, ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.kept_generations import go_back
@@ -67,7 +67,7 @@ def test_status_says_killed_only_of_a_controller_that_has_begun(
     folder.state.write_text(json.dumps(state | {"complete": False}), encoding="utf-8")
     folder.events.unlink(missing_ok=True)
     if has_begun:
-        with Account(folder.events) as account:
+        with ExperimentEventLog(folder.events) as account:
             account.emit(ExperimentBegun(experiment="0", members=4, generations=5, slots=2))
     main(["status", str(folder.root), "--json"])
     assert json.loads(capsys.readouterr().out)["text"] == text

@@ -10,7 +10,7 @@ import pytest
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 
-from game_rl.callbacks.boundary import StopCallback, StretchEnded
+from game_rl.callbacks.boundary import StopCallback, StopTraining
 from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog
 from game_rl.events import Event
@@ -74,7 +74,7 @@ def test_a_signal_ends_training_after_the_next_checkpoint(
     told: list[Event] = []
     checkpoints = make_checkpoints(run_dir, 1000, stop=stop)
     last = StopCallback(stop, EventLog(listeners=[told.append]))
-    with pytest.raises(StretchEnded):
+    with pytest.raises(StopTraining):
         make_model().learn(64, callback=CallbackList([checkpoints, At(6, press(number)), last]))
     assert isinstance(stop.reason, Interrupted)
     assert stop.reason.exit_code == 128 + number

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.loader import KINDS, kind_of
+from game_rl.config.loader import KINDS, config_kind
 from game_rl.errors import ConfigError
 
 
@@ -16,15 +16,15 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_is_of_the_kind_that_it_names(kind: str, file: Path) -> None:
     file.write_text(f"kind: {kind}\n", encoding="utf-8")
-    assert kind_of(file) == kind
+    assert config_kind(file) == kind
 
 
 def test_a_file_without_kind_is_a_run(file: Path) -> None:
     file.write_text("game: duel\n", encoding="utf-8")
-    assert kind_of(file) is None
+    assert config_kind(file) is None
 
 
 def test_an_unknown_kind_is_refused(file: Path) -> None:
     file.write_text("kind: population\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"found popular; allowed: population"):
-        kind_of(file, ["kind=popular"])
+        config_kind(file, ["kind=popular"])

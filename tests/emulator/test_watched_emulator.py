@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from game_rl.emulator.emulator import WatchedEmulator, picture_frames
+from game_rl.emulator.emulator import RecordingEmulator, picture_frames
 from game_rl.emulator.fake_emulator import FakeEmulator
 
 
@@ -14,7 +14,7 @@ def test_pictures_are_evenly_apart_and_at_most_four_frames(frame_skip: int, expe
 
 
 def test_watching_changes_nothing_and_keeps_every_picture() -> None:
-    plain, watched = FakeEmulator(), WatchedEmulator(FakeEmulator(), picture_frames=2)
+    plain, watched = FakeEmulator(), RecordingEmulator(FakeEmulator(), picture_frames=2)
     expected = []
     for emulator in (plain, watched):
         emulator.hold(["right"])

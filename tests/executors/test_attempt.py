@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from game_rl.executors.attempt import carry_out
+from game_rl.executors.attempt import run_attempt
 from game_rl.executors.executor import Job
 from game_rl.executors.node_checks import GameNeeds, NodeNeeds, marked, marked_storage
-from game_rl.executors.staging import Courier, Order
+from game_rl.executors.staging import RemoteJob, StorageStaging
 from game_rl.storage.object_store import ObjectStore
 from tests.storage.conftest import disk_address as disk_address  # a fixture
 
@@ -31,10 +31,10 @@ def needs(tmp_path: Path) -> Iterator[NodeNeeds]:
         yield found
 
 
-def order(needs: NodeNeeds, *arguments: str, patience_s: float = 30.0) -> Order:
+def order(needs: NodeNeeds, *arguments: str, patience_s: float = 30.0) -> RemoteJob:
     output = needs.mark.with_name("log")
     job = Job("x", arguments, output, 3, "7-abc", "tests.executors.job_program")
-    return Order(
+    return RemoteJob(
         job, needs, niceness=OWN_NICENESS, has_gpu=False, patience_s=patience_s, folder=needs.folder
     )
 
@@ -72,7 +72,7 @@ def test_a_job_gets_its_threads_and_its_claim_and_nothing_of_the_cluster(
     monkeypatch.setenv("RAY_ADDRESS", "somewhere:1")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     monkeypatch.setenv("OMP_NUM_THREADS", "17")
-    outcome = carry_out(order(needs, "environment"))
+    outcome = run_attempt(order(needs, "environment"))
     assert (outcome.code, outcome.text) == (0, "")
     assert json.loads((needs.mark.with_name("log")).read_text(encoding="utf-8")) == {
         "GAME_RL_CPUS": "3",
@@ -90,7 +90,7 @@ def test_a_job_keeps_the_gpus_that_the_cluster_gives_it(
     needs: NodeNeeds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    carry_out(replace(order(needs, "environment"), has_gpu=True))
+    run_attempt(replace(order(needs, "environment"), has_gpu=True))
     assert (
         json.loads(needs.mark.with_name("log").read_text(encoding="utf-8"))["CUDA_VISIBLE_DEVICES"]
         == "1"
@@ -100,7 +100,7 @@ def test_a_job_keeps_the_gpus_that_the_cluster_gives_it(
 def test_asked_to_stop_it_lets_the_job_save(needs: NodeNeeds) -> None:
     before = signal.getsignal(signal.SIGTERM)
     with sigterm_once_ready(needs.mark.with_name("log")):
-        outcome = carry_out(order(needs, "save"))
+        outcome = run_attempt(order(needs, "save"))
     assert outcome.code == 143
     assert outcome.text.endswith("saved")
     assert signal.getsignal(signal.SIGTERM) is before
@@ -108,14 +108,14 @@ def test_asked_to_stop_it_lets_the_job_save(needs: NodeNeeds) -> None:
 
 def test_a_job_that_does_not_stop_is_killed_after_its_time(needs: NodeNeeds) -> None:
     with sigterm_once_ready(needs.mark.with_name("log")):
-        outcome = carry_out(order(needs, "deaf", patience_s=0.3))
+        outcome = run_attempt(order(needs, "deaf", patience_s=0.3))
     assert outcome.code == -signal.SIGKILL
 
 
 def test_no_child_of_a_job_outlives_it(needs: NodeNeeds) -> None:
     log = needs.mark.with_name("log")
     with sigterm_once_ready(log):
-        carry_out(order(needs, "family"))
+        run_attempt(order(needs, "family"))
     child = int(log.read_text(encoding="utf-8").split()[0])
     with suppress(psutil.NoSuchProcess):
         psutil.Process(child).wait(_TIMEOUT_S)
@@ -124,7 +124,7 @@ def test_no_child_of_a_job_outlives_it(needs: NodeNeeds) -> None:
 
 def test_nothing_is_started_on_a_node_that_lacks_something(needs: NodeNeeds) -> None:
     other = replace(needs, content="of another folder")
-    outcome = carry_out(order(other, "environment"))
+    outcome = run_attempt(order(other, "environment"))
     assert outcome.code == 2
     assert "is not the same folder" in outcome.text
     assert not needs.mark.with_name("log").exists()
@@ -144,43 +144,47 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def errand(disk_address: str, tmp_path: Path) -> Iterator[Callable[..., tuple[Order, Courier]]]:
+def staged(
+    disk_address: str, tmp_path: Path
+) -> Iterator[Callable[..., tuple[RemoteJob, StorageStaging]]]:
     root = tmp_path / "experiment"
     (root / "a").mkdir(parents=True)
     (root / "a" / "x").write_text("content", encoding="utf-8")
     store = ObjectStore.below(disk_address, "x")
-    courier = Courier(root, store, lambda _: None)
+    storage = StorageStaging(root, store, lambda _: None)
     with marked_storage(store, GameNeeds(), 1) as needs:
 
-        def make(*arguments: str, patience_s: float = 30.0) -> tuple[Order, Courier]:
+        def make(*arguments: str, patience_s: float = 30.0) -> tuple[RemoteJob, StorageStaging]:
             job = Job("x", arguments, root / "log", 1, None, "tests.executors.job_program")
             job = replace(job, reads=(root / "a",), writes=(root / "b",))
-            order = Order(job, needs, niceness=OWN_NICENESS, has_gpu=False, patience_s=patience_s)
-            return replace(order, errand=courier.begin(job)), courier
+            order = RemoteJob(
+                job, needs, niceness=OWN_NICENESS, has_gpu=False, patience_s=patience_s
+            )
+            return replace(order, staged=storage.begin(job)), storage
 
         yield make
 
 
 def test_without_shared_files_a_job_runs_on_the_nodes_own_disk_and_leaves_nothing_there(
-    errand: Callable[..., tuple[Order, Courier]], tmp_path: Path, scratch: Path
+    staged: Callable[..., tuple[RemoteJob, StorageStaging]], tmp_path: Path, scratch: Path
 ) -> None:
-    order, courier = errand("environment")
+    order, storage = staged("environment")
     (tmp_path / "experiment").rename(tmp_path / "away")
-    outcome = carry_out(order)
+    outcome = run_attempt(order)
     (tmp_path / "away").rename(tmp_path / "experiment")
     assert outcome.code == 0, outcome.text
-    courier.end(order.job)
+    storage.end(order.job)
     found = json.loads((tmp_path / "experiment" / "log").read_text(encoding="utf-8"))
     assert Path(found["folder"]).is_relative_to(scratch)
     assert list(scratch.iterdir()) == []
 
 
 def test_without_shared_files_what_a_stopped_job_saves_comes_home(
-    errand: Callable[..., tuple[Order, Courier]], tmp_path: Path, scratch: Path
+    staged: Callable[..., tuple[RemoteJob, StorageStaging]], tmp_path: Path, scratch: Path
 ) -> None:
-    order, courier = errand("save")
+    order, storage = staged("save")
     with sigterm_once_ready(scratch, "*/files/log"):
-        outcome = carry_out(order)
+        outcome = run_attempt(order)
     assert outcome.code == 143
-    courier.end(order.job)
+    storage.end(order.job)
     assert (tmp_path / "experiment" / "log").read_text(encoding="utf-8").endswith("saved\n")

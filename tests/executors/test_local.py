@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from game_rl.executors.executor import Ended, Job
+from game_rl.executors.executor import CompletedJob, Job
 from game_rl.executors.local import LocalExecutor
 from game_rl.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE
 
@@ -25,8 +25,8 @@ def executor() -> Iterator[LocalExecutor]:
         yield opened
 
 
-def ends_of(executor: LocalExecutor, count: int) -> list[Ended]:
-    ended: list[Ended] = []
+def ends_of(executor: LocalExecutor, count: int) -> list[CompletedJob]:
+    ended: list[CompletedJob] = []
     deadline = time.monotonic() + _TIMEOUT_S
     while len(ended) < count and time.monotonic() < deadline:
         ended += executor.wait(1.0)
@@ -68,10 +68,10 @@ def test_claim_and_experiment_of_a_job_are_not_those_of_the_jobs_that_it_starts(
 
 def test_a_job_that_is_killed_was_stopped_and_so_was_one_that_saved(tmp_path: Path) -> None:
     job = Job("x", (), tmp_path / "log")
-    assert Ended(job, -signal.SIGKILL, "here").was_stopped
-    assert Ended(job, 143, "here").was_stopped
-    assert not Ended(job, 1, "here").was_stopped
-    assert not Ended(job, 0, "here").was_stopped
+    assert CompletedJob(job, -signal.SIGKILL, "here").was_stopped
+    assert CompletedJob(job, 143, "here").was_stopped
+    assert not CompletedJob(job, 1, "here").was_stopped
+    assert not CompletedJob(job, 0, "here").was_stopped
 
 
 def test_closing_ends_what_still_runs(tmp_path: Path) -> None:

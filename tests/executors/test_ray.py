@@ -14,7 +14,7 @@ import pytest
 
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.errors import ExperimentError, UsageError
-from game_rl.executors.executor import Demand, Ended, Executor, Job
+from game_rl.executors.executor import CompletedJob, Demand, Executor, Job
 from game_rl.executors.make_executor import make_executor
 from game_rl.storage.object_store import ObjectStore
 from tests.faults import private_folder
@@ -99,8 +99,8 @@ def job(tmp_path: Path) -> Callable[..., Job]:
     return make
 
 
-def ends_of(executor: Executor, count: int) -> dict[str, Ended]:
-    ended: dict[str, Ended] = {}
+def ends_of(executor: Executor, count: int) -> dict[str, CompletedJob]:
+    ended: dict[str, CompletedJob] = {}
     deadline = time.monotonic() + _TIMEOUT_S
     while len(ended) < count and time.monotonic() < deadline:
         ended |= {one.job.name: one for one in executor.wait(1.0)}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from game_rl.executors.executor import Ended, Job
+from game_rl.executors.executor import CompletedJob, Job
 from game_rl.jobs.results import ActionDifferences, Played, StretchResult
 from game_rl.lake.lake import Lake
 from game_rl.run_dir import RunDir, new_directory, write_atomic
@@ -47,16 +47,16 @@ class PaperExecutor:
         self.started.append(job)
         self._running.append(job)
 
-    def wait(self, timeout_s: float) -> list[Ended]:  # noqa: ARG002
+    def wait(self, timeout_s: float) -> list[CompletedJob]:  # noqa: ARG002
         if not self._running:
             return []
         job = self._running.pop(0)
         for part, codes in self._exit_codes.items():
             if part in job.name and codes:
-                return [Ended(job, codes.pop(0), "paper", "what it printed")]
+                return [CompletedJob(job, codes.pop(0), "paper", "what it printed")]
         options = dict(zip(job.arguments[3::2], job.arguments[4::2], strict=True))
         getattr(self, f"_{job.arguments[1]}")(Path(job.arguments[2]), options)
-        return [Ended(job, 0, "paper")]
+        return [CompletedJob(job, 0, "paper")]
 
     def ask_to_stop(self) -> None:
         pass

@@ -10,7 +10,7 @@ from game_rl.errors import Interrupted
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import ChampionRecord, read_record
 from game_rl.experiments.train_experiment import ExperimentCommand, finish_experiment
-from game_rl.jobs.results import Finished, Played, StretchResult
+from game_rl.jobs.results import FinishedRun, Played, StretchResult
 from game_rl.system.stop_request import StopFlag
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.plans.test_population import carry_out
@@ -18,7 +18,7 @@ from tests.experiments.plans.test_population import carry_out
 TEST = Played(seed=77, deterministic=True, rewards=(1.0, 2.0), successes=())
 
 
-def finish(folder: ExperimentDir, result: Path, stop: StopFlag | None = None) -> Finished:
+def finish(folder: ExperimentDir, result: Path, stop: StopFlag | None = None) -> FinishedRun:
     command = ExperimentCommand(stop=stop or StopFlag(), force=True)
     return finish_experiment(folder.root, command, episodes=2, seed=77, result=result)
 

@@ -2,7 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.experiments.backup import forget_picture, held_bytes, picture_of, take_picture
+from game_rl.experiments.backup import (
+    remove_snapshot,
+    snapshot_bytes,
+    snapshot_folder,
+    take_snapshot,
+)
 from game_rl.experiments.experiment_dir import ExperimentDir
 
 _FILES = (
@@ -46,7 +51,7 @@ def folder(tmp_path: Path) -> ExperimentDir:
 
 
 def shown(folder: ExperimentDir) -> set[str]:
-    picture = picture_of(folder)
+    picture = snapshot_folder(folder)
     return {p.relative_to(picture).as_posix() for p in picture.rglob("*") if p.is_file()}
 
 
@@ -56,29 +61,29 @@ def test_what_is_wanted_is_there_and_nothing_of_this_machine_alone(
     folder: ExperimentDir, lake: bool, videos: bool
 ) -> None:
     what = ["checkpoints"] + ["lake"] * lake + ["videos"] * videos
-    take_picture(folder, what)
+    take_snapshot(folder, what)
     left_out = {n for n in _FILES if ("lake/" in n and not lake) or ("videos/" in n and not videos)}
     assert shown(folder) == set(_FILES) - _OF_THE_MACHINE - left_out
-    forget_picture(folder)
-    assert not picture_of(folder).exists()
+    remove_snapshot(folder)
+    assert not snapshot_folder(folder).exists()
 
 
 def test_it_stays_as_it_was(folder: ExperimentDir) -> None:
-    take_picture(folder, ("checkpoints", "lake"))
-    before = {name: (picture_of(folder) / name).read_bytes() for name in shown(folder)}
+    take_snapshot(folder, ("checkpoints", "lake"))
+    before = {name: (snapshot_folder(folder) / name).read_bytes() for name in shown(folder)}
     with (folder.root / "events.jsonl").open("ab") as file:
         file.write(b"more")
     for name in ("members/00/checkpoints/000064/policy", "lake/s.segment"):
         (folder.root / name).unlink()
-    assert {name: (picture_of(folder) / name).read_bytes() for name in shown(folder)} == before
+    assert {name: (snapshot_folder(folder) / name).read_bytes() for name in shown(folder)} == before
 
 
 def test_held_is_what_the_folder_does_not_have(folder: ExperimentDir) -> None:
-    assert held_bytes(folder) == 0
-    take_picture(folder, ("checkpoints", "lake"))
+    assert snapshot_bytes(folder) == 0
+    take_snapshot(folder, ("checkpoints", "lake"))
     copies = ("experiment.yaml", "events.jsonl", "members/00/config.yaml")
     held = sum(len(name) for name in copies)
-    assert held_bytes(folder) == held
+    assert snapshot_bytes(folder) == held
     gone = "members/00/checkpoints/000064/policy"
     (folder.root / gone).unlink()
-    assert held_bytes(folder) == held + len(gone)
+    assert snapshot_bytes(folder) == held + len(gone)

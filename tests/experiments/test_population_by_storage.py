@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.experiments.population_files import Population
-from game_rl.executors.executor import Ended, Job
-from game_rl.executors.staging import Courier, Delivery, Errand
+from game_rl.executors.executor import CompletedJob, Job
+from game_rl.executors.staging import NodeStaging, StagedJob, StorageStaging
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.kept_generations import go_back
 from game_rl.storage.object_store import ObjectStore
@@ -36,36 +36,36 @@ class DistantPaperExecutor(PaperExecutor):
         super().__init__()
         self._root, self._place, self._lost = root, place, lost
         store = ObjectStore.below(f"file://{place}", f"errands/{root.name}")
-        self.courier = Courier(root, store, lambda _: None)
-        self.courier.take_back()
-        self._errands: dict[str, Errand] = {}
+        self.storage = StorageStaging(root, store, lambda _: None)
+        self.storage.take_back()
+        self._staged: dict[str, StagedJob] = {}
 
     def start(self, job: Job) -> None:
-        self._errands[job.name] = self.courier.begin(job)
+        self._staged[job.name] = self.storage.begin(job)
         super().start(job)
 
-    def wait(self, timeout_s: float) -> list[Ended]:
+    def wait(self, timeout_s: float) -> list[CompletedJob]:
         if not self._running:
             return []
         ended = self._carried_out(self._running[0], timeout_s)
-        self.courier.end(ended.job)
+        self.storage.end(ended.job)
         return [ended]
 
-    def _carried_out(self, job: Job, timeout_s: float) -> Ended:
-        errand = self._errands.pop(job.name)
+    def _carried_out(self, job: Job, timeout_s: float) -> CompletedJob:
+        staged = self._staged.pop(job.name)
         folder = self._place / f"node-{next(_COUNT)}"
-        delivery = Delivery(errand, folder)
-        delivery.fetch()
-        words = (folder / w if isinstance(w, Path) else w for w in errand.job.arguments)
-        self._running[0] = replace(errand.job, arguments=tuple(words))
+        staging = NodeStaging(staged, folder)
+        staging.fetch()
+        words = (folder / w if isinstance(w, Path) else w for w in staged.job.arguments)
+        self._running[0] = replace(staged.job, arguments=tuple(words))
         with hidden(self._root):
             (ended,) = super().wait(timeout_s)
         self._lost -= 1
         if self._lost >= 0:
-            delivery.save()
+            staging.save()
             ended = replace(ended, code=-9)
         else:
-            delivery.deliver(ended.code)
+            staging.deliver(ended.code)
         shutil.rmtree(folder)
         return replace(ended, job=job)
 
@@ -96,7 +96,7 @@ def test_it_is_the_population_with_shared_files_and_leaves_nothing_in_storage(
     folder = by_storage(make_population("distant", *_SMALL), tmp_path)
     assert account_of(folder) == whole
     assert not [p for p in (tmp_path / "errands").rglob("*") if p.is_file()]
-    assert not folder.errands.exists()
+    assert not folder.staging.exists()
     assert not list(tmp_path.glob("node-*"))
 
 
@@ -134,5 +134,5 @@ def test_going_back_takes_nothing_from_storage_that_came_later(
     if away.exists():
         Path.rename(away, folder.root)
     go_back(folder, folder.kept_generations()[-2])
-    assert not folder.errands.exists()
+    assert not folder.staging.exists()
     assert account_of(by_storage(population, tmp_path)) == whole

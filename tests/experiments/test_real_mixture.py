@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
-from game_rl.event_log import read_account, read_events
+from game_rl.event_log import read_events, read_experiment_events
 from game_rl.events import StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import GenerationRecord, read_record
@@ -75,7 +75,9 @@ def test_a_live_learner_draws_from_members_that_play_meanwhile(
     assert main(["train", "--config", str(write_live_mixture(tmp_path, folder.root))]) == 0
     assert list(wrong_books(folder)) == []
     begun = read_events(RunDir(folder.member("learner").root))[0]
-    ended = (event for event in read_account(folder.events) if isinstance(event, StretchEnded))
+    ended = (
+        event for event in read_experiment_events(folder.events) if isinstance(event, StretchEnded)
+    )
     assert begun.time < min(event.time for event in ended)
     streams = [folder.member(name).identity().id for name in ("00", "01")]
     view = Lake.open(folder.root / "lake").view()

@@ -10,21 +10,21 @@ from game_rl.config.experiments.experiment import Experiment, load_experiment
 from game_rl.config.experiments.population_files import Population, dump_population
 from game_rl.config.upload import UploadConfig
 from game_rl.errors import Interrupted, UsageError
-from game_rl.event_log import Account
+from game_rl.event_log import ExperimentEventLog
 from game_rl.events import ExperimentEvent, ExperimentWarned, GenerationEnded
 from game_rl.experiments.backup import (
-    SafeCopy,
+    Backup,
+    backing_up,
     own_state,
-    picture_of,
     push_settings,
+    snapshot_folder,
     stored_state,
-    take_picture,
+    take_snapshot,
     uploaded_to,
-    uploading,
     write_state,
 )
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.run_dir import alone
+from game_rl.run_dir import upload_lock
 from game_rl.storage.background import started
 from game_rl.storage.faults import SecondWriterError
 from game_rl.storage.fetch import fetch_experiment
@@ -68,7 +68,7 @@ def push(
 ) -> int:
     upload = UploadConfig(to=to, keep_remote_last=keep_remote_last)
     experiment = with_upload(load_experiment(folder.config, is_saved=True), upload)
-    take_picture(folder, upload.what)
+    take_snapshot(folder, upload.what)
     state = own_state(folder, upload)
     write_state(folder, state)
     settings = push_settings(folder, experiment, state, generation=generation)
@@ -147,7 +147,7 @@ def test_it_is_sent_beside_the_training_and_what_is_there_is_written_down(
     folder = killed(population, 150)
     said: list[str] = []
     uploaded = with_upload(population, UploadConfig(to=disk_address))
-    copy = SafeCopy(folder, uploaded, take_over=False, warn=said.append)
+    copy = Backup(folder, uploaded, take_over=False, warn=said.append)
     copy.on_event(ended(1))
     copy.close(_HANG_S)
     assert said == []
@@ -155,7 +155,7 @@ def test_it_is_sent_beside_the_training_and_what_is_there_is_written_down(
     state = stored_state(folder)
     assert state is not None
     assert state.generation == 1
-    assert not picture_of(folder).exists()
+    assert not snapshot_folder(folder).exists()
 
 
 def test_storage_that_is_out_of_reach_is_named_and_tried_again(
@@ -164,7 +164,7 @@ def test_storage_that_is_out_of_reach_is_named_and_tried_again(
     population = make_population("here", *_SMALL)
     folder = killed(population, 150)
     upload = UploadConfig(to=f"file://{tmp_path}/unmounted")
-    take_picture(folder, upload.what)
+    take_snapshot(folder, upload.what)
     state = own_state(folder, upload)
     settings = push_settings(folder, with_upload(population, upload), state, generation=1)
     process = started("game_rl.storage.experiment_process")
@@ -187,7 +187,7 @@ def test_what_could_not_be_sent_is_said_and_ends_nothing(
     folder = killed(population, 150)
     said: list[str] = []
     upload = UploadConfig(to=f"file://{tmp_path}/unmounted")
-    copy = SafeCopy(folder, with_upload(population, upload), take_over=False, warn=said.append)
+    copy = Backup(folder, with_upload(population, upload), take_over=False, warn=said.append)
     copy.close(0)
     assert f"nothing of it is at {upload.to}" in copy.nothing_stored()
     assert f"upload it with `game-rl remote push {folder.root}`" in said[-1]
@@ -200,7 +200,7 @@ def test_what_would_hold_more_than_the_backlog_is_given_up_for_what_is_newer(
     folder = killed(population, 150)
     said: list[str] = []
     upload = UploadConfig(to=f"file://{tmp_path}/unmounted", backlog_gb=0)
-    copy = SafeCopy(folder, with_upload(population, upload), take_over=False, warn=said.append)
+    copy = Backup(folder, with_upload(population, upload), take_over=False, warn=said.append)
     for number in (1, 2, 3):
         copy.on_event(ended(number))
     over = [text for text in said if "upload.backlog_gb" in text]
@@ -218,7 +218,7 @@ def test_below_the_backlog_a_generation_that_is_being_sent_goes_on(
     population = make_population("here", *_SMALL)
     folder = killed(population, 150)
     upload = UploadConfig(to=f"file://{tmp_path}/unmounted")
-    copy = SafeCopy(folder, with_upload(population, upload), take_over=False, warn=lambda _: None)
+    copy = Backup(folder, with_upload(population, upload), take_over=False, warn=lambda _: None)
     for number in (1, 2, 3):
         copy.on_event(ended(number))
     (tmp_path / "unmounted").mkdir()
@@ -234,7 +234,7 @@ def test_the_process_of_an_experiment_that_was_killed_finishes_or_leaves_in_time
     population = make_population("here", *_SMALL)
     folder = killed(population, 150)
     upload = UploadConfig(to=f"file://{tmp_path}/unmounted", wait_s=wait_s)
-    take_picture(folder, upload.what)
+    take_snapshot(folder, upload.what)
     state = own_state(folder, upload)
     settings = push_settings(folder, with_upload(population, upload), state, generation=1)
     process = started("game_rl.storage.experiment_process")
@@ -260,8 +260,8 @@ def test_a_process_waits_for_the_one_before(
     folder = killed(population, 150)
     said: list[str] = []
     uploaded = with_upload(population, UploadConfig(to=disk_address))
-    copy = SafeCopy(folder, uploaded, take_over=False, warn=said.append)
-    with alone(folder.root, wait_s=0):
+    copy = Backup(folder, uploaded, take_over=False, warn=said.append)
+    with upload_lock(folder.root, wait_s=0):
         copy.on_event(ended(1))
         copy.close(0.5)
     assert "remote push" in said[-1]
@@ -276,9 +276,9 @@ def test_who_stops_the_experiment_waits_no_longer_than_its_runs(
     uploaded = with_upload(population, UploadConfig(to=f"file://{tmp_path}/unmounted", wait_s=9e3))
     said: list[ExperimentEvent] = []
     with (
-        Account(tmp_path / "events.jsonl", [said.append]) as account,
+        ExperimentEventLog(tmp_path / "events.jsonl", [said.append]) as account,
         pytest.raises(Interrupted),
-        uploading(folder, uploaded, account, take_over=False),
+        backing_up(folder, uploaded, account, take_over=False),
     ):
         raise Interrupted("stopped", exit_code=143)
     assert isinstance(said[-1], ExperimentWarned)

@@ -9,7 +9,7 @@ import pytest
 from filelock import FileLock
 
 from game_rl.errors import ExperimentError
-from game_rl.executors.executor import Ended, Job
+from game_rl.executors.executor import CompletedJob, Job
 from game_rl.experiments import tasks
 from game_rl.experiments.tasks import Death, Task, TaskRunner
 from game_rl.run_dir import RunDir
@@ -34,15 +34,15 @@ class WritingExecutor:
         assert len(self._running) < self.slots
         self._running.append(job)
 
-    def wait(self, timeout_s: float) -> Sequence[Ended]:  # noqa: ARG002
+    def wait(self, timeout_s: float) -> Sequence[CompletedJob]:  # noqa: ARG002
         if not self._running:
             return []
         job = self._running.pop()
         self.claims.append(job.claim)
         if len(self.claims) <= self._killed:
-            return [Ended(job, -9, "paper", cause="a power cut")]
+            return [CompletedJob(job, -9, "paper", cause="a power cut")]
         Path(job.arguments[0]).write_text(str(job.claim), encoding="utf-8")
-        return [Ended(job, 0, "paper")]
+        return [CompletedJob(job, 0, "paper")]
 
     def ask_to_stop(self) -> None:
         pass
@@ -85,7 +85,7 @@ class Waiting(WritingExecutor):
         self.started_s.append(self.now_s)
         super().start(job)
 
-    def wait(self, timeout_s: float) -> Sequence[Ended]:
+    def wait(self, timeout_s: float) -> Sequence[CompletedJob]:
         ended = super().wait(timeout_s)
         self.now_s += 0 if ended else timeout_s
         return ended

@@ -37,7 +37,7 @@ from game_rl.errors import LakeError
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
 from game_rl.lake.segment import OPEN, SEALED, SHELVED, SealedSegment
-from game_rl.lake.upkeep import verify
+from game_rl.lake.upkeep import verify_lake
 from game_rl.lake.view import LakeView
 from game_rl.lake.writer import LakeWriter
 from tests.faults.known_play import SCHEMA, KnownPlay
@@ -192,7 +192,7 @@ class Life:
         sequences = lake.view().sequences
         self.told(np.array([sequences.get(f"w/{env}", 0) for env in range(N_ENVS)]))
         self.check()
-        self.tally.problems += verify(self.path).damaged.values()
+        self.tally.problems += verify_lake(self.path).damaged.values()
         left = {path.suffix for path in self.path.iterdir()} - {SEALED, ".json"}
         if left:
             self.tally.problems.append(f"{self.path.name}: files of {left} are left")
@@ -248,7 +248,7 @@ def changed(content: bytes, chance: random.Random, *, cut: bool) -> bytes:
 
 def is_told(path: Path, name: str, torn: int) -> bool:
     try:
-        report = verify(path)
+        report = verify_lake(path)
     except LakeError as error:
         return name in str(error)
     return name in report.damaged or report.open_files.get(name, torn) != torn
@@ -295,7 +295,7 @@ def rot_trials(folder: Path, flips: int, chance: random.Random) -> dict[str, Tal
     path, play = folder / "whole", KnownPlay(99)
     path.mkdir()
     make_lake_of_every_kind(path, play)
-    torn = next(iter(verify(path).open_files.values()))
+    torn = next(iter(verify_lake(path).open_files.values()))
     kinds = {kind: next(path.glob(f"*{kind}")) for kind in (SEALED, SHELVED, OPEN)}
     kinds |= {"lake.json": path / "lake.json", "pin": path / "pins" / "first.json"}
     tallies = {kind: Tally() for kind in kinds}

@@ -1,7 +1,7 @@
 """A table of what a population loses when its controller, its members or both are killed.
 
     python -m tests.faults.population_faults [--kills 100]
-                                     [--only controller member both signal nursery]
+                                     [--only controller member both signal fork_server]
     python -m tests.faults.population_faults --kills 20 --only ray_worker ray_node ray_driver
     python -m tests.faults.population_faults --kills 20 --only ray_node --without-shared-files
     python -m tests.faults.population_faults --kills 60 --kind mixture --only controller member both
@@ -45,11 +45,11 @@ from tests.faults.private_folder import alone, content_of, make_private
 from tests.faults.ray_nodes import RayNodes
 from tests.faults.trainings import Tally
 
-KINDS = ("controller", "member", "both", "signal", "nursery")
+KINDS = ("controller", "member", "both", "signal", "fork_server")
 RAY_KINDS = ("ray_worker", "ray_node", "ray_driver")
-_CONTROLLER_LIVES = ("member", "nursery", "ray_worker", "ray_node")
+_CONTROLLER_LIVES = ("member", "fork_server", "ray_worker", "ray_node")
 _KILLS_A_RUN = 5
-_NURSERY = "game_rl.executors.nursery_process"
+_FORK_SERVER = "game_rl.system.fork_server"
 HANG_S = 900.0
 _RUN = """\
 game: duel
@@ -135,11 +135,11 @@ class Controller:
             return [process for process in family if os.getsid(process.pid) == process.pid]
         return []
 
-    def nurseries(self) -> list[psutil.Process]:
-        """Return the nursery processes, which fork the jobs and are in the controller's session."""
+    def fork_servers(self) -> list[psutil.Process]:
+        """Return the fork servers, which fork the jobs and are in the controller's session."""
         with suppress(psutil.NoSuchProcess, ProcessLookupError):
             family = psutil.Process(self.process.pid).children()
-            return [process for process in family if _NURSERY in process.cmdline()]
+            return [process for process in family if _FORK_SERVER in process.cmdline()]
         return []
 
     def orphans(self) -> list[str]:
@@ -280,10 +280,10 @@ def strike(kind: str, controller: Controller, bench: Bench) -> bool:
             return False
         with suppress(psutil.NoSuchProcess):
             rng.choice(members).send_signal(signal.SIGKILL)
-    if kind == "nursery":
-        for nursery in (nurseries := controller.nurseries()):
-            nursery.kill()
-        return bool(nurseries)
+    if kind == "fork_server":
+        for server in (fork_servers := controller.fork_servers()):
+            server.kill()
+        return bool(fork_servers)
     if kind in ("controller", "both"):
         controller.process.kill()
     if kind == "signal":

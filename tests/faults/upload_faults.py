@@ -29,9 +29,9 @@ from pathlib import Path
 import psutil
 
 from game_rl.run_dir import RunDir
-from game_rl.storage.fetch import fetch
-from game_rl.storage.inventory import RemoteAddress, stored_runs, verify
-from game_rl.storage.journal import read_state
+from game_rl.storage.fetch import fetch_run
+from game_rl.storage.inventory import RemoteAddress, stored_runs, verify_stored
+from game_rl.storage.journal import read_upload_state
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.upload_settings import UploadSettings
 from tests.faults.proxy import FAULTS, Fault, FaultProxy
@@ -73,7 +73,7 @@ class Storage:
         """Return the manifests whose blobs are missing or damaged."""
         plan, self.proxy.plan = self.proxy.plan, lambda _method, _path: None
         try:
-            damage = verify(ObjectStore(address), RemoteAddress.parse(address)).damage
+            damage = verify_stored(ObjectStore(address), RemoteAddress.parse(address)).damage
         finally:
             self.proxy.plan = plan
         return [f"{run}@{timesteps}: {fault}" for (run, timesteps), fault in damage.items()]
@@ -113,7 +113,7 @@ def _compare(
         return
     root = run_dir.root.with_name(f"{run_dir.root.name}-fetched")
     fetched = content_of(
-        fetch(ObjectStore(address), RemoteAddress.parse(address), root).run_dir.root
+        fetch_run(ObjectStore(address), RemoteAddress.parse(address), root).run_dir.root
     )
     ours = content_of(run_dir.root)
     tally.problems += [
@@ -264,13 +264,13 @@ def _fetch_and_finish(bench: Bench, run_dir: Path, address: str, tally: Tally, l
         tally.note("nothing saved yet")
         return
     if int(newest[0].name) != there[-1]:
-        dropped = read_state(RunDir(run_dir).upload_journal).dropped
+        dropped = read_upload_state(RunDir(run_dir).upload_journal).dropped
         tally.problems.append(
             f"{label}: {newest[0].name} was saved, and {there} is stored; dropped: {dropped}"
         )
     shutil.rmtree(run_dir)
     fetched = run_dir.with_name(f"{run_dir.name}-fetched")
-    fetch(ObjectStore(address), remote, fetched)
+    fetch_run(ObjectStore(address), remote, fetched)
     text = (fetched / "config.yaml").read_text(encoding="utf-8")
     (fetched / "config.yaml").write_text(
         f"{text.partition('upload:')[0]}upload: null\n", encoding="utf-8"

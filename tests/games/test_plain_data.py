@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from game_rl.games.custom_reward import from_json, to_json
+from game_rl.games.custom_reward import state_from_json, state_to_json
 
 scalars = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -28,8 +28,8 @@ plain = st.recursive(
 
 @given(plain)
 def test_plain_data_comes_back_from_json_with_its_types_and_its_order(value: Any) -> None:
-    text = json.dumps(to_json(value), allow_nan=False)
-    assert repr(from_json(json.loads(text))) == repr(value)
+    text = json.dumps(state_to_json(value), allow_nan=False)
+    assert repr(state_from_json(json.loads(text))) == repr(value)
 
 
 @settings(max_examples=30)
@@ -37,7 +37,7 @@ def test_plain_data_comes_back_from_json_with_its_types_and_its_order(value: Any
     st.recursive(scalars, lambda inner: st.dictionaries(st.text("abc"), inner) | st.lists(inner))
 )
 def test_what_json_can_represent_stays_as_it_is(value: Any) -> None:
-    assert to_json(value) == value
+    assert state_to_json(value) == value
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_what_json_can_represent_stays_as_it_is(value: Any) -> None:
 )
 def test_what_is_no_plain_data_is_named(value: Any, told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        to_json(value)
+        state_to_json(value)

@@ -19,8 +19,8 @@ from stable_baselines3.common.save_util import load_from_pkl, save_to_pkl
 from game_rl.cli.main import main
 from game_rl.errors import LakeError
 from game_rl.interchange.minari_export import export_minari
-from game_rl.interchange.replay_export import export_sb3
-from game_rl.interchange.replay_import import import_sb3
+from game_rl.interchange.replay_export import export_replay
+from game_rl.interchange.replay_import import import_replay
 from game_rl.lake.lake import Lake
 from tests.examples import examples
 
@@ -116,8 +116,8 @@ def assert_equal_bits(found: ReplayBuffer, wanted: dict[str, np.ndarray]) -> Non
 
 def there_and_back(buffer: ReplayBuffer, folder: Path) -> ReplayBuffer:
     save_to_pkl(folder / "in.pkl", buffer)
-    import_sb3(folder / "in.pkl", folder / "lake")
-    n = export_sb3(Lake.open(folder / "lake"), folder / "out.pkl")
+    import_replay(folder / "in.pkl", folder / "lake")
+    n = export_replay(Lake.open(folder / "lake"), folder / "out.pkl")
     loaded = load_from_pkl(folder / "out.pkl")
     assert type(loaded) is ReplayBuffer
     assert (loaded.full, loaded.pos, loaded.n_envs) == (True, 0, buffer.n_envs)
@@ -167,7 +167,7 @@ def test_any_buffer_comes_back_bit_for_bit(
 def test_windows_are_found_and_their_rows_stored_once(tmp_path: Path, protocol: int) -> None:
     buffer = filled(np.random.default_rng(0), n=10, shape=(50, 30, 4), odd=0)
     (tmp_path / "in.pkl").write_bytes(pickle.dumps(buffer, protocol=protocol))
-    found = import_sb3(tmp_path / "in.pkl", tmp_path / "lake")
+    found = import_replay(tmp_path / "in.pkl", tmp_path / "lake")
     assert found.observations == "windows of 50 rows, float32 (50, 30, 4)"
     rows = Lake.open(tmp_path / "lake").view().heads["n_rows"].sum()
     n_episodes = 1 + int(buffer.dones[:9].sum())
@@ -177,7 +177,7 @@ def test_windows_are_found_and_their_rows_stored_once(tmp_path: Path, protocol: 
 def test_vectors_are_stored_as_they_are(tmp_path: Path) -> None:
     buffer = filled(np.random.default_rng(0), n=10, shape=(6,), are_windows=False)
     save_to_pkl(tmp_path / "in.pkl", buffer)
-    found = import_sb3(tmp_path / "in.pkl", tmp_path / "lake")
+    found = import_replay(tmp_path / "in.pkl", tmp_path / "lake")
     assert found.observations == "arrays of float32 (6,)"
     assert found.raw_bytes == 10 * (2 * 24 + 8 + 12)
 
@@ -195,8 +195,8 @@ def test_an_exported_buffer_is_sampled_and_added_to(tmp_path: Path) -> None:
 def test_an_exported_buffer_is_imported_again(tmp_path: Path) -> None:
     buffer = filled(np.random.default_rng(0), n=12, shape=(6, 20), n_envs=2, size=12)
     there_and_back(buffer, tmp_path)
-    import_sb3(tmp_path / "out.pkl", tmp_path / "again")
-    export_sb3(Lake.open(tmp_path / "again"), tmp_path / "twice.pkl")
+    import_replay(tmp_path / "out.pkl", tmp_path / "again")
+    export_replay(Lake.open(tmp_path / "again"), tmp_path / "twice.pkl")
     assert (tmp_path / "twice.pkl").read_bytes()[-500:] == (tmp_path / "out.pkl").read_bytes()[
         -500:
     ]
@@ -273,7 +273,7 @@ def test_a_cut_or_changed_file_of_arrays_leaves_nothing(tmp_path: Path) -> None:
     for length in (10, 1000, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:length])
         with pytest.raises(LakeError, match=r"in\.pkl"):
-            import_sb3(path, tmp_path / "lake")
+            import_replay(path, tmp_path / "lake")
         assert [p.name for p in tmp_path.iterdir()] == ["in.pkl"]
 
 
@@ -297,15 +297,15 @@ def test_what_cannot_come_back_is_refused(
         setattr(buffer, name, values)
     save_to_pkl(tmp_path / "in.pkl", buffer)
     with pytest.raises(LakeError, match=message):
-        import_sb3(tmp_path / "in.pkl", tmp_path / "lake")
+        import_replay(tmp_path / "in.pkl", tmp_path / "lake")
     assert [p.name for p in tmp_path.iterdir()] == ["in.pkl"]
 
 
 def test_what_is_for_pictures_alone_says_so(tmp_path: Path) -> None:
     save_to_pkl(tmp_path / "in.pkl", filled(np.random.default_rng(0), n=12, shape=(3,)))
     with pytest.raises(LakeError, match="not pictures; leave --frame-stack out"):
-        import_sb3(tmp_path / "in.pkl", tmp_path / "lake", frame_stack=3)
-    import_sb3(tmp_path / "in.pkl", tmp_path / "lake")
+        import_replay(tmp_path / "in.pkl", tmp_path / "lake", frame_stack=3)
+    import_replay(tmp_path / "in.pkl", tmp_path / "lake")
     with pytest.raises(LakeError, match="but a Minari data set is made of pictures"):
         export_minari(Lake.open(tmp_path / "lake"), tmp_path / "set")
     assert not (tmp_path / "set").exists()
@@ -313,13 +313,13 @@ def test_what_is_for_pictures_alone_says_so(tmp_path: Path) -> None:
 
 def test_a_damaged_lake_of_arrays_is_not_exported(tmp_path: Path) -> None:
     save_to_pkl(tmp_path / "in.pkl", filled(np.random.default_rng(0), n=12, shape=(50, 30)))
-    import_sb3(tmp_path / "in.pkl", tmp_path / "lake")
+    import_replay(tmp_path / "in.pkl", tmp_path / "lake")
     (segment,) = (tmp_path / "lake").glob("*.segment")
     content = bytearray(segment.read_bytes())
     content[len(content) // 2] ^= 1
     segment.write_bytes(bytes(content))
     with pytest.raises(LakeError, match="its checksum is wrong"):
-        export_sb3(Lake.open(tmp_path / "lake"), tmp_path / "out.pkl")
+        export_replay(Lake.open(tmp_path / "lake"), tmp_path / "out.pkl")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.pkl", "lake"]
 
 

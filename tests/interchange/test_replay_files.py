@@ -22,10 +22,10 @@ from stable_baselines3.common.save_util import load_from_pkl, save_to_pkl
 from game_rl.cli.main import main
 from game_rl.errors import LakeError
 from game_rl.interchange.minari_export import export_minari
-from game_rl.interchange.replay_export import export_sb3
-from game_rl.interchange.replay_import import import_sb3
+from game_rl.interchange.replay_export import export_replay
+from game_rl.interchange.replay_import import import_replay
 from game_rl.interchange.replay_pickle import read_pickle
-from game_rl.lake.block import total_bytes
+from game_rl.lake.block import block_bytes
 from game_rl.lake.lake import Lake
 from game_rl.lake.segment import read_index
 from game_rl.lake.writer import LakeWriter
@@ -147,7 +147,7 @@ def test_every_transition_is_imported_bit_for_bit(
     buffer = played(n)
     path = tmp_path / "replay.pkl"
     path.write_bytes(COMPRESSIONS[compression](pickle.dumps(buffer, protocol=protocol)))
-    found = import_sb3(path, tmp_path / "lake")
+    found = import_replay(path, tmp_path / "lake")
     lake = Lake.open(tmp_path / "lake")
     assert of_lake(lake) == of_buffer(buffer)
     assert found.n_transitions == 2 * min(n, 60)
@@ -176,7 +176,7 @@ def test_buffers_of_many_kinds_are_imported(
         buffer = played(n, **keywords)
         path = tmp_path / f"{n}.pkl"
         save_to_pkl(path, buffer)
-        found = import_sb3(path, tmp_path / f"lake{n}")
+        found = import_replay(path, tmp_path / f"lake{n}")
         assert (found.bits, found.frame_stack) == (bits, stack)
         assert of_lake(Lake.open(tmp_path / f"lake{n}")) == of_buffer(buffer)
 
@@ -185,18 +185,18 @@ def test_observations_that_are_no_stacks_are_kept_whole(tmp_path: Path) -> None:
     buffer = played(40)
     buffer.next_observations[7, 0, 0] = 85  # a game that draws its older frames anew
     save_to_pkl(tmp_path / "r.pkl", buffer)
-    assert import_sb3(tmp_path / "r.pkl", tmp_path / "lake").frame_stack == 1
+    assert import_replay(tmp_path / "r.pkl", tmp_path / "lake").frame_stack == 1
     assert of_lake(Lake.open(tmp_path / "lake")) == of_buffer(buffer)
     with pytest.raises(LakeError, match="are not stacks of 3 frames; try 1"):
-        import_sb3(tmp_path / "r.pkl", tmp_path / "other", frame_stack=3)
+        import_replay(tmp_path / "r.pkl", tmp_path / "other", frame_stack=3)
     assert not (tmp_path / "other").exists()
 
 
 def test_what_is_exported_is_what_sb3_would_have_kept(tmp_path: Path) -> None:
     buffer = played(50)
     save_to_pkl(tmp_path / "r.pkl", buffer)
-    import_sb3(tmp_path / "r.pkl", tmp_path / "lake")
-    assert export_sb3(Lake.open(tmp_path / "lake"), tmp_path / "out.pkl", n_actions=7) == 100
+    import_replay(tmp_path / "r.pkl", tmp_path / "lake")
+    assert export_replay(Lake.open(tmp_path / "lake"), tmp_path / "out.pkl", n_actions=7) == 100
     loaded = load_from_pkl(tmp_path / "out.pkl")
     assert type(loaded) is ReplayBuffer
     theirs = {(k[0], k[2], k[3]): k for k in of_buffer(buffer)}
@@ -220,8 +220,8 @@ def test_a_buffer_that_saved_memory_is_exported_as_sb3_would_sample_it(
     """At an episode's end, too, where SB3 gives the first observation of the next one."""
     buffer = played(n, lean=True, **keywords)
     save_to_pkl(tmp_path / "r.pkl", buffer)
-    import_sb3(tmp_path / "r.pkl", tmp_path / "lake")
-    export_sb3(Lake.open(tmp_path / "lake"), tmp_path / "out.pkl", n_actions=7)
+    import_replay(tmp_path / "r.pkl", tmp_path / "lake")
+    export_replay(Lake.open(tmp_path / "lake"), tmp_path / "out.pkl", n_actions=7)
     theirs, ours = of_buffer(buffer), of_buffer(load_from_pkl(tmp_path / "out.pkl"))
     assert [key[:4] for key in ours] == [key[:4] for key in theirs]
     assert sum(key[4] for key in ours) == sum(key[4] for key in theirs) > 5
@@ -268,8 +268,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         del buffer
         tracemalloc.start()
         try:
-            import_sb3(folder / "r.pkl", folder / "lake")
-            export_sb3(Lake.open(folder / "lake"), folder / "out.pkl")
+            import_replay(folder / "r.pkl", folder / "lake")
+            export_replay(Lake.open(folder / "lake"), folder / "out.pkl")
             peaks[rows] = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -305,7 +305,7 @@ def test_a_pickle_bomb_is_refused_by_name_and_not_run(
     buffer.device = bomb  # type: ignore[assignment]
     Path("r.pkl").write_bytes(pickle.dumps(buffer, protocol=protocol))
     with pytest.raises(LakeError, match=rf"r\.pkl: refused, nothing was run: it asks for {name}"):
-        import_sb3(Path("r.pkl"), Path("lake"))
+        import_replay(Path("r.pkl"), Path("lake"))
     assert [p.name for p in tmp_path.iterdir()] == ["r.pkl"]
 
 
@@ -327,7 +327,7 @@ def test_a_pickle_bomb_is_refused_by_name_and_not_run(
 def test_what_is_no_replay_buffer_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "r.pkl").write_bytes(content)
     with pytest.raises(LakeError, match=message):
-        import_sb3(tmp_path / "r.pkl", tmp_path / "lake")
+        import_replay(tmp_path / "r.pkl", tmp_path / "lake")
     assert [p.name for p in tmp_path.iterdir()] == ["r.pkl"]
 
 
@@ -337,7 +337,7 @@ def test_dictionaries_of_observations_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         LakeError, match="it is a DictReplayBuffer, but a Lake has one array per obs"
     ):
-        import_sb3(tmp_path / "d.pkl", tmp_path / "lake")
+        import_replay(tmp_path / "d.pkl", tmp_path / "lake")
 
 
 def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:
@@ -370,7 +370,7 @@ def test_a_small_file_that_unpacks_to_more_than_the_disk_is_refused(
     usage = shutil.disk_usage(tmp_path)._replace(free=20 << 20)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     with pytest.raises(LakeError, match=r"unpacked, it has more than 19\.0 MiB"):
-        import_sb3(tmp_path / "r.pkl", tmp_path / "lake")
+        import_replay(tmp_path / "r.pkl", tmp_path / "lake")
     assert [p.name for p in tmp_path.iterdir()] == ["r.pkl"]
 
 
@@ -378,7 +378,7 @@ def test_an_existing_output_is_left_alone(tmp_path: Path) -> None:
     save_to_pkl(tmp_path / "r.pkl", played(3))
     (tmp_path / "lake").mkdir()
     with pytest.raises(LakeError, match="exists; name a new folder"):
-        import_sb3(tmp_path / "r.pkl", tmp_path / "lake")
+        import_replay(tmp_path / "r.pkl", tmp_path / "lake")
 
 
 # ---------------------------------------------------------------------- damage
@@ -393,12 +393,12 @@ def test_a_changed_byte_of_a_file_with_a_checksum_is_found(
     tmp_path: Path, compress: Callable[[bytes], bytes]
 ) -> None:
     (tmp_path / "r.pkl").write_bytes(compress(pickle.dumps(played(3))))
-    assert import_sb3(tmp_path / "r.pkl", tmp_path / "lake").had_checksum
+    assert import_replay(tmp_path / "r.pkl", tmp_path / "lake").had_checksum
     content = bytearray((tmp_path / "r.pkl").read_bytes())
     content[-3] ^= 1  # of the checksum
     (tmp_path / "r.pkl").write_bytes(content)
     with pytest.raises(LakeError, match="compression is damaged"):
-        import_sb3(tmp_path / "r.pkl", tmp_path / "other")
+        import_replay(tmp_path / "r.pkl", tmp_path / "other")
 
 
 @pytest.mark.parametrize("compress", [bytes, zstandard.compress])
@@ -406,7 +406,7 @@ def test_a_file_without_a_checksum_is_imported_as_one(
     tmp_path: Path, compress: Callable[[bytes], bytes]
 ) -> None:
     (tmp_path / "r.pkl").write_bytes(compress(pickle.dumps(played(3))))
-    assert not import_sb3(tmp_path / "r.pkl", tmp_path / "lake").had_checksum
+    assert not import_replay(tmp_path / "r.pkl", tmp_path / "lake").had_checksum
 
 
 # ---------------------------------------------------------------------- the commands
@@ -437,7 +437,7 @@ def test_the_commands_from_import_to_export(
     (segment, *_) = Path("lake").glob("*.segment")
     content = bytearray(segment.read_bytes())
     index = read_index(segment).index()
-    content[int(index.offsets[-1]) + total_bytes(index.heads[-1]) - 1] ^= 1  # of a frame
+    content[int(index.offsets[-1]) + block_bytes(index.heads[-1]) - 1] ^= 1  # of a frame
     segment.write_bytes(bytes(content))
     capsys.readouterr()
     assert main(["replay", "verify", "lake"]) == 1

@@ -25,7 +25,7 @@ from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.games.definition import load_game
-from game_rl.interchange.sb3_zip import export_sb3, import_sb3, read_sb3_zip
+from game_rl.interchange.sb3_zip import export_policy, import_policy, read_sb3_zip
 from game_rl.playback.trained_run import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume
@@ -114,7 +114,9 @@ def test_an_exported_policy_comes_back_bit_for_bit(
 ) -> None:
     run: Path = request.getfixturevalue("run" if kind == "ppo" else "dqn_run")
     overrides = [] if kind == "ppo" else [f"algorithm={DQN_SECTION}"]
-    run_dir = import_sb3(export(run, tmp_path / "model.zip"), make_config("imported", *overrides))
+    run_dir = import_policy(
+        export(run, tmp_path / "model.zip"), make_config("imported", *overrides)
+    )
     before, after = newest_valid_checkpoint(RunDir(run))[0], newest_valid_checkpoint(run_dir)[0]
     for found, expected in (
         (after.policy(), before.policy()),
@@ -142,11 +144,11 @@ def test_networks_that_sb3_does_not_have_are_refused_both_ways(
 ) -> None:
     run = train_one(tmp_path, f"algorithm={section}")
     with pytest.raises(UsageError, match=message):
-        export_sb3(open_trained_run(run, "latest"), tmp_path / "never.zip")
+        export_policy(open_trained_run(run, "latest"), tmp_path / "never.zip")
     assert not (tmp_path / "never.zip").exists()
     config = make_config("never", f"algorithm={section}")
     with pytest.raises(UsageError, match=message):
-        import_sb3(exported, config)
+        import_policy(exported, config)
     assert not config.run_dir.exists()
 
 
@@ -156,7 +158,7 @@ def test_a_run_goes_on_from_what_plain_sb3_saved(make_config: MakeConfig, tmp_pa
     plain = PPO("CnnPolicy", env, n_steps=2, batch_size=2, device="cpu")
     plain.num_timesteps = 128
     plain.save(tmp_path / "plain.zip")
-    run_dir = import_sb3(tmp_path / "plain.zip", config)
+    run_dir = import_policy(tmp_path / "plain.zip", config)
     weights = newest_valid_checkpoint(run_dir)[0].policy()
     assert all(torch.equal(weights[n], plain.policy.state_dict()[n]) for n in weights)
     resume(run_dir.root, command(Console(file=StringIO())))
@@ -198,11 +200,11 @@ def test_code_in_a_zip_is_never_run(
     data = json.loads(zipfile.ZipFile(exported).read("data"))
     data["policy_class"] = {":type:": "x", ":serialized:": base64.b64encode(pickled).decode()}
     innocent = replaced(exported, tmp_path / "data.zip", data=json.dumps(data).encode())
-    import_sb3(innocent, make_config("one"))  # SB3's own loader would have run it
+    import_policy(innocent, make_config("one"))  # SB3's own loader would have run it
     for name, content in (("pickle", pickled), ("torch", torch_file(Bomb(sign)))):
         armed = replaced(exported, tmp_path / f"{name}.zip", policy__pth=content)
         with pytest.raises(CheckpointError, match="cannot be read as tensors"):
-            import_sb3(armed, make_config("two"))
+            import_policy(armed, make_config("two"))
     assert not sign.exists()
 
 
@@ -243,7 +245,7 @@ def test_a_damaged_zip_is_told_what_is_wrong(
     damaged = replaced(exported, tmp_path / "damaged.zip", **{name: content})
     config = make_config("never")
     with pytest.raises(CheckpointError, match=message):
-        import_sb3(damaged, config)
+        import_policy(damaged, config)
     assert not config.run_dir.joinpath("config.yaml").exists()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from game_rl.errors import LakeError
 from game_rl.lake.lake import Lake
-from game_rl.lake.upkeep import compact, verify
+from game_rl.lake.upkeep import compact, verify_lake
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play, assert_view_holds, everything
 from tests.lake.test_lake_faults import Faults
@@ -41,7 +41,7 @@ def test_merged_segments_hold_the_same_transitions_and_can_be_written_to(tmp_pat
     before = assert_view_holds(lake.view(), sequences(plays), n_step=3)
     assert compact(lake) == (12, 2)
     assert assert_view_holds(lake.view(), sequences(plays), n_step=3) == before
-    assert not verify(tmp_path).damaged
+    assert not verify_lake(tmp_path).damaged
     with LakeWriter(lake, "a", n_envs=2) as writer:
         plays["a"].idle = [0, 1]
         plays["a"].steps(writer, 9)

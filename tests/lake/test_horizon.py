@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from game_rl.errors import LakeError
 from game_rl.lake.horizon import Capacity, Horizon, kept_numbers, raised
 from game_rl.lake.lake import Lake
-from game_rl.lake.upkeep import verify
+from game_rl.lake.upkeep import verify_lake
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play, assert_view_holds
 
@@ -91,6 +91,6 @@ def test_a_changed_horizon_is_told(tmp_path: Path) -> None:
     Horizon(tmp_path).raise_to({"w/0": 5})
     file = tmp_path / "horizon.json"
     file.write_text(file.read_text(encoding="utf-8").replace("5}", "6}"), encoding="utf-8")
-    assert "its checksum is wrong" in verify(tmp_path).damaged["horizon.json"]
+    assert "its checksum is wrong" in verify_lake(tmp_path).damaged["horizon.json"]
     with pytest.raises(LakeError, match=r"horizon\.json: its checksum is wrong"):
         lake.view()

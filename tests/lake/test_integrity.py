@@ -13,7 +13,7 @@ from game_rl.errors import LakeError
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
 from game_rl.lake.segment import OPEN, SEALED
-from game_rl.lake.upkeep import statistics, verify
+from game_rl.lake.upkeep import lake_statistics, verify_lake
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play, assert_view_holds
 
@@ -40,7 +40,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Play]:
 
 
 def test_a_whole_lake_is_whole(whole: tuple[Path, Play]) -> None:
-    report = verify(whole[0])
+    report = verify_lake(whole[0])
     assert not report.damaged
     assert report.n_segments == 3
     assert report.n_transitions == 36
@@ -55,10 +55,10 @@ def test_a_damaged_file_that_a_pin_needs_is_counted_once(
     (shelved,) = path.glob("*.shelved")
     content = shelved.read_bytes()
     shelved.write_bytes(content[:-3])
-    assert list(verify(path).damaged) == [shelved.name]
-    assert verify(path) == verify(path, decodes=False)
+    assert list(verify_lake(path).damaged) == [shelved.name]
+    assert verify_lake(path) == verify_lake(path, decodes=False)
     shelved.unlink()
-    (text,) = verify(path).damaged.values()
+    (text,) = verify_lake(path).damaged.values()
     assert text.startswith(f"{path / 'pins' / 'first.json'}: the checkpoint needs")
 
 
@@ -74,7 +74,7 @@ def test_files_that_a_writer_deletes_meanwhile_are_no_damage(
             for file in (*sealed[-1:], *lake.files(OPEN), *(path / "pins").glob("*.json")):
                 file.unlink()
 
-    report = verify(path, evict)
+    report = verify_lake(path, evict)
     assert not report.damaged
     assert report.n_segments == 2
     assert not report.open_files
@@ -99,7 +99,7 @@ def test_a_flipped_bit_is_named_and_never_sampled(whole: tuple[Path, Play], kind
         for changed in flipped(content, np.random.default_rng(0), every=5):
             file.write_bytes(changed)
             try:
-                report = verify(path, decodes=False)
+                report = verify_lake(path, decodes=False)
                 assert str(file.relative_to(path)) in report.damaged
                 assert "replay verify" not in f"{report}"  # that is what was run
             except LakeError as error:
@@ -124,7 +124,7 @@ def test_what_is_behind_a_flipped_bit_of_an_open_file_is_cut(
         copy = tmp_path / f"{number}"
         shutil.copytree(path, copy)
         (copy / file.name).write_bytes(changed)
-        assert sum(verify(copy).open_files.values()) > 0
+        assert sum(verify_lake(copy).open_files.values()) > 0
         lake = Lake.open(copy)
         LakeWriter(lake, "w", n_envs=1).close()
         found = assert_view_holds(lake.view(), {"w/0": play.stored[0]})
@@ -157,7 +157,7 @@ def test_episodes_are_counted_as_they_were_played(tmp_path: Path) -> None:
                 returns.append(sum(episode))
                 lengths.append(len(episode))
                 episode = []
-    found = statistics(lake)
+    found = lake_statistics(lake)
     (stream,) = found.streams
     assert (stream.stream, stream.n_envs, stream.n_transitions) == ("w", 2, 200)
     assert stream.n_episodes == len(returns) > 10

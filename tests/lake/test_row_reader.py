@@ -15,7 +15,7 @@ from game_rl.lake.block import JUMP
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import ArrayKind, LakeSchema
 from game_rl.lake.sampler import Sampler
-from game_rl.lake.upkeep import compact, verify
+from game_rl.lake.upkeep import compact, verify_lake
 from game_rl.lake.writer import LakeWriter
 from tests.examples import examples
 from tests.lake.plays import SCHEMA
@@ -85,7 +85,7 @@ def test_every_window_comes_back_wherever_blocks_and_files_end(
         assert len(lake.view()) == 2 * n
         for _ in range(2):
             assert [in_order(f, lake, i) for i, f in enumerate(read(lake))] == expected
-            assert not verify(lake.path).damaged
+            assert not verify_lake(lake.path).damaged
             compact(lake)
 
 
@@ -104,7 +104,7 @@ def test_a_missing_file_is_found_wherever_it_was(tmp_path: Path) -> None:
         files[missing].unlink()
         with pytest.raises(LakeError, match="rows that come before it in its stream are missing"):
             read(lake)
-        (found,) = verify(lake.path).damaged
+        (found,) = verify_lake(lake.path).damaged
         assert found == files[missing + 1].name
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from game_rl.config.schema import RunConfig
 from game_rl.measure.settings import (
-    Setting,
+    EnvSetting,
     env_settings,
     setting_of,
     with_setting,
@@ -80,11 +80,11 @@ def test_a_config_at_its_limits_has_other_settings_within_them() -> None:
 
 
 def test_workers_are_tried_below_and_above_the_cpus() -> None:
-    setting = Setting(n_envs=32, n_workers=None, n_steps=32)
+    setting = EnvSetting(n_envs=32, n_workers=None, n_steps=32)
     assert setting.workers(cpus=16) == 30
     assert [s.n_workers for s in worker_settings(setting, 16)] == [8, 15, 16, 32]
     assert [s.n_workers for s in worker_settings(setting, 1)] == [1]
-    assert [s.n_workers for s in worker_settings(Setting(1, None, 32), 2)] == []
+    assert [s.n_workers for s in worker_settings(EnvSetting(1, None, 32), 2)] == []
 
 
 def test_pqn_s_horizon_is_that_of_its_lambda() -> None:
@@ -98,6 +98,6 @@ def test_pqn_s_horizon_is_that_of_its_lambda() -> None:
 
 
 def test_only_what_changed_is_told() -> None:
-    present, other = Setting(8, None, 128), Setting(16, None, 64)
+    present, other = EnvSetting(8, None, 128), EnvSetting(16, None, 64)
     assert other.changes_of(present) == {("env", "n_envs"): 16, ("algorithm", "n_steps"): 64}
-    assert Setting(8, 4, 128).changes_of(present) == {("env", "n_workers"): 4}
+    assert EnvSetting(8, 4, 128).changes_of(present) == {("env", "n_workers"): 4}

@@ -8,7 +8,7 @@ import pytest
 from game_rl.config.schema import RunConfig
 from game_rl.errors import DoesNotFitError
 from game_rl.games.definition import load_game
-from game_rl.measure.settings import Setting, with_setting
+from game_rl.measure.settings import EnvSetting, with_setting
 from game_rl.measure.timed_training import VecStepTime
 from game_rl.measure.tune import Trial, Tuning
 from game_rl.preflight.speed import MeasuredSpeed
@@ -32,7 +32,7 @@ def tuning_of(config: RunConfig, *, seconds: float = 1, ram_bytes: int | None = 
     return Tuning(config, load_game(config.game), machine, seconds=seconds)
 
 
-def found(tuning: Tuning, setting: Setting, *rounds_s: float) -> Trial:
+def found(tuning: Tuning, setting: EnvSetting, *rounds_s: float) -> Trial:
     """A trial with these seconds for a vec step in each round."""
     config = with_setting(tuning.present.config, setting)
     trial = Trial(setting, config, "fits", 1)
@@ -94,11 +94,11 @@ def test_the_present_setting_stays_unless_another_is_clearly_faster(
     tuning.measured = MEASURED
     measure(tuning.present, 0.010, 0.010, 0.010)
     assert tuning.best is tuning.present
-    found(tuning, Setting(2, 2, 16), 0.0099, 0.0099, 0.0099)
+    found(tuning, EnvSetting(2, 2, 16), 0.0099, 0.0099, 0.0099)
     assert tuning.best is tuning.present  # 1 % is not worth it
-    found(tuning, Setting(1, 1, 32), 0.001, 0.001, 0.006)
+    found(tuning, EnvSetting(1, 1, 32), 0.001, 0.001, 0.006)
     assert tuning.best is tuning.present  # slower in one round: 1 / 6 ms against 2 / 10 ms
-    faster = found(tuning, Setting(4, 1, 8), 0.010, 0.012, 0.013)
+    faster = found(tuning, EnvSetting(4, 1, 8), 0.010, 0.012, 0.013)
     assert tuning.best is faster
 
 
@@ -106,7 +106,7 @@ def test_one_that_lost_before_the_finals_does_not_win(make_config: MakeConfig) -
     tuning = tuning_of(make_config())
     tuning.measured = MEASURED
     measure(tuning.present, 0.010, 0.010, 0.010)
-    found(tuning, Setting(4, 1, 8), 0.001)
+    found(tuning, EnvSetting(4, 1, 8), 0.001)
     assert tuning.best is tuning.present
 
 
@@ -114,14 +114,14 @@ def test_another_wins_where_the_present_setting_does_not_fit(make_config: MakeCo
     tuning = tuning_of(make_config())
     tuning.measured = MEASURED
     tuning.present.verdict = "does_not_fit"
-    slow = found(tuning, Setting(1, 1, 32), 0.1, 0.1)
+    slow = found(tuning, EnvSetting(1, 1, 32), 0.1, 0.1)
     assert tuning.best is slow
 
 
 def test_a_round_that_is_broken_off_does_not_count(make_config: MakeConfig) -> None:
     tuning = tuning_of(make_config())
     measure(tuning.present, 0.010)
-    other = found(tuning, Setting(1, 1, 32), 0.010)
+    other = found(tuning, EnvSetting(1, 1, 32), 0.010)
     tuning._tell = interrupt_at(1)  # in the second turn
     with pytest.raises(KeyboardInterrupt):
         tuning._run_finals(0.0)

@@ -12,7 +12,7 @@ from game_rl.config.loader import load_config
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.make_callbacks import evaluation_seed
-from game_rl.training.train import Command, train
+from game_rl.training.train import TrainCommand, train
 from game_rl.vec_env.make_vec_env import make_vec_env
 from tests.tiny_run import TINY, train_once
 
@@ -60,7 +60,7 @@ def test_what_a_q_network_expects_is_compared_with_what_it_gets(name: str, tmp_p
         "pqn": "{name: pqn, n_steps: 16, batch_size: 16, gamma: 0.9}",
     }
     config = load_config(path, [f"algorithm={algorithm[name]}", "recording.episodes=0"])
-    train(config, Command(stop=StopRequest(), until=64))
+    train(config, TrainCommand(stop=StopRequest(), until=64))
     run = open_trained_run(tmp_path / "run", "latest")
     found = evaluate_run(run, episodes=1, seed=7)
     with closing(make_vec_env(run.config.env, run.game, n_envs=1, seed=7)) as vec_env:

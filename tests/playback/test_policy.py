@@ -12,7 +12,7 @@ from game_rl.playback.recording import record_run
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir, remove_directory
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.train import Command, train
+from game_rl.training.train import TrainCommand, train
 from tests.tiny_run import TINY, train_once
 
 
@@ -69,7 +69,7 @@ def test_without_its_best_checkpoint_a_run_says_which_one_is_gone(tmp_path: Path
     file.write_text(TINY.format(run_dir=tmp_path / "run"), encoding="utf-8")
     same = ("algorithm.learning_rate=1e-12", "evaluation.deterministic=true")
     changes = [*same, "total_timesteps=128", "recording.episodes=0"]
-    train(load_config(file, changes), Command(stop=StopRequest(), evaluates_at_end=False))
+    train(load_config(file, changes), TrainCommand(stop=StopRequest(), evaluates_at_end=False))
     run_dir = RunDir(tmp_path / "run")
     assert open_trained_run(run_dir.root, "best").state.num_timesteps == 64
     remove_directory(run_dir.checkpoint(64))

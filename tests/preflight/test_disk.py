@@ -16,7 +16,7 @@ from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.config.schema import RunConfig
 from game_rl.config.upload import UploadConfig
 from game_rl.preflight import calibration
-from game_rl.preflight.disk import checkpoint_bytes, timestep_of_full_disk
+from game_rl.preflight.disk import predicted_checkpoint_bytes, timestep_of_full_disk
 from game_rl.preflight.estimate import estimate
 from game_rl.preflight.memory import network_of
 from game_rl.run_dir import RunDir
@@ -33,7 +33,7 @@ def test_a_checkpoint_has_the_size_of_what_torch_writes(tmp_path: Path) -> None:
     torch.save(policy.state_dict(), tmp_path / "policy.pt")
     torch.save(policy.optimizer.state_dict(), tmp_path / "optimizer.pt")
     written = sum(file.stat().st_size for file in tmp_path.iterdir())
-    one, many = (checkpoint_bytes(make_config(env__n_envs=n), FACTS) for n in (1, 9))
+    one, many = (predicted_checkpoint_bytes(make_config(env__n_envs=n), FACTS) for n in (1, 9))
     env = 4 * 72 * 80 + checkpoint_files.EMULATOR_STATE_BYTES  # its last observation is saved, too
     assert many - one == 8 * env
     network = one - env - checkpoint_files.OVERHEAD_BYTES

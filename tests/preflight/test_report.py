@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from game_rl.config.loader import kind_of, load_config
+from game_rl.config.loader import config_kind, load_config
 from game_rl.errors import ConfigError
 from game_rl.games.definition import load_game
 from game_rl.preflight.facts import EpisodeLengths, run_facts
 from game_rl.preflight.preflight import preflight, report_of
 from game_rl.preflight.preflight_report import (
-    Report,
+    PreflightReport,
     compare_footprint,
     footprint_line,
     render_report,
@@ -37,7 +37,7 @@ WORKSTATION = Machine(
 )
 
 
-def text_of(report: Report, width: int = 100) -> str:
+def text_of(report: PreflightReport, width: int = 100) -> str:
     console = Console(width=width, color_system=None)
     with console.capture() as capture:
         console.print(render_report(report))
@@ -143,7 +143,7 @@ def test_a_run_that_may_end_early_takes_at_most_what_its_total_takes() -> None:
     assert "timesteps/s, at most 30 min of training" in short
 
 
-RUNS = [path for path in sorted(CONFIGS.glob("*.yaml")) if kind_of(path) is None]
+RUNS = [path for path in sorted(CONFIGS.glob("*.yaml")) if config_kind(path) is None]
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)

@@ -9,8 +9,8 @@ import pytest
 
 from game_rl.events import Event, Uploaded, Warned
 from game_rl.storage import upload_process
-from game_rl.storage.fetch import fetch
-from game_rl.storage.inventory import RemoteAddress, stored_runs, verify
+from game_rl.storage.fetch import fetch_run
+from game_rl.storage.inventory import RemoteAddress, stored_runs, verify_stored
 from game_rl.storage.journal import Journal
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.upload_process import Bell, Uploading
@@ -71,8 +71,8 @@ def test_every_write_may_fail_once_and_the_run_is_stored_whole(
     assert [event.timesteps for event in told if isinstance(event, Uploaded)] == [100]
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
     store = ObjectStore(s3_address)
-    assert verify(store, RemoteAddress.parse(s3_address)).damage == {}
-    fetched = fetch(store, RemoteAddress.parse(s3_address), tmp_path / "fetched").run_dir
+    assert verify_stored(store, RemoteAddress.parse(s3_address)).damage == {}
+    fetched = fetch_run(store, RemoteAddress.parse(s3_address), tmp_path / "fetched").run_dir
     assert content_of(fetched.root) == content_of(run_dir.root)
 
 

@@ -9,8 +9,8 @@ from game_rl.config.loader import load_config
 from game_rl.errors import StorageError, UsageError
 from game_rl.event_log import read_events
 from game_rl.run_dir import RunDir
-from game_rl.storage.fetch import fetch
-from game_rl.storage.inventory import RemoteAddress, find_manifest, stored_runs, verify
+from game_rl.storage.fetch import fetch_run
+from game_rl.storage.inventory import RemoteAddress, find_manifest, stored_runs, verify_stored
 from game_rl.storage.manifest import RunManifest, blob_name
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.upload_process import push
@@ -42,7 +42,7 @@ def test_an_older_checkpoint_has_the_events_and_curves_of_its_time(
 ) -> None:
     run_dir = stored(tmp_path, disk_address, 100, 200, 300)
     address = RemoteAddress.parse(f"{disk_address}@200")
-    fetched = fetch(ObjectStore(disk_address), address, tmp_path / "fetched").run_dir
+    fetched = fetch_run(ObjectStore(disk_address), address, tmp_path / "fetched").run_dir
     assert [int(path.name) for path in fetched.checkpoints_newest_first()] == [200, 100]
     assert [event.timesteps for event in read_events(fetched)] == [100]  # its own comes after it
     (curves,) = run_dir.tensorboard.iterdir()
@@ -69,10 +69,10 @@ def test_a_fetch_that_was_killed_goes_on_with_what_is_missing(
     torn = root / "checkpoints" / "000000000100" / "policy.safetensors.part"
     torn.parent.mkdir(parents=True, exist_ok=True)
     torn.write_bytes(b"half")
-    fetch(ObjectStore(disk_address), RemoteAddress.parse(disk_address), root)
+    fetch_run(ObjectStore(disk_address), RemoteAddress.parse(disk_address), root)
     assert content_of(root) == content_of(run_dir.root)
     (root / "config.yaml").unlink()
-    again = fetch(ObjectStore(disk_address), RemoteAddress.parse(disk_address), root)
+    again = fetch_run(ObjectStore(disk_address), RemoteAddress.parse(disk_address), root)
     assert again.fetched_bytes == 0
 
 
@@ -80,14 +80,14 @@ def test_a_place_that_has_something_else_is_refused(tmp_path: Path, disk_address
     run_dir = stored(tmp_path, disk_address, 100)
     store, address = ObjectStore(disk_address), RemoteAddress.parse(disk_address)
     with pytest.raises(UsageError, match="holds a run already"):
-        fetch(store, address, run_dir.root)
+        fetch_run(store, address, run_dir.root)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match="is not empty"):
-        fetch(store, address, tmp_path / "other")
+        fetch_run(store, address, tmp_path / "other")
     (tmp_path / "other" / "run.json").write_text("{}", encoding="utf-8")
     with pytest.raises(UsageError, match=r"run\.json does not identify a run"):
-        fetch(store, address, tmp_path / "other")
+        fetch_run(store, address, tmp_path / "other")
 
 
 @pytest.mark.parametrize("damage", ["missing", "flipped", "cut"])
@@ -102,9 +102,9 @@ def test_a_damaged_blob_is_never_accepted(tmp_path: Path, disk_address: str, dam
     if damage != "missing":
         path.write_bytes(content[:-1] + (b"" if damage == "cut" else b"\0"))
     with pytest.raises(StorageError, match=r"missing|damaged"):
-        fetch(store, address, tmp_path / "fetched")
+        fetch_run(store, address, tmp_path / "fetched")
     assert not (tmp_path / "fetched" / "config.yaml").exists()
-    assert verify(store, address).damage.keys() == {(manifest.run.id, 100)}
+    assert verify_stored(store, address).damage.keys() == {(manifest.run.id, 100)}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_what_a_checkpoint_needs_of_a_lake_comes_with_it(tmp_path: Path, address
     add_lake_checkpoint(run_dir, 100, segment_bytes=6 << 20, n_bytes=20 << 20)
     settings = settings_of(run_dir, address).model_copy(update={"lake": run_dir.lake})
     push(settings, lambda _: None, most_failures=1)
-    fetched = fetch(ObjectStore(address), RemoteAddress.parse(address), tmp_path / "fetched")
+    fetched = fetch_run(ObjectStore(address), RemoteAddress.parse(address), tmp_path / "fetched")
     ours = {k: v for k, v in content_of(run_dir.root).items() if k.startswith("lake/")}
     theirs = {k: v for k, v in content_of(fetched.run_dir.root).items() if k.startswith("lake/")}
     pin = theirs.pop("lake/pins/stream.000000000100.json")
@@ -142,7 +142,7 @@ def test_several_runs_at_one_address_share_equal_blobs_and_must_be_named(
     store = ObjectStore(disk_address)
     assert stored_runs(store).keys() == {one.identity().id, other.identity().id}
     with pytest.raises(UsageError, match="has 2 runs; name one"):
-        fetch(store, RemoteAddress.parse(disk_address), tmp_path / "fetched")
+        fetch_run(store, RemoteAddress.parse(disk_address), tmp_path / "fetched")
     weights = [blob for blob in store.list("blobs") if blob.n_bytes == 20_000]
     assert len(weights) == 1
 

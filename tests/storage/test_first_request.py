@@ -12,7 +12,7 @@ from game_rl.errors import UsageError
 from game_rl.experiments.train_experiment import ExperimentCommand, begin_experiment
 from game_rl.storage.first_request import ask_once
 from game_rl.system.stop_request import StopFlag, StopRequest
-from game_rl.training.train import Command, train
+from game_rl.training.train import TrainCommand, train
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.conftest import make_population as make_population  # a fixture
 from tests.faults.proxy import FaultProxy
@@ -83,7 +83,7 @@ def config(tmp_path: Path) -> RunConfig:
 
 def test_a_new_run_is_refused_before_it_writes_anything(config: RunConfig) -> None:
     with pytest.raises(UsageError, match="is not there"):
-        train(config, Command(stop=StopRequest(), force=True))
+        train(config, TrainCommand(stop=StopRequest(), force=True))
     assert not config.run_dir.exists()
 
 

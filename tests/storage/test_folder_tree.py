@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from game_rl.errors import StorageError
-from game_rl.storage.blobs import bring_tree, read_tree, send_blobs
+from game_rl.storage.blobs import read_tree, restore_tree, send_blobs
 from game_rl.storage.faults import LostFileError
 from game_rl.storage.manifest import FolderTree, TreeFile, blob_name
 from game_rl.storage.object_store import ObjectStore
@@ -39,7 +39,7 @@ def write(folder: Path, files: dict[str, bytes]) -> None:
 def carry(store: ObjectStore, source: Path, target: Path, *parts: str) -> int:
     tree, sources = read_tree(source, parts)
     sent = send_blobs(store, sources, set())
-    bring_tree(store, FolderTree.model_validate_json(tree.model_dump_json()), target, parts)
+    restore_tree(store, FolderTree.model_validate_json(tree.model_dump_json()), target, parts)
     return sent
 
 
@@ -87,11 +87,11 @@ def test_a_blob_that_is_damaged_or_gone_is_refused(disk_address: str, tmp_path: 
     blob = tmp_path / "mounted disk" / blob_name(weights.pieces[0].sha256)
     flip_a_bit(blob)
     with pytest.raises(StorageError, match="is damaged"):
-        bring_tree(store, tree, tmp_path / "there", ("checkpoints",))
+        restore_tree(store, tree, tmp_path / "there", ("checkpoints",))
     assert content_of(tmp_path / "there") == {}
     blob.unlink()
     with pytest.raises(StorageError, match="is missing"):
-        bring_tree(store, tree, tmp_path / "there", ("checkpoints",))
+        restore_tree(store, tree, tmp_path / "there", ("checkpoints",))
 
 
 def test_a_file_that_changes_before_it_is_sent_is_not_sent(

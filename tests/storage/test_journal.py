@@ -16,7 +16,7 @@ from game_rl.storage.journal import (
     UploadState,
     VideosStored,
     read_lines,
-    read_state,
+    read_upload_state,
 )
 
 _timesteps = st.integers(0, 5)
@@ -104,7 +104,7 @@ def test_a_torn_line_is_ignored_and_the_next_one_is_not_glued_to_it(tmp_path: Pa
     with Journal(path) as journal:
         assert set(journal.state.waiting) == {1}
         journal.write(Committed(timesteps=1))
-    assert read_state(path).committed == {1}
+    assert read_upload_state(path).committed == {1}
 
 
 def test_another_address_begins_anew(tmp_path: Path) -> None:

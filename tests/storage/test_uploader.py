@@ -8,9 +8,9 @@ import pytest
 from game_rl.events import Event, Uploaded, UploadQueued, Warned
 from game_rl.run_dir import remove_directory
 from game_rl.storage.faults import SecondWriterError, StoreFault
-from game_rl.storage.fetch import fetch
-from game_rl.storage.inventory import RemoteAddress, stored_runs, verify
-from game_rl.storage.journal import Journal, read_state
+from game_rl.storage.fetch import fetch_run
+from game_rl.storage.inventory import RemoteAddress, stored_runs, verify_stored
+from game_rl.storage.journal import Journal, read_upload_state
 from game_rl.storage.manifest import blob_name, manifest_name, parse_manifest
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.upload_process import push
@@ -37,7 +37,7 @@ def test_what_is_uploaded_is_fetched_byte_for_byte(tmp_path: Path, address: str)
     send(settings_of(run_dir, address))
 
     store = ObjectStore(address)
-    fetched = fetch(store, RemoteAddress.parse(address), tmp_path / "fetched")
+    fetched = fetch_run(store, RemoteAddress.parse(address), tmp_path / "fetched")
 
     theirs, ours = content_of(fetched.run_dir.root), content_of(run_dir.root)
     newest_and_best = ("000000000300", "000000000100")
@@ -47,7 +47,7 @@ def test_what_is_uploaded_is_fetched_byte_for_byte(tmp_path: Path, address: str)
         if not path.startswith("checkpoints") or path.split("/")[1] in newest_and_best
     }
     assert theirs == wanted
-    assert verify(store, RemoteAddress.parse(address)).damage == {}
+    assert verify_stored(store, RemoteAddress.parse(address)).damage == {}
 
 
 def test_each_blob_is_named_by_its_sha256(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_checkpoint_that_was_deleted_unsent_is_dropped(tmp_path: Path, disk_ad
     remove_directory(run_dir.checkpoint(100))
     (tmp_path / "unmounted").rename(folder)
     told = send(settings_of(run_dir, disk_address))
-    assert read_state(run_dir.upload_journal).dropped.keys() == {100}
+    assert read_upload_state(run_dir.upload_journal).dropped.keys() == {100}
     assert [e.timesteps for e in told if isinstance(e, Uploaded)] == [200]
 
 
@@ -97,7 +97,7 @@ def test_a_checkpoint_whose_best_is_replaced_while_it_is_sent_is_sent_without_it
     monkeypatch.setattr(ObjectStore, "put", put)
     told = send(settings_of(run_dir, disk_address))
     assert [e.timesteps for e in told if isinstance(e, Uploaded)] == [200]
-    assert verify(ObjectStore(disk_address), RemoteAddress.parse(disk_address)).damage == {}
+    assert verify_stored(ObjectStore(disk_address), RemoteAddress.parse(disk_address)).damage == {}
 
 
 def test_a_checkpoint_that_was_given_up_is_tried_again_by_the_next_upload(
@@ -163,7 +163,7 @@ def test_another_copy_of_the_run_is_refused_and_may_take_over(tmp_path: Path, ad
     active = json.loads(content) | {"is_active": True, "host": "first-machine"}
     store.put(claim, json.dumps(active).encode())
 
-    copy = fetch(store, RemoteAddress.parse(address), tmp_path / "copy").run_dir
+    copy = fetch_run(store, RemoteAddress.parse(address), tmp_path / "copy").run_dir
     add_checkpoint(copy, 200)
     with pytest.raises(SecondWriterError, match=r"first-machine.*--take-over"):
         send(settings_of(copy, address, begins_at=100))
@@ -182,7 +182,7 @@ def test_a_future_that_is_trained_again_is_set_aside(tmp_path: Path, address: st
     send(settings_of(run_dir, address))
     store, run = ObjectStore(address), run_dir.identity().id
     remote = RemoteAddress.parse(f"{address}/runs/{run}@100")
-    again = fetch(store, remote, tmp_path / "again").run_dir
+    again = fetch_run(store, remote, tmp_path / "again").run_dir
     add_checkpoint(again, 200, weights_bytes=30_000)
     send(settings_of(again, address, begins_at=100))
     stored = store.get(manifest_name(run, 200))
@@ -228,7 +228,7 @@ def test_old_checkpoints_leave_and_shared_blobs_stay(tmp_path: Path, address: st
     send(settings_of(run_dir, address, begins_at=300, keep_remote_last=2))
     store = ObjectStore(address)
     assert stored_runs(store) == {run_dir.identity().id: [300, 400]}
-    assert verify(store, RemoteAddress.parse(address)).damage == {}
+    assert verify_stored(store, RemoteAddress.parse(address)).damage == {}
 
 
 def test_the_journal_of_a_run_that_is_complete_asks_for_nothing(

@@ -12,11 +12,11 @@ from game_rl.errors import Interrupted
 from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Ended, Evaluating, Event
 from game_rl.experiments.compare.compared_folders import read_folder
-from game_rl.preflight.preflight_report import Report, measured_ram_peak_bytes
+from game_rl.preflight.preflight_report import PreflightReport, measured_ram_peak_bytes
 from game_rl.run_dir import RunDir
 from game_rl.storage.run_status import run_status
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.train import Command, resume
+from game_rl.training.train import TrainCommand, resume
 from tests.tiny_run import MakeConfig, command, train_once
 from tests.training.forks import quiet
 
@@ -55,7 +55,9 @@ def test_a_finished_run_is_left_alone_and_the_command_says_so(
 
 def test_listeners_hear_how_it_ended_and_the_account_has_no_new_line(finished: RunDir) -> None:
     heard: list[Event] = []
-    result = resume(finished.root, Command(until=100, stop=StopRequest(), listeners=[heard.append]))
+    result = resume(
+        finished.root, TrainCommand(until=100, stop=StopRequest(), listeners=[heard.append])
+    )
     (ended,) = heard
     assert isinstance(ended, Ended)
     assert (ended.timesteps, ended.reason, ended.exit_code) == (192, "completed", 0)
@@ -82,7 +84,7 @@ def test_a_run_whose_final_evaluation_was_stopped_plays_it(make_config: MakeConf
             stop.ask(Interrupted("stopped"))
 
     changed = ["evaluation.final_episodes=3"]  # a change of the config is carried out
-    asked = Command(stop=stop, listeners=[stop_there])
+    asked = TrainCommand(stop=stop, listeners=[stop_there])
     with pytest.raises(Interrupted, match="the training is complete"):
         resume(run_dir.root, asked, overrides=changed)
     result = resume(run_dir.root, command(quiet()))
@@ -125,8 +127,8 @@ class Usage(NamedTuple):
 def test_the_files_that_a_run_has_already_need_no_more_room(
     finished: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown: list[Report] = []
-    asked = Command(until=200, stop=StopRequest(), show=shown.append)
+    shown: list[PreflightReport] = []
+    asked = TrainCommand(until=200, stop=StopRequest(), show=shown.append)
     own = sum(path.stat().st_size for path in finished.root.rglob("*") if path.is_file())
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(0, 0, 10**10))
     resume(finished.root, asked, overrides=["total_timesteps=256"])

@@ -7,17 +7,17 @@ import pytest
 from game_rl.config.loader import dump_config
 from game_rl.errors import Interrupted
 from game_rl.jobs.member_jobs import FinalTest, finish_run
-from game_rl.jobs.results import Finished
+from game_rl.jobs.results import FinishedRun
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.train import Command, train
+from game_rl.training.train import TrainCommand, train
 from tests.tiny_run import MakeConfig, make_config  # noqa: F401 - a fixture
 
 
 def finished(
     run_dir: RunDir, selection: Literal["best", "last"], stop: StopRequest | None = None
-) -> Finished:
+) -> FinishedRun:
     return finish_run(
         run_dir.root,
         FinalTest(selection=selection, episodes=3, seed=77),
@@ -31,7 +31,7 @@ def test_a_run_that_was_stopped_is_trained_on_and_each_of_its_policies_plays_the
     make_config: MakeConfig,  # noqa: F811
 ) -> None:
     whole = make_config("whole", "recording.episodes=0")
-    train(whole, Command(stop=StopRequest(), force=True))
+    train(whole, TrainCommand(stop=StopRequest(), force=True))
 
     config = make_config("begun", "recording.episodes=0")
     run_dir = RunDir(config.run_dir)

@@ -29,7 +29,7 @@ from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
-from game_rl.training.train import Command, resume, train
+from game_rl.training.train import TrainCommand, resume, train
 from tests.tiny_run import MakeConfig, command
 from tests.training.forks import whole_run
 from tests.training.test_run_lake import console, told
@@ -148,7 +148,7 @@ def test_learning_before_the_first_timestep_goes_on_where_it_was_stopped(
     with pytest.raises(
         Interrupted, match=r"saved up to gradient step \d before the first timestep"
     ):
-        train(broken, Command(stop=stop, listeners=[StopAfter(5, stop)]))
+        train(broken, TrainCommand(stop=stop, listeners=[StopAfter(5, stop)]))
     assert not RunDir(broken.run_dir).checkpoints_newest_first()
     with pytest.raises(UsageError, match="already holds a run at timestep 0"):
         train(broken, command(console()))
@@ -165,7 +165,7 @@ def test_a_run_that_is_in_the_phase_is_neither_forked_nor_set_back(
     config = make_config("run", *overrides(lake, offline=OFFLINE))
     stop = StopRequest()
     with pytest.raises(Interrupted):
-        train(config, Command(stop=stop, listeners=[StopAfter(5, stop)]))
+        train(config, TrainCommand(stop=stop, listeners=[StopAfter(5, stop)]))
     root, other = config.run_dir, tmp_path / "fork"
     with pytest.raises(UsageError, match=r"still learning before .* --until 0, then --fork .*@0"):
         find_source(root, None)
@@ -225,7 +225,7 @@ def test_a_fork_of_the_phase_s_end_is_the_run_that_went_on(
 def test_the_phase_is_told_evaluated_and_saved(make_config: MakeConfig, lake: Path) -> None:
     config = make_config("run", *overrides(lake, offline=OFFLINE))
     seen: list[Event] = []
-    train(config, Command(until=0, stop=StopRequest(), listeners=[seen.append]))
+    train(config, TrainCommand(until=0, stop=StopRequest(), listeners=[seen.append]))
     events = read_events(RunDir(config.run_dir))
     evaluated = [e.offline_gradient_steps for e in events if isinstance(e, Evaluated)]
     saved = [e.offline_gradient_steps for e in events if isinstance(e, CheckpointSaved)]

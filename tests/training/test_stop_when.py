@@ -30,7 +30,7 @@ from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.forking import make_fork, plan_fork
-from game_rl.training.train import Command, resume, train
+from game_rl.training.train import TrainCommand, resume, train
 from tests.tiny_run import TINY, MakeConfig, train_once
 
 # every reward is above -100, so the second evaluation, at timestep 128, nominates
@@ -39,8 +39,8 @@ WINS = "stop_when={mean_reward: -100, evaluations: 2, confirm_episodes: 3}"
 
 def command(
     listener: Callable[[Event], None] = lambda _: None, stop: StopRequest | None = None
-) -> Command:
-    return Command(stop=stop or StopRequest(), listeners=[listener])
+) -> TrainCommand:
+    return TrainCommand(stop=stop or StopRequest(), listeners=[listener])
 
 
 def config_in(folder: Path, *overrides: str) -> RunConfig:

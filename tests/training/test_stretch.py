@@ -11,7 +11,7 @@ from game_rl.config.loader import dump_config
 from game_rl.errors import ExperimentError, Interrupted
 from game_rl.events import Evaluating, Event
 from game_rl.jobs.member_jobs import copy_run, play_checkpoint, run_stretch
-from game_rl.jobs.results import StretchResult, read_result
+from game_rl.jobs.results import StretchResult, read_stretch_result
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.stop_request import StopRequest
@@ -134,10 +134,10 @@ def test_weights_that_are_not_finite_are_a_result(make_config: MakeConfig) -> No
 
 def test_a_result_that_was_changed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "03.json"
-    assert read_result(path) is None
+    assert read_stretch_result(path) is None
     path.write_text('{"timesteps": "many"}', encoding="utf-8")
     with pytest.raises(ExperimentError, match=r"03\.json is not the result of a stretch"):
-        read_result(path)
+        read_stretch_result(path)
 
 
 def test_a_copy_goes_on_from_its_parent_with_its_own_values(make_config: MakeConfig) -> None:

@@ -20,7 +20,7 @@ from game_rl.event_log import read_events
 from game_rl.events import TeacherReady
 from game_rl.games.definition import load_game
 from game_rl.lineage import read_lineage
-from game_rl.playback.teacher_copy import has_teacher
+from game_rl.playback.teacher_copy import has_teacher_copy
 from game_rl.playback.trained_run import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
@@ -149,7 +149,7 @@ def test_a_fork_that_is_judged_otherwise_measures_its_teacher_anew(
             forked_config(find_source(parent.run_dir, 64), tmp_path / f"{seed}", {("seed",): seed})
         )
         make_fork(plan)
-        assert has_teacher(RunDir(plan.config.run_dir)) == (seed == parent.seed)
+        assert has_teacher_copy(RunDir(plan.config.run_dir)) == (seed == parent.seed)
 
 
 def test_the_account_names_the_teacher_and_the_run_keeps_it(

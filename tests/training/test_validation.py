@@ -23,7 +23,7 @@ from game_rl.playback.teacher_copy import read_validation
 from game_rl.playback.trained_run import open_trained_run, survey
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.teacher_extension import validate
+from game_rl.training.teacher_extension import validate_teacher
 from game_rl.training.train import evaluate_best, train
 from tests.tiny_run import SMALL_WINDOW, TINY, command
 
@@ -126,7 +126,7 @@ def test_it_is_decided_once_and_anew_where_the_run_has_gone_on(student: RunConfi
     run_dir, found = walking(student, student=LEFT, teacher=RIGHT), list[Event]()
     events = EventLog(listeners=[found.append])
     for _ in range(2):
-        validate(run_dir, student, events, StopRequest())
+        validate_teacher(run_dir, student, events, StopRequest())
     assert len(found) == 1
     assert read_validation(run_dir, at_timesteps=64, best=64) is not None
     assert read_validation(run_dir, at_timesteps=128, best=64) is None
@@ -143,7 +143,7 @@ def test_the_table_of_checkpoints_says_that_the_best_is_the_teacher(
         assert main(["checkpoints", str(run_dir.root), "--json"]) == 0
         (row,) = json.loads(capsys.readouterr().out)
         said.append((row["is_best"], row["teacher_is_better"]))
-        validate(run_dir, student, EventLog(), StopRequest())
+        validate_teacher(run_dir, student, EventLog(), StopRequest())
     assert said == [(True, False), (True, True)]
     assert main(["checkpoints", str(run_dir.root)]) == 0
     assert "its teacher was as good or better" in " ".join(capsys.readouterr().out.split())
@@ -153,7 +153,7 @@ def test_a_stop_leaves_it_undecided(student: RunConfig) -> None:
     run_dir, stop = RunDir(student.run_dir), StopRequest()
     stop.ask(Interrupted("SIGTERM"))
     with pytest.raises(EvaluationInterrupted):
-        validate(run_dir, student, EventLog(), stop)
+        validate_teacher(run_dir, student, EventLog(), stop)
     assert not run_dir.validation.exists()
     assert not open_trained_run(run_dir.root, "best").is_teacher
 
@@ -165,5 +165,5 @@ def test_a_run_that_does_not_want_it_keeps_its_own_best(student: RunConfig) -> N
     algorithm = student.algorithm.model_copy(update={"teacher": teacher})
     run_dir = walking(student, student=LEFT, teacher=RIGHT)
     config = student.model_copy(update={"algorithm": algorithm})
-    validate(run_dir, config, EventLog(), StopRequest())
+    validate_teacher(run_dir, config, EventLog(), StopRequest())
     assert not run_dir.validation.exists()

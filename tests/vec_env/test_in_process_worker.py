@@ -51,7 +51,7 @@ def played(vec_env: HalvedVecEnv) -> list[Any]:
     seen += steps()
     vec_env.processes[0].kill()
     vec_env.processes[0].join()
-    seen += [*steps(), [death.account for death in vec_env.worker_deaths]]
+    seen += [*steps(), [death.text for death in vec_env.worker_deaths]]
     return [*seen, vec_env.get_attr("reward_terms"), vec_env.get_images()]
 
 

@@ -156,7 +156,7 @@ def test_workers_killed_between_two_steps_are_replaced_at_the_next(
     for env in lost:
         np.testing.assert_array_equal(infos[env]["terminal_observation"], last_seen[env])
     assert not any("worker_restarted" in info for step in steps(vec_env, 20) for info in step[3])
-    assert [death.account[:8] for death in vec_env.worker_deaths] == ["worker 0", "worker 1"][
+    assert [death.text[:8] for death in vec_env.worker_deaths] == ["worker 0", "worker 1"][
         :n_killed
     ]
     assert all(process.is_alive() for process in vec_env.processes)

@@ -11,7 +11,7 @@ from game_rl.config.experiments.population_files import (
     load_population,
     population_of,
 )
-from game_rl.config.loader import Source, kind_in, kind_of
+from game_rl.config.loader import Document, config_kind, kind_in
 from game_rl.config.schema import RunConfig
 from game_rl.config.yaml_tree import Node
 
@@ -29,11 +29,11 @@ def load_experiment(
     Raises:
         ConfigError: the file is wrong; the message has every problem.
     """
-    load = load_mixture if kind_of(path, overrides) == "mixture" else load_population
+    load = load_mixture if config_kind(path, overrides) == "mixture" else load_population
     return load(path, overrides, is_saved=is_saved)
 
 
-def experiment_of(source: Source, root: Node) -> Experiment:
+def experiment_of(source: Document, root: Node) -> Experiment:
     """As `load_experiment`, for a tree that was read from `source`."""
     make = mixture_of if kind_in(source, root) == "mixture" else population_of
     return make(source, root, [])
@@ -54,7 +54,7 @@ def dump_experiment(experiment: Experiment) -> str:
 
 
 @dataclass(frozen=True)
-class Share:
+class BudgetShare:
     """Timesteps of some of the runs together.
 
     Attributes:
@@ -67,14 +67,14 @@ class Share:
     rounding_timesteps: int
 
 
-def everybody(experiment: Experiment) -> tuple[Share, ...]:
+def budget(experiment: Experiment) -> tuple[BudgetShare, ...]:
     """Return the shares of all runs that play, including those that are copied over."""
     if isinstance(experiment, Mixture):
         return _of_mixture(experiment)
     return _of_population(experiment)
 
 
-def _of_population(population: Population) -> tuple[Share, ...]:
+def _of_population(population: Population) -> tuple[BudgetShare, ...]:
     """Return the shares of a population.
 
     A member counts its timesteps from its beginning on, so only its last update is rounded. One
@@ -83,7 +83,7 @@ def _of_population(population: Population) -> tuple[Share, ...]:
     config, update = population.config, population.run.rollout_timesteps
     counted_anew = 1 if population.learner is None else config.generations
     shares = [
-        Share(
+        BudgetShare(
             f"{config.members} members x {config.generations} generations x "
             f"{config.timesteps_per_generation:,}",
             config.members * config.generations * config.timesteps_per_generation,
@@ -95,17 +95,17 @@ def _of_population(population: Population) -> tuple[Share, ...]:
         shares.append(_of_learner("generations", config.generations, own, population.learner))
     if config.train_on is not None:
         more = config.train_on.timesteps
-        shares.append(Share(f"{more:,} of the best, trained on", more, update))
+        shares.append(BudgetShare(f"{more:,} of the best, trained on", more, update))
     return tuple(shares)
 
 
-def _of_mixture(mixture: Mixture) -> tuple[Share, ...]:
+def _of_mixture(mixture: Mixture) -> tuple[BudgetShare, ...]:
     """Return the shares of a mixture.
 
     A clone, and the learner in each round, count from 0, so each has a rounded update.
     """
     config, own = mixture.config, mixture.config.learner_per_round.timesteps
-    members = Share(
+    members = BudgetShare(
         f"{config.members} members x {config.rounds} rounds x {config.timesteps_per_round:,}",
         config.members * config.total_timesteps,
         config.members * config.rounds * mixture.run.rollout_timesteps,
@@ -113,8 +113,8 @@ def _of_mixture(mixture: Mixture) -> tuple[Share, ...]:
     return members, _of_learner("rounds", config.rounds, own, mixture.learner)
 
 
-def _of_learner(stages: str, times: int, timesteps: int, run: RunConfig) -> Share:
-    return Share(
+def _of_learner(stages: str, times: int, timesteps: int, run: RunConfig) -> BudgetShare:
+    return BudgetShare(
         f"{times} {stages} x {timesteps:,} of the learner",
         times * timesteps,
         times * run.rollout_timesteps,

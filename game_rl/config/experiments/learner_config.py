@@ -99,7 +99,7 @@ _SEEN_ALIKE = ("frame_skip", "frame_stack", "observation")
 
 
 @dataclass(frozen=True)
-class LearnerSetting:
+class LearnerKeys:
     """Settings of an experiment outside the sections of its member and its learner.
 
     Attributes:
@@ -144,7 +144,7 @@ class LearnerSetting:
     def given_away(self, learner: Node) -> Iterator[Problem]:
         """Yield keys of the learner's own section that the experiment decides."""
         kind, key = self.kind, self.stretch_key
-        yield from given_away(
+        yield from decided_key_problems(
             learner,
             "learner",
             {
@@ -166,7 +166,7 @@ class LearnerSetting:
         )
 
 
-def given_away(
+def decided_key_problems(
     section: Node, name: str, reasons: dict[Key, str], *, example: str
 ) -> Iterator[Problem]:
     """Yield keys in a run's section that the experiment decides.

@@ -10,10 +10,10 @@ from game_rl.config.experiments.learner_config import (
     OWN_KEYS,
     STOP_WHEN,
     Decided,
-    LearnerSetting,
+    LearnerKeys,
     as_run,
+    decided_key_problems,
     disagreements,
-    given_away,
 )
 from game_rl.config.experiments.mixture_config import (
     MixtureConfig,
@@ -22,7 +22,7 @@ from game_rl.config.experiments.mixture_config import (
     keys_of_live,
     keys_of_rounds,
 )
-from game_rl.config.loader import Source, dump_config, run_based_on, run_dir_problems
+from game_rl.config.loader import Document, dump_config, run_based_on, run_dir_problems
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem
 from game_rl.config.yaml_tree import LocatedProblem, Node
@@ -48,13 +48,13 @@ def load_mixture(path: Path, overrides: Sequence[str] = (), *, is_saved: bool = 
         ConfigError: the file or a run's config is wrong. The message has every problem of the file,
             or, if that has none, of the run's config.
     """
-    source = Source(path, ConfigError)
+    source = Document(path, ConfigError)
     root, problems = source.tree(overrides)
     return mixture_of(source, root, problems, is_saved=is_saved)
 
 
 def mixture_of(
-    source: Source, root: Node, problems: list[LocatedProblem], *, is_saved: bool = False
+    source: Document, root: Node, problems: list[LocatedProblem], *, is_saved: bool = False
 ) -> Mixture:
     """As `load_mixture`, for a tree that was read from `source`, with the problems of its text."""
     config = source.model_of(root, problems, MixtureConfig, run_dir_problems)
@@ -78,8 +78,8 @@ def dump_mixture(mixture: Mixture) -> str:
     return dump_config(mixture.config.model_copy(update=sections))
 
 
-def _setting(config: MixtureConfig) -> LearnerSetting:
-    return LearnerSetting(
+def _setting(config: MixtureConfig) -> LearnerKeys:
+    return LearnerKeys(
         kind="mixture",
         run_dir=config.run_dir,
         seed=config.seed,
@@ -90,7 +90,7 @@ def _setting(config: MixtureConfig) -> LearnerSetting:
     )
 
 
-def _given_away(setting: LearnerSetting, member: Node, learner: Node) -> Iterator[Problem]:
+def _given_away(setting: LearnerKeys, member: Node, learner: Node) -> Iterator[Problem]:
     """Yield keys of the runs' own sections that the mixture decides."""
     of_member: dict[Key, str] = {
         ("run_dir",): "its runs are in the folder members of run_dir",
@@ -102,7 +102,7 @@ def _given_away(setting: LearnerSetting, member: Node, learner: Node) -> Iterato
         ("fork",): "the mixture decides what its runs begin from",
         ("lake",): "the mixture has one for all members: write lake beside member",
     }
-    yield from given_away(member, "member", of_member, example="duel_pqn.yaml")
+    yield from decided_key_problems(member, "member", of_member, example="duel_pqn.yaml")
     yield from setting.given_away(learner)
 
 

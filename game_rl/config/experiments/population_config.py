@@ -229,7 +229,7 @@ class PopulationConfig(StrictModel):
         return self.generations * self.timesteps_per_generation + more
 
     @property
-    def has_apprentice(self) -> bool:
+    def has_extra_run(self) -> bool:
         """Whether a run trains after the members: the learner, or the best member, alone."""
         return self.learner is not None or self.train_on is not None
 

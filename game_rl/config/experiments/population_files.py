@@ -11,13 +11,13 @@ from game_rl.config.experiments.learner_config import (
     FOLLOW,
     OWN_KEYS,
     STOP_WHEN,
-    LearnerSetting,
+    LearnerKeys,
     as_run,
+    decided_key_problems,
     disagreements,
-    given_away,
 )
 from game_rl.config.experiments.population_config import PopulationConfig, mutation_problems
-from game_rl.config.loader import Source, dump_config, run_based_on, run_dir_problems
+from game_rl.config.loader import Document, dump_config, run_based_on, run_dir_problems
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Key, Problem
 from game_rl.config.yaml_tree import LocatedProblem, Node
@@ -49,13 +49,13 @@ def load_population(
         ConfigError: the file or a run's config is wrong. The message has every problem of the file,
             or, if that has none, of the run's config.
     """
-    source = Source(path, ConfigError)
+    source = Document(path, ConfigError)
     root, problems = source.tree(overrides)
     return population_of(source, root, problems, is_saved=is_saved)
 
 
 def population_of(
-    source: Source, root: Node, problems: list[LocatedProblem], *, is_saved: bool = False
+    source: Document, root: Node, problems: list[LocatedProblem], *, is_saved: bool = False
 ) -> Population:
     """As `load_population`, for a tree that was read from `source`, with its text's problems."""
     config = source.model_of(root, problems, PopulationConfig, run_dir_problems)
@@ -74,7 +74,7 @@ def population_of(
 
 
 def _learner_config(
-    source: Source, root: Node, config: PopulationConfig, *, is_saved: bool
+    source: Document, root: Node, config: PopulationConfig, *, is_saved: bool
 ) -> RunConfig:
     section, setting = root.nearest(("learner",)), _setting(config)
     learner = as_run(section, (*OWN_KEYS, "inject_every"))
@@ -100,8 +100,8 @@ def dump_population(population: Population) -> str:
     return dump_config(config.model_copy(update=sections))
 
 
-def _setting(config: PopulationConfig) -> LearnerSetting:
-    return LearnerSetting(
+def _setting(config: PopulationConfig) -> LearnerKeys:
+    return LearnerKeys(
         kind="population",
         run_dir=config.run_dir,
         seed=config.seed,
@@ -124,7 +124,7 @@ def _given_away(config: PopulationConfig, member: Node) -> Iterator[Problem]:
     }
     if config.learner is not None:
         reasons["lake",] = "with a learner, one is for all members: write lake beside member"
-    return given_away(member, "member", reasons, example="duel_ppo.yaml")
+    return decided_key_problems(member, "member", reasons, example="duel_ppo.yaml")
 
 
 def _problems_of_runs(

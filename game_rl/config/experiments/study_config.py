@@ -13,10 +13,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, JsonValue
 
 from game_rl.config.experiments.executor_config import LocalExecutorConfig
-from game_rl.config.experiments.experiment import Experiment, everybody, experiment_of, players_of
+from game_rl.config.experiments.experiment import Experiment, budget, experiment_of, players_of
 from game_rl.config.experiments.learner_config import STOP_WHEN, WHOLE_BUDGET
 from game_rl.config.loader import (
-    Source,
+    Document,
     based_on,
     kind_in,
     named_file,
@@ -209,7 +209,7 @@ class ExperimentArm:
         files: files that it is based on.
     """
 
-    source: Source
+    source: Document
     tree: Node
     experiment: Experiment
     files: tuple[Path, ...]
@@ -222,18 +222,18 @@ class ExperimentArm:
     @property
     def timesteps(self) -> int:
         """Timesteps of all members and the learner together."""
-        return sum(share.timesteps for share in everybody(self.experiment))
+        return sum(share.timesteps for share in budget(self.experiment))
 
     @property
     def rounding_timesteps(self) -> int:
         """Most timesteps that the runs may play beyond `timesteps`, to complete an update."""
-        return sum(share.rounding_timesteps for share in everybody(self.experiment))
+        return sum(share.rounding_timesteps for share in budget(self.experiment))
 
     def of(self, seed: int, run_dir: Path) -> Experiment:
         return _experiment(self.source, self.tree, seed=seed, run_dir=run_dir)
 
 
-Arm = RunArm | ExperimentArm
+StudyArm = RunArm | ExperimentArm
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class Study:
 
     file: Path
     config: StudyConfig
-    arms: dict[str, Arm]
+    arms: dict[str, StudyArm]
 
 
 def load_study(path: Path, overrides: Sequence[str] = ()) -> Study:
@@ -263,7 +263,7 @@ def load_study(path: Path, overrides: Sequence[str] = ()) -> Study:
                 f"--set {key}: a study is what its file says; only {' and '.join(_MAY_BE_SET)} may "
                 "be set. Change the file, and register it as another study"
             )
-    source = Source(path, ConfigError)
+    source = Document(path, ConfigError)
     root, problems = source.tree(overrides)
     kind = kind_in(source, root)
     if kind != "study":
@@ -274,13 +274,13 @@ def load_study(path: Path, overrides: Sequence[str] = ()) -> Study:
     config = source.model_of(root, problems, StudyConfig, run_dir_problems)
     sections = {name: root.nearest(("arms", name)) for name in config.arms}
     source.refuse(root, _problems(sections, config))
-    arms = {name: arm_of(source, config, name, section) for name, section in sections.items()}
+    arms = {name: _arm_of(source, config, name, section) for name, section in sections.items()}
     return Study(path, config, arms)
 
 
 def _problems(arms: dict[str, Node], config: StudyConfig) -> Iterator[Problem]:
     for name, arm in arms.items():
-        yield from given_away(name, arm)
+        yield from _given_away(name, arm)
     if config.run_dir == config.results:
         yield Problem(("results",), "is run_dir, whose content may be deleted; name another folder")
 
@@ -290,7 +290,7 @@ _SECTIONS = ("member", "learner")
 """Sections of an experiment that are configs of runs."""
 
 
-def arm_of(source: Source, config: StudyConfig, name: str, section: Node) -> Arm:
+def _arm_of(source: Document, config: StudyConfig, name: str, section: Node) -> StudyArm:
     """Return the arm that a section of a study's file describes.
 
     Args:
@@ -309,7 +309,7 @@ def arm_of(source: Source, config: StudyConfig, name: str, section: Node) -> Arm
         source.fail([LocatedProblem(section.place, ("arms", name), message)])
     arm = _experiment_arm(source, config, name, section)
     if arm.timesteps > config.budget.timesteps:
-        shares = " + ".join(share.text for share in everybody(arm.experiment))
+        shares = " + ".join(share.text for share in budget(arm.experiment))
         message = (
             f"its runs play {shares} = {arm.timesteps:,} timesteps together, more than "
             f"budget.timesteps, {config.budget.timesteps:,}; lower one of these numbers"
@@ -318,7 +318,7 @@ def arm_of(source: Source, config: StudyConfig, name: str, section: Node) -> Arm
     return arm
 
 
-def given_away(name: str, section: Node) -> Iterator[Problem]:
+def _given_away(name: str, section: Node) -> Iterator[Problem]:
     """Yield keys of an arm's own section that the study decides, or that an arm cannot have."""
     key: Key = ("arms", name)
     reasons: dict[Key, str] = {
@@ -341,7 +341,7 @@ def given_away(name: str, section: Node) -> Iterator[Problem]:
         yield Problem((*key, "kind"), "the file that config names has its kind: remove the line")
 
 
-def _run_arm(source: Source, config: StudyConfig, name: str, section: Node) -> RunArm:
+def _run_arm(source: Document, config: StudyConfig, name: str, section: Node) -> RunArm:
     run = run_based_on(source, section, tuple(_decided_of_run(config, name, section)))
     if run.total_timesteps > config.budget.timesteps:
         node = section.nearest(("total_timesteps",))
@@ -362,7 +362,9 @@ def _decided_of_run(
     yield ("recording", "episodes"), 0, "study"
 
 
-def _experiment_arm(source: Source, config: StudyConfig, name: str, section: Node) -> ExperimentArm:
+def _experiment_arm(
+    source: Document, config: StudyConfig, name: str, section: Node
+) -> ExperimentArm:
     base, written = based_on(source, section)
     if written.has(("mode",)) and written.nearest(("mode",)).value == "live":
         message = (
@@ -379,7 +381,7 @@ def _experiment_arm(source: Source, config: StudyConfig, name: str, section: Nod
     return ExperimentArm(base, tree, experiment, files)
 
 
-def _experiment(source: Source, tree: Node, *, seed: int, run_dir: Path) -> Experiment:
+def _experiment(source: Document, tree: Node, *, seed: int, run_dir: Path) -> Experiment:
     decided = ((("seed",), seed, "seeds"), (("run_dir",), str(run_dir), "run_dir"))
     return experiment_of(source, with_decided(tree, decided))
 

@@ -16,7 +16,7 @@ from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Ended
 from game_rl.experiments.compare.comparison_arms import (
     NO_DIFFERENCE,
-    Found,
+    ComparedFolder,
     Point,
     Score,
     settings_of,
@@ -33,7 +33,7 @@ from game_rl.lineage import Source, at, played_by, totals
 from game_rl.run_dir import RunDir
 
 
-def read_folder(path: Path) -> Found:
+def read_folder(path: Path) -> ComparedFolder:
     """Read a run, or a population or mixture with its champion.
 
     Raises:
@@ -43,7 +43,7 @@ def read_folder(path: Path) -> Found:
     return read_experiment(folder) if folder.exists() else _run(path)
 
 
-def _run(path: Path) -> Found:
+def _run(path: Path) -> ComparedFolder:
     run_dir = RunDir(path)
     if not run_dir.exists():
         raise UsageError(
@@ -54,11 +54,11 @@ def _run(path: Path) -> Found:
     own = played_by(run_dir, config.env.frame_skip)
     final, failure = _end_of(run_dir)
     total_timesteps, total_frames = totals([own])
-    return Found(
+    return ComparedFolder(
         path=path,
         seed=config.seed,
         settings=settings_of(config.model_dump(mode="json"), NO_DIFFERENCE),
-        curve=curve_of(run_dir, own),
+        curve=evaluation_points(run_dir, own),
         timesteps=own.played_timesteps,
         total_timesteps=total_timesteps,
         total_frames=total_frames,
@@ -92,7 +92,7 @@ _NO_DIFFERENCE_OF_PLAYERS = (*NO_DIFFERENCE, "lake.path", "algorithm.learn_from.
 
 
 @dataclass(frozen=True)
-class Everybody:
+class ExperimentTotals:
     """The totals of all runs of an experiment, and its curve.
 
     Attributes:
@@ -110,7 +110,7 @@ class Everybody:
     curve: tuple[Point, ...]
 
 
-def read_experiment(folder: ExperimentDir) -> Found:
+def read_experiment(folder: ExperimentDir) -> ComparedFolder:
     """Read an experiment with its champion.
 
     Raises:
@@ -119,24 +119,26 @@ def read_experiment(folder: ExperimentDir) -> Found:
     run_of(folder.root)
     experiment = load_experiment(folder.config, is_saved=True)
     is_live = isinstance(experiment, Mixture) and experiment.config.is_live
-    everybody = read_everybody(folder, experiment.run.env.frame_skip, is_live=is_live)
+    totals = read_totals(folder, experiment.run.env.frame_skip, is_live=is_live)
     champion = read_record(folder.champion_record, ChampionRecord)
     assert champion is not None
     final = champion.final
-    return Found(
+    return ComparedFolder(
         path=folder.root,
         seed=experiment.config.seed,
         settings=_settings(experiment),
-        curve=everybody.curve,
-        timesteps=everybody.timesteps,
-        total_timesteps=everybody.total_timesteps,
-        total_frames=everybody.total_frames,
+        curve=totals.curve,
+        timesteps=totals.timesteps,
+        total_timesteps=totals.total_timesteps,
+        total_frames=totals.total_frames,
         final=Score(final.mean_reward, final.success_rate, final.episodes),
-        last=_last(everybody.curve, experiment.config.fitness.episodes),
+        last=_last(totals.curve, experiment.config.fitness.episodes),
     )
 
 
-def read_everybody(folder: ExperimentDir, frame_skip: int, *, is_live: bool = False) -> Everybody:
+def read_totals(
+    folder: ExperimentDir, frame_skip: int, *, is_live: bool = False
+) -> ExperimentTotals:
     """Read the totals and the curve of an experiment, complete or not.
 
     Args:
@@ -149,7 +151,7 @@ def read_everybody(folder: ExperimentDir, frame_skip: int, *, is_live: bool = Fa
     curve = _curve(folder, runs)
     if is_live:
         curve = live_curve(folder, runs, _best(folder, read_records(folder)))
-    return Everybody(
+    return ExperimentTotals(
         timesteps=sum(run.played_timesteps for run in runs.values()),
         total_timesteps=total_timesteps,
         total_frames=total_frames,
@@ -212,12 +214,12 @@ def _best(folder: ExperimentDir, records: Sequence[GenerationRecord]) -> str:
 
 
 def _moments(records: Sequence[GenerationRecord], runs: Mapping[str, Source]) -> Iterator[_Moment]:
-    """Yield moments, the earliest first: two for each generation with an apprentice, else one."""
+    """Yield moments, the earliest first: two for each generation with an extra run, else one."""
     reached: dict[str, int] = {}
     for record in records:
-        apprentice = None if record.learner is None else record.learner.number
-        members = [m for m in record.members if m.number != apprentice]
-        later = [m for m in record.members if m.number == apprentice]
+        extra_run = None if record.learner is None else record.learner.number
+        members = [m for m in record.members if m.number != extra_run]
+        later = [m for m in record.members if m.number == extra_run]
         for group in (members, later):
             reached |= {m.folder: m.timesteps for m in group}
             then = [at(runs[name], t) for name, t in reached.items() if name in runs]
@@ -254,7 +256,7 @@ def _ancestry(
     yield from reversed(found)
 
 
-def curve_of(run_dir: RunDir, own: Source) -> tuple[Point, ...]:
+def evaluation_points(run_dir: RunDir, own: Source) -> tuple[Point, ...]:
     """Return a run's evaluations, without those that a fork has from its parent.
 
     Args:
@@ -317,7 +319,7 @@ def live_curve(folder: ExperimentDir, runs: Mapping[str, Source], name: str) -> 
         name: folder of the run.
     """
     progress = {each: _progress(folder.member(each)) for each in runs}
-    for point in curve_of(folder.member(name), runs[name]) if name in runs else ():
+    for point in evaluation_points(folder.member(name), runs[name]) if name in runs else ():
         now = progress[name].when(point.timesteps)
         then = [
             at(run, point.timesteps if each == name else progress[each].reached(now))

@@ -169,10 +169,10 @@ def _values(
 
 
 def _judged(difference: Difference, rule: Rule) -> Difference:
-    return replace(difference, verdict=verdict_of(difference, rule))
+    return replace(difference, verdict=comparison_verdict(difference, rule))
 
 
-def verdict_of(difference: Difference, rule: Rule) -> Verdict:
+def comparison_verdict(difference: Difference, rule: Rule) -> Verdict:
     """Apply the rule: first significance and size, then the margin."""
     is_different = difference.adjusted_p_value <= rule.alpha
     if is_different and abs(difference.mean) >= rule.minimum and difference.mean != 0:

@@ -94,7 +94,7 @@ def _value(outcome: Outcome, metric: Metric, worst: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class ComparedFolder:
     """The run or experiment that a folder holds.
 
     Attributes:
@@ -116,7 +116,9 @@ class Found:
     failure: str = ""
 
 
-def grouped(found: Sequence[Found], patterns: Mapping[str, str]) -> dict[str, list[Found]]:
+def grouped(
+    found: Sequence[ComparedFolder], patterns: Mapping[str, str]
+) -> dict[str, list[ComparedFolder]]:
     """Return the folders of each arm, in the order in which they were named.
 
     Args:
@@ -126,8 +128,8 @@ def grouped(found: Sequence[Found], patterns: Mapping[str, str]) -> dict[str, li
     Raises:
         UsageError: a pattern matches no folder.
     """
-    arms: dict[str, list[Found]] = {name: [] for name in patterns}
-    others: dict[str, list[Found]] = {}
+    arms: dict[str, list[ComparedFolder]] = {name: [] for name in patterns}
+    others: dict[str, list[ComparedFolder]] = {}
     for each in found:
         name = next((n for n, pattern in patterns.items() if _matches(each.path, pattern)), None)
         if name is not None:
@@ -144,7 +146,7 @@ def grouped(found: Sequence[Found], patterns: Mapping[str, str]) -> dict[str, li
     return arms | dict(zip(names, others.values(), strict=True))
 
 
-def arms_of(groups: Mapping[str, Sequence[Found]]) -> tuple[list[Arm], bool]:
+def arms_of(groups: Mapping[str, Sequence[ComparedFolder]]) -> tuple[list[Arm], bool]:
     """Return arms with their scores, and whether the scores are those of final evaluations.
 
     If any run is not complete, the scores of all runs are those of their newest evaluations.
@@ -152,9 +154,9 @@ def arms_of(groups: Mapping[str, Sequence[Found]]) -> tuple[list[Arm], bool]:
     Raises:
         UsageError: a run has neither failed nor ever been evaluated, or an arm has a seed twice.
     """
-    everybody = [each for members in groups.values() for each in members]
-    is_final = all(each.final is not None for each in everybody if not each.failure)
-    for each in everybody:
+    every_seed = [each for members in groups.values() for each in members]
+    is_final = all(each.final is not None for each in every_seed if not each.failure)
+    for each in every_seed:
         if each.last is None and each.final is None and not each.failure:
             raise UsageError(
                 f"{each.path} has no evaluation yet; train it further, or leave it out"
@@ -190,7 +192,7 @@ def check_metric(arms: Sequence[Arm], metric: Metric) -> None:
                 )
 
 
-def _outcome(found: Found, *, is_final: bool) -> Outcome:
+def _outcome(found: ComparedFolder, *, is_final: bool) -> Outcome:
     score = found.final if is_final else found.last
     return Outcome(
         name=str(found.path),
@@ -208,7 +210,7 @@ def _matches(path: Path, pattern: str) -> bool:
     return fnmatch.fnmatch(str(path), pattern) or fnmatch.fnmatch(path.name, pattern)
 
 
-def _names(groups: Sequence[Sequence[Found]], *, taken: set[str]) -> Iterator[str]:
+def _names(groups: Sequence[Sequence[ComparedFolder]], *, taken: set[str]) -> Iterator[str]:
     """Yield each group's name: what its folders' names begin with, else the first one's name."""
     for members in groups:
         folders = [each.path.name for each in members]

@@ -24,7 +24,7 @@ _NAMES = {"success_rate": "success rate", "mean_reward": "mean reward"}
 Axis = Literal["timesteps", "frames"]
 
 
-def picture(comparison: Comparison, axis: Axis) -> bytes:
+def plot_png(comparison: Comparison, axis: Axis) -> bytes:
     """Return a PNG: the arms, and below them a panel for each difference, in two columns."""
     figure = draw(comparison, axis)
     file = io.BytesIO()
@@ -104,7 +104,7 @@ def _curves(
     if not comparison.rule.paired:
         return curves_of(arm, metric, axis), curves_of(against, metric, axis)
     pairs = [
-        (curve_of(one, metric, axis), curve_of(two, metric, axis))
+        (plotted_curve(one, metric, axis), plotted_curve(two, metric, axis))
         for one, two in zip(arm.outcomes, against.outcomes, strict=True)
     ]
     both = [(one, two) for one, two in pairs if one is not None and two is not None]
@@ -139,7 +139,7 @@ def _name_axes(top: Axes, differences: Sequence[Axes], comparison: Comparison, a
 _MOST_PLACES = 200
 
 
-def curve_of(outcome: Outcome, metric: Metric, axis: Axis) -> Curve | None:
+def plotted_curve(outcome: Outcome, metric: Metric, axis: Axis) -> Curve | None:
     """Return a seed's curve, or None without evaluations.
 
     The x axis counts the timesteps or frames of the run and of everything that it comes from.
@@ -153,7 +153,7 @@ def curve_of(outcome: Outcome, metric: Metric, axis: Axis) -> Curve | None:
 
 
 def curves_of(arm: Arm, metric: Metric, axis: Axis) -> list[Curve]:
-    found = (curve_of(outcome, metric, axis) for outcome in arm.outcomes)
+    found = (plotted_curve(outcome, metric, axis) for outcome in arm.outcomes)
     return [curve for curve in found if curve is not None]
 
 

@@ -51,7 +51,7 @@ def _verdict_and_rule(comparison: Comparison) -> list[str]:
     ]
 
 
-def to_json(comparison: Comparison) -> dict[str, Any]:
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
     return {
         "rule": asdict(comparison.rule),
         "arms": [asdict(summary) for summary in comparison.summaries],
@@ -62,7 +62,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of a Markdown table."""
     return [
         f"| {' | '.join(header)} |",
@@ -94,7 +94,7 @@ def _arms_table(comparison: Comparison) -> list[str]:
         ]
         for each in comparison.summaries
     ]
-    return table(header, rows)
+    return markdown_table(header, rows)
 
 
 def _differences_table(comparison: Comparison) -> list[str]:
@@ -113,7 +113,7 @@ def _differences_table(comparison: Comparison) -> list[str]:
         ]
         for each in comparison.differences
     ]
-    return table(header, rows)
+    return markdown_table(header, rows)
 
 
 def _seeds_table(comparison: Comparison) -> list[str]:
@@ -132,7 +132,7 @@ def _seeds_table(comparison: Comparison) -> list[str]:
         for arm, summary in zip(comparison.arms, comparison.summaries, strict=True)
         for outcome, value in zip(arm.outcomes, summary.scores, strict=True)
     ]
-    return table(header, rows)
+    return markdown_table(header, rows)
 
 
 def _episode_cells(outcome: Outcome) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from game_rl.config.upload import UploadConfig
 from game_rl.preflight import calibration
 from game_rl.preflight.disk import lake_bytes
 from game_rl.preflight.facts import RunFacts
-from game_rl.preflight.preflight_report import Report
+from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.preflight.speed import ExperimentSpeed, MeasuredSpeed, playing_s
 from game_rl.system.machine import Machine
 
@@ -42,7 +42,10 @@ class GenerationRow:
 
 
 def generation_rows(
-    population: Population, facts: RunFacts, member: Report, learner: Report | None
+    population: Population,
+    facts: RunFacts,
+    member: PreflightReport,
+    learner: PreflightReport | None,
 ) -> Iterator[GenerationRow]:
     """Yield one row for each generation.
 
@@ -69,7 +72,7 @@ def generation_rows(
 
 
 def _with_train_on(
-    row: GenerationRow, population: Population, facts: RunFacts, member: Report
+    row: GenerationRow, population: Population, facts: RunFacts, member: PreflightReport
 ) -> GenerationRow:
     """Add the run of the best member to the last row, if it trains on."""
     config = population.config
@@ -100,8 +103,11 @@ def kept_generations(keep: KeepGenerationsConfig, newest: int) -> int:
     return sum(keep.keeps(generation, newest=newest) for generation in range(1, newest + 1))
 
 
-def kept_checkpoints_bytes(
-    population: Population, member: Report, learner: Report | None, keep: KeepGenerationsConfig
+def kept_generations_bytes(
+    population: Population,
+    member: PreflightReport,
+    learner: PreflightReport | None,
+    keep: KeepGenerationsConfig,
 ) -> int:
     """Return the size of the checkpoints after the last generation, if it keeps `keep`."""
     config = population.config
@@ -110,7 +116,7 @@ def kept_checkpoints_bytes(
 
 
 def momentary_bytes(
-    population: Population, member: Report, learner: Report | None, *, slots: int
+    population: Population, member: PreflightReport, learner: PreflightReport | None, *, slots: int
 ) -> int:
     """Return the disk space that is needed in addition to the last row, but only for a while.
 
@@ -134,7 +140,9 @@ def upload_held_bytes(upload: UploadConfig | None, sent_bytes: int) -> int:
     return 0 if upload is None else min(sent_bytes, round(upload.backlog_gb * 1e9))
 
 
-def _momentary_bytes_of_members(config: PopulationConfig, member: Report, slots: int) -> int:
+def _momentary_bytes_of_members(
+    config: PopulationConfig, member: PreflightReport, slots: int
+) -> int:
     """Return the size of what members write before they delete older files.
 
     If members on Ray train on their nodes' own disks (with `executor.storage`) and the one node is
@@ -147,7 +155,7 @@ def _momentary_bytes_of_members(config: PopulationConfig, member: Report, slots:
     return found + (slots * disk.bytes if executor.starts_cluster else 0)
 
 
-def _logs_of_members(population: Population, member: Report, generation: int) -> float:
+def _logs_of_members(population: Population, member: PreflightReport, generation: int) -> float:
     config, disk, training = (
         population.config,
         member.footprint.disk,
@@ -162,18 +170,18 @@ def _logs_of_members(population: Population, member: Report, generation: int) ->
     return logs
 
 
-def _logs_of(learner: Report | None) -> float:
+def _logs_of(learner: PreflightReport | None) -> float:
     if learner is None:
         return 0.0
     grown = learner.footprint.disk.log_bytes_per_update * learner.footprint.training.updates
     return grown + calibration.RUN_FILES_BYTES + _FILES_A_STRETCH_BYTES
 
 
-def _checkpoint_bytes(learner: Report | None) -> int:
+def _checkpoint_bytes(learner: PreflightReport | None) -> int:
     return 0 if learner is None else learner.footprint.disk.checkpoint_bytes
 
 
-def _played(learner: Report | None) -> int:
+def _played(learner: PreflightReport | None) -> int:
     return 0 if learner is None else learner.footprint.training.played_timesteps
 
 
@@ -214,8 +222,8 @@ class Duration:
 
 def duration(
     population: Population,
-    member: Report,
-    learner: Report | None,
+    member: PreflightReport,
+    learner: PreflightReport | None,
     measured: ExperimentSpeed | None,
     slots: int,
     episode_timesteps: float,
@@ -242,7 +250,7 @@ def duration(
         members_s += start_s + more * learning_s + _DECISION_S
     episodes = config.champion.episodes
     chosen_s = playing_s(run.evaluation, episodes, speed, episode_timesteps=episode_timesteps)
-    turns = -(-(config.champion.candidates + config.has_apprentice) // slots) + 1
+    turns = -(-(config.champion.candidates + config.has_extra_run) // slots) + 1
     learner_s = 0.0
     if population.learner is not None:
         assert learner is not None
@@ -254,7 +262,7 @@ def duration(
 
 
 def _training_s(
-    run: RunConfig, report: Report, measured: MeasuredSpeed, episode_timesteps: float
+    run: RunConfig, report: PreflightReport, measured: MeasuredSpeed, episode_timesteps: float
 ) -> float:
     """Return the time of a whole run, without its start and its final evaluation."""
     assert report.speed is not None
@@ -304,7 +312,7 @@ def comfortable_ram_bytes(machine: Machine) -> float:
 
 
 def slots_by_memory(
-    report: Report, machine: Machine, *, beside_all_bytes: int, beside_each_bytes: int = 0
+    report: PreflightReport, machine: Machine, *, beside_all_bytes: int, beside_each_bytes: int = 0
 ) -> int:
     """Return how many runs like that of `report` fit comfortably in RAM and VRAM; may be 0.
 
@@ -321,7 +329,7 @@ def slots_by_memory(
     return min(slots, int(room // vram.peak.bytes))
 
 
-def slots_of(config: PopulationConfig, member: Report, machine: Machine) -> int:
+def slots_of(config: PopulationConfig, member: PreflightReport, machine: Machine) -> int:
     """Return the number of members that train at once.
 
     It is the config's or, if that is "auto", as many as CPUs and memory allow. A node of a cluster
@@ -335,7 +343,9 @@ def slots_of(config: PopulationConfig, member: Report, machine: Machine) -> int:
     return max(1, min(most, by_cpus, member_slots_by_memory(executor, member, machine)))
 
 
-def member_slots_by_memory(executor: ExecutorConfig, member: Report, machine: Machine) -> int:
+def member_slots_by_memory(
+    executor: ExecutorConfig, member: PreflightReport, machine: Machine
+) -> int:
     return slots_by_memory(
         member,
         machine,

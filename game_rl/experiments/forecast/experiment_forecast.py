@@ -20,9 +20,9 @@ from game_rl.experiments.forecast.experiment_footprint import (
 )
 from game_rl.experiments.forecast.experiment_report import (
     ExperimentReport,
+    experiment_verdict,
     findings_of,
     is_short_of_memory,
-    verdict_of,
 )
 from game_rl.games.definition import Game
 from game_rl.lake.origin import LakeRows
@@ -30,7 +30,7 @@ from game_rl.preflight.facts import EpisodeLengths, MeasuredLake, run_facts
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.fixes import Fix
 from game_rl.preflight.preflight import report_of
-from game_rl.preflight.preflight_report import Report
+from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.preflight.speed import ExperimentSpeed
 from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
@@ -135,10 +135,10 @@ def population_preflight(
         learner=learner,
     )
     findings = tuple(findings_of(population, report))
-    return replace(report, verdict=verdict_of(report), findings=findings)
+    return replace(report, verdict=experiment_verdict(report), findings=findings)
 
 
-def gpus_of(executor: ExecutorConfig, member: Report, machine: Machine) -> float:
+def gpus_of(executor: ExecutorConfig, member: PreflightReport, machine: Machine) -> float:
     """Return the GPUs that a member requests from a cluster.
 
     It is the config's number or, if that is "auto", the member's share of this machine's GPU.
@@ -162,7 +162,7 @@ def learner_report(
     machine: Machine,
     probe: EpisodeLengths | None,
     measured: ExperimentSpeed | None,
-) -> Report | None:
+) -> PreflightReport | None:
     """Return the report of the learner's last run, which reads the largest Lake.
 
     None without a learner.
@@ -209,7 +209,7 @@ def live_report(mixture: Mixture, report: ExperimentReport) -> ExperimentReport:
         live = replace(live, duration=replace(report.duration, at_once=True))
     others = [each for each in report.findings if each.code != "members_do_not_fit"]
     return replace(
-        live, verdict=verdict_of(live), findings=(*_of_all_at_once(mixture, live), *others)
+        live, verdict=experiment_verdict(live), findings=(*_of_all_at_once(mixture, live), *others)
     )
 
 

@@ -13,7 +13,7 @@ from game_rl.experiments.forecast.experiment_footprint import (
     comfortable_ram_bytes,
     controller_bytes,
     is_on_nodes,
-    kept_checkpoints_bytes,
+    kept_generations_bytes,
     member_slots_by_memory,
     task_bytes,
 )
@@ -22,7 +22,7 @@ from game_rl.preflight.calibration import VIEW_BYTES
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.fixes import Fix
 from game_rl.preflight.footprint import Verdict
-from game_rl.preflight.preflight_report import Report
+from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
 
@@ -45,7 +45,7 @@ class ExperimentReport:
 
     verdict: Verdict
     machine: Machine
-    member: Report
+    member: PreflightReport
     slots: int
     growth: tuple[GenerationRow, ...]
     momentary_bytes: int
@@ -54,7 +54,7 @@ class ExperimentReport:
     duration: Duration | None = None
     gpus_per_member: float = 0.0
     kind: str = "population"
-    learner: Report | None = None
+    learner: PreflightReport | None = None
     is_live: bool = False
 
     @property
@@ -129,7 +129,7 @@ class ExperimentReport:
         }
 
 
-def verdict_of(report: ExperimentReport) -> Verdict:
+def experiment_verdict(report: ExperimentReport) -> Verdict:
     machine, needed = report.machine, report.disk_bytes + report.momentary_bytes
     comfortable = comfortable_ram_bytes(machine)
     if _is_short(report):
@@ -188,7 +188,7 @@ def findings_of(population: Population, report: ExperimentReport) -> Iterator[Fi
         yield from _of_run("learner", report.learner)
 
 
-def _of_run(section: str, report: Report) -> Iterator[Finding]:
+def _of_run(section: str, report: PreflightReport) -> Iterator[Finding]:
     """Yield the findings of a run, with keys of the experiment's file."""
     for finding in report.findings:
         fix = finding.fix
@@ -222,7 +222,7 @@ def _disk_fix(population: Population, report: ExperimentReport) -> Fix | None:
     room = report.machine.disk_free_bytes - others
 
     def fits(keep: KeepGenerationsConfig) -> bool:
-        return kept_checkpoints_bytes(population, report.member, report.learner, keep) <= room
+        return kept_generations_bytes(population, report.member, report.learner, keep) <= room
 
     keep = config.keep_generations
     for every in range((keep.every or config.generations) + 1, config.generations + 1):

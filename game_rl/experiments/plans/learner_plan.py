@@ -8,7 +8,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.plans.member_runs import agents_of, run_id, run_seed, sections_of
-from game_rl.experiments.plans.plan import Apprentice
+from game_rl.experiments.plans.plan import ExtraRun
 from game_rl.experiments.records import (
     GenerationRecord,
     LearnerRecord,
@@ -16,7 +16,7 @@ from game_rl.experiments.records import (
     TrainedMember,
     read_record,
 )
-from game_rl.experiments.tasks import Jobs, Origin
+from game_rl.experiments.tasks import CopyOrigin, MemberTasks
 
 Starts = Literal["kept", "fresh", "best_member"]
 
@@ -53,7 +53,7 @@ class Learner:
     def member(self, generation: int) -> Member:
         return Member(number=self.number, folder=f"learner.g{generation:04d}", values={})
 
-    def apprentice(self, generation: int, best: TrainedMember) -> Apprentice:
+    def extra_run(self, generation: int, best: TrainedMember) -> ExtraRun:
         """Return the learner of a generation, with what its run begins from.
 
         Args:
@@ -72,7 +72,7 @@ class Learner:
                 "algorithm.learn_from.agents": self._agents(best),
             }
             return self._fork(generation, before, {"counters": "new"}, values)
-        return Apprentice(member, config)
+        return ExtraRun(member, config)
 
     def record(self, generation: int, best: TrainedMember) -> LearnerRecord:
         parent = best if self.starts == "best_member" else self._before(generation)
@@ -97,17 +97,17 @@ class Learner:
         parent: TrainedMember,
         fork: Mapping[str, object],
         values: Mapping[str, object],
-    ) -> Apprentice:
+    ) -> ExtraRun:
         member = self.member(generation)
         assert parent.checkpoint is not None
         name = run_id(self.folder.identity().id, member)
-        made_by = Jobs(self.folder, self.cpus).copy(
+        made_by = MemberTasks(self.folder, self.cpus).copy(
             member.folder,
-            Origin(parent.folder, int(parent.checkpoint), fork, name),
+            CopyOrigin(parent.folder, int(parent.checkpoint), fork, name),
             values,
             self.folder.generation(generation).output(self.number),
         )
-        return Apprentice(member, made_by)
+        return ExtraRun(member, made_by)
 
     def _config(self, name: str, best: TrainedMember) -> RunConfig:
         changes: dict[Key, Any] = {

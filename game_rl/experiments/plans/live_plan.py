@@ -16,7 +16,7 @@ from game_rl.experiments.plans.evolution import ranked
 from game_rl.experiments.plans.member_runs import agents_of, run_id, run_seed
 from game_rl.experiments.plans.plan import Results, Rules
 from game_rl.experiments.records import CopyRecord, GenerationRecord, LearnerRecord, Member
-from game_rl.experiments.tasks import Jobs, Task
+from game_rl.experiments.tasks import MemberTasks, Task
 
 LEARNER = "learner"
 """The name of the learner's run directory."""
@@ -75,17 +75,17 @@ class LiveMixturePlan:
         return self.timesteps(generation)
 
     def stretch(self, member: Member, generation: int) -> Task:
-        jobs = Jobs(self.folder, self.mixture.config.cpus_per_member)
+        jobs = MemberTasks(self.folder, self.mixture.config.cpus_per_member)
         until = self.until(member, generation)
         seed = fitness_seed(self.mixture.config.seed, generation)
         task = jobs.stretch(member.number, member.folder, generation, until=until, seed=seed)
         is_learner = member.folder == LEARNER
         return replace(task, needs=self.folder.lake / "lake.json") if is_learner else task
 
-    def apprentice_of(self, generation: int) -> None:  # noqa: ARG002
+    def extra_member(self, generation: int) -> None:  # noqa: ARG002
         return None
 
-    def apprentice(
+    def extra_run(
         self,
         generation: int,  # noqa: ARG002
         members: Sequence[Member],  # noqa: ARG002

@@ -21,7 +21,7 @@ from game_rl.experiments.plans.decision import (
 from game_rl.experiments.plans.evolution import Copy, clones, ranked
 from game_rl.experiments.plans.learner_plan import Learner
 from game_rl.experiments.plans.member_runs import counting_anew, run_id, run_seed, sections_of
-from game_rl.experiments.plans.plan import Apprentice, Results, Rules
+from game_rl.experiments.plans.plan import ExtraRun, Results, Rules
 from game_rl.experiments.records import (
     CopyRecord,
     GenerationRecord,
@@ -29,7 +29,7 @@ from game_rl.experiments.records import (
     TrainedMember,
     read_record,
 )
-from game_rl.experiments.tasks import Jobs, Origin, Task
+from game_rl.experiments.tasks import CopyOrigin, MemberTasks, Task
 
 _EXPLORING_ROUNDS = 0.5
 
@@ -84,14 +84,14 @@ class MixturePlan:
         seed = fitness_seed(self.mixture.config.seed, generation)
         return self._jobs.stretch(member.number, member.folder, generation, until=until, seed=seed)
 
-    def apprentice_of(self, generation: int) -> Member:
+    def extra_member(self, generation: int) -> Member:
         return self._learner.member(generation)
 
-    def apprentice(
+    def extra_run(
         self, generation: int, members: Sequence[Member], results: Results
-    ) -> Apprentice | None:
+    ) -> ExtraRun | None:
         best = self._best(generation, self._trained(generation, members, results))
-        return self._learner.apprentice(generation, best)
+        return self._learner.extra_run(generation, best)
 
     def decide(
         self, generation: int, trained: Sequence[Member], results: Results
@@ -144,8 +144,8 @@ class MixturePlan:
         )
 
     @property
-    def _jobs(self) -> Jobs:
-        return Jobs(self.folder, self.mixture.config.cpus_per_member)
+    def _jobs(self) -> MemberTasks:
+        return MemberTasks(self.folder, self.mixture.config.cpus_per_member)
 
     def _trained(self, generation: int, members: Sequence[Member], results: Results) -> Trained:
         before = read_record(self.folder.generation(generation - 1).record, GenerationRecord)
@@ -177,9 +177,9 @@ class MixturePlan:
         at = self.timesteps(generation)
         return counting_anew(self.mixture.run, at=at, exploration=exploration)
 
-    def _origin(self, parent: TrainedMember, child: Member, fork: Mapping[str, str]) -> Origin:
+    def _origin(self, parent: TrainedMember, child: Member, fork: Mapping[str, str]) -> CopyOrigin:
         assert parent.checkpoint is not None
-        return Origin(parent.folder, int(parent.checkpoint), fork, self.run_id(child))
+        return CopyOrigin(parent.folder, int(parent.checkpoint), fork, self.run_id(child))
 
     def _copied(
         self, generation: int, by_number: dict[int, TrainedMember], copy: Copy

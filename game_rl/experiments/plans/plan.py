@@ -50,7 +50,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Apprentice:
+class ExtraRun:
     """A run that trains after the generation's members: the learner, or the best, training on.
 
     Attributes:
@@ -91,12 +91,12 @@ class Plan(Protocol):
     def stretch(self, member: Member, generation: int) -> Task:
         """Return the task that trains a member to the end of a generation, and plays there."""
 
-    def apprentice_of(self, generation: int) -> Member | None:
+    def extra_member(self, generation: int) -> Member | None:
         """Return the member that trains after the others of a generation, or None."""
 
-    def apprentice(
+    def extra_run(
         self, generation: int, members: Sequence[Member], results: Results
-    ) -> Apprentice | None:
+    ) -> ExtraRun | None:
         """Return the same member with what it begins from, which follows from the results."""
 
     def decide(

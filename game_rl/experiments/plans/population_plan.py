@@ -33,7 +33,7 @@ from game_rl.experiments.plans.member_runs import (
     run_id,
     sections_of,
 )
-from game_rl.experiments.plans.plan import Apprentice, Results, Rules
+from game_rl.experiments.plans.plan import ExtraRun, Results, Rules
 from game_rl.experiments.records import (
     CopyRecord,
     GenerationRecord,
@@ -42,7 +42,7 @@ from game_rl.experiments.records import (
     Value,
     read_record,
 )
-from game_rl.experiments.tasks import Jobs, Origin, Task
+from game_rl.experiments.tasks import CopyOrigin, MemberTasks, Task
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class PopulationPlan:
             cpus_per_member=config.cpus_per_member,
             frame_skip=self.population.run.env.frame_skip,
             shares_lake=config.learner is not None,
-            extra_candidate=config.members if config.has_apprentice else None,
+            extra_candidate=config.members if config.has_extra_run else None,
         )
 
     def first_members(self) -> tuple[Member, ...]:
@@ -109,7 +109,7 @@ class PopulationPlan:
             seed=fitness_seed(self.population.config.seed, games),
         )
 
-    def apprentice_of(self, generation: int) -> Member | None:
+    def extra_member(self, generation: int) -> Member | None:
         """Return the learner or, after the last generation, the member that trains on.
 
         No experiment has both.
@@ -121,15 +121,15 @@ class PopulationPlan:
             return None
         return Member(number=config.members, folder=trained_on_folder(generation), values={})
 
-    def apprentice(
+    def extra_run(
         self, generation: int, members: Sequence[Member], results: Results
-    ) -> Apprentice | None:
-        found = self.apprentice_of(generation)
+    ) -> ExtraRun | None:
+        found = self.extra_member(generation)
         if found is None:
             return None
         best = self._best(generation, self._trained(generation, members, results))
         if self._learner is not None:
-            return self._learner.apprentice(generation, best)
+            return self._learner.extra_run(generation, best)
         return self._trained_on(generation, found, best)
 
     def decide(
@@ -167,7 +167,7 @@ class PopulationPlan:
                 values["lake.path"] = str(self.folder.lake.absolute())
         return self._jobs.copy(
             copied.folder,
-            Origin(copied.parent_folder, at, fork, self.run_id(member)),
+            CopyOrigin(copied.parent_folder, at, fork, self.run_id(member)),
             {**values, "seed": copied.seed},
             self.folder.generation(record.generation).output(copied.number),
         )
@@ -176,16 +176,16 @@ class PopulationPlan:
         config = self.population.config
         return config.train_on is not None and member.number == config.members
 
-    def _trained_on(self, generation: int, member: Member, best: TrainedMember) -> Apprentice:
+    def _trained_on(self, generation: int, member: Member, best: TrainedMember) -> ExtraRun:
         """Fork the best member with its own seed: the fork is what its run would have become."""
         assert best.checkpoint is not None
         made_by = self._jobs.copy(
             member.folder,
-            Origin(best.folder, int(best.checkpoint)),
+            CopyOrigin(best.folder, int(best.checkpoint)),
             {"evaluation.every_timesteps": self.population.config.total_timesteps},
             self.folder.generation(generation).output(member.number),
         )
-        return Apprentice(member.model_copy(update={"values": best.values}), made_by)
+        return ExtraRun(member.model_copy(update={"values": best.values}), made_by)
 
     @property
     def _learner(self) -> Learner | None:
@@ -204,8 +204,8 @@ class PopulationPlan:
         )
 
     @property
-    def _jobs(self) -> Jobs:
-        return Jobs(self.folder, self.population.config.cpus_per_member)
+    def _jobs(self) -> MemberTasks:
+        return MemberTasks(self.folder, self.population.config.cpus_per_member)
 
     def _trained(self, generation: int, members: Sequence[Member], results: Results) -> Trained:
         before = read_record(self.folder.generation(generation - 1).record, GenerationRecord)

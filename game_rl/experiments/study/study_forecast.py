@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from game_rl.config.experiments.study_config import Arm, ExperimentArm, Study
+from game_rl.config.experiments.study_config import ExperimentArm, Study, StudyArm
 from game_rl.experiments.forecast.experiment_footprint import (
     CONTROLLER_BYTES,
     comfortable_ram_bytes,
@@ -17,7 +17,7 @@ from game_rl.preflight import calibration
 from game_rl.preflight.facts import MeasuredLake, run_facts
 from game_rl.preflight.footprint import Verdict
 from game_rl.preflight.preflight import report_of
-from game_rl.preflight.preflight_report import Report
+from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.system.machine import Machine
 
 
@@ -32,8 +32,8 @@ class ArmReport:
             `disk_bytes` does not include it.
     """
 
-    report: Report | ExperimentReport
-    at_work: tuple[Report, ...]
+    report: PreflightReport | ExperimentReport
+    at_work: tuple[PreflightReport, ...]
     disk_bytes: int
     beside_bytes: int = 0
     has_unmeasured_lake: bool = False
@@ -130,7 +130,7 @@ def study_preflight(
     return replace(report, verdict=_verdict(report))
 
 
-def _arm_report(arm: Arm, alone: Machine, lake: MeasuredLake | None) -> ArmReport:
+def _arm_report(arm: StudyArm, alone: Machine, lake: MeasuredLake | None) -> ArmReport:
     is_unknown = arm.players[0].lake is not None and lake is None
     game = load_game(arm.players[0].game)
     if isinstance(arm, ExperimentArm):

@@ -9,21 +9,21 @@ from typing import Any
 from game_rl.config.experiments.study_config import ExperimentArm, PairConfig, Study
 from game_rl.errors import ExperimentError
 from game_rl.event_log import read_events
-from game_rl.experiments.compare.compared_folders import read_everybody
+from game_rl.experiments.compare.compared_folders import read_totals
 from game_rl.experiments.compare.comparison import Comparison, Rule, compare_arms
 from game_rl.experiments.compare.comparison_arms import Arm, Metric, check_metric
-from game_rl.experiments.compare.comparison_report import score_words, share_words, table
+from game_rl.experiments.compare.comparison_report import markdown_table, score_words, share_words
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import experiment_status
 from game_rl.experiments.records import STAGES, fitness_of
 from game_rl.experiments.study.study_dir import Pair, StudyDir, pairs_of, study_dir
 from game_rl.experiments.study.study_registration import Registration, registered
 from game_rl.experiments.study.study_results import (
+    PairResult,
     Reached,
-    Result,
-    arm_of,
-    read_result,
+    arm_of_results,
     read_results,
+    read_study_result,
 )
 
 
@@ -61,7 +61,7 @@ def study_findings(study: Study) -> StudyFindings:
             "example), and a study is judged only once it is complete; make them with python "
             f"train.py --config {quote(str(study.file))}"
         )
-    arms = [arm_of(name, found, folder) for name, found in results.items()]
+    arms = [arm_of_results(name, found, folder) for name, found in results.items()]
     check_metric(arms, study.config.metric)
     every = [each for found in results.values() for each in found]
     notes = (*_plan_notes(study, registration), *_deviations(study, every), *_unsealed(results))
@@ -104,7 +104,7 @@ def _plan_notes(study: Study, registration: Registration) -> Iterator[str]:
         yield f"the test is played by the champion of {', '.join(experiments)}"
 
 
-def _deviations(study: Study, results: list[Result]) -> Iterator[str]:
+def _deviations(study: Study, results: list[PairResult]) -> Iterator[str]:
     """Yield deviations from the plan, and differences in how results were made."""
     for each in results:
         most = study.config.budget.timesteps + study.arms[each.arm].rounding_timesteps
@@ -119,7 +119,7 @@ def _deviations(study: Study, results: list[Result]) -> Iterator[str]:
         yield f"results were made on {len(hosts)} machines: {', '.join(hosts)}"
 
 
-def _unsealed(results: Mapping[str, list[Result]]) -> Iterator[str]:
+def _unsealed(results: Mapping[str, list[PairResult]]) -> Iterator[str]:
     """Yield a note that names the results in which an edit could not be noticed."""
     seeds = {
         arm: ", ".join(str(each.seed) for each in found if each.sha256 is None)
@@ -133,7 +133,7 @@ def _unsealed(results: Mapping[str, list[Result]]) -> Iterator[str]:
         )
 
 
-def _version_deviations(results: list[Result]) -> Iterator[str]:
+def _version_deviations(results: list[PairResult]) -> Iterator[str]:
     names = sorted({name for each in results for name in each.versions})
     for name in names:
         found = sorted({each.versions.get(name, "none") for each in results if each.versions})
@@ -163,7 +163,7 @@ def study_status(study: Study) -> list[PairStatus]:
     registration, folder = registered(study).sha256(), study_dir(study.config)
     rows = []
     for pair in pairs_of(study):
-        found = read_result(folder, pair, registration=registration)
+        found = read_study_result(folder, pair, registration=registration)
         if found is not None:
             words = result_words(found)
             rows.append(PairStatus(pair.arm, pair.seed, True, found.timesteps, words))
@@ -173,7 +173,7 @@ def study_status(study: Study) -> list[PairStatus]:
     return rows
 
 
-def result_words(result: Result) -> str:
+def result_words(result: PairResult) -> str:
     if result.played is None:
         return f"failed: {result.failure}"
     fitness = fitness_of(result.played, "mean_reward")
@@ -189,7 +189,7 @@ def _progress(study: Study, folder: StudyDir, pair: Pair) -> tuple[int, str]:
     stage = ""
     if isinstance(arm, ExperimentArm):
         place = ExperimentDir(run_dir.root)
-        timesteps = read_everybody(place, arm.players[0].env.frame_skip).timesteps
+        timesteps = read_totals(place, arm.players[0].env.frame_skip).timesteps
         if timesteps:
             status = experiment_status(place)
             stage = f"{STAGES[status.kind]} {status.generation} of {status.generations}, "
@@ -215,7 +215,7 @@ def break_lines(arms: Mapping[str, Sequence[Sequence[Reached]]], metric: Metric)
         "had at the end of the one before, where a copy's were its parent's. Means over seeds and "
         "members; in brackets, how many members.",
         "",
-        *table(header, rows),
+        *markdown_table(header, rows),
     ]
 
 

@@ -10,7 +10,11 @@ from pydantic import Field
 
 from game_rl.config.experiments.study_config import ExperimentArm, Study
 from game_rl.errors import ExperimentError
-from game_rl.experiments.compare.compared_folders import Everybody, curve_of, read_everybody
+from game_rl.experiments.compare.compared_folders import (
+    ExperimentTotals,
+    evaluation_points,
+    read_totals,
+)
 from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome, Point, Score
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import (
@@ -21,7 +25,7 @@ from game_rl.experiments.records import (
     write_record,
 )
 from game_rl.experiments.study.study_dir import Pair, StudyDir
-from game_rl.jobs.results import Finished, Played
+from game_rl.jobs.results import FinishedRun, Played
 from game_rl.lineage import played_by, totals
 from game_rl.saved import Saved
 
@@ -49,7 +53,7 @@ class Reached(Saved):
         return self.success_rate if metric == "success_rate" else self.mean_reward
 
 
-class Result(Saved):
+class PairResult(Saved):
     """The result of one (arm, seed), written once.
 
     All fields but the last three are the same in each attempt.
@@ -85,21 +89,21 @@ class Result(Saved):
 
 
 def result_of(
-    study: Study, folder: StudyDir, pair: Pair, finished: Finished, *, registration: str
-) -> Result:
+    study: Study, folder: StudyDir, pair: Pair, finished: FinishedRun, *, registration: str
+) -> PairResult:
     """Return the result of a run or experiment that has ended, from its folder."""
-    everybody = _everybody(study, folder, pair)
-    return Result(
+    totals = _totals(study, folder, pair)
+    return PairResult(
         registration=registration,
         arm=pair.arm,
         seed=pair.seed,
-        timesteps=everybody.timesteps,
-        total_timesteps=everybody.total_timesteps,
-        total_frames=everybody.total_frames,
+        timesteps=totals.timesteps,
+        total_timesteps=totals.total_timesteps,
+        total_frames=totals.total_frames,
         policy_timesteps=finished.policy_timesteps,
         weights_sha256=finished.weights_sha256,
         played=finished.played,
-        curve=everybody.curve,
+        curve=totals.curve,
         reached=_reached(study, folder, pair),
         failure=finished.text if finished.failure is not None else "",
         host=finished.host,
@@ -108,18 +112,18 @@ def result_of(
     )
 
 
-def _everybody(study: Study, folder: StudyDir, pair: Pair) -> Everybody:
+def _totals(study: Study, folder: StudyDir, pair: Pair) -> ExperimentTotals:
     arm, run_dir = study.arms[pair.arm], folder.run(pair.arm, pair.seed)
     frame_skip = arm.players[0].env.frame_skip
     if isinstance(arm, ExperimentArm):
-        return read_everybody(ExperimentDir(run_dir.root), frame_skip)
+        return read_totals(ExperimentDir(run_dir.root), frame_skip)
     own = played_by(run_dir, frame_skip)
     total_timesteps, total_frames = totals([own])
-    return Everybody(
+    return ExperimentTotals(
         timesteps=own.played_timesteps,
         total_timesteps=total_timesteps,
         total_frames=total_frames,
-        curve=curve_of(run_dir, own),
+        curve=evaluation_points(run_dir, own),
     )
 
 
@@ -129,7 +133,7 @@ def _reached(study: Study, folder: StudyDir, pair: Pair) -> tuple[Reached, ...]:
     return tuple(reached(read_records(ExperimentDir(folder.run(pair.arm, pair.seed).root))))
 
 
-def write_result(folder: StudyDir, result: Result) -> Result:
+def write_result(folder: StudyDir, result: PairResult) -> PairResult:
     """Write a result with the hash of its content, and return it."""
     sealed = result.model_copy(update={"sha256": _sha256(json.loads(result.model_dump_json()))})
     write_record(folder.result(result.arm, result.seed), sealed)
@@ -142,7 +146,9 @@ def _sha256(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-def read_results(study: Study, folder: StudyDir, *, registration: str) -> dict[str, list[Result]]:
+def read_results(
+    study: Study, folder: StudyDir, *, registration: str
+) -> dict[str, list[PairResult]]:
     """Read the results that exist of each arm, in the order of seeds.
 
     Raises:
@@ -153,16 +159,16 @@ def read_results(study: Study, folder: StudyDir, *, registration: str) -> dict[s
         arm: [
             found
             for seed in study.config.seeds
-            if (found := read_result(folder, Pair(arm, seed), registration=registration))
+            if (found := read_study_result(folder, Pair(arm, seed), registration=registration))
         ]
         for arm in study.arms
     }
 
 
-def read_result(folder: StudyDir, pair: Pair, *, registration: str) -> Result | None:
+def read_study_result(folder: StudyDir, pair: Pair, *, registration: str) -> PairResult | None:
     """Read a result, or return None if there is none yet; raises as `read_results`."""
     path = folder.result(pair.arm, pair.seed)
-    found = read_record(path, Result)
+    found = read_record(path, PairResult)
     if found is None:
         return None
     _check_unchanged(path, found)
@@ -178,7 +184,7 @@ def read_result(folder: StudyDir, pair: Pair, *, registration: str) -> Result | 
     return found
 
 
-def _check_unchanged(path: Path, found: Result) -> None:
+def _check_unchanged(path: Path, found: PairResult) -> None:
     if found.sha256 is None:
         return
     now = _sha256(json.loads(path.read_bytes()))
@@ -190,11 +196,11 @@ def _check_unchanged(path: Path, found: Result) -> None:
         )
 
 
-def arm_of(name: str, results: list[Result], folder: StudyDir) -> Arm:
+def arm_of_results(name: str, results: list[PairResult], folder: StudyDir) -> Arm:
     return Arm(name, tuple(_outcome(result, folder) for result in results))
 
 
-def _outcome(result: Result, folder: StudyDir) -> Outcome:
+def _outcome(result: PairResult, folder: StudyDir) -> Outcome:
     score = None
     if result.played is not None:
         fitness = fitness_of(result.played, "mean_reward")

@@ -14,9 +14,14 @@ from game_rl.executors.local import LocalExecutor
 from game_rl.experiments.study.study_dir import Pair, PairRuns, StudyDir, pairs_of, study_dir
 from game_rl.experiments.study.study_forecast import StudyReport, study_preflight
 from game_rl.experiments.study.study_registration import registered
-from game_rl.experiments.study.study_results import Result, read_result, result_of, write_result
+from game_rl.experiments.study.study_results import (
+    PairResult,
+    read_study_result,
+    result_of,
+    write_result,
+)
 from game_rl.experiments.tasks import Death, Task, TaskRunner
-from game_rl.jobs.results import Finished, read_finished
+from game_rl.jobs.results import FinishedRun, read_finished
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.machine import detect_machine
 from game_rl.system.stop_request import StopFlag
@@ -37,11 +42,11 @@ class StudyCommand:
     stop: StopFlag
     force: bool = False
     show: Callable[[StudyReport], None] = lambda _: None
-    on_result: Callable[[Result, int, int], None] = lambda *_: None
+    on_result: Callable[[PairResult, int, int], None] = lambda *_: None
     on_death: Callable[[Death], None] = lambda *_: None
 
 
-def carry_out(study: Study, command: StudyCommand) -> None:
+def run_study(study: Study, command: StudyCommand) -> None:
     """Make every result that is missing.
 
     Raises:
@@ -115,15 +120,15 @@ class StudyRun:
             raise ExperimentError(f"{error} (the same command continues the study)") from None
 
     def _has_result(self, pair: Pair) -> bool:
-        return read_result(self.folder, pair, registration=self.registration) is not None
+        return read_study_result(self.folder, pair, registration=self.registration) is not None
 
-    def _keep(self, pair: Pair) -> Result:
+    def _keep(self, pair: Pair) -> PairResult:
         finished = read_finished(self.folder.finished(pair.arm, pair.seed))
         assert finished is not None
         return _kept(self.study, self.folder, pair, finished, self.registration)
 
 
-def give_up(study: Study, pair: Pair, reason: str) -> Result:
+def give_up(study: Study, pair: Pair, reason: str) -> PairResult:
     """Record a run that cannot be brought to its end as failed.
 
     Raises:
@@ -139,16 +144,16 @@ def give_up(study: Study, pair: Pair, reason: str) -> Result:
         )
     folder.runs.mkdir(parents=True, exist_ok=True)
     with folder.locked():
-        if read_result(folder, pair, registration=registration) is not None:
+        if read_study_result(folder, pair, registration=registration) is not None:
             raise UsageError(
                 f"{pair.name} has a result already: {folder.result(pair.arm, pair.seed)}"
             )
-        finished = Finished(failure="given_up", text=f"given up: {reason}")
+        finished = FinishedRun(failure="given_up", text=f"given up: {reason}")
         return _kept(study, folder, pair, finished, registration)
 
 
 def _kept(
-    study: Study, folder: StudyDir, pair: Pair, finished: Finished, registration: str
-) -> Result:
+    study: Study, folder: StudyDir, pair: Pair, finished: FinishedRun, registration: str
+) -> PairResult:
     result = result_of(study, folder, pair, finished, registration=registration)
     return write_result(folder, result)

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from game_rl.errors import UsageError
-from game_rl.experiments.compare.compared_folders import Found, read_folder
+from game_rl.experiments.compare.compared_folders import ComparedFolder, read_folder
 from game_rl.experiments.compare.comparison_arms import arms_of, grouped
 from tests.experiments.compare.fake_runs import write_run
 
 
 def found(
     tmp_path: Path, name: str, seed: int, *overrides: str, final: float | None = 0.5
-) -> Found:
+) -> ComparedFolder:
     write_run(tmp_path / name, seed=seed, final=final, overrides=overrides)
     return read_folder(tmp_path / name)
 

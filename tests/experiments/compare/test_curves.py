@@ -1,7 +1,7 @@
 import numpy as np
 
 from game_rl.experiments.compare.comparison_arms import Outcome, Point, Score
-from game_rl.experiments.compare.comparison_plot import Curve, curve_of, places_of, values_at
+from game_rl.experiments.compare.comparison_plot import Curve, places_of, plotted_curve, values_at
 
 
 def test_curves_meet_where_all_of_them_have_values() -> None:
@@ -26,7 +26,7 @@ def test_a_curve_is_over_what_everybody_played() -> None:
         total_timesteps=4,
         total_frames=32,
     )
-    curve = curve_of(outcome, "mean_reward", "frames")
+    curve = plotted_curve(outcome, "mean_reward", "frames")
     assert curve is not None
     assert (curve.x.tolist(), curve.y.tolist()) == ([32.0], [2.5])
-    assert curve_of(outcome, "success_rate", "frames") is None
+    assert plotted_curve(outcome, "success_rate", "frames") is None

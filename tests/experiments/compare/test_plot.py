@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from game_rl.experiments.compare.comparison import Pair, Rule, compare_arms
 from game_rl.experiments.compare.comparison_arms import Arm, Outcome, Point, Score
-from game_rl.experiments.compare.comparison_plot import draw, picture
+from game_rl.experiments.compare.comparison_plot import draw, plot_png
 
 TOTALS = (10, 20)
 
@@ -72,4 +72,4 @@ def test_a_difference_has_a_band_from_eight_seeds_up() -> None:
 def test_one_arm_is_a_picture_without_differences() -> None:
     assert len(figure_of(arms=ARMS[:1]).axes) == 1
     comparison = compare_arms(ARMS[:1], Rule(metric="success_rate", paired=True), [])
-    assert picture(comparison, "frames").startswith(b"\x89PNG")
+    assert plot_png(comparison, "frames").startswith(b"\x89PNG")

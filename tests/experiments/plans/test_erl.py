@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
-from game_rl.config.experiments.experiment import everybody
+from game_rl.config.experiments.experiment import budget
 from game_rl.config.experiments.population_files import Population, dump_population
 from game_rl.errors import NobodyLeftError
-from game_rl.event_log import Account
+from game_rl.event_log import ExperimentEventLog
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent
@@ -31,7 +31,7 @@ def carry_out(population: Population, executor: PaperExecutor | None = None) -> 
     folder = ExperimentDir(population.config.run_dir)
     folder.root.mkdir(exist_ok=True)
     folder.config.write_text(dump_population(population), encoding="utf-8")
-    with Account(folder.events) as account:
+    with ExperimentEventLog(folder.events) as account:
         plan = PopulationPlan(folder, population)
         ExperimentRun(plan, executor or PaperExecutor(), account, StopFlag()).run()
     return folder
@@ -174,7 +174,7 @@ def test_everybody_plays_as_much_as_a_study_reckons(make_erl: MakePopulation) ->
     population = make_erl("erl", "learner.inject_every=1", LEARNS)
     folder = carry_out(population)
     write_accounts(folder)
-    planned, found = everybody(population), read_folder(folder.root)
+    planned, found = budget(population), read_folder(folder.root)
     assert sum(share.timesteps for share in planned) == 5 * (4 * 128 + 64)
     assert found.total_frames == found.total_timesteps * population.run.env.frame_skip
     assert found.timesteps == found.total_timesteps == record(folder, 5).timesteps_of_all

@@ -11,7 +11,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from game_rl.config.experiments.mixture_files import Mixture, dump_mixture
 from game_rl.errors import ExperimentError
-from game_rl.event_log import Account
+from game_rl.event_log import ExperimentEventLog
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent, descent_tree
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
@@ -31,7 +31,7 @@ def carry_out(mixture: Mixture, executor: PaperExecutor | None = None) -> Experi
     folder = ExperimentDir(mixture.config.run_dir)
     folder.root.mkdir(exist_ok=True)
     folder.config.write_text(dump_mixture(mixture), encoding="utf-8")
-    with Account(folder.events) as account:
+    with ExperimentEventLog(folder.events) as account:
         plan = make_plan(folder, mixture)
         ExperimentRun(plan, executor or PaperExecutor(), account, StopFlag()).run()
     return folder

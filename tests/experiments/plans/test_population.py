@@ -8,7 +8,7 @@ import pytest
 
 from game_rl.config.experiments.population_files import Population
 from game_rl.errors import ExperimentError, Interrupted, UsageError
-from game_rl.event_log import Account, read_account
+from game_rl.event_log import ExperimentEventLog, read_experiment_events
 from game_rl.events import ExperimentEvent, ExperimentWarned, GenerationEnded, MemberDied
 from game_rl.experiments import tasks
 from game_rl.experiments.controller import ExperimentRun
@@ -35,7 +35,7 @@ def carry_out(
     folder = ExperimentDir(population.config.run_dir)
     folder.root.mkdir(exist_ok=True)
     executor, stop = executor or PaperExecutor(), stop or StopFlag()
-    with Account(folder.events, [listener] if listener else []) as account:
+    with ExperimentEventLog(folder.events, [listener] if listener else []) as account:
         finish_going_back(folder)
         plan = PopulationPlan(folder, population)
         ExperimentRun(plan, executor, account, stop).run()
@@ -326,7 +326,11 @@ def test_the_account_has_every_generation_once_after_going_back(
 ) -> None:
     population = make_population()
     folder = carry_out(population)
-    ended = [e.generation for e in read_account(folder.events) if isinstance(e, GenerationEnded)]
+    ended = [
+        e.generation
+        for e in read_experiment_events(folder.events)
+        if isinstance(e, GenerationEnded)
+    ]
     assert ended == [1, 2, 3, 4, 5]
 
 

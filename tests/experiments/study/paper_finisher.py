@@ -8,13 +8,13 @@ import yaml
 
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.config.experiments.experiment import load_experiment
-from game_rl.event_log import Account, EventFile
+from game_rl.event_log import EventFile, ExperimentEventLog
 from game_rl.events import Ended as RunEnded
-from game_rl.executors.executor import Ended, Job
+from game_rl.executors.executor import CompletedJob, Job
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.plans.make_plan import make_plan
-from game_rl.jobs.results import Finished, Played
+from game_rl.jobs.results import FinishedRun, Played
 from game_rl.run_dir import RunDir, write_atomic
 from game_rl.system.stop_request import StopFlag
 from tests.experiments.compare.paper_accounts import write_accounts
@@ -52,16 +52,16 @@ class PaperFinisher:
         self.started.append(job.name)
         self._running.append(job)
 
-    def wait(self, timeout_s: float) -> list[Ended]:  # noqa: ARG002
+    def wait(self, timeout_s: float) -> list[CompletedJob]:  # noqa: ARG002
         if not self._running:
             return []
         job = self._running.pop(0)
         if job.name in self._exit_codes:
-            return [Ended(job, self._exit_codes[job.name], "paper", "what it printed")]
+            return [CompletedJob(job, self._exit_codes[job.name], "paper", "what it printed")]
         options = dict(zip(job.arguments[3::2], job.arguments[4::2], strict=True))
         finish = {"finish": self._finish, "finish-experiment": self._finish_experiment}
         finish[job.arguments[1]](RunDir(Path(job.arguments[2])), options)
-        return [Ended(job, 0, "paper")]
+        return [CompletedJob(job, 0, "paper")]
 
     def ask_to_stop(self) -> None:
         pass
@@ -72,13 +72,13 @@ class PaperFinisher:
     def _finish_experiment(self, run_dir: RunDir, options: dict[str, str]) -> None:
         folder = ExperimentDir(run_dir.root)
         experiment = load_experiment(folder.config, is_saved=True)
-        with Account(folder.events) as account:
+        with ExperimentEventLog(folder.events) as account:
             plan = make_plan(folder, experiment)
             champion = ExperimentRun(plan, PaperExecutor(), account, StopFlag()).run()
         write_accounts(folder)
         rng = np.random.default_rng([experiment.config.seed, int(options["--seed"])])
         rewards = tuple(rng.normal(size=int(options["--episodes"])).round(3).tolist())
-        finished = Finished(
+        finished = FinishedRun(
             policy_timesteps=int(champion.checkpoint),
             weights_sha256="x",
             played=Played(
@@ -98,7 +98,7 @@ class PaperFinisher:
         if not run_dir.events.exists():
             with EventFile(run_dir.events) as events:
                 events.add(RunEnded(timesteps=192, reason="until", exit_code=0))
-        finished = Finished(
+        finished = FinishedRun(
             timesteps=192,
             policy_timesteps=128,
             weights_sha256="x",
@@ -111,5 +111,5 @@ class PaperFinisher:
             host=self._host,
         )
         if run_dir.root.name in self._non_finite:
-            finished = Finished(failure="non_finite", text="a loss became NaN", host=self._host)
+            finished = FinishedRun(failure="non_finite", text="a loss became NaN", host=self._host)
         write_atomic(Path(options["--result"]), finished.model_dump_json())

@@ -4,7 +4,7 @@ from game_rl.events import Fitness
 from game_rl.experiments.records import CopyRecord, GenerationRecord, LearnerRecord, TrainedMember
 from game_rl.experiments.study.study_dir import Pair, study_dir
 from game_rl.experiments.study.study_report import break_lines, study_findings
-from game_rl.experiments.study.study_results import Reached, reached, read_result
+from game_rl.experiments.study.study_results import Reached, reached, read_study_result
 from tests.experiments.study.conftest import MakeStudy
 from tests.experiments.study.test_carrying_out import on_paper
 
@@ -110,8 +110,8 @@ def test_a_result_of_an_experiment_keeps_them(make_study_of_experiments: MakeStu
     study = make_study_of_experiments()
     on_paper(study)
     folder, registration = study_dir(study.config), study_findings(study).registration
-    mixed = read_result(folder, Pair("mixed", 5), registration=registration.sha256())
-    alone = read_result(folder, Pair("alone", 5), registration=registration.sha256())
+    mixed = read_study_result(folder, Pair("mixed", 5), registration=registration.sha256())
+    alone = read_study_result(folder, Pair("alone", 5), registration=registration.sha256())
     assert mixed is not None
     assert alone is not None
     seen = {(each.generation, each.number, each.is_learner) for each in mixed.reached}

@@ -11,15 +11,15 @@ from game_rl.config.loader import load_config
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.study.study_dir import study_dir
 from game_rl.experiments.study.study_registration import Registration, register
-from game_rl.experiments.study.study_results import Result, write_result
-from game_rl.experiments.study.study_run import StudyCommand, StudyRun, carry_out
+from game_rl.experiments.study.study_results import PairResult, write_result
+from game_rl.experiments.study.study_run import StudyCommand, StudyRun, run_study
 from game_rl.system.stop_request import StopFlag
 from tests.experiments.plans.test_population import Killed, killed_at
 from tests.experiments.study.conftest import MakeStudy
 from tests.experiments.study.paper_finisher import PaperFinisher
 
 
-def on_paper(study: Study, finisher: PaperFinisher | None = None) -> list[Result]:
+def on_paper(study: Study, finisher: PaperFinisher | None = None) -> list[PairResult]:
     """Carry the study out; the results that are new."""
     folder, found = study_dir(study.config), []
     if not folder.registration.exists():
@@ -115,7 +115,7 @@ def test_a_result_of_another_registration_is_refused(make_study: MakeStudy) -> N
     on_paper(study)
     folder = study_dir(study.config)
     content = json.loads(folder.result("slow", 5).read_text(encoding="utf-8"))
-    write_result(folder, Result.model_validate(content | {"registration": "0"}))
+    write_result(folder, PairResult.model_validate(content | {"registration": "0"}))
     with pytest.raises(ExperimentError, match=r"slow-5\.json is of another registration"):
         on_paper(study)
 
@@ -147,4 +147,4 @@ def test_runs_of_another_registration_are_not_gone_on_with(make_study: MakeStudy
     folder.runs.mkdir()
     folder.registration_of_runs.write_text("another\n", encoding="utf-8")
     with pytest.raises(UsageError, match="holds runs of another registration"):
-        carry_out(study, StudyCommand(stop=StopFlag()))
+        run_study(study, StudyCommand(stop=StopFlag()))

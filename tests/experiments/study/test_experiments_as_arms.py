@@ -10,7 +10,7 @@ from game_rl.experiments.records import ChampionRecord, read_record
 from game_rl.experiments.study.study_dir import Pair, pairs_of, study_dir
 from game_rl.experiments.study.study_registration import register, registered
 from game_rl.experiments.study.study_report import study_findings, study_status
-from game_rl.experiments.study.study_results import Result
+from game_rl.experiments.study.study_results import PairResult
 from game_rl.experiments.study.study_run import give_up
 from tests.experiments.study.conftest import MakeStudy
 from tests.experiments.study.paper_finisher import PaperFinisher
@@ -74,7 +74,7 @@ def test_an_experiment_that_is_given_up_counts_what_it_has_played(
 ) -> None:
     study = make_study_of_experiments()
     register(study)
-    results: list[Result] = [give_up(study, pair, "no time") for pair in pairs_of(study)]
+    results: list[PairResult] = [give_up(study, pair, "no time") for pair in pairs_of(study)]
     assert {result.total_timesteps for result in results} == {0}
     study = make_study_of_experiments("other")
     on_paper(study)

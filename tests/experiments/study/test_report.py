@@ -8,7 +8,7 @@ import pytest
 from game_rl.errors import ExperimentError
 from game_rl.experiments.study.study_dir import study_dir
 from game_rl.experiments.study.study_report import study_findings, study_status
-from game_rl.experiments.study.study_results import Result, write_result
+from game_rl.experiments.study.study_results import PairResult, write_result
 from tests.experiments.study.conftest import MakeStudy
 from tests.experiments.study.paper_finisher import PaperFinisher
 from tests.experiments.study.test_carrying_out import on_paper
@@ -57,7 +57,7 @@ def test_the_report_names_what_was_not_as_planned(make_study: MakeStudy) -> None
 
     def change(arm: str, seed: int, **values: object) -> None:
         text = folder.result(arm, seed).read_text(encoding="utf-8")
-        write_result(folder, Result.model_validate(json.loads(text) | values))
+        write_result(folder, PairResult.model_validate(json.loads(text) | values))
 
     change("slow", 5, versions={"torch": "2.12"}, host="b")
     change("slow", 6, versions={"torch": "2.13"})

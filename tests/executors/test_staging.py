@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.executors.executor import Job
-from game_rl.executors.staging import Courier, Delivery, Errand, GivenUpError
+from game_rl.executors.staging import GivenUpError, NodeStaging, StagedJob, StorageStaging
 from game_rl.run_dir import RunDir, take_claim
 from game_rl.storage.object_store import ObjectStore
 from tests.storage.conftest import disk_address as disk_address  # fixtures
@@ -19,19 +19,19 @@ UNTIL, RESULT = 200, "generations/0001/03.json"
 
 
 class Node:
-    """A place that knows an errand and storage, and a job that trains there."""
+    """A place that knows a staged job and storage, and a job that trains there."""
 
-    def __init__(self, errand: Errand, folder: Path) -> None:
-        self.errand, self.folder = errand, folder
-        self.delivery = Delivery(errand, folder)
+    def __init__(self, staged: StagedJob, folder: Path) -> None:
+        self.staged, self.folder = staged, folder
+        self.staging = NodeStaging(staged, folder)
 
     @property
     def run_dir(self) -> RunDir:
-        assert self.errand.run is not None
-        return RunDir(self.folder / self.errand.run)
+        assert self.staged.run is not None
+        return RunDir(self.folder / self.staged.run)
 
     def fetch(self) -> "Node":
-        self.delivery.fetch()
+        self.staging.fetch()
         return self
 
     def train(self, *, until: int = UNTIL) -> "Node":
@@ -42,7 +42,7 @@ class Node:
         path = self.folder / RESULT
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("done", encoding="utf-8")
-        self.delivery.deliver(0)
+        self.staging.deliver(0)
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def store(disk_address: str) -> ObjectStore:
 
 
 @pytest.fixture
-def courier(root: Path, store: ObjectStore) -> Courier:
-    return Courier(root, store, lambda _: None)
+def storage(root: Path, store: ObjectStore) -> StorageStaging:
+    return StorageStaging(root, store, lambda _: None)
 
 
 def job_of(root: Path) -> Job:
@@ -73,10 +73,10 @@ Begin = Callable[[], Node]
 
 
 @pytest.fixture
-def begin(root: Path, courier: Courier, tmp_path: Path) -> Begin:
+def begin(root: Path, storage: StorageStaging, tmp_path: Path) -> Begin:
     """Starts another attempt at the job, on a disk of its own."""
     count = iter(range(100))
-    return lambda: Node(courier.begin(job_of(root)), tmp_path / f"node-{next(count)}")
+    return lambda: Node(storage.begin(job_of(root)), tmp_path / f"node-{next(count)}")
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def away(folder: Path) -> Iterator[None]:
 
 
 def test_a_job_gets_what_it_reads_and_what_it_leaves_comes_home(
-    begin: Begin, root: Path, courier: Courier
+    begin: Begin, root: Path, storage: StorageStaging
 ) -> None:
     node, before = begin(), content_of(root / "members")
     with away(root):
@@ -100,9 +100,9 @@ def test_a_job_gets_what_it_reads_and_what_it_leaves_comes_home(
         assert fetched == {n: c for n, c in before.items() if n != "03/claim"}
         node.train().finish()
         made = content_of(node.run_dir.root)
-    assert node.errand.job.arguments == ("train", Path("members/03"), "--result", Path(RESULT))
-    assert node.errand.job.claim is None
-    courier.end(node.errand.job)
+    assert node.staged.job.arguments == ("train", Path("members/03"), "--result", Path(RESULT))
+    assert node.staged.job.claim is None
+    storage.end(node.staged.job)
     found = content_of(root / "members" / "03")
     assert found.pop("claim") == before["03/claim"]
     assert f"run_dir: {root / 'members' / '03'}".encode() in found.pop("config.yaml")
@@ -111,31 +111,33 @@ def test_a_job_gets_what_it_reads_and_what_it_leaves_comes_home(
 
 
 def test_an_attempt_that_was_given_up_delivers_nothing_and_its_checkpoint_is_gone_on_with(
-    begin: Begin, root: Path, courier: Courier
+    begin: Begin, root: Path, storage: StorageStaging
 ) -> None:
     lost = begin().fetch().train(until=150)
-    lost.delivery.save()
-    courier.end(lost.errand.job)
+    lost.staging.save()
+    storage.end(lost.staged.job)
     assert [p.name for p in RunDir(root / "members/03").checkpoints_newest_first()] == [
         f"{150:012d}",
         f"{100:012d}",
     ]
     second = begin().fetch()
     lost.train()
-    for late in (lost.delivery.save, lost.finish):
+    for late in (lost.staging.save, lost.finish):
         with pytest.raises(GivenUpError):
             late()
     assert not (root / RESULT).exists()
     second.train().finish()
-    courier.end(second.errand.job)
+    storage.end(second.staged.job)
     assert (root / RESULT).read_text(encoding="utf-8") == "done"
 
 
-def test_delivering_twice_is_delivering_once(begin: Begin, root: Path, courier: Courier) -> None:
+def test_delivering_twice_is_delivering_once(
+    begin: Begin, root: Path, storage: StorageStaging
+) -> None:
     node = begin().fetch().train()
     node.finish()
-    node.delivery.deliver(0)  # as if the answer had been lost
-    courier.end(node.errand.job)
+    node.staging.deliver(0)  # as if the answer had been lost
+    storage.end(node.staged.job)
     assert (root / RESULT).exists()
 
 
@@ -144,12 +146,12 @@ def test_the_next_controller_brings_home_what_a_killed_one_had_on_its_way(
 ) -> None:
     done = begin().fetch().train()
     done.finish()
-    courier = Courier(root, store, lambda _: None)
-    courier.take_back()
+    storage = StorageStaging(root, store, lambda _: None)
+    storage.take_back()
     assert (root / RESULT).read_text(encoding="utf-8") == "done"
     assert list((root / "errands").iterdir()) == []
-    courier.take_back()
-    courier.close()
+    storage.take_back()
+    storage.close()
     assert not (root / "errands").exists()
 
 
@@ -157,24 +159,24 @@ def test_what_another_executor_has_trained_meanwhile_stays(
     begin: Begin, root: Path, store: ObjectStore
 ) -> None:
     node = begin().fetch().train()
-    node.delivery.save()
+    node.staging.save()
     run_dir = RunDir(root / "members" / "03")
     take_claim(run_dir)
     add_checkpoint(run_dir, 180)
     before = content_of(run_dir.root)
-    Courier(root, store, lambda _: None).take_back()
+    StorageStaging(root, store, lambda _: None).take_back()
     assert content_of(run_dir.root) == before
 
 
 def test_storage_is_empty_when_nothing_is_on_its_way(
-    begin: Begin, root: Path, courier: Courier, disk_address: str
+    begin: Begin, root: Path, storage: StorageStaging, disk_address: str
 ) -> None:
     node = begin().fetch().train()
-    courier.close()
+    storage.close()
     node.finish()  # nothing was taken from it
-    courier.end(node.errand.job)
+    storage.end(node.staged.job)
     stored = {s.name for s in ObjectStore.below(disk_address, "errands/x").list("blobs")}
     files = {p for p in RunDir(root / "members/03").root.rglob("*") if p.is_file()}
     assert len(stored) <= len(files)
-    courier.close()
+    storage.close()
     assert list(ObjectStore.below(disk_address, "errands/x").list("")) == []

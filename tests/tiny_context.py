@@ -1,22 +1,22 @@
-"""The Surroundings of an algorithm that plays TinyEnv."""
+"""The BuildContext of an algorithm that plays TinyEnv."""
 
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.algorithms.make_algorithm import Surroundings
+from game_rl.algorithms.make_algorithm import BuildContext
 from game_rl.envs.packing import FramePacking
 from game_rl.system.placement import Placement, Precision
 from tests.tiny_env import FRAME
 
 
-def tiny_surroundings(
+def tiny_context(
     vec_env: VecEnv,
     *,
     frame_stack: int = 1,
     seed: int = 0,
     schedule_timesteps: int = 1_000,
     precision: Precision = "float32",
-) -> Surroundings:
-    return Surroundings(
+) -> BuildContext:
+    return BuildContext(
         vec_env=vec_env,
         packing=FramePacking(FRAME),
         frame_stack=frame_stack,
