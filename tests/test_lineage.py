@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -10,8 +11,10 @@ from game_rl.lineage import (
     Lineage,
     Source,
     add_sources,
+    at,
     lineage_totals,
     read_lineage,
+    totals,
     write_lineage,
 )
 from game_rl.run_dir import RunDir
@@ -62,3 +65,36 @@ def test_a_changed_account_is_refused_with_the_way_out(tmp_path: Path) -> None:
     run.lineage.write_text('{"sources": 3}', encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"does not describe a run's sources.*or delete it"):
         read_lineage(run)
+
+
+def played_source(
+    run: str,
+    timesteps: int,
+    *sources: Source,
+    kind: Literal["fork", "lake"] = "fork",
+    began_at: int = 0,
+) -> Source:
+    return Source(
+        kind=kind,
+        run=run,
+        path="x",
+        timesteps=timesteps,
+        began_at=began_at,
+        frame_skip=4,
+        sha256="",
+        sources=sources,
+    )
+
+
+def test_each_run_counts_once_and_by_its_own_account() -> None:
+    member, other = played_source("m", 64), played_source("other", 10, kind="lake")
+    learner = played_source("l", 32, played_source("m", 66, kind="lake"), other)
+    assert totals([member, learner]) == (64 + 32 + 10, 4 * (64 + 32 + 10))
+
+
+def test_a_copy_counts_from_where_it_began() -> None:
+    parent = played_source("p", 300)
+    copy = played_source("c", 250, played_source("p", 200), began_at=200)
+    assert totals([parent, copy])[0] == 300 + 50
+    assert totals([at(parent, 200), at(copy, 200)])[0] == 200
+    assert totals([copy])[0] == 200 + 50  # by itself: with what its parent had played

@@ -10,8 +10,9 @@ from game_rl.algorithms.make_algorithm import make_dqn
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.checkpoint_callback import NonFiniteCallback
 from game_rl.config.algorithms import DQNConfig
-from game_rl.errors import TrainingError
+from game_rl.errors import Interrupted, TrainingError
 from game_rl.run_dir import RunDir
+from game_rl.system.stop_request import StopRequest
 from tests.callbacks.conftest import make_checkpoints, saved_timesteps, tiny_vec_env
 from tests.tiny_context import tiny_context
 
@@ -65,3 +66,18 @@ def test_what_is_broken_is_found_before_dqn_saves_it(run_dir: RunDir) -> None:
     with pytest.raises(TrainingError, match="non-finite"):
         dqn().learn(64, callback=watched)
     assert saved_timesteps(run_dir) == [12, 20]
+
+
+def test_the_first_reason_counts() -> None:
+    stop, first = StopRequest(), Interrupted("first", exit_code=143)
+    stop.ask(first)
+    stop.ask(Interrupted("second", exit_code=130))
+    assert stop.reason is first
+
+
+def test_a_request_without_a_notice_leaves_the_one_that_nobody_has_seen() -> None:
+    stop = StopRequest()
+    stop.ask(Interrupted("a signal"), notice="stopping after this update")
+    stop.ask(Interrupted("a full disk"))
+    assert stop.take_notice() == "stopping after this update"
+    assert stop.take_notice() is None

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stable_baselines3 import DQN
 
-from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
+from game_rl.config.algorithms import (
+    DQNConfig,
+    ExplorationConfig,
+    PPOConfig,
+    PQNConfig,
+    RestartConfig,
+)
 from game_rl.config.experiments.mixture_config import MixtureConfig
 from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.config.experiments.study_config import StudyConfig
@@ -119,3 +125,22 @@ def test_a_dqn_config_is_valid_if_there_is_enough_to_learn_from(
     problems = list(config.problems_in_run(n_envs=n_envs, total_timesteps=100))
     enough = batch <= capacity and capacity // n_envs >= n_step + 1 and starts <= 100
     assert (problems == []) == enough
+
+
+@given(
+    restarts=st.lists(
+        st.builds(
+            RestartConfig, at=st.integers(1, 60), start=st.just(0.5), over=st.integers(1, 30)
+        ),
+        max_size=4,
+    )
+)
+def test_restarts_are_valid_if_each_is_in_the_run_and_after_the_one_before(
+    restarts: list[RestartConfig],
+) -> None:
+    config = ExplorationConfig(restarts=tuple(restarts))
+    problems = list(config.problems_in_run(total_timesteps=50, key=("exploration",)))
+    in_force = [timestep for each in restarts for timestep in range(each.at, each.at + each.over)]
+    is_good = in_force == sorted(set(in_force)) and all(each.at < 50 for each in restarts)
+    assert (problems == []) == is_good
+    assert all(problem.key[:2] == ("exploration", "restarts") for problem in problems)

@@ -1,3 +1,5 @@
+"""What kind of thing a config file describes, before the rest of it is looked at."""
+
 import contextlib
 import json
 import os
@@ -12,18 +14,15 @@ from pydantic import Field
 
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.loader import (
+    KINDS,
+    config_kind,
     dump_config,
     game_path,
     json_schema,
     load_config,
     load_yaml_model,
 )
-from game_rl.config.schema import (
-    EnvConfig,
-    EvaluationConfig,
-    ObservationConfig,
-    RunConfig,
-)
+from game_rl.config.schema import EnvConfig, EvaluationConfig, ObservationConfig, RunConfig
 from game_rl.config.schema_guide import schema_guide
 from game_rl.config.strict_model import StrictModel
 from game_rl.config.values import LinearSchedule
@@ -311,3 +310,25 @@ def test_an_editor_takes_whole_numbers_with_underscores_for_numbers() -> None:
     assert seed["type"] == ["integer", "string"]
     assert seed["pattern"] == "^[0-9]+(_[0-9]+)+$"
     assert seed["description"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "x.yaml"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_is_of_the_kind_that_it_names(kind: str, file: Path) -> None:
+    file.write_text(f"kind: {kind}\n", encoding="utf-8")
+    assert config_kind(file) == kind
+
+
+def test_a_file_without_kind_is_a_run(file: Path) -> None:
+    file.write_text("game: duel\n", encoding="utf-8")
+    assert config_kind(file) is None
+
+
+def test_an_unknown_kind_is_refused(file: Path) -> None:
+    file.write_text("kind: population\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"found popular; allowed: population"):
+        config_kind(file, ["kind=popular"])

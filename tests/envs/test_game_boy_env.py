@@ -1,4 +1,7 @@
-from collections.abc import Iterator
+"""A saved env goes on, in another env and another emulator, exactly as the one that was saved."""
+
+import json
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -8,12 +11,17 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
+from hypothesis import given
+from hypothesis import strategies as st
 
+from game_rl.config.schema import EnvConfig
 from game_rl.emulator import fake_emulator as fake
 from game_rl.emulator.fake_emulator import FakeEmulator
-from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
+from game_rl.envs.make_env import make_env
 from game_rl.envs.observation import Crop, FrameFormat
-from game_rl.errors import EmulatorError, GameFileError, UsageError
+from game_rl.errors import EmulatorError, GameFileError, LockUpError, UsageError
+from game_rl.games.definition import load_game
 from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game, with_folder
 
 IDLE, LEFT, RIGHT, HURT = range(4)
@@ -335,3 +343,241 @@ def test_a_damaged_state_file_is_named(tmp_path: Path) -> None:
     game = with_folder(fake_game(start_states={"far": {"file": "far.state"}}), tmp_path)
     with pytest.raises(GameFileError, match=r"start state far .*far\.state"):
         fake_env(game).reset(seed=0)
+
+
+def through_json(state: EnvState) -> EnvState:
+    return EnvState.model_validate_json(state.model_dump_json())
+
+
+def play_on(env: GameBoyEnv, actions: list[int]) -> list[Any]:
+    """Everything to be seen from here on, the first episodes of later resets included."""
+    seen: list[Any] = []
+    for action in actions:
+        observation, *rest = env.step(action)
+        seen.append((observation.tobytes(), rest, env.read_variables(), env.reward_terms))
+        if rest[1] or rest[2]:
+            observation, info = env.reset()
+            seen.append((observation.tobytes(), info))
+    return seen
+
+
+def assert_exact(make: Callable[[], GameBoyEnv], before: list[int], after: list[int]) -> None:
+    with closing(make()) as saved, closing(make()) as restored:
+        saved.reset(seed=3)
+        play_on(saved, before)
+        state = saved.save_state()
+        restored.reset(seed=99)
+        restored.step(0)  # whatever happened to it before must not shine through
+        restored.load_state(through_json(state))
+        assert play_on(restored, after) == play_on(saved, after)
+
+
+ACTIONS = st.lists(st.integers(0, 3), max_size=60)
+
+
+@given(before=ACTIONS, after=ACTIONS)
+def test_on_the_fake_emulator(before: list[int], after: list[int]) -> None:
+    assert_exact(lambda: fake_env(max_idle_frames=9, max_episode_timesteps=20), before, after)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_on_the_bundled_game(seed: int) -> None:
+    game = load_game("duel")
+    config = EnvConfig(max_episode_timesteps=150)
+    rng = np.random.default_rng(seed)
+    n_actions = len(game.definition.actions)
+    # each action for a while, so that buttons are held over the moment of saving
+    before, after = (list(np.repeat(rng.integers(0, n_actions, 130), 3)) for _ in range(2))
+    assert_exact(lambda: make_env(config, game), before[: 100 + 67 * seed], after)
+
+
+def test_an_env_before_its_first_episode() -> None:
+    with closing(fake_env()) as saved, closing(fake_env()) as restored:
+        saved.np_random.random()
+        restored.load_state(through_json(saved.save_state()))
+        assert restored.reset()[1] == saved.reset()[1]
+
+
+def test_a_state_of_another_emulator_is_refused() -> None:
+    with closing(fake_env()) as env, closing(make_env(EnvConfig(), load_game("duel"))) as other:
+        env.reset(seed=0)
+        other.reset(seed=0)
+        with pytest.raises(EmulatorError, match="another ROM"):
+            env.load_state(other.save_state())
+
+
+REWARD_CLASS = """\
+class Reward:
+    def reset(self, variables):
+        self.seen = {keeps}
+
+    def step(self, variables):
+        self.seen.append(variables["x"])
+        return float(sum(self.seen))
+"""
+OWN_METHODS = """
+    def save_state(self):
+        return sorted(self.numbers)
+
+    def load_state(self, state):
+        self.numbers = set(state)
+"""
+
+
+def env_with_reward(folder: Path, source: str) -> GameBoyEnv:
+    (folder / "rewards.py").write_text(source, encoding="utf-8")
+    return fake_env(with_folder(fake_game(reward="rewards:Reward", rewards={}), folder))
+
+
+def test_a_reward_class_of_plain_data_is_saved_by_itself(tmp_path: Path) -> None:
+    source = REWARD_CLASS.format(keeps="[]")
+    assert_exact(lambda: env_with_reward(tmp_path, source), [2, 2, 1], [2, 2, 1])
+
+
+def test_a_reward_class_may_save_itself(tmp_path: Path) -> None:
+    source = """\
+class Reward:
+    def reset(self, variables):
+        self.numbers = set()
+
+    def step(self, variables):
+        self.numbers.add(variables["x"])
+        return len(self.numbers)
+"""
+    assert_exact(lambda: env_with_reward(tmp_path, source + OWN_METHODS), [2, 2], [1, 1, 2])
+
+
+def test_a_reward_class_may_count_places_by_tuples(tmp_path: Path) -> None:
+    source = """\
+from collections import Counter
+
+
+class Reward:
+    def reset(self, variables):
+        self.visits, self.last = Counter(), ()
+
+    def step(self, variables):
+        self.last = (variables["level"], variables["x"])
+        self.visits[self.last] += 1
+        return self.visits[self.last] + len(self.visits) / 100
+"""
+    assert_exact(lambda: env_with_reward(tmp_path, source), [2, 2, 1], [1, 2, 1, 1, 0])
+
+
+@pytest.mark.parametrize("keeps", ["{1, 2}", "[{1}]", "[1e999]", "[object()]"])
+def test_a_reward_class_that_cannot_be_saved_is_told_how_to(tmp_path: Path, keeps: str) -> None:
+    env = env_with_reward(tmp_path, REWARD_CLASS.format(keeps=keeps))
+    with closing(env):
+        env.reset(seed=0)
+        with pytest.raises(GameFileError, match=r"rewards:Reward .*give the class `save_state"):
+            env.save_state()
+
+
+def test_an_env_goes_on_with_the_reward_class_that_it_has_saved_and_loaded(tmp_path: Path) -> None:
+    """So a class whose load_state forgets something fails then, not after a resume."""
+    source = """\
+class Reward:
+    def reset(self, variables):
+        self.numbers, self.bonus = set(), 1
+
+    def step(self, variables):
+        self.numbers.add(variables["x"])
+        return len(self.numbers) + self.bonus
+"""
+    with closing(env_with_reward(tmp_path, source + OWN_METHODS)) as env:
+        env.check_reward()  # nothing has begun
+        env.reset(seed=0)
+        env.step(2)
+        env.check_reward()
+        with pytest.raises(
+            GameFileError, match=r"no attribute 'bonus' in .*rewards\.py, line 7: `ret"
+        ):
+            env.step(2)
+
+
+def test_json_of_a_state_is_checked_when_it_is_read() -> None:
+    with closing(fake_env()) as env:
+        env.reset(seed=0)
+        fields = json.loads(env.save_state().model_dump_json())
+    for change in ({"timesteps": "many"}, {"emulator": "%%"}, {"unknown": 1}):
+        with pytest.raises(ValueError, match=next(iter(change))):
+            EnvState.model_validate(fields | change)
+
+
+NO_BUTTON = 0
+
+
+class LocksUp(FakeEmulator):
+    """Meets an impossible opcode in its tenth tick."""
+
+    ticks = 0
+
+    def tick(self, frames: int, *, render: bool) -> None:
+        self.ticks += 1
+        if self.ticks == 10:
+            raise LockUpError("opcode 0xDB at 0x1234")
+        super().tick(frames, render=render)
+
+
+def test_a_game_that_locks_up_truncates_the_episode_and_the_next_one_begins() -> None:
+    with closing(fake_env(emulator=LocksUp())) as env:
+        env.reset(seed=0)
+        ends = []
+        for _ in range(40):
+            *_, terminated, truncated, info = env.step(NO_BUTTON)
+            if "lock_up" in info:
+                ends.append((terminated, truncated, info["lock_up"], info["is_success"]))
+                env.reset()
+            elif terminated or truncated:
+                env.reset()
+    assert ends == [(False, True, "opcode 0xDB at 0x1234", False)]
+
+
+def test_a_lock_up_is_no_failure_of_a_game_without_success() -> None:
+    with closing(fake_env(fake_game(success=None), emulator=LocksUp())) as env:
+        env.reset(seed=0)
+        while "lock_up" not in (info := env.step(NO_BUTTON)[4]):
+            pass
+    assert "is_success" not in info
+
+
+class LocksUpOnLevel(FakeEmulator):
+    """Meets an impossible opcode where it idles for longer than that on a level."""
+
+    def __init__(self, level: int, *, longest_idle_frames: int = 0) -> None:
+        super().__init__()
+        self._locked_level, self._longest = level, longest_idle_frames
+        self.lock_ups = 0
+
+    def tick(self, frames: int, *, render: bool) -> None:
+        is_script = not self.read(fake.SEED)
+        if frames > self._longest and self.read(fake.LEVEL) == self._locked_level and not is_script:
+            self.lock_ups += 1
+            raise LockUpError("opcode 0xDB at 0x1234")
+        super().tick(frames, render=render)
+
+
+@pytest.mark.parametrize(
+    ("start_states", "longest"), [(None, 0), (["level_2"], 5)], ids=["start state", "idle frames"]
+)
+def test_a_lock_up_before_the_first_timestep_is_followed_by_another_beginning(
+    start_states: list[str] | None, longest: int
+) -> None:
+    emulator = LocksUpOnLevel(2, longest_idle_frames=longest)
+    settings = {"start_states": start_states, "max_idle_frames": 9, "frame_skip": 1}
+    with closing(fake_env(emulator=emulator, **settings)) as env:
+        begun = [env.reset(seed=seed) for seed in range(20)]
+        assert emulator.lock_ups > 0
+        again = [env.reset(seed=seed) for seed in range(20)]
+    for (observation, info), (other, other_info) in zip(begun, again, strict=True):
+        assert np.array_equal(observation, other)
+        assert info == other_info
+
+
+def test_a_game_that_always_locks_up_in_reset_is_an_error_with_a_way_out() -> None:
+    with closing(fake_env(emulator=LocksUpOnLevel(2), max_idle_frames=9)) as env:
+        with pytest.raises(LockUpError, match=r"fake locks up .*env\.start_states.*0xDB at 0x1234"):
+            env.reset(seed=0, options={"start_state": "level_2", "idle_frames": 3})
+        assert env.reset(seed=0, options={"start_state": "level_1"})[1] == {
+            "start_state": "level_1"
+        }

@@ -3,6 +3,9 @@
 import json
 import os
 import signal
+import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from game_rl.executors.attempt import run_attempt
+from game_rl.executors.attempt import private_folder, run_attempt
 from game_rl.executors.executor import Job
 from game_rl.executors.node_checks import GameNeeds, NodeNeeds, marked, marked_storage
 from game_rl.executors.staging import RemoteJob, StorageStaging
@@ -188,3 +191,38 @@ def test_without_shared_files_what_a_stopped_job_saves_comes_home(
     assert outcome.code == 143
     storage.end(order.job)
     assert (tmp_path / "experiment" / "log").read_text(encoding="utf-8").endswith("saved\n")
+
+
+_WAITING = """
+import sys, time
+from pathlib import Path
+from game_rl.executors.attempt import private_folder
+with private_folder(Path(sys.argv[1])) as folder:
+    (folder / "sockets").mkdir()
+    print(folder, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_folder_is_its_owners_alone_and_ends_with_the_block(tmp_path: Path) -> None:
+    with private_folder(tmp_path) as folder:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        (folder / "file").touch()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_of_living_processes_stay_and_those_of_killed_ones_go(tmp_path: Path) -> None:
+    (tmp_path / "game_rl-of_somebody").mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _WAITING, str(tmp_path)], stdout=subprocess.PIPE, encoding="utf-8"
+    )
+    assert process.stdout is not None
+    theirs = Path(process.stdout.readline().strip())
+    with private_folder(tmp_path):
+        assert (theirs / "sockets").is_dir()
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    with private_folder(tmp_path):
+        assert not theirs.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["game_rl-of_somebody"]

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,12 +17,12 @@ from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.executors.executor import CompletedJob, Demand, Executor, Job
 from game_rl.executors.make_executor import make_executor
+from game_rl.executors.ray import Head
 from game_rl.storage.object_store import ObjectStore
 from tests.faults import private_folder
 from tests.faults.population_faults import Controller, hashes_of, records_of, write_population
 from tests.faults.ray_nodes import RayNodes
 from tests.storage.conftest import s3_address as s3_address  # fixtures
-from tests.storage.conftest import s3_endpoint as s3_endpoint
 from tests.storage.server import SECRET
 
 _TIMEOUT_S = 180.0
@@ -320,3 +321,48 @@ def test_a_controller_that_is_stopped_leaves_no_process_and_goes_on_to_the_same(
     assert controller.process.wait(_TIMEOUT_S * 5) == 0, controller.output
     assert (records_of(root), hashes_of(root)) == (records_of(whole), hashes_of(whole))
     assert set(_TMP.glob(_RAY_FOLDERS)) <= before
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        yield opened
+
+
+def check_for(head: Head, clock: Clock, seconds: int) -> None:
+    for _ in range(seconds):
+        clock.now_s += 1
+        head.check()
+
+
+def test_a_head_that_falls_silent_is_lost_for_good(listener: socket.socket) -> None:
+    clock = Clock()
+    head = Head(f"127.0.0.1:{listener.getsockname()[1]}", clock=clock)
+    check_for(head, clock, 60)
+    listener.close()
+    check_for(head, clock, 25)
+    assert not head.is_lost
+    with pytest.raises(ExperimentError, match=r"has not answered for 30 s.*--resume"):
+        check_for(head, clock, 15)
+    assert head.is_lost
+    with pytest.raises(ExperimentError):  # while others are waited for
+        head.check()
+
+
+def test_a_short_silence_is_forgiven(listener: socket.socket) -> None:
+    clock, address = Clock(), listener.getsockname()
+    head = Head(f"127.0.0.1:{address[1]}", clock=clock)
+    for _ in range(3):
+        listener.close()
+        check_for(head, clock, 20)
+        listener = socket.create_server(address)
+        check_for(head, clock, 10)
+    listener.close()

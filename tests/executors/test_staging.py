@@ -13,7 +13,7 @@ from game_rl.run_dir import RunDir, take_claim
 from game_rl.storage.object_store import ObjectStore
 from tests.storage.conftest import disk_address as disk_address  # fixtures
 from tests.storage.runs import add_checkpoint, make_run
-from tests.storage.test_folder_tree import content_of
+from tests.storage.test_blobs import content_of
 
 UNTIL, RESULT = 200, "generations/0001/03.json"
 

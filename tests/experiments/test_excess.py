@@ -15,7 +15,7 @@ from game_rl.experiments.kept_generations import go_back
 from tests.experiments.broken_off import account_of, record
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.paper_executor import PaperExecutor
-from tests.experiments.plans.test_population import carry_out
+from tests.experiments.plans.test_population_plan import carry_out
 
 SHORT = ("generations=3", "train_on={timesteps: 50}")
 TOO_FAR = 400

@@ -7,7 +7,7 @@ import pytest
 from game_rl.errors import GameRLError
 from tests.experiments.broken_off import account_of
 from tests.experiments.conftest import MakePopulation
-from tests.experiments.plans.test_population import carry_out
+from tests.experiments.plans.test_population_plan import carry_out
 from tests.faults.faulty_run import Faults, injected
 
 SHORT = ("generations=2", "members=3")

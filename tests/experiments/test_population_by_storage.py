@@ -19,7 +19,7 @@ from game_rl.storage.object_store import ObjectStore
 from tests.experiments.broken_off import Killed, account_of, killed_at
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.paper_executor import PaperExecutor
-from tests.experiments.plans.test_population import carry_out
+from tests.experiments.plans.test_population_plan import carry_out
 
 _COUNT = itertools.count()
 _SMALL = ("members=3", "generations=3", "selection.share=0.34", "champion.candidates=1")

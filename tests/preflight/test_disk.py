@@ -2,26 +2,48 @@
 
 import itertools
 import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from stable_baselines3.common.policies import ActorCriticCnnPolicy
 
-from game_rl.checkpoints import checkpoint_files
+from game_rl.buffers.layout import pond_layout, total_bytes
+from game_rl.checkpoints import checkpoint_files, checkpoint_store
 from game_rl.checkpoints.checkpoint_store import kept_checkpoints
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
+from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.upload import UploadConfig
+from game_rl.games.definition import load_game
+from game_rl.measure.random_play import probe_lake
 from game_rl.preflight import calibration
-from game_rl.preflight.disk import predicted_checkpoint_bytes, timestep_of_full_disk
-from game_rl.preflight.estimate import estimate
+from game_rl.preflight.disk import (
+    GrowthRow,
+    KeptCheckpoints,
+    growth_rows,
+    lake_bytes,
+    predicted_checkpoint_bytes,
+    timestep_of_full_disk,
+)
+from game_rl.preflight.estimate import Situation, estimate
+from game_rl.preflight.findings import lake_outgrows_disk
 from game_rl.preflight.memory import network_of
+from game_rl.preflight.preflight import preflight
+from game_rl.preflight.preflight_report import render_report
 from game_rl.run_dir import RunDir
-from tests.preflight.conftest import FACTS, make_config
+from game_rl.system.machine import Machine
+from game_rl.system.units import GIB
+from tests.examples import examples
+from tests.preflight.conftest import FACTS, MACHINE, make_config
 from tests.preflight.test_memory import FIGHTER
+from tests.preflight.test_preflight_report import text_of
 
 
 def test_a_checkpoint_has_the_size_of_what_torch_writes(tmp_path: Path) -> None:
@@ -189,3 +211,260 @@ def test_a_second_way_takes_more_rows_events_and_curves() -> None:
         for way in (True, "auto")
     ]
     assert sizes[0] < sizes[1]
+
+
+PQN = {"name": "pqn", "n_steps": 32, "batch_size": 128}
+DUEL = Path(__file__).parents[2] / "configs" / "duel_pqn_lake.yaml"
+MEASURED = replace(FACTS, four_shades=True, lake_bytes_per_timestep=240.0)
+
+
+def rows(facts: object = MEASURED, **values: object) -> tuple[GrowthRow, ...]:
+    config = make_config(**values)
+    assert isinstance(facts, type(MEASURED))
+    return growth_rows(config, facts, estimate(config, facts).training)
+
+
+def test_a_run_that_keeps_no_timesteps_has_no_rows() -> None:
+    assert rows() == ()
+    assert rows(algorithm=PQN) == ()
+
+
+def test_rows_ascend_to_the_end_of_the_run_and_grow_in_proportion() -> None:
+    found = rows(algorithm=PQN, lake={}, total_timesteps=1_000_000)
+    assert found[-1].timesteps >= 1_000_000
+    assert [row.timesteps for row in found] == sorted(row.timesteps for row in found)
+    for row in found:
+        assert row.kept == row.timesteps
+        assert row.on_disk == 240 * row.timesteps
+        stack = np.zeros((4, 72, 80), np.uint8)  # and the next one; action, reward, done, timeout
+        assert row.raw == row.kept * (2 * stack.nbytes + 8 + 3 * 4)
+
+
+def test_without_a_measurement_nothing_is_said_of_the_disk() -> None:
+    found = rows(FACTS, algorithm=PQN, lake={})
+    assert {row.on_disk for row in found} == {None}
+
+
+@pytest.mark.parametrize(
+    ("limits", "kept", "on_disk"),
+    [
+        ({}, 1_000_000, 1_000_000),
+        ({"capacity_transitions": 320_000}, 320_000, 400_000),  # two files of an eighth besides
+        ({"capacity_gb": 0.024}, 100_000, 100_000),
+        ({"capacity_transitions": 48_000, "capacity_gb": 0.024}, 48_000, 60_000),
+        ({"capacity_transitions": 96_000, "capacity_gb": 0.024}, 96_000, 100_000),
+    ],
+)
+def test_a_lake_grows_to_its_capacity_and_no_further(
+    limits: dict[str, float], kept: int, on_disk: int
+) -> None:
+    values = {"algorithm": PQN, "lake": limits}
+    last = rows(total_timesteps=1_000_192, **values)[-1]
+    assert last.kept == pytest.approx(kept, rel=0.001)
+    assert last.on_disk == pytest.approx(240 * on_disk, rel=0.001)
+    config = make_config(total_timesteps=1_000_192, **values)
+    assert lake_bytes(config, MEASURED, 1_000_192) == last.on_disk
+
+
+def test_a_saved_replay_is_in_every_checkpoint_and_packed_as_the_pond_has_it() -> None:
+    dqn = {"name": "dqn", "replay": {"capacity": 80_000}}
+    saved = rows(algorithm=dqn, checkpoints={"save_replay_buffer": True})[-1]
+    marked = rows(algorithm=dqn, lake={})[-1]
+    pond = pond_layout(capacity=80_000, n_envs=8, frame_bytes=2880, frame_stack=4, n_actions=9)
+    assert saved.kept == 80_000
+    assert saved.packed == pytest.approx(total_bytes(pond), rel=0.001)
+    assert saved.checkpoints == pytest.approx(marked.checkpoints + 4 * total_bytes(pond))
+    assert saved.on_disk == 0
+
+
+def test_a_lake_that_outgrows_the_disk_is_told_and_the_fix_makes_it_fit(
+    situation: Callable[..., Situation],
+) -> None:
+    values = {
+        "algorithm": PQN,
+        "lake": {},
+        "total_timesteps": 100_000_000,
+        "facts__lake_bytes_per_timestep": 240.0,
+    }
+    assert lake_outgrows_disk(situation(**values, machine__disk_free_bytes=100 * GIB)) is None
+    finding = lake_outgrows_disk(situation(**values, machine__disk_free_bytes=10 * GIB))
+    assert finding is not None
+    assert finding.severity == "warning"
+    assert finding.fix is not None
+    assert finding.key == "lake.capacity_gb"
+    values["lake"] = {"capacity_gb": finding.fix.value}
+    assert lake_outgrows_disk(situation(**values, machine__disk_free_bytes=10 * GIB)) is None
+
+
+def test_the_writer_of_a_lake_is_a_part_of_ram() -> None:
+    without, with_lake = (
+        estimate(make_config(algorithm=PQN, lake=lake), FACTS).ram.peak for lake in (None, {})
+    )
+    parts = {part.name: part.bytes for part in with_lake.parts}
+    assert with_lake.bytes - without.bytes == parts["Lake's writer"]
+
+
+def test_the_probe_is_repeatable_and_says_what_a_lake_of_this_game_takes() -> None:
+    config, game = load_config(DUEL), load_game("duel")
+    first, second = (probe_lake(config, game, most_frames=8 * 400) for _ in range(2))
+    assert first == second
+    assert first.timesteps == 400
+    assert 50 < first.bytes_per_timestep < 600  # 2,880 packed; docs/replay.md measured 237
+
+
+def test_the_table_is_printed_with_and_without_a_measurement() -> None:
+    config, game = load_config(DUEL), load_game("duel")
+    machine = Machine(**vars(MACHINE))
+    assert "not measured" in text_of(preflight(config, game, machine))
+    probe = probe_lake(config, game, most_frames=8 * 200)
+    report = preflight(config, game, machine, lake=probe)
+    text = text_of(report)
+    assert "as SB3 holds them" in text
+    assert "not measured" not in text
+    assert len(report.to_json()["growth"]) == len(report.growth) == 5
+    assert render_report(report) is not None
+
+
+SAVED_AT_ITS_END_AS_WELL = KeptCheckpoints(
+    every_timesteps=1_000,
+    evaluate_every_timesteps=10_000,
+    keep_last=3,
+    keep_every_timesteps=None,
+    rollout=300,
+    updates=5,
+)
+
+
+def multiples_crossed(update: int, rollout: int, every: int) -> bool:
+    return any(t % every == 0 for t in range((update - 1) * rollout + 1, update * rollout + 1))
+
+
+def evaluations(run: KeptCheckpoints) -> list[int]:
+    """After which updates; the run's end is one of them."""
+    due = (multiples_crossed(u, run.rollout, run.evaluate_every_timesteps) for u in updates(run))
+    return [u for u, is_due in zip(updates(run), due, strict=True) if is_due or u == run.updates]
+
+
+def updates(run: KeptCheckpoints) -> range:
+    return range(1, run.updates + 1)
+
+
+def played(run: KeptCheckpoints, bests: Sequence[int]) -> Iterator[tuple[list[int], int]]:
+    """(kept, how many at once) after each update of the run with these best evaluations.
+
+    What is kept is named by its update, newest first.
+    """
+    folder: list[int] = []
+    best, most_at_once = None, 0
+    for update in updates(run):
+        timesteps = update * run.rollout
+        if update in bests:
+            best = timesteps
+        due = multiples_crossed(update, run.rollout, run.every_timesteps)
+        if due or update in bests or update == run.updates:
+            folder.append(timesteps)
+            most_at_once = max(most_at_once, len(folder))
+            kept = checkpoint_store.kept_checkpoints(
+                folder, best=best, keep_last=run.keep_last, keep_every=run.keep_every_timesteps
+            )
+            folder = sorted(kept)
+        yield [timesteps // run.rollout for timesteps in reversed(folder)], most_at_once
+
+
+def courses(run: KeptCheckpoints) -> Iterator[list[int]]:
+    """Every choice of best evaluations; the first one is always the best so far."""
+    first, *later = evaluations(run)
+    for is_best in itertools.product((False, True), repeat=len(later)):
+        yield [first, *itertools.compress(later, is_best)]
+
+
+def assert_never_low(run: KeptCheckpoints, bests: Sequence[int]) -> None:
+    for update, (kept, at_once) in enumerate(played(run, bests), start=1):
+        assert run.after(update) >= len(kept), (run, bests, update)
+        newest = run.newest(update, len(kept))
+        assert all(u <= bound for u, bound in zip(kept, newest, strict=True)), (run, bests, update)
+        assert run.at_once(update) >= at_once, (run, bests, update)
+
+
+@st.composite
+def runs(draw: st.DrawFn, *, most_updates: int, most_rollouts_apart: int) -> KeptCheckpoints:
+    rollout = draw(st.integers(1, 6))
+    every = st.integers(rollout, most_rollouts_apart * rollout)  # a config allows no less
+    return KeptCheckpoints(
+        every_timesteps=draw(every),
+        evaluate_every_timesteps=draw(every),
+        keep_last=draw(st.integers(1, 4)),
+        keep_every_timesteps=draw(st.none() | st.integers(1, 8 * rollout)),
+        rollout=rollout,
+        updates=draw(st.integers(1, most_updates)),
+    )
+
+
+@settings(max_examples=examples(800))
+@given(runs(most_updates=9, most_rollouts_apart=5))
+def test_no_course_keeps_more_and_some_course_keeps_as_many(run: KeptCheckpoints) -> None:
+    every_course = [list(played(run, bests)) for bests in courses(run)]
+    slack = 0 if run.keep_every_timesteps is None else 1
+    for update, moments in enumerate(zip(*every_course, strict=True), start=1):
+        kept = max(len(kept) for kept, _ in moments)
+        at_once = max(at_once for _, at_once in moments)
+        assert kept <= run.after(update) <= kept + slack
+        assert at_once <= run.at_once(update) <= at_once + slack
+
+
+@given(runs(most_updates=150, most_rollouts_apart=40), st.data())
+def test_no_course_of_a_long_run_keeps_more(run: KeptCheckpoints, data: st.DataObject) -> None:
+    first, *later = evaluations(run)
+    chosen = data.draw(st.sets(st.sampled_from(later)) if later else st.just(set()))
+    assert_never_low(run, [first, *sorted(chosen)])
+
+
+@given(runs(most_updates=150, most_rollouts_apart=40))
+def test_bounds_never_fall(run: KeptCheckpoints) -> None:
+    for bound in (run.after, run.at_once):
+        found = [bound(update) for update in updates(run)]
+        assert found == sorted(found)
+
+
+@given(runs(most_updates=60, most_rollouts_apart=5), st.integers(1, 20))
+@example(SAVED_AT_ITS_END_AS_WELL, 1)
+def test_the_coarse_bound_is_no_lower_than_the_counted_one(run: KeptCheckpoints, most: int) -> None:
+    coarse = replace(run, most_counted=most)
+    for update in updates(run):
+        assert coarse.after(update) >= run.after(update)
+        assert coarse.at_once(update) >= run.at_once(update)
+        bound, newest = coarse.newest(update, 3), run.newest(update, 3)
+        assert all(above >= u for above, u in zip(bound, newest, strict=False))
+
+
+def test_earlier_bests_count_among_the_newest_while_there_are_few_checkpoints() -> None:
+    """Evaluations twice as often as checkpoints: four are kept where three were forecast once."""
+    run = KeptCheckpoints(
+        every_timesteps=10,
+        evaluate_every_timesteps=5,
+        keep_last=3,
+        keep_every_timesteps=None,
+        rollout=5,
+        updates=5,
+    )
+    assert [len(kept) for kept, _ in played(run, bests=[1, 3, 5])] == [1, 2, 3, 4, 4]
+    assert [run.after(update) for update in updates(run)] == [1, 2, 3, 4, 4]
+
+
+@pytest.mark.parametrize("keep_every", [None, 1, 5_000, 10**12])
+def test_a_run_with_more_saves_than_anyone_counts_has_a_bound_above_that_of_a_shorter_one(
+    keep_every: int | None,
+) -> None:
+    long = KeptCheckpoints(
+        every_timesteps=1,
+        evaluate_every_timesteps=1,
+        keep_last=3,
+        keep_every_timesteps=keep_every,
+        rollout=1,
+        updates=10**12,
+    )
+    short = replace(long, updates=10**5)
+    moments = [10**5 - 1, 10**5 + 1, 10**6, 10**6 + 1, 10**9, 10**12]
+    found = [short.after(moments[0]), *(long.after(update) for update in moments)]
+    assert found == sorted(found)
+    assert long.at_once(10**12) <= long.after(10**12) + 1

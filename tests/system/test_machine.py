@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from game_rl.errors import UsageError
 from game_rl.system.machine import (
     Machine,
+    cache_bytes_per_cpu,
     cpu_has_bf16,
     detect_machine,
     disk_free_bytes,
@@ -21,9 +22,9 @@ from game_rl.system.machine import (
     parse_machine,
     processor_name,
 )
-from game_rl.system.placement import Gpu, visible_gpus
+from game_rl.system.placement import USUAL_CACHE_BYTES, Gpu, visible_gpus
 from game_rl.system.process_memory import process_tree_pss_bytes
-from game_rl.system.units import GIB, MIB, format_bytes, parse_bytes
+from game_rl.system.units import GIB, KIB, MIB, format_bytes, parse_bytes
 
 HERE = Machine(
     ram_bytes=16 * GIB,
@@ -360,3 +361,54 @@ def test_sizes_have_binary_and_decimal_units(text: str, expected: int) -> None:
 @given(st.integers(min_value=0, max_value=2**50))
 def test_a_formatted_size_reads_back_to_three_digits(size: int) -> None:
     assert parse_bytes(format_bytes(size)) == pytest.approx(size, rel=0.006)
+
+
+L1 = ("Data", "48K", "0")
+CODE = ("Instruction", "64M", "0")
+
+
+def caches(root: Path, *found: tuple[str, str, str]) -> Path:
+    folder = "sys/devices/system/cpu/cpu0/cache"
+    for number, texts in enumerate(found):
+        names = ("type", "size", "shared_cpu_list")
+        files = zip(names, texts, strict=True)
+        lay_out(root, {f"{folder}/index{number}/{name}": f"{text}\n" for name, text in files})
+    return root
+
+
+@pytest.mark.parametrize(
+    ("l2", "l3", "expected"),
+    [
+        (("Unified", "1024K", "0"), ("Unified", "32768K", "0-1"), 16 * MIB),
+        (("Unified", "2048K", "0,56"), ("Unified", "107520K", "0-55,56-111"), MIB),
+        (("Unified", "512K", "0"), ("Unified", "32M", "0-7,64-71"), 2 * MIB),
+        (("Unified", "1280K", "0-1"), CODE, 640 * KIB),
+    ],
+)
+def test_what_counts_is_the_largest_share_of_a_cache(
+    l2: tuple[str, str, str], l3: tuple[str, str, str], expected: int, tmp_path: Path
+) -> None:
+    assert cache_bytes_per_cpu(caches(tmp_path, L1, CODE, l2, l3)) == expected
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        (),
+        (CODE,),
+        (("Unified", "", "0"),),
+        (("Unified", "K", "0"),),
+        (("Unified", "0K", "0"),),
+        (("Unified", "big", "0"),),
+        (("Unified", "1024K", ""),),
+        (("Unified", "1024K", "0-x"),),
+    ],
+)
+def test_where_nothing_is_told_a_cache_is_a_usual_one(
+    found: tuple[tuple[str, str, str], ...], tmp_path: Path
+) -> None:
+    assert cache_bytes_per_cpu(caches(tmp_path, *found)) == USUAL_CACHE_BYTES
+
+
+def test_this_machine_has_one() -> None:
+    assert 16 * KIB <= cache_bytes_per_cpu() <= 1024 * MIB

@@ -32,7 +32,7 @@ from game_rl.training.forking import find_source, forked_config, make_fork, plan
 from game_rl.training.train import TrainCommand, resume, train
 from tests.tiny_run import MakeConfig, command
 from tests.training.forks import whole_run
-from tests.training.test_run_lake import console, told
+from tests.training.test_lake_extension import console, told
 
 DQN = (
     "{name: dqn, replay: {capacity: 60}, learning_starts: 40, batch_size: 16, n_step: 2, "

@@ -1,5 +1,12 @@
 """FrameStacks against lists of every frame of every episode."""
 
+import functools
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -7,9 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack
 
+from game_rl.config.schema import EnvConfig
+from game_rl.envs.make_env import make_frame_format
+from game_rl.envs.packing import FramePacking
+from game_rl.errors import WorkerError
+from game_rl.games.definition import load_game
 from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
+from game_rl.vec_env.halved_vec_env import HalvedVecEnv
+from game_rl.vec_env.make_vec_env import make_training_env
+from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+from game_rl.vec_env.vec_env_state import restore_vec_env, save_vec_env
 from tests import tiny_env
 from tests.tiny_env import TinyEnv
+from tests.vec_env.envs import SHAPE, FourShades, RandomEpisodes, Spotted
 
 FRAME = (2, 3, 1)
 
@@ -90,3 +107,211 @@ def test_what_is_no_picture_is_not_stacked(space: spaces.Space) -> None:
     assert stacked_space(space, 1) is space
     with pytest.raises(ValueError, match=r"only uint8 pictures \[C, H, W\] can be stacked, not"):
         stacked_space(space, 2)
+
+
+Outcome = tuple[Any, Any, Any, list[dict[str, Any]]]
+BYTES, SHADES = FramePacking(SHAPE), FramePacking(SHAPE, bits=2)
+KINDS = pytest.mark.parametrize(
+    ("env_fn", "packing"), [(RandomEpisodes, BYTES), (FourShades, SHADES)]
+)
+
+
+def newest(stacks: np.ndarray, packing: FramePacking) -> np.ndarray:
+    return np.stack([packing.pack(stack[-packing.shape[0] :]) for stack in stacks])
+
+
+def reached(outcome: Outcome, packing: FramePacking) -> np.ndarray:
+    observations, _, dones, infos = outcome
+    lasts = [
+        info["terminal_observation"] if done else o
+        for o, done, info in zip(observations, dones, infos, strict=True)
+    ]
+    return newest(np.stack(lasts), packing)
+
+
+def assert_packed(vec_env: SharedMemoryVecEnv, outcome: Outcome) -> None:
+    frames, packing = vec_env.packed_frames, vec_env.packing
+    assert frames is not None
+    assert packing is not None
+    np.testing.assert_array_equal(frames.shown, newest(outcome[0], packing))
+    np.testing.assert_array_equal(frames.reached, reached(outcome, packing))
+
+
+@KINDS
+@pytest.mark.parametrize("frame_stack", [1, 3])
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_they_are_the_newest_frames_and_the_last_ones_of_episodes(
+    env_fn: Any, packing: FramePacking, frame_stack: int, n_workers: int
+) -> None:
+    vec_env = SharedMemoryVecEnv(
+        [env_fn] * 5, frame_stack=frame_stack, packing=packing, n_workers=n_workers
+    )
+    oracle = VecFrameStack(DummyVecEnv([env_fn] * 5), frame_stack, channels_order="first")
+    rng, n_ended = np.random.default_rng(0), 0
+    with closing(vec_env):
+        for env in (vec_env, oracle):
+            env.seed(7)
+        observations = vec_env.reset()
+        np.testing.assert_array_equal(observations, oracle.reset())
+        assert vec_env.packed_frames is not None
+        for _ in range(300):
+            held = vec_env.packed_frames.shown
+            expected_held = newest(observations, packing)
+            actions = rng.integers(4, size=5)
+            outcome = vec_env.step(actions)
+            assert_packed(vec_env, outcome)
+            np.testing.assert_array_equal(
+                held, expected_held, "one step later they are still there"
+            )
+            expected = oracle.step(actions)
+            np.testing.assert_array_equal(outcome[0], expected[0])
+            np.testing.assert_array_equal(reached(outcome, packing), reached(expected, packing))
+            observations, n_ended = outcome[0], n_ended + np.count_nonzero(outcome[2])
+    assert n_ended > 50
+
+
+def test_without_a_packing_there_are_none() -> None:
+    with closing(SharedMemoryVecEnv([RandomEpisodes])) as vec_env:
+        vec_env.reset()
+        vec_env.step(np.zeros(1, int))
+        assert vec_env.packed_frames is None
+
+
+def test_a_packing_of_other_frames_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"for frames \(1, 2, 2\), not \(2, 6, 5\)"):
+        SharedMemoryVecEnv([RandomEpisodes], packing=FramePacking((1, 2, 2)))
+
+
+@pytest.mark.parametrize("where", ["first", "before", "last"])
+def test_a_frame_that_cannot_be_packed_is_an_error_that_names_its_env(where: str) -> None:
+    env_fns = [FourShades, FourShades, functools.partial(Spotted, where)]
+    vec_env = SharedMemoryVecEnv(env_fns, packing=SHADES, n_workers=2)
+    said = r"env 2 raised ValueError: a frame has a pixel of 99, which 2 bits .* hardware: cgb"
+    with closing(vec_env), pytest.raises(WorkerError, match=said):
+        three_steps(vec_env)
+
+
+def three_steps(vec_env: SharedMemoryVecEnv) -> None:
+    vec_env.reset()
+    for _ in range(3):
+        vec_env.step(np.zeros(3, int))
+
+
+# ---------------------------------------------------------------------- halves
+
+
+@pytest.fixture
+def halves() -> Iterator[HalvedVecEnv]:
+    parts = (
+        SharedMemoryVecEnv([FourShades] * n, n_workers=1, frame_stack=2, packing=SHADES)
+        for n in (2, 1)
+    )
+    with closing(HalvedVecEnv(*parts)) as vec_env:
+        vec_env.seed(0)
+        yield vec_env
+
+
+def test_those_of_halves_are_joined_and_stay(halves: HalvedVecEnv) -> None:
+    halves.reset()
+    held = []
+    for _ in range(60):
+        outcome = (
+            halves.step(np.zeros(3, int)) if held else (halves.reset(), 0, np.zeros(3), [{}] * 3)
+        )
+        frames = halves.packed_frames(outcome[0])
+        assert frames is not None
+        held.append((frames, newest(outcome[0], SHADES), reached(outcome, SHADES)))
+    for frames, shown, ends in held:
+        np.testing.assert_array_equal(frames.shown, shown)
+        np.testing.assert_array_equal(frames.reached, ends)
+
+
+def test_nobody_gets_those_of_other_observations(halves: HalvedVecEnv) -> None:
+    before = halves.reset()
+    newest_ = halves.step(np.zeros(3, int))[0]
+    assert halves.packed_frames(before) is None
+    assert halves.packed_frames(newest_.copy()) is None
+    assert halves.packed_frames(newest_) is not None
+
+
+def test_halves_that_pack_in_different_ways_have_no_packing() -> None:
+    parts = (
+        SharedMemoryVecEnv([FourShades], n_workers=1, packing=packing)
+        for packing in (SHADES, BYTES)
+    )
+    with closing(HalvedVecEnv(*parts)) as vec_env:
+        assert vec_env.packing is None
+
+
+def test_observations_of_halves_never_change_afterwards(halves: HalvedVecEnv) -> None:
+    """Also where one half plays more often than the other."""
+    held, rng = [halves.reset()], np.random.default_rng(0)
+    copies = [held[0].copy()]
+    for _ in range(40):
+        number = int(rng.integers(2))
+        half = halves.halves[number]
+        half.step_async(np.zeros(half.num_envs, int))
+        held.append(half.step_wait()[0])
+        copies.append(held[-1].copy())
+        held.append(halves.step(np.ones(3, int))[0])
+        copies.append(held[-1].copy())
+    np.testing.assert_equal(held, copies)
+
+
+# ---------------------------------------------------------------------- deaths and resuming
+
+
+def kill(vec_env: HalvedVecEnv, number: int) -> None:
+    victim = vec_env.processes[number]
+    assert victim.pid is not None
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.join()
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_an_episode_that_a_dead_worker_ends_ends_with_what_was_seen_last(
+    halves: HalvedVecEnv, number: int
+) -> None:
+    halves.reset()
+    for _ in range(5):
+        observations = halves.step(np.zeros(3, int))[0]
+    kill(halves, number)
+    outcome = halves.step(np.zeros(3, int))
+    lost = [0, 1] if number == 0 else [2]
+    frames = halves.packed_frames(outcome[0])
+    assert frames is not None
+    np.testing.assert_array_equal(frames.reached[lost], newest(observations, SHADES)[lost])
+    np.testing.assert_array_equal(frames.reached, reached(outcome, SHADES))
+    np.testing.assert_array_equal(frames.shown, newest(outcome[0], SHADES))
+
+
+@pytest.mark.parametrize("size", ["half", "full"])
+@pytest.mark.parametrize("colour", ["grey", "rgb"])
+def test_restored_envs_go_on_with_packed_frames(size: str, colour: str) -> None:
+    config = EnvConfig.model_validate(
+        {
+            "n_envs": 3,
+            "n_workers": 2,
+            "max_episode_timesteps": 6,
+            "observation": {"size": size, "colour": colour},
+        }
+    )
+    game = load_game("duel")
+    packing = make_frame_format(config.observation, game).packing
+    vec_envs = [make_training_env(config, game, seed=1) for _ in range(2)]
+    one, other = (vec_env for vec_env in vec_envs if isinstance(vec_env, HalvedVecEnv))
+    with closing(one), closing(other):
+        one.reset()
+        observations = one.step(np.zeros(3, int))[0]
+        state = save_vec_env(one, observations)
+        assert state is not None
+        restore_vec_env(other, state)
+        kill(other, 0)
+        for step in range(14):
+            outcome = other.step(np.zeros(3, int))
+            frames = other.packed_frames(outcome[0])
+            assert frames is not None
+            np.testing.assert_array_equal(frames.shown, newest(outcome[0], packing))
+            np.testing.assert_array_equal(frames.reached, reached(outcome, packing))
+            if step == 0:
+                np.testing.assert_array_equal(frames.reached[:2], newest(observations, packing)[:2])

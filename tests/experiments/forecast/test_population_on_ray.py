@@ -16,7 +16,7 @@ from game_rl.experiments.forecast.experiment_footprint import (
 from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB
 from tests.experiments.conftest import MakePopulation
-from tests.experiments.forecast.test_population import forecast, machine
+from tests.experiments.forecast.test_experiment_forecast import forecast, machine
 
 _RAY = "executor={kind: ray}"
 

@@ -14,7 +14,7 @@ from game_rl.experiments.study.study_results import PairResult
 from game_rl.experiments.study.study_run import give_up
 from tests.experiments.study.conftest import MakeStudy
 from tests.experiments.study.paper_finisher import PaperFinisher
-from tests.experiments.study.test_carrying_out import on_paper
+from tests.experiments.study.test_study_run import on_paper
 
 FOUR, MIXED = 3 * 2 * 32 + 16, 2 * 2 * 32 + 2 * 16
 """Timesteps of everybody in the two experiments."""

@@ -1,0 +1,365 @@
+"""`micro_batch_size: auto`: what it may be, and that it learns as the whole batch does."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from stable_baselines3.common.policies import ActorCriticCnnPolicy
+from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMonitor
+from stable_baselines3.dqn import CnnPolicy
+
+from game_rl.algorithms.automatic import resolved_on
+from game_rl.algorithms.make_algorithm import make_algorithm
+from game_rl.algorithms.policies import DQNPolicy, LeanCnnPolicy, PQNPolicy, policy_arguments
+from game_rl.algorithms.ppo import LeanPPO
+from game_rl.algorithms.sizes import (
+    NetworkSize,
+    micro_batch_size,
+    n_minibatch_parts,
+    timesteps_together,
+)
+from game_rl.config.algorithms import DQNConfig, LayerNorm, PPOConfig, PQNConfig
+from game_rl.config.schema import RunConfig
+from game_rl.envs.packing import FramePacking
+from game_rl.preflight.memory import frame_format_of, gradient_step_bytes, network_of, together
+from game_rl.run_dir import RunDir
+from game_rl.system.placement import Hardware, Precision
+from game_rl.system.threads import torch_threads
+from game_rl.system.units import MIB
+from tests.precisions import PRECISIONS
+from tests.preflight.conftest import FACTS, make_config
+from tests.preflight.torch_account import peak_of_tensors
+from tests.tiny_env import TinyEnv
+
+STACK = (4, 72, 80)
+ONE_CPU = Hardware(has_gpu=False, cpu_has_bf16=False, cpus=1)
+BATCHES = st.integers(1, 100_000)
+SAMPLES = st.integers(1, 100 * MIB)
+CPUS = st.integers(1, 256)
+CACHES = st.integers(1, 1024 * MIB)
+
+
+@given(batch_size=BATCHES, sample_bytes=SAMPLES, cpus=CPUS, cache_bytes=CACHES, more=CACHES)
+def test_a_micro_batch_is_some_of_the_batch_and_grows_with_the_cache(
+    batch_size: int, sample_bytes: int, cpus: int, cache_bytes: int, more: int
+) -> None:
+    def size(cache_bytes: int) -> int:
+        return micro_batch_size(
+            batch_size, sample_bytes=sample_bytes, cpus=cpus, cache_bytes=cache_bytes
+        )
+
+    found = size(cache_bytes)
+    assert found == size(cache_bytes)
+    assert 1 <= found <= size(cache_bytes + more) <= batch_size
+
+
+@given(batch_size=BATCHES, sample_bytes=SAMPLES, cpus=CPUS, cache_bytes=CACHES)
+def test_a_part_is_of_112_mib_at_most_unless_threads_would_have_too_little_to_do(
+    batch_size: int, sample_bytes: int, cpus: int, cache_bytes: int
+) -> None:
+    found = micro_batch_size(
+        batch_size, sample_bytes=sample_bytes, cpus=cpus, cache_bytes=cache_bytes
+    )
+    assert n_minibatch_parts(found, cpus) == n_minibatch_parts(batch_size, cpus)
+    part = -(-found // n_minibatch_parts(found, cpus))
+    assert part <= 64 or part * sample_bytes <= 112 * MIB
+    if batch_size * sample_bytes <= cpus * 56 * MIB:
+        assert found == batch_size
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+@pytest.mark.parametrize("stack", [(12, 144, 160), (4, 144, 160), (4, 72, 80), (2, 37, 50)])
+def test_a_sample_takes_what_a_step_of_many_takes_for_each(
+    stack: tuple[int, int, int], bf16: bool
+) -> None:
+    network = network_with(*stack)
+    most = [max(map(sum, network.step_blocks(n, bf16=bf16).values())) for n in (10_000, 20_000)]
+    assert network.sample_bytes(bf16=bf16) == (most[1] - most[0]) / 10_000
+
+
+def network_with(channels: int, height: int, width: int) -> NetworkSize:
+    return NetworkSize(channels=channels, height=height, width=width, n_actions=9)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "on_gpu", "expected"),
+    [
+        (PPOConfig(batch_size=2048), False, 71),
+        (PPOConfig(batch_size=2048), True, 2048),
+        (PPOConfig(batch_size=2048, micro_batch_size=None), False, 2048),
+        (PPOConfig(batch_size=2048, micro_batch_size=7), False, 7),
+        (PPOConfig(batch_size=2048, micro_batch_size=7), True, 7),
+        (PPOConfig(batch_size=64), False, 64),
+        (PQNConfig(name="pqn", batch_size=1024), False, 1024),
+        (DQNConfig(name="dqn", batch_size=1024), False, 1024),
+    ],
+)
+def test_what_goes_through_the_network_together_on_two_cores(
+    algorithm: PPOConfig | DQNConfig | PQNConfig, on_gpu: bool, expected: int
+) -> None:
+    found = timesteps_together(
+        algorithm,
+        network_with(12, 144, 160),
+        bf16=False,
+        on_gpu=on_gpu,
+        cpus=2,
+        cache_bytes=16 * MIB,
+    )
+    assert found == expected
+
+
+class Noise(TinyEnv):
+    observation_space = spaces.Box(0, 255, (1, *STACK[1:]), np.uint8)
+
+    def _frame(self) -> NDArray[np.uint8]:
+        size = self.observation_space.shape
+        return self.np_random.integers(0, 256, size=size, dtype=np.uint8)
+
+
+def config_of(**algorithm: Any) -> RunConfig:
+    head = {"game": "duel", "total_timesteps": 1_000, "run_dir": "runs/x", "device": "cpu"}
+    return RunConfig.model_validate(head | {"env": {"n_envs": 16}, "algorithm": algorithm})
+
+
+def updated(config: RunConfig, folder: Path) -> tuple[LeanPPO, dict[str, torch.Tensor]]:
+    """The model after one update, and its weights."""
+    stacked = VecFrameStack(DummyVecEnv([Noise] * 16), STACK[0], channels_order="first")
+    with torch_threads(1):
+        model = make_algorithm(
+            config,
+            VecMonitor(stacked),
+            RunDir(folder),
+            packing=FramePacking((1, *STACK[1:])),
+            stream="algorithm",
+        )
+        assert isinstance(model, LeanPPO)
+        model.learn(512)
+    return model, dict(model.policy.state_dict())
+
+
+def test_a_batch_in_the_parts_that_auto_chooses_moves_the_weights_as_the_whole_does(
+    tmp_path: Path,
+) -> None:
+    values = {"n_steps": 32, "batch_size": 512, "n_epochs": 1, "precision": "float32"}
+    config = resolved_on(config_of(**values), STACK, ONE_CPU)
+    parted, found = updated(config, tmp_path)
+    assert parted.micro_batch_size == 256
+    whole, expected = updated(config_of(**values, micro_batch_size=None), tmp_path)
+    assert whole.micro_batch_size is None
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=2e-4, msg=name)
+
+
+SIDES = ((4, 72, 80), (4, 73, 83))
+SHAPES = [(4, 72, 80), (4, 84, 84), (12, 144, 160), (1, 36, 36), (2, 37, 50)]
+
+
+def policy_of(shape: tuple[int, int, int], n_actions: int) -> ActorCriticCnnPolicy:
+    space = spaces.Box(0, 255, shape, np.uint8)
+    return ActorCriticCnnPolicy(space, spaces.Discrete(n_actions), lambda _: 1e-3)
+
+
+def network_in(shape: tuple[int, int, int], n_actions: int = 9) -> NetworkSize:
+    channels, height, width = shape
+    return NetworkSize(channels=channels, height=height, width=width, n_actions=n_actions)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("n_actions", [2, 9])
+def test_parameters_are_those_of_the_policy(shape: tuple[int, int, int], n_actions: int) -> None:
+    sizes = [p.numel() for p in policy_of(shape, n_actions).parameters()]
+    network = network_in(shape, n_actions)
+    assert network.parameters == sum(sizes)
+    assert network.weights_bytes == 4 * sum(sizes)
+    assert network.training_bytes == 16 * sum(sizes)
+    assert network.largest_parameter <= max(sizes)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_activations_are_what_the_convolutions_give(shape: tuple[int, int, int]) -> None:
+    found = []
+    layers = policy_of(shape, 9).features_extractor.cnn  # type: ignore[union-attr]
+    picture = torch.zeros(1, *shape)
+    for layer in layers:
+        picture = layer(picture)
+        if isinstance(layer, torch.nn.Conv2d):
+            found.append(picture.numel())
+    assert network_in(shape).activations == tuple(found)
+
+
+def most_bytes(network: NetworkSize, batch_size: int, *, bf16: bool) -> int:
+    return max(map(sum, network.step_blocks(batch_size, bf16=bf16).values()))
+
+
+def profiled_peak(shape: tuple[int, int, int], batch_size: int, precision: Precision) -> int:
+    """The most bytes in tensors that a gradient step makes, by torch's own account."""
+    space = spaces.Box(0, 255, shape, np.uint8)
+    policy = LeanCnnPolicy(
+        space, spaces.Discrete(9), lambda _: 1e-3, **policy_arguments(precision)
+    ).to(memory_format=torch.channels_last)
+    pictures = torch.zeros((batch_size, *shape), dtype=torch.uint8)
+
+    def step() -> None:
+        values, log_prob, _ = policy.evaluate_actions(pictures, torch.zeros(batch_size))
+        (values.mean() - log_prob.mean()).backward()
+
+    return peak_of_tensors(step)
+
+
+@pytest.mark.parametrize("shape", [(4, 72, 80), (12, 144, 160), (4, 90, 98)])
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_the_step_is_what_torch_allocates(
+    shape: tuple[int, int, int], precision: Precision
+) -> None:
+    network, batch_size, bf16 = network_in(shape), 128, precision == "bf16"
+    gradients = 0 if bf16 else network.weights_bytes  # bf16 ones take the place of their weights
+    expected = most_bytes(network, batch_size, bf16=bf16) + gradients
+    assert profiled_peak(shape, batch_size, precision) == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+def test_the_step_grows_with_the_batch(*, bf16: bool) -> None:
+    small, large = (network_in((4, 72, 80)).step_blocks(size, bf16=bf16) for size in (64, 128))
+    for moment, blocks in small.items():
+        assert sum(blocks) < sum(large[moment])
+
+
+def test_pictures_whose_sides_are_no_multiples_of_four_are_copied_once_more() -> None:
+    whole, odd = (network_in(shape).step_blocks(8, bf16=False) for shape in SIDES)
+    assert whole["to blocks"] == [8 * 4 * 72 * 80, 4 * 8 * 4 * 72 * 80]
+    assert odd["to blocks"] == [8 * 4 * 72 * 80] * 2 + [4 * 8 * 4 * 72 * 80]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_network_with_a_target_is_that_of_dqn(shape: tuple[int, int, int]) -> None:
+    policy = CnnPolicy(spaces.Box(0, 255, shape, np.uint8), spaces.Discrete(7), lambda _: 1e-3)
+    network = replace(network_in(shape, 7), has_value_head=False, has_target=True)
+    both = 4 * sum(p.numel() for p in policy.parameters())
+    one = 4 * sum(p.numel() for p in policy.q_net.parameters())
+    assert (network.policy_bytes, network.weights_bytes) == (both, one)
+    assert network.training_bytes == both + 3 * one  # two moments, and gradients
+
+
+def pqn_policy(
+    shape: tuple[int, int, int], layer_norm: LayerNorm, precision: Precision = "float32"
+) -> PQNPolicy:
+    space = spaces.Box(0, 255, shape, np.uint8)
+    policy = PQNPolicy(
+        space, spaces.Discrete(9), lambda _: 1e-3, layer_norm=layer_norm, precision=precision
+    )
+    return policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("layer_norm", ["channels", "picture", "none"])
+def test_parameters_of_a_normed_network_are_those_of_pqn(
+    shape: tuple[int, int, int], layer_norm: LayerNorm
+) -> None:
+    network = replace(network_in(shape), has_value_head=False, layer_norm=layer_norm)
+    policy = pqn_policy(shape, layer_norm)
+    assert network.parameters == sum(p.numel() for p in policy.parameters())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("layer_norm", ["channels", "picture", "none"])
+def test_parameters_of_a_normed_network_with_a_target_are_those_of_dqn(
+    shape: tuple[int, int, int], layer_norm: LayerNorm
+) -> None:
+    space = spaces.Box(0, 255, shape, np.uint8)
+    policy = DQNPolicy(space, spaces.Discrete(9), lambda _: 1e-3, layer_norm=layer_norm)
+    network = replace(
+        network_in(shape), has_value_head=False, has_target=True, layer_norm=layer_norm
+    )
+    assert network.policy_bytes == sum(p.nbytes for p in policy.parameters())
+    assert network.weights_bytes == sum(p.nbytes for p in policy.q_net.parameters())
+
+
+@pytest.mark.parametrize("shape", [(4, 72, 80), (12, 144, 160), (4, 84, 84)])
+@pytest.mark.parametrize("layer_norm", ["channels", "picture"])
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_the_step_of_a_normed_network_is_what_torch_allocates(
+    shape: tuple[int, int, int], layer_norm: LayerNorm, precision: Precision
+) -> None:
+    network = replace(network_in(shape), has_value_head=False, layer_norm=layer_norm)
+    policy, batch_size = pqn_policy(shape, layer_norm, precision), 128
+    pictures, bf16 = torch.zeros((batch_size, *shape), dtype=torch.uint8), precision == "bf16"
+    found = peak_of_tensors(lambda: policy(pictures).mean().backward())
+    gradients = 0 if bf16 else network.weights_bytes  # bf16 ones take the place of their weights
+    expected = most_bytes(network, batch_size, bf16=bf16) + gradients
+    assert found == pytest.approx(expected, rel=0.03)
+
+
+FRAME = (1, 72, 80)
+N_ENVS, BATCH = 16, 512
+ROLLOUT = {"n_steps": BATCH // N_ENVS, "n_epochs": 1, "batch_size": BATCH}
+REPLAY = {"batch_size": BATCH, "learning_starts": BATCH, "replay": {"capacity": 2 * BATCH}}
+ALGORITHMS: dict[str, dict[str, Any]] = {
+    "ppo": {"name": "ppo", "micro_batch_size": None, **ROLLOUT},
+    "ppo, auto": {"name": "ppo", "micro_batch_size": "auto", **ROLLOUT},
+    "pqn": {"name": "pqn", "layer_norm": "none", **ROLLOUT},
+    "pqn, channels": {"name": "pqn", "layer_norm": "channels", **ROLLOUT},
+    "pqn, picture": {"name": "pqn", "layer_norm": "picture", **ROLLOUT},
+    "dqn": {"name": "dqn", **REPLAY},
+    "dqn, channels": {"name": "dqn", "layer_norm": "channels", **REPLAY},
+    "dqn, picture": {"name": "dqn", "layer_norm": "picture", **REPLAY},
+    "dqn, double_q": {"name": "dqn", "layer_norm": "channels", "double_q": True, **REPLAY},
+    "dqn, n_step 3": {"name": "dqn", "n_step": 3, **REPLAY},
+}
+FAST = ("ppo, auto", "pqn, channels")  # others run with the slow tests
+
+
+class Dark(TinyEnv):
+    observation_space = spaces.Box(0, 255, FRAME, np.uint8)
+
+    def _frame(self) -> NDArray[np.uint8]:
+        return np.zeros(FRAME, np.uint8)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        pytest.param(values, marks=() if name in FAST else pytest.mark.slow, id=name)
+        for name, values in ALGORITHMS.items()
+    ],
+)
+def test_a_trainings_gradient_step_is_what_torch_allocates(
+    algorithm: dict[str, Any], precision: str, tmp_path: Path
+) -> None:
+    config = make_config(
+        algorithm=algorithm | {"precision": precision},
+        env__n_envs=N_ENVS,
+        device="cpu",
+    )
+    facts = replace(FACTS, cpus=1, uses_bf16=precision == "bf16", n_actions=2)
+    predicted = gradient_step_bytes(config, facts)
+    hardware = Hardware(has_gpu=False, cpu_has_bf16=False, cpus=1)
+    config = resolved_on(config, (4, 72, 80), hardware)
+    assert gradient_step_bytes(config, facts) == predicted
+    assert network_of(config, facts).observation == 4 * 72 * 80
+    stacked = VecFrameStack(DummyVecEnv([Dark] * N_ENVS), 4, channels_order="first")
+    model = make_algorithm(
+        config,
+        VecMonitor(stacked),
+        RunDir(tmp_path),
+        packing=frame_format_of(config, facts).packing,
+        stream="training",
+    )
+    arguments = (1, BATCH) if algorithm["name"] == "dqn" else ()  # gradient steps; samples in each
+    with torch_threads(1):
+        model.learn(2 * BATCH)
+        model.policy.optimizer.zero_grad()  # what was there before is none of the step's
+        model.policy.train()
+        found = peak_of_tensors(lambda: model.train(*arguments))  # type: ignore[attr-defined]
+    # bf16 gradients take the place of their weights; parts leave the sum of those before, which
+    # the estimate counts among the holes between blocks
+    n_gradients = (0 if facts.uses_bf16 else 1) + (together(config, facts) < BATCH)
+    gradients = n_gradients * network_of(config, facts).weights_bytes
+    assert found == pytest.approx(gradient_step_bytes(config, facts) + gradients, rel=0.01)
