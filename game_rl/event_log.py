@@ -11,51 +11,60 @@ one begins on a line of its own. Readers skip lines that are unfinished or that 
 import json
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from game_rl.errors import GameRLError, Interrupted
 from game_rl.events import (
     Begun,
     CheckpointSaved,
     Ended,
     Evaluated,
     Event,
+    ExperimentEnded,
     ExperimentEvent,
-    ExperimentListener,
-    Listener,
+    ExperimentWarned,
     Resumed,
+    TimedEvent,
     Warned,
     WentBack,
 )
 from game_rl.run_dir import RunDir
 
 _ANY_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
+_ANY_OF_EXPERIMENT: TypeAdapter[ExperimentEvent] = TypeAdapter(
+    Annotated[ExperimentEvent, Field(discriminator="event")]
+)
 
 
-class EventLog:
+_AnyEvent = TypeVar("_AnyEvent", bound=TimedEvent)
+
+
+class _Log(Generic[_AnyEvent]):
     """Hands events to listeners and, where it has a file, appends them to it.
 
     Events may come from any thread; listeners are called one at a time.
-
-    Attributes:
-        timesteps: current timesteps of the training, for events that carry none themselves.
     """
 
-    def __init__(self, file: "EventFile | None" = None, listeners: Sequence[Listener] = ()) -> None:
-        self.timesteps = 0
+    def __init__(
+        self,
+        file: "EventFile | None" = None,
+        listeners: Sequence[Callable[[_AnyEvent], None]] = (),
+    ) -> None:
         self._file = file
         self._listeners = list(listeners)
         self._lock = threading.RLock()
 
-    def add_listener(self, listener: Listener) -> None:
+    def add_listener(self, listener: Callable[[_AnyEvent], None]) -> None:
         """Call a listener with all events from now on."""
         with self._lock:
             self._listeners.append(listener)
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: _AnyEvent) -> None:
         """Pass an event to the listeners, then write it; raise OSError if the write fails."""
         with self._lock:
             for listener in self._listeners:
@@ -63,12 +72,58 @@ class EventLog:
             if self._file is not None and event.is_kept:
                 self._file.add(event)
 
+    @contextmanager
+    def recording_failure(self) -> Iterator[None]:
+        """Emit how it ends for an exception that is raised inside the block, and re-raise it."""
+        try:
+            yield
+        except (Interrupted, KeyboardInterrupt) as error:
+            code = error.exit_code if isinstance(error, Interrupted) else Interrupted("").exit_code
+            self._record_end("stopped", code, str(error))
+            raise
+        except Exception as error:
+            code = error.exit_code if isinstance(error, GameRLError) else GameRLError.exit_code
+            self._record_end("failed", code, str(error))
+            raise
+
+    def _record_end(self, reason: Literal["stopped", "failed"], exit_code: int, text: str) -> None:
+        with suppress(OSError):  # a failing disk may be what has ended it
+            self.emit(self._end(reason, exit_code, text))
+
+    def _end(self, reason: Literal["stopped", "failed"], exit_code: int, text: str) -> _AnyEvent:
+        raise NotImplementedError
+
+
+class EventLog(_Log[Event]):
+    """The log of a run.
+
+    Attributes:
+        timesteps: current timesteps of the training, for events that carry none themselves.
+    """
+
+    timesteps = 0
+
     def warn(self, text: str) -> None:
         self.emit(Warned(timesteps=self.timesteps, text=text))
 
     def n_bytes(self) -> int:
         """Sync the file and return its length in bytes, or 0 if there is no file."""
         return 0 if self._file is None else self._file.synced_bytes()
+
+    def _end(self, reason: Literal["stopped", "failed"], exit_code: int, text: str) -> Event:
+        return Ended(timesteps=self.timesteps, reason=reason, exit_code=exit_code, text=text)
+
+
+class ExperimentEventLog(_Log[ExperimentEvent]):
+    """The log of an experiment."""
+
+    def warn(self, text: str) -> None:
+        self.emit(ExperimentWarned(text=text))
+
+    def _end(
+        self, reason: Literal["stopped", "failed"], exit_code: int, text: str
+    ) -> ExperimentEvent:
+        return ExperimentEnded(reason=reason, exit_code=exit_code, text=text)
 
 
 class JsonLines:
@@ -200,33 +255,6 @@ def _is_torn(path: Path) -> bool:
         return file.read() != b"\n"
 
 
-_ANY: TypeAdapter[ExperimentEvent] = TypeAdapter(
-    Annotated[ExperimentEvent, Field(discriminator="event")]
-)
-
-
-class ExperimentEventLog:
-    """Appends events to the experiment's file and passes them to listeners; a context manager."""
-
-    def __init__(self, path: Path, listeners: Sequence[ExperimentListener] = ()) -> None:
-        self._file = EventFile(path)
-        self._listeners = listeners
-
-    def add_listener(self, listener: ExperimentListener) -> None:
-        self._listeners = (*self._listeners, listener)
-
-    def emit(self, event: ExperimentEvent) -> None:
-        for listener in self._listeners:
-            listener(event)
-        self._file.add(event)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-
 def read_experiment_events(path: Path) -> list[ExperimentEvent]:
     """Return the events of a file, without generations that the population went back from.
 
@@ -234,7 +262,7 @@ def read_experiment_events(path: Path) -> list[ExperimentEvent]:
     """
     kept: list[ExperimentEvent] = []
     for _, line in located_lines(path):
-        event = parsed(_ANY, line)
+        event = parsed(_ANY_OF_EXPERIMENT, line)
         if event is None:
             continue
         if isinstance(event, WentBack):

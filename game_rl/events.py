@@ -6,12 +6,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from game_rl.saved import Saved
+from game_rl.saved import Natural, Saved
 
 FREQUENT_BOUNDARIES_TIMESTEPS = 1_000
 """Timesteps between reports at boundaries that come every few vec steps, as those of DQN do."""
 
-_Count = Annotated[int, Field(ge=0)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -19,8 +18,8 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class _RunEvent(BaseModel):
-    """The base of all events."""
+class TimedEvent(BaseModel):
+    """The base of all events of runs and experiments."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
@@ -29,7 +28,10 @@ class _RunEvent(BaseModel):
 
     time: datetime = Field(default_factory=_now)
     """Time of the event, in UTC."""
-    timesteps: _Count = 0
+
+
+class _RunEvent(TimedEvent):
+    timesteps: Natural = 0
     """Timesteps of the run, summed over all envs."""
 
 
@@ -40,8 +42,8 @@ class Begun(_RunEvent):
     run: str
     """Id of the run."""
     algorithm: str
-    total_timesteps: _Count
-    frame_skip: _Count | None = None
+    total_timesteps: Natural
+    frame_skip: Natural | None = None
     """Emulator frames in a timestep; None in logs of the last release, which lack it."""
     device: str
     precision: str
@@ -56,14 +58,14 @@ class Resumed(_RunEvent):
     run: str
     checkpoint: str
     """Name of the checkpoint's folder."""
-    total_timesteps: _Count
-    frame_skip: _Count | None = None
+    total_timesteps: Natural
+    frame_skip: Natural | None = None
     """Emulator frames in a timestep; None in logs of the last release, which lack it."""
     device: str
     precision: str
     stop_when: tuple[str, ...] = ()
     """The conditions under which the run ends before its total, in words."""
-    superseded_from_bytes: _Count
+    superseded_from_bytes: Natural
     """Length of the file at the checkpoint; events from there up to this one no longer count."""
     restored: tuple[str, ...]
     """The parts that continue exactly as they were."""
@@ -85,7 +87,7 @@ class Forked(_RunEvent):
     """Id of the other run."""
     parent_path: str
     """Path of the other run's directory at that time."""
-    parent_timesteps: _Count
+    parent_timesteps: Natural
     """Timesteps of the checkpoint."""
     not_taken_over: tuple[str, ...] = ()
     """The parts that begin anew, each with the reason."""
@@ -110,8 +112,8 @@ class OfflineProgress(_RunEvent):
     is_kept = False
 
     event: Literal["offline_progress"] = "offline_progress"
-    gradient_steps: _Count
-    total: _Count
+    gradient_steps: Natural
+    total: Natural
     gradient_steps_per_s: float
 
 
@@ -133,10 +135,10 @@ class Evaluating(_RunEvent):
     is_kept = False
 
     event: Literal["evaluating"] = "evaluating"
-    policy_timesteps: _Count
-    episodes: _Count
+    policy_timesteps: Natural
+    episodes: Natural
     is_final: bool = False
-    offline_gradient_steps: _Count | None = None
+    offline_gradient_steps: Natural | None = None
     """As in `Evaluated`."""
 
 
@@ -144,12 +146,12 @@ class Evaluated(_RunEvent):
     """Episodes were played to evaluate a policy."""
 
     event: Literal["evaluated"] = "evaluated"
-    policy_timesteps: _Count
+    policy_timesteps: Natural
     """Timestep at which the policy was learned."""
     deterministic: bool = True
     """Whether it took its likeliest actions instead of drawing them; the last release did not
     record it."""
-    episodes: _Count
+    episodes: Natural
     mean_reward: float
     std_reward: float
     success_rate: _Share | None
@@ -158,7 +160,7 @@ class Evaluated(_RunEvent):
     is_best: bool = False
     is_final: bool = False
     """Whether it is of the best policy, after the training, on episodes not used to select it."""
-    offline_gradient_steps: _Count | None = None
+    offline_gradient_steps: Natural | None = None
     """Gradient steps so far, if the run is learning from Lakes before its first timestep."""
 
 
@@ -168,7 +170,7 @@ class ConfirmationPlayed(_RunEvent):
     event: Literal["confirmation_played"] = "confirmation_played"
     deterministic: bool
     """Whether the policy took its likeliest actions instead of drawing them."""
-    episodes: _Count
+    episodes: Natural
     mean_reward: float
     std_reward: float
     success_rate: _Share | None
@@ -191,14 +193,14 @@ class CheckpointSaved(_RunEvent):
     event: Literal["checkpoint_saved"] = "checkpoint_saved"
     checkpoint: str
     """Name of the checkpoint's folder."""
-    n_bytes: _Count
+    n_bytes: Natural
     seconds: float
     contents: tuple[str, ...]
     """Contents of the checkpoint, in words."""
     compression_saved: _Share | None = None
     """Share of bytes that the replay saves compared with whole stacks; None without a replay."""
     is_best: bool = False
-    offline_gradient_steps: _Count | None = None
+    offline_gradient_steps: Natural | None = None
     """As in `Evaluated`."""
 
 
@@ -214,7 +216,7 @@ class WorkerRestarted(_RunEvent):
 
     event: Literal["worker_restarted"] = "worker_restarted"
     text: str
-    restarts: _Count
+    restarts: Natural
     """Number of restarts in this training process so far."""
 
 
@@ -224,7 +226,7 @@ class DiskForecast(_RunEvent):
     event: Literal["disk_forecast"] = "disk_forecast"
     text: str
     full_in_s: float
-    full_at_timesteps: _Count
+    full_at_timesteps: Natural
 
 
 class LakesFollowed(_RunEvent):
@@ -234,13 +236,13 @@ class LakesFollowed(_RunEvent):
     """
 
     event: Literal["lakes_followed"] = "lakes_followed"
-    rows: _Count
+    rows: Natural
     """Rows that others have played and that could be drawn at some time."""
     newest_age_s: float | None
     """Median age of the newest available row over the last thousand draws; None without draws."""
-    own_drawn: _Count
+    own_drawn: Natural
     """The run's own timesteps in all batches."""
-    drawn: _Count
+    drawn: Natural
     """All timesteps in all batches."""
 
 
@@ -252,11 +254,11 @@ class RowsDrawn(_RunEvent):
     """
 
     event: Literal["rows_drawn"] = "rows_drawn"
-    own: _Count
+    own: Natural
     """The run's own timesteps in all batches since its first timestep."""
-    streams: dict[str, _Count]
+    streams: dict[str, Natural]
     """Rows of each stream in the same batches, by the id of the stream's run."""
-    offline_streams: dict[str, _Count]
+    offline_streams: dict[str, Natural]
     """Rows of each stream in the batches before the first timestep, which have no own timesteps."""
 
 
@@ -266,7 +268,7 @@ class UploadQueued(_RunEvent):
     event: Literal["upload_queued"] = "upload_queued"
     checkpoint: str
     """Name of the checkpoint's folder."""
-    n_bytes: _Count
+    n_bytes: Natural
     """Size of all its files, including parts that are already stored."""
     to: str
 
@@ -279,8 +281,8 @@ class UploadProgress(_RunEvent):
     event: Literal["upload_progress"] = "upload_progress"
     sending: tuple[int, ...] = ()
     """Timesteps of the checkpoints that are being sent."""
-    waiting_checkpoints: _Count
-    waiting_bytes: _Count
+    waiting_checkpoints: Natural
+    waiting_bytes: Natural
     is_ending: bool = False
     """Whether the training is over and waits for the upload."""
     is_trying: bool = True
@@ -293,7 +295,7 @@ class Uploaded(_RunEvent):
     event: Literal["uploaded"] = "uploaded"
     checkpoint: str
     """Name of the checkpoint's folder."""
-    sent_bytes: _Count
+    sent_bytes: Natural
     """Bytes that were sent, without parts that were already stored."""
     seconds: float
     to: str
@@ -303,11 +305,11 @@ class ExplorationRestarted(_RunEvent):
     """The share of random actions rises again, from this rollout on."""
 
     event: Literal["exploration_restarted"] = "exploration_restarted"
-    at: _Count
+    at: Natural
     """Timestep of the restart in the config."""
     start: _Share
     """Share of random actions at that timestep."""
-    over: _Count
+    over: Natural
     """Number of timesteps after which the share is back on its usual course."""
     share: _Share
     """Share of random actions at this rollout's first timestep."""
@@ -321,7 +323,7 @@ class TeacherReady(_RunEvent):
     """Id of the teacher's run; empty if it has none."""
     path: str
     """Path of the teacher's run when this run began."""
-    policy_timesteps: _Count
+    policy_timesteps: Natural
     """Timestep at which the policy was learned."""
     sha256: str
     """sha256 of the manifest of its checkpoint."""
@@ -336,9 +338,9 @@ class Validated(_RunEvent):
     """Student and teacher played episodes that were not used for any decision before."""
 
     event: Literal["validated"] = "validated"
-    episodes: _Count
+    episodes: Natural
     """Number of episodes of each."""
-    student_timesteps: _Count
+    student_timesteps: Natural
     """Timestep at which the student's best policy was learned."""
     student_mean_reward: float
     student_success_rate: _Share | None = None
@@ -396,12 +398,8 @@ Event = (
 Listener = Callable[[Event], None]
 
 
-class _ExperimentEvent(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
-
-    time: datetime = Field(default_factory=lambda: datetime.now(UTC))
-    """Time of the event, in UTC."""
-    generation: _Count = 0
+class _ExperimentEvent(TimedEvent):
+    generation: Natural = 0
 
 
 class ExperimentBegun(_ExperimentEvent):
@@ -411,9 +409,9 @@ class ExperimentBegun(_ExperimentEvent):
     experiment: str
     """The experiment's id."""
     kind: str = "population"
-    members: _Count
-    generations: _Count
-    slots: _Count
+    members: Natural
+    generations: Natural
+    slots: Natural
     """Members that train at once."""
 
 
@@ -429,7 +427,7 @@ class GenerationBegun(_ExperimentEvent):
     """A generation began, in which all members train up to `timesteps`."""
 
     event: Literal["generation_begun"] = "generation_begun"
-    timesteps: _Count
+    timesteps: Natural
 
 
 class Fitness(Saved):
@@ -455,13 +453,13 @@ class StretchEnded(_ExperimentEvent):
     """A member has trained and played its episodes."""
 
     event: Literal["stretch_ended"] = "stretch_ended"
-    number: _Count
+    number: Natural
     folder: str
-    timesteps: _Count
+    timesteps: Natural
     host: str
     timesteps_per_s: float
     seconds: float
-    ram_peak_bytes: _Count
+    ram_peak_bytes: Natural
     fitness: Fitness | None = None
     failure: str | None = None
 
@@ -472,7 +470,7 @@ class MemberDied(_ExperimentEvent):
     event: Literal["member_died"] = "member_died"
     name: str
     code: int
-    deaths: _Count
+    deaths: Natural
     """Deaths since its newest checkpoint."""
     pause_s: float | None = None
     """Seconds until it is started again; None if it is not, and in logs of the last release."""
@@ -488,8 +486,8 @@ class GenerationEnded(_ExperimentEvent):
     """Path of the generation's record."""
     seconds: float
     """Time that this controller has spent on the generation."""
-    copies: _Count
-    checkpoints_bytes: _Count
+    copies: Natural
+    checkpoints_bytes: Natural
     """Size of all checkpoints that are kept; a file with several hard links counts once."""
 
 
@@ -504,7 +502,7 @@ class ChampionFound(_ExperimentEvent):
     """The experiment is complete."""
 
     event: Literal["champion_found"] = "champion_found"
-    number: _Count
+    number: Natural
     folder: str
     path: str
     final: Fitness

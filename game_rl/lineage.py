@@ -6,27 +6,23 @@ run had then, so the list is complete even if the other folders are gone. Code t
 another source calls `add_sources`. `game-rl lineage` sums the timesteps that all of them played.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
+from game_rl.durable_files import write_saved
 from game_rl.errors import CheckpointError
 from game_rl.event_log import read_events
-from game_rl.run_dir import RunDir, write_atomic
+from game_rl.run_dir import RunDir
+from game_rl.saved import Natural, Saved, file_sha256, read_saved
 
-_Count = Annotated[int, Field(ge=0)]
 _FrameSkip = Annotated[int, Field(ge=1)]
 
 
-class _Saved(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Source(_Saved):
+class Source(Saved):
     """A run from which another run has learned."""
 
     kind: Literal["fork", "teacher", "lake"]
@@ -34,9 +30,9 @@ class Source(_Saved):
     """Id of the run. For a Lake, the name of a stream, which is the id of the run that wrote it."""
     path: str
     """Path of the run directory, or of the Lake, at that time."""
-    timesteps: _Count
+    timesteps: Natural
     """Timesteps of the run up to which it was used."""
-    began_at: _Count = 0
+    began_at: Natural = 0
     """Timestep at which the run began to play itself; not 0 in a fork that keeps its counters."""
     frame_skip: _FrameSkip
     """Emulator frames in each of its timesteps."""
@@ -56,10 +52,10 @@ class Source(_Saved):
         return self.played_timesteps * self.frame_skip
 
 
-class Lineage(_Saved):
+class Lineage(Saved):
     """The start and the sources of a run."""
 
-    began_at: _Count = 0
+    began_at: Natural = 0
     """Timestep at which the run begins to play itself."""
     sources: tuple[Source, ...] = ()
 
@@ -70,20 +66,18 @@ def read_lineage(run_dir: RunDir) -> Lineage:
     Raises:
         CheckpointError: `lineage.json` is not a valid lineage.
     """
-    try:
-        return Lineage.model_validate_json(run_dir.lineage.read_bytes())
-    except FileNotFoundError:
-        return Lineage()
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise CheckpointError(
-            f"{run_dir.lineage} does not describe a run's sources: {first['msg']}; restore it "
-            "from a copy, or delete it to forget what the run learned from"
-        ) from None
+    found = read_saved(
+        Lineage,
+        run_dir.lineage,
+        error=CheckpointError,
+        fault="does not describe a run's sources",
+        way_out="restore it from a copy, or delete it to forget what the run learned from",
+    )
+    return found or Lineage()
 
 
 def write_lineage(run_dir: RunDir, lineage: Lineage) -> None:
-    write_atomic(run_dir.lineage, lineage.model_dump_json(indent=2) + "\n")
+    write_saved(run_dir.lineage, lineage)
 
 
 def add_sources(run_dir: RunDir, *sources: Source) -> None:
@@ -102,7 +96,7 @@ def _key(source: Source) -> tuple[str, str, str]:
 
 def manifest_sha256(checkpoint: Path) -> str:
     """Return the sha256 of a checkpoint's manifest, which covers all its files."""
-    return hashlib.sha256((checkpoint / "manifest.json").read_bytes()).hexdigest()
+    return file_sha256(checkpoint / "manifest.json")
 
 
 def all_sources(sources: tuple[Source, ...], depth: int = 0) -> Iterator[tuple[int, Source]]:

@@ -5,47 +5,39 @@ machine that may be wrong: a node that was cut off or asleep comes back. So each
 claim to the run, and a process that finds another claim in the folder ends without writing.
 """
 
-import errno
-import fcntl
 import os
 import shlex
-import shutil
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
+from game_rl.durable_files import remove_leftovers, write_atomic, write_saved
 from game_rl.errors import ExperimentError, UsageError
+from game_rl.saved import Natural, Saved, read_saved
 
 EXPERIMENT_VARIABLE = "GAME_RL_EXPERIMENT"
 """Environment variable of a job's process: the experiment's folder, as its user knows it."""
-_TEMPORARY = ".tmp"
-_TRASH = ".trash"
 
 
-class Parent(BaseModel):
+class Parent(Saved):
     """The checkpoint that a fork begins from."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     """Id of the run that wrote it."""
-    timesteps: Annotated[int, Field(ge=0)]
+    timesteps: Natural
     sha256: str
     """sha256 of the checkpoint's manifest, which covers all its files."""
 
 
-class RunIdentity(BaseModel):
+class RunIdentity(Saved):
     """The identity of a run, which stays when its directory is moved or copied."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
     """Random id, unique among all runs."""
@@ -86,21 +78,21 @@ class RunDir:
             UsageError: `run.json` is not a valid identity.
         """
         file = self.identity_file
-        if file.exists():
-            try:
-                return RunIdentity.model_validate_json(file.read_bytes())
-            except ValidationError as error:
-                first = error.errors(include_url=False, include_input=False)[0]
-                raise UsageError(
-                    f"{file} does not identify a run: {first['msg']}; restore it from a copy, or "
-                    "delete it, and the run gets a new identity"
-                ) from None
+        found = read_saved(
+            RunIdentity,
+            file,
+            error=UsageError,
+            fault="does not identify a run",
+            way_out="restore it from a copy, or delete it, and the run gets a new identity",
+        )
+        if found is not None:
+            return found
         identity = RunIdentity(
             id=uuid.uuid4().hex if run_id is None else run_id,
             created=datetime.now(UTC).replace(microsecond=0),
             parent=parent,
         )
-        write_atomic(file, identity.model_dump_json(indent=2) + "\n")
+        write_saved(file, identity)
         return identity
 
     @property
@@ -204,20 +196,21 @@ class RunDir:
         Raises:
             UsageError: another training holds it.
         """
-        try:
-            with FileLock(self.root / "lock", timeout=0):
-                yield
-        except Timeout:
-            raise UsageError(
-                f"another training is writing to {self.root}; wait until it has ended, stop it, "
-                "or choose another place with --set run_dir=..."
-            ) from None
+        busy = (
+            f"another training is writing to {self.root}; wait until it has ended, stop it, or "
+            "choose another place with --set run_dir=..."
+        )
+        with locked(self.root / "lock", busy=busy):
+            yield
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether a process writes to the run."""
+        return is_locked(self.root / "lock")
 
     def remove_leftovers(self) -> None:
         """Delete temporary files that a killed process left; only under the lock."""
-        for path in list(self.root.rglob(".*")):
-            if path.name.endswith((_TEMPORARY, _TRASH)) and path.exists():
-                _remove(path)
+        remove_leftovers(self.root)
 
     def size_bytes(self) -> int:
         """Return the size of all files of the run, without its Lake."""
@@ -229,112 +222,6 @@ class _OfflineRunDir(RunDir):
     @property
     def checkpoints(self) -> Path:
         return self.root / "offline"
-
-
-def write_atomic(path: Path, content: str | bytes) -> None:
-    """Write `content` to `path` in one rename, so that readers see the old or the new file."""
-    data = content.encode() if isinstance(content, str) else content
-    temporary = path.with_name(f".{path.name}{_TEMPORARY}")
-    try:
-        write_synced(temporary, data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_directory(path.parent)
-
-
-def write_synced(path: Path, content: bytes) -> None:
-    """Write a file and sync it to the disk."""
-    with synced_file(path) as file:
-        file.write(content)
-
-
-@contextmanager
-def synced_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a new file, and sync it to the disk when the block ends."""
-    with path.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-
-
-@contextmanager
-def new_directory(path: Path) -> Iterator[Path]:
-    """Yield a temporary directory, which becomes `path` when the block ends.
-
-    The caller fills it with synced files. If the block raises, nothing is left. The parent of
-    `path` must exist.
-
-    Raises:
-        FileExistsError: `path` exists already.
-    """
-    if path.exists():
-        raise FileExistsError(errno.EEXIST, "exists already", str(path))
-    temporary = path.with_name(f".{path.name}{_TEMPORARY}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
-    try:
-        yield temporary
-        sync_directory(temporary)
-        temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    sync_directory(path.parent)
-
-
-def link_file(source: Path, target: Path) -> None:
-    """Hard-link a file that never changes, or make a synced copy if linking fails."""
-    try:
-        os.link(source, target)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        with source.open("rb") as whole, synced_file(target) as copy:
-            shutil.copyfileobj(whole, copy)
-
-
-def remove_directory(path: Path) -> None:
-    """Rename `path`, then delete it, so that readers never see a part of it."""
-    trash = path.with_name(f".{path.name}{_TRASH}")
-    shutil.rmtree(trash, ignore_errors=True)
-    path.rename(trash)
-    shutil.rmtree(trash)
-
-
-@contextmanager
-def replaced_directory(path: Path) -> Iterator[None]:
-    """Move `path` away, so that the block can make it anew; restore it if the block raises."""
-    if not path.exists():
-        yield
-        return
-    trash = path.with_name(f".{path.name}{_TRASH}")
-    shutil.rmtree(trash, ignore_errors=True)
-    path.rename(trash)
-    try:
-        yield
-    except BaseException:
-        trash.rename(path)
-        raise
-    shutil.rmtree(trash)
-
-
-def sync_directory(path: Path) -> None:
-    """Make a rename in `path` durable; a no-op where directories cannot be opened (Windows)."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink()
 
 
 CLAIM_VARIABLE = "GAME_RL_CLAIM"
@@ -373,33 +260,47 @@ def _file(run_dir: RunDir) -> Path:
     return run_dir.root / "claim"
 
 
-def folder_bytes(path: Path) -> int:
-    """Return the size of all files of a checkpoint; 0 if it is gone."""
+_LOCK_WAIT_S = 1.0  # `is_locked` holds a lock for an instant
+
+
+@contextmanager
+def locked(file: Path, *, busy: str, wait_s: float = _LOCK_WAIT_S) -> Iterator[None]:
+    """Hold a lock, which the kernel releases when the process ends.
+
+    Args:
+        file: made if necessary; it stays.
+
+    Raises:
+        UsageError: another process holds it, even after `wait_s`; the text is `busy`.
+    """
     try:
-        return sum(file.stat().st_size for file in path.iterdir())
-    except OSError:
-        return 0
+        with FileLock(file, timeout=wait_s):
+            yield
+    except Timeout:
+        raise UsageError(busy) from None
 
 
-_LOCK_EVERY_S = 0.5
+def is_locked(file: Path) -> bool:
+    """Whether a process holds the lock, on this machine or, in a shared folder, on another."""
+    if not file.exists():
+        return False
+    try:
+        with FileLock(file, timeout=0):
+            return False
+    except Timeout:
+        return True
 
 
 @contextmanager
 def upload_lock(run_dir: Path, *, wait_s: float) -> Iterator[bool]:
     """Hold the lock of the run's uploader on this machine; yield False if it stays taken."""
-    file = os.open(run_dir / "upload.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    lock = FileLock(run_dir / "upload.lock", timeout=wait_s)
     try:
-        deadline_s = time.monotonic() + wait_s
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline_s:
-                    yield False
-                    return
-                time.sleep(_LOCK_EVERY_S)
-            else:
-                yield True
-                return
+        lock.acquire()
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
     finally:
-        os.close(file)
+        lock.release()

@@ -1,14 +1,23 @@
-"""The frozen model for what is read back from disk, and JSON documents with a checksum."""
+"""What is read back from disk: the frozen model, files of it, JSON with a checksum, sha256."""
 
 import base64
 import binascii
+import hashlib
 import json
 import zlib
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+)
 
-from game_rl.errors import LakeError
+from game_rl.errors import GameRLError, LakeError
 
 
 def _decode(value: object) -> object:
@@ -34,6 +43,60 @@ class Saved(BaseModel):
     """A frozen model that refuses unknown keys. JSON gives back what was saved, bit for bit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+Natural = Annotated[int, Field(ge=0)]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+_Kind = TypeVar("_Kind", bound=BaseModel)
+
+
+def first_problem(error: ValidationError) -> str:
+    """Describe the first problem and where it is, as in `files.0.path: Field required`."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+
+
+def parse_saved(
+    kind: type[_Kind],
+    content: str | bytes,
+    source: object,
+    *,
+    error: type[GameRLError],
+    fault: str = "cannot be read",
+    way_out: str = "restore it from a copy",
+) -> _Kind:
+    """Parse JSON that was saved from a model of this kind.
+
+    Args:
+        source: the file or address that `content` is from.
+        error: raised if the content is no such model, with `source`, `fault`, the first problem
+            and `way_out`.
+    """
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError as problem:
+        raise error(f"{source} {fault}: {first_problem(problem)}; {way_out}") from None
+
+
+def read_saved(
+    kind: type[_Kind],
+    path: Path,
+    *,
+    error: type[GameRLError],
+    fault: str = "cannot be read",
+    way_out: str = "restore it from a copy",
+) -> _Kind | None:
+    """Read a file as `parse_saved` does; None if there is no such file."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    return parse_saved(kind, content, path, error=error, fault=fault, way_out=way_out)
+
+
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def to_document(kind: str, values: dict[str, Any]) -> str:

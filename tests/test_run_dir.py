@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.loader import dump_config
+from game_rl.durable_files import new_directory, remove_directory, write_atomic
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.events import CheckpointSaved, Event
 from game_rl.jobs.member_jobs import run_stretch
@@ -16,10 +17,7 @@ from game_rl.run_dir import (
     Parent,
     RunDir,
     check_claim,
-    new_directory,
-    remove_directory,
     take_claim,
-    write_atomic,
 )
 from game_rl.system.stop_request import StopRequest
 from tests.tiny_run import MakeConfig

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
+from game_rl.durable_files import link_file, new_directory, synced_file, write_synced
 from game_rl.errors import CheckpointError
-from game_rl.run_dir import link_file, new_directory, synced_file, write_synced
-from game_rl.saved import Saved
+from game_rl.saved import Saved, Sha256, parse_saved
 
 MANIFEST = "manifest.json"
 _MANIFEST_LIMIT_BYTES = 64 * 1024
@@ -37,7 +37,7 @@ class FileEntry(Saved):
     """Size and hash of one file as it was written."""
 
     bytes: Annotated[int, Field(ge=0, le=_LARGEST_FILE_BYTES)]
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    sha256: Sha256
 
 
 class Manifest(Saved):
@@ -89,15 +89,17 @@ def read_manifest(path: Path) -> Manifest:
             raise CheckpointError(f"{path} is not a checkpoint: it has no {MANIFEST}")
         if file.stat().st_size > _MANIFEST_LIMIT_BYTES:
             raise CheckpointError(f"{file} is too long to be a manifest; the checkpoint is damaged")
-        return Manifest.model_validate_json(file.read_bytes())
+        content = file.read_bytes()
     except OSError as error:
         raise CheckpointError(f"{path} has no readable {MANIFEST} ({error.strerror})") from None
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise CheckpointError(
-            f"{file} is damaged, or from another version of game_rl: {where}: {first['msg']}"
-        ) from None
+    return parse_saved(
+        Manifest,
+        content,
+        file,
+        error=CheckpointError,
+        fault="is damaged, or from another version of game_rl",
+        way_out="restore it from a copy, or use another checkpoint",
+    )
 
 
 def read_verified(path: Path, manifest: Manifest, name: FileName) -> bytes:

@@ -7,18 +7,17 @@ from pydantic import Field, JsonValue, model_validator
 
 from game_rl.checkpoints.evaluation_files import was_deterministic
 from game_rl.envs.game_boy_env import EnvState
-from game_rl.saved import Blob, Saved
+from game_rl.saved import Blob, Natural, Saved
 
-_Count = Annotated[int, Field(ge=0)]
 _MERSENNE_WORDS = 624
 
 
 class Best(Saved):
     """The best evaluation of a run so far, and its checkpoint."""
 
-    timesteps: _Count
+    timesteps: Natural
     mean_reward: float
-    offline_gradient_steps: _Count = 0
+    offline_gradient_steps: Natural = 0
     """Gradient steps of the checkpoint if it is of the phase before the first timestep; else 0."""
     deterministic: bool = True
     """Whether the policy took its likeliest actions or drew them."""
@@ -29,11 +28,11 @@ class Best(Saved):
 class StopCounters(Saved):
     """Counters of the conditions in the config's `stop_when`, in evaluations in a row."""
 
-    success_rate: _Count = 0
+    success_rate: Natural = 0
     """Evaluations that reached the success rate."""
-    mean_reward: _Count = 0
+    mean_reward: Natural = 0
     """Evaluations that reached the mean reward."""
-    without_improvement: _Count = 0
+    without_improvement: Natural = 0
     """Evaluations without a new best mean reward."""
     met: str = ""
     """The condition that has ended the run, in words; empty if none has."""
@@ -42,11 +41,11 @@ class StopCounters(Saved):
 class CheckpointState(Saved):
     """Description of a checkpoint; it is small, so that many can be listed."""
 
-    num_timesteps: _Count
+    num_timesteps: Natural
     """Timesteps that the weights have learned from."""
-    n_updates: _Count
+    n_updates: Natural
     """SB3's counter of updates: epochs of PPO and PQN, gradient steps of DQN."""
-    offline_gradient_steps: _Count = 0
+    offline_gradient_steps: Natural = 0
     """Gradient steps made before the first timestep."""
     schedule_timesteps: Annotated[int, Field(gt=0)]
     """Timesteps over which schedules run: the `total_timesteps` with which the run began."""
@@ -57,7 +56,7 @@ class CheckpointState(Saved):
     """Seconds of training so far, over all sessions, without those that a kill has lost."""
     stop_counters: StopCounters = StopCounters()
     """Counters of `stop_when` in this checkpoint's config."""
-    events_bytes: _Count = 0
+    events_bytes: Natural = 0
     """Size of the run's `events.jsonl`."""
     rom_sha256: str
     config: dict[str, JsonValue]
@@ -139,7 +138,7 @@ class TrainingState(Saved):
     random: RandomNumbers | None
     """State of the global generators, or None in a fork with another seed, which reseeds them."""
     log: LogState
-    n_episodes: _Count
+    n_episodes: Natural
     episodes: tuple[Episode, ...]
     successes: tuple[float, ...]
     envs: tuple[EnvState, ...] | None

@@ -15,6 +15,7 @@ from game_rl.checkpoints.evaluation_files import seed_of, was_deterministic, wit
 from game_rl.checkpoints.model_state import replay_bytes, unpacked_replay_bytes
 from game_rl.checkpoints.named import kept_path
 from game_rl.config.schema import EnvConfig
+from game_rl.durable_files import remove_directory, replaced_directory
 from game_rl.errors import CheckpointError, NoCheckpointError
 from game_rl.lake.lake_feed import LakeFeed
 from game_rl.lake.lake_pool import LakePool
@@ -22,7 +23,7 @@ from game_rl.lake.lake_schema import raw_bytes
 from game_rl.lake.mark import LakeState
 from game_rl.lake.pond_refill import save_lake
 from game_rl.lineage import add_sources
-from game_rl.run_dir import RunDir, check_claim, remove_directory, replaced_directory
+from game_rl.run_dir import RunDir, check_claim
 from game_rl.vec_env.vec_env_state import VecEnvState
 
 

@@ -5,8 +5,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TypeVar
 
-from pydantic import ValidationError
-
 from game_rl.checkpoints.checkpoint_files import FileName, Manifest, read_manifest, read_verified
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.config.loader import load_config
@@ -15,9 +13,10 @@ from game_rl.config.values import run_at
 from game_rl.errors import CheckpointError, NoCheckpointError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.run_dir import RunDir
-from game_rl.saved import Saved
+from game_rl.saved import Saved, parse_saved
 
 _Kind = TypeVar("_Kind", bound=Saved)
+_RESTORE = "restore it from a copy, or use another checkpoint"
 
 
 def find_run(root: Path) -> RunDir:
@@ -134,12 +133,8 @@ def read_model(path: Path, manifest: Manifest, kind: type[_Kind], name: FileName
     Raises:
         CheckpointError: the file is missing, damaged or not of this kind.
     """
-    try:
-        return kind.model_validate_json(read_verified(path, manifest, name))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise CheckpointError(f"{path / name} cannot be read: {where}: {first['msg']}") from None
+    content = read_verified(path, manifest, name)
+    return parse_saved(kind, content, path / name, error=CheckpointError, way_out=_RESTORE)
 
 
 def check_rom(path: Path, state: CheckpointState, game: Game) -> None:

@@ -172,8 +172,8 @@ def show_comparison(
     lines += ["", *more] if more else []
     output: Path | None = arguments.output
     if output is not None:
+        from game_rl.durable_files import write_atomic
         from game_rl.experiments.compare.comparison_plot import plot_png
-        from game_rl.run_dir import write_atomic
 
         output.mkdir(parents=True, exist_ok=True)
         write_atomic(output / "report.json", json.dumps(report, indent=2) + "\n")

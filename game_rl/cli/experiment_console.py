@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from game_rl.experiments.forecast.experiment_report import ExperimentReport
 
 
-def print_json(event: ExperimentEvent) -> None:
-    """Print an event as one line of JSON, as in events.jsonl; a Listener."""
-    print(event.model_dump_json(exclude_none=True), flush=True)
-
-
 def death_words(*, name: str, code: int, deaths: int, pause_s: float | None, cause: str) -> str:
     """Describe the death of a job, and when it starts again."""
     way_on = "" if pause_s is None else f" and starts again in {format_duration(pause_s)}"

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -181,11 +182,11 @@ def _finish_experiment(arguments: argparse.Namespace) -> int:
 
     from game_rl.cli.experiment_console import ExperimentConsole
     from game_rl.experiments.train_experiment import ExperimentCommand, finish_experiment
-    from game_rl.system.stop_request import StopFlag, stopping_experiment_on_signals
+    from game_rl.system.stop_request import StopRequest, stopping_on_signals
 
-    console, stop = ExperimentConsole(Console()), StopFlag()
+    console, stop = ExperimentConsole(Console()), StopRequest(math.inf)
     command = ExperimentCommand(stop=stop, force=True, listeners=[console])
-    with stopping_experiment_on_signals(stop, console.notice):
+    with stopping_on_signals(stop, console.notice):
         finish_experiment(
             arguments.run,
             command,

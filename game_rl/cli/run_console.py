@@ -11,13 +11,13 @@ from rich.progress import (
 )
 
 from game_rl import events
-from game_rl.events import Event
+from game_rl.events import Event, TimedEvent
 from game_rl.system.units import format_bytes, format_duration, with_frames
 
 _LINES_A_RUN = 20  # without a terminal to draw a bar on
 
 
-def print_json(event: Event) -> None:
+def print_json(event: TimedEvent) -> None:
     """Print an event as one line of JSON, as in events.jsonl; a Listener."""
     if event.is_kept:
         print(event.model_dump_json(exclude_none=True), flush=True)

@@ -3,6 +3,7 @@
 import argparse
 import functools
 import json
+import math
 import shlex
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from game_rl.cli.play_commands import evaluation_table
 from game_rl.cli.preflight_command import show_study_forecast
 from game_rl.errors import NotStoredError, UsageError
 from game_rl.experiments.experiment_dir import refuse_run_of_experiment
-from game_rl.system.stop_request import stopping_experiment_on_signals
+from game_rl.system.stop_request import stopping_on_signals
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -322,26 +323,27 @@ def _check_experiment_arguments(arguments: argparse.Namespace) -> None:
 def _train_members(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from game_rl.cli.experiment_console import ExperimentConsole, print_json
+    from game_rl.cli.experiment_console import ExperimentConsole
+    from game_rl.cli.run_console import print_json
     from game_rl.config.experiments.experiment import load_experiment
     from game_rl.experiments.train_experiment import (
         ExperimentCommand,
         begin_experiment,
         resume_experiment,
     )
-    from game_rl.system.stop_request import StopFlag
+    from game_rl.system.stop_request import StopRequest
 
     is_json = arguments.log == "json"
     console = Console(quiet=is_json)
     watcher = ExperimentConsole(console)
     command = ExperimentCommand(
-        stop=(stop := StopFlag()),
+        stop=(stop := StopRequest(math.inf)),
         force=arguments.force,
         take_over=arguments.take_over,
         listeners=[print_json if is_json else watcher],
         show=watcher.show_preflight,
     )
-    with stopping_experiment_on_signals(stop, watcher.notice):
+    with stopping_on_signals(stop, watcher.notice):
         if arguments.config is not None:
             begin_experiment(load_experiment(arguments.config, arguments.set), command)
         else:
@@ -394,10 +396,10 @@ def train_study(arguments: argparse.Namespace) -> int:
 
     from game_rl.config.experiments.study_config import load_study
     from game_rl.experiments.study.study_run import StudyCommand, run_study
-    from game_rl.system.stop_request import StopFlag, stopping_experiment_on_signals
+    from game_rl.system.stop_request import StopRequest, stopping_on_signals
 
     console = Console(quiet=arguments.log == "json")
-    stop = StopFlag()
+    stop = StopRequest(math.inf)
     command = StudyCommand(
         stop=stop,
         force=arguments.force,
@@ -406,9 +408,7 @@ def train_study(arguments: argparse.Namespace) -> int:
         on_death=functools.partial(_show_death, console),
     )
     study = load_study(arguments.config, arguments.set)
-    with stopping_experiment_on_signals(
-        stop, lambda text: console.print(text, style="yellow", markup=False)
-    ):
+    with stopping_on_signals(stop, lambda text: console.print(text, style="yellow", markup=False)):
         run_study(study, command)
     report = f"game-rl compare {quote(str(arguments.config))}"
     console.print(f"report       {report}", soft_wrap=True, markup=False)

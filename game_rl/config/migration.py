@@ -7,11 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
 from game_rl.config.schema import RunConfig
 from game_rl.config.yaml_tree import Node, Place, parse_document
 from game_rl.errors import ConfigError
+from game_rl.saved import parse_saved
 
 _GONE = (
     ("algorithm", "feed"),
@@ -62,15 +61,14 @@ def saved_config(document: Mapping[str, Any], *, source: object) -> dict[str, An
         ConfigError: the config is of no version that this one knows.
     """
     root = _tree(document)
-    try:
-        config = RunConfig.model_validate_json(json.dumps(up_to_date(root).plain()))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        key = ".".join(map(str, first["loc"]))
-        raise ConfigError(
-            f"{source}: its config is not one that this version knows ({key}: {first['msg']}); "
-            "use the version that wrote it"
-        ) from None
+    config = parse_saved(
+        RunConfig,
+        json.dumps(up_to_date(root).plain()),
+        source,
+        error=ConfigError,
+        fault="has a config that this version does not know",
+        way_out="use the version that wrote it",
+    )
     return config.model_dump(mode="json")
 
 

@@ -1,6 +1,5 @@
 """What a node must have before a member may run there."""
 
-import hashlib
 import os
 import platform
 import shutil
@@ -13,9 +12,10 @@ from pathlib import Path
 from typing import Protocol
 
 from game_rl.config.loader import load_yaml_model
+from game_rl.durable_files import write_atomic
 from game_rl.errors import GameFileError, StorageError
 from game_rl.games.definition import GameDefinition
-from game_rl.run_dir import write_atomic
+from game_rl.saved import file_sha256
 from game_rl.storage.faults import Patience
 from game_rl.storage.game_files import game_files
 from game_rl.storage.object_store import ObjectStore
@@ -314,6 +314,6 @@ def game_needs(game: str) -> GameNeeds:
 def _sha256(path: Path) -> str | None:
     """Return the sha256 of a file, or None if it is missing or unreadable."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return file_sha256(path)
     except OSError:
         return None

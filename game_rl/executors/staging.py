@@ -24,11 +24,12 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from game_rl.config.loader import dump_config, load_config
-from game_rl.errors import StorageError
+from game_rl.durable_files import write_atomic, write_saved
+from game_rl.errors import ExperimentError, StorageError
 from game_rl.executors.executor import Demand, Job, staging_folder
 from game_rl.executors.node_checks import Needs, game_needs, marked, marked_storage
-from game_rl.run_dir import RunDir, standing_claim, write_atomic
-from game_rl.saved import Saved
+from game_rl.run_dir import RunDir, standing_claim
+from game_rl.saved import Saved, parse_saved
 from game_rl.storage.blobs import read_tree, restore_tree, send_blobs
 from game_rl.storage.faults import Patience
 from game_rl.storage.manifest import FolderTree, as_json, blob_name, parse_stored
@@ -193,7 +194,7 @@ class StorageStaging:
         parts = tuple(self._below(path) for path in (*job.reads, job.output))
         tree, sources = read_tree(self._root, parts)
         self._patiently(lambda store: send_blobs(store, sources, self._stored))
-        write_atomic(self._note_file(note), note.model_dump_json(indent=2) + "\n")
+        write_saved(self._note_file(note), note)
         self._notes[job.name] = note
         self._remember(parts, tree)
         return StagedJob(self._address, note.claim, self._moved(job), tree, note.run)
@@ -208,7 +209,9 @@ class StorageStaging:
     def take_back(self) -> None:
         """Do as `end` does, for all attempts that a killed controller has noted."""
         for path in sorted(staging_folder(self._root).glob("*.json")):
-            self._take_home(StagingNote.model_validate_json(path.read_bytes()))
+            self._take_home(
+                parse_saved(StagingNote, path.read_bytes(), path, error=ExperimentError)
+            )
 
     def close(self) -> None:
         """Empty the folder in storage, unless an attempt is noted."""

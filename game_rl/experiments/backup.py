@@ -22,12 +22,12 @@ from game_rl.config.experiments.backup_checks import upload_problems
 from game_rl.config.experiments.experiment import Experiment
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.config.upload import UploadConfig
-from game_rl.errors import Interrupted, UsageError
+from game_rl.durable_files import link_file, write_saved
+from game_rl.errors import ExperimentError, Interrupted, UsageError
 from game_rl.event_log import ExperimentEventLog
 from game_rl.events import ExperimentBegun, ExperimentEvent, ExperimentWarned, GenerationEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.run_dir import link_file, write_atomic
-from game_rl.saved import Saved
+from game_rl.saved import Saved, read_saved
 from game_rl.storage.background import started
 from game_rl.storage.upload_settings import PushSettings, RemoteKeeping
 
@@ -51,13 +51,17 @@ class BackupState(Saved):
 
 
 def write_state(folder: ExperimentDir, state: BackupState) -> None:
-    write_atomic(folder.root / _STATE, state.model_dump_json(indent=2) + "\n")
+    write_saved(folder.root / _STATE, state)
 
 
 def stored_state(folder: ExperimentDir) -> BackupState | None:
     """Read the state, or return None if nothing was ever uploaded."""
-    file = folder.root / _STATE
-    return BackupState.model_validate_json(file.read_bytes()) if file.exists() else None
+    return read_saved(
+        BackupState,
+        folder.root / _STATE,
+        error=ExperimentError,
+        way_out="delete it, and the upload begins anew",
+    )
 
 
 def own_state(folder: ExperimentDir, upload: UploadConfig) -> BackupState:
@@ -260,7 +264,7 @@ def backing_up(
         folder,
         experiment,
         take_over=take_over,
-        warn=lambda text: events.emit(ExperimentWarned(text=text)),
+        warn=events.warn,
     )
     events.add_listener(copy.on_event)
     wait_s = upload.wait_s

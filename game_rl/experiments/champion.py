@@ -1,13 +1,10 @@
 """The best member at the end, chosen and measured on episodes that were not used for selection."""
 
-import hashlib
 import shutil
-import uuid
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
 
 from game_rl.config.loader import dump_config, load_config
+from game_rl.durable_files import new_directory, write_atomic, write_saved
 from game_rl.events import Fitness
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.kept_generations import link_checkpoint
@@ -20,11 +17,11 @@ from game_rl.experiments.records import (
     TrainedMember,
     fitness_of,
     read_record,
-    write_record,
 )
 from game_rl.experiments.tasks import MemberTasks, Task
-from game_rl.jobs.results import Played
-from game_rl.run_dir import Parent, RunDir, RunIdentity, new_directory, write_atomic
+from game_rl.jobs.results import read_played
+from game_rl.lineage import manifest_sha256
+from game_rl.run_dir import Parent, RunDir
 from game_rl.seeds import seed_for
 
 
@@ -65,7 +62,7 @@ def find_champion(
             timesteps_of_all=record.timesteps_of_all,
             frames_of_all=plan.rules.frames_of(record.timesteps_of_all),
         )
-        write_record(folder.champion_record, found)
+        write_saved(folder.champion_record, found)
     _make_run(folder, found, record)
     return found
 
@@ -117,7 +114,7 @@ def _best_of(candidates: Sequence[Candidate]) -> int:
 
 
 def _played(task: Task, metric: str) -> Fitness:
-    return fitness_of(Played.model_validate_json(task.result.read_bytes()), metric)
+    return fitness_of(read_played(task.result), metric)
 
 
 def _make_run(folder: ExperimentDir, champion: ChampionRecord, record: GenerationRecord) -> None:
@@ -128,15 +125,15 @@ def _make_run(folder: ExperimentDir, champion: ChampionRecord, record: Generatio
     config = load_config(source.config, is_saved=True)
     with new_directory(folder.champion) as root:
         run = RunDir(root)
-        _copy_account(source, run)
+        _copy_history(source, run)
         link = run.checkpoints / champion.checkpoint
         link_checkpoint(folder.generation(record.generation).checkpoint(champion.number), link)
-        write_atomic(run.identity_file, _identity(source, champion))
+        run.identity(parent=_parent(source, champion))
         text = dump_config(config.model_copy(update={"run_dir": folder.champion}))
         write_atomic(run.config, text)
 
 
-def _copy_account(source: RunDir, target: RunDir) -> None:
+def _copy_history(source: RunDir, target: RunDir) -> None:
     files = (source.events, source.evaluations, source.evaluation_episodes, source.lineage)
     for file in files:
         if file.exists():
@@ -145,24 +142,10 @@ def _copy_account(source: RunDir, target: RunDir) -> None:
         shutil.copytree(source.tensorboard, target.tensorboard)
 
 
-def _identity(source: RunDir, champion: ChampionRecord) -> str:
-    """Return the identity of a new run whose parent is the member's run."""
-    identity = RunIdentity(
-        id=uuid.uuid4().hex,
-        created=datetime.now(UTC).replace(microsecond=0),
-        parent=_parent(source, champion),
-    )
-    return identity.model_dump_json(indent=2) + "\n"
-
-
 def _parent(source: RunDir, champion: ChampionRecord) -> Parent:
-    checkpoint = source.checkpoints / champion.checkpoint
+    """Return the champion's checkpoint, from which its run begins."""
     return Parent(
         id=source.identity().id,
         timesteps=int(champion.checkpoint),
-        sha256=_sha256(checkpoint / "manifest.json"),
+        sha256=manifest_sha256(source.checkpoints / champion.checkpoint),
     )
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
+from game_rl.durable_files import write_atomic, write_saved
 from game_rl.event_log import ExperimentEventLog
 from game_rl.events import (
     ChampionFound,
@@ -37,14 +38,13 @@ from game_rl.experiments.records import (
     Member,
     fitness_of,
     read_record,
-    write_record,
 )
 from game_rl.experiments.tasks import Death, MemberTasks, Task, TaskRunner
 from game_rl.experiments.tensorboard_curves import write_curves
 from game_rl.jobs.results import StretchResult, read_differences, read_stretch_result
-from game_rl.run_dir import RunDir, write_atomic
+from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
-from game_rl.system.stop_request import StopFlag
+from game_rl.system.stop_request import StopRequest
 
 _ASKED_OBSERVATIONS = 512
 """A share that is measured on so many observations has a standard error of at most 2.2 points."""
@@ -63,7 +63,7 @@ class ExperimentRun:
     plan: Plan
     executor: Executor
     events: ExperimentEventLog
-    stop: StopFlag
+    stop: StopRequest
 
     def run(self) -> ChampionRecord:
         """Bring the experiment to its end.
@@ -79,7 +79,7 @@ class ExperimentRun:
         while state.generation < self.plan.rules.generations:
             state = self._generation(state)
         champion = find_champion(self.plan, self._record(state.generation), self._bring)
-        write_record(self.folder.state, state.model_copy(update={"complete": True}))
+        write_saved(self.folder.state, state.model_copy(update={"complete": True}))
         self.events.emit(
             ChampionFound(
                 generation=state.generation,
@@ -106,7 +106,7 @@ class ExperimentRun:
         self._warn_of_failures(record)
         after = ExperimentState(generation=number, members=self.plan.members_after(record))
         write_curves(self.folder.curves, record, self.plan.rules)
-        write_record(self.folder.state, after)
+        write_saved(self.folder.state, after)
         self._forget(after)
         self.events.emit(
             GenerationEnded(
@@ -145,7 +145,7 @@ class ExperimentRun:
             results |= self._stretches([extra_run.member], number)
             trained.append(extra_run.member)
         record = self._with_differences(self.plan.decide(number, trained, results))
-        write_record(place.record, record)
+        write_saved(place.record, record)
         return record
 
     def _with_differences(self, record: GenerationRecord) -> GenerationRecord:

@@ -7,14 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from game_rl.errors import UsageError
 from game_rl.executors.executor import staging_folder
-from game_rl.run_dir import RunDir, RunIdentity
+from game_rl.run_dir import RunDir, RunIdentity, locked
 
 _RUNS = ("members", "champion")  # folders with runs of the experiment
-_LOCK_WAIT_S = 1.0  # `game-rl status` holds the lock for an instant
 
 
 @dataclass(frozen=True)
@@ -102,6 +99,11 @@ class ExperimentDir:
     def identity(self) -> RunIdentity:
         return RunDir(self.root).identity()
 
+    @property
+    def is_locked(self) -> bool:
+        """Whether a process controls the experiment."""
+        return RunDir(self.root).is_locked
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the experiment's lock, so that no other process controls it meanwhile.
@@ -111,14 +113,12 @@ class ExperimentDir:
         Raises:
             UsageError: another process holds it.
         """
-        try:
-            with FileLock(self.root / "lock", timeout=_LOCK_WAIT_S):
-                yield
-        except Timeout:
-            raise UsageError(
-                f"another experiment is running in {self.root}; wait until it has ended, stop it, "
-                "or choose another place with --set run_dir=..."
-            ) from None
+        busy = (
+            f"another experiment is running in {self.root}; wait until it has ended, stop it, or "
+            "choose another place with --set run_dir=..."
+        )
+        with locked(self.root / "lock", busy=busy):
+            yield
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from filelock import FileLock, Timeout
-
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.event_log import read_experiment_events
 from game_rl.events import ExperimentBegun, ExperimentEnded, Fitness
@@ -226,7 +224,7 @@ def _how_it_is(
 ) -> tuple[Literal["training", "complete", "stopped", "failed", "not training"], str]:
     if is_complete:
         return "complete", ""
-    if _is_held(folder):
+    if folder.is_locked:
         return "training", ""
     ends = [
         e
@@ -245,14 +243,6 @@ def _safe(folder: ExperimentDir) -> str | None:
     place = f"{stored.to}/experiments/{folder.identity().id}"
     what = "nothing" if stored.generation is None else f"generation {stored.generation}"
     return f"{what} is at {place}"
-
-
-def _is_held(folder: ExperimentDir) -> bool:
-    try:
-        with FileLock(folder.root / "lock", timeout=0):
-            return False
-    except Timeout:
-        return True
 
 
 def _by_member(runs: dict[str, int]) -> list[tuple[str, int]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
+from game_rl.durable_files import new_directory, remove_directory, synced_file, write_saved
 from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.records import (
@@ -15,11 +16,10 @@ from game_rl.experiments.records import (
     Member,
     TrainedMember,
     read_record,
-    write_record,
 )
 from game_rl.experiments.tensorboard_curves import remove_curves
 from game_rl.lake.lake import Lake
-from game_rl.run_dir import RunDir, new_directory, remove_directory, synced_file
+from game_rl.run_dir import RunDir
 
 
 def link_checkpoint(source: Path, target: Path) -> None:
@@ -142,7 +142,7 @@ def go_back(folder: ExperimentDir, generation: int) -> Path:
         if m.number != extra_run
     )
     state = ExperimentState(generation=generation - 1, members=before, going_back_to=generation)
-    write_record(folder.state, state)
+    write_saved(folder.state, state)
     return _finish(folder, state, record)
 
 
@@ -161,7 +161,7 @@ def _finish(folder: ExperimentDir, state: ExperimentState, record: GenerationRec
         restore(folder, record.generation, member, aside)
     _move_later(folder, record, aside)
     remove_curves(folder.curves, after=record.generation)
-    write_record(folder.state, state.model_copy(update={"going_back_to": None}))
+    write_saved(folder.state, state.model_copy(update={"going_back_to": None}))
     return aside
 
 

@@ -8,17 +8,15 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from game_rl.errors import ExperimentError
 from game_rl.events import Fitness
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.jobs.results import ActionDifferences, Played
-from game_rl.run_dir import write_atomic
-from game_rl.saved import Saved
+from game_rl.saved import Natural, Saved, read_saved
 from game_rl.statistics import wilson_interval
 
-_Count = Annotated[int, Field(ge=0)]
 _Kind = TypeVar("_Kind", bound=Saved)
 
 Value = float | dict[str, float]
@@ -28,22 +26,22 @@ Value = float | dict[str, float]
 class Member(Saved):
     """The run that currently has a member's number."""
 
-    number: _Count
+    number: Natural
     folder: str
     """Its run directory in `members`."""
     values: dict[str, Value]
     """Its values at the keys that mutate."""
-    counts_from: _Count = 0
+    counts_from: Natural = 0
     """The generation after which its run began at timestep 0."""
 
 
 class TrainedMember(Saved):
     """A member at the end of its stretch."""
 
-    number: _Count
+    number: Natural
     folder: str
     values: dict[str, Value]
-    timesteps: _Count
+    timesteps: Natural
     checkpoint: str | None
     """Name of the checkpoint's folder; None if the weights became non-finite."""
     weights_sha256: str | None
@@ -51,27 +49,27 @@ class TrainedMember(Saved):
     fitness: Fitness | None
     """None if the weights became non-finite."""
     failure: str | None = None
-    counts_from: _Count = 0
+    counts_from: Natural = 0
     """The generation after which its run began at timestep 0."""
-    played_timesteps: _Count | None = None
+    played_timesteps: Natural | None = None
     """Timesteps played in this generation; None in records of versions that did not count them."""
 
 
 class CopyRecord(Saved):
     """A copy of a run that replaces a member."""
 
-    number: _Count
+    number: Natural
     """Number of the member that is replaced."""
     folder: str
     """Folder of the copy."""
-    parent: _Count
+    parent: Natural
     parent_folder: str
     parent_checkpoint: str
     reason: Literal["worse", "non_finite", "always", "injected"]
     """Why it was replaced. worse: its fitness was lower; non_finite: its weights were not finite;
     always: the learner's clone replaces it whatever their fitness; injected: a copy of the learner
     replaced the worst member."""
-    seed: _Count
+    seed: Natural
     """Seed of the copy's own random numbers."""
     old_values: dict[str, Value]
     """Values before the mutation: the parent's or, if injected, the member's own."""
@@ -86,7 +84,7 @@ class CopyRecord(Saved):
 class LearnerRecord(Saved):
     """The learner of a generation, or its best member training on after the last one."""
 
-    number: _Count
+    number: Natural
     """Its number among the members of the record."""
     parent_folder: str | None
     """Folder of the run that its weights come from; None if they are new."""
@@ -101,16 +99,16 @@ class GenerationRecord(Saved):
 
     format: Literal[1] = 1
     generation: Annotated[int, Field(ge=1)]
-    timesteps: _Count
+    timesteps: Natural
     """Timesteps of a member at the end of the generation, its ancestors' included."""
-    seed: _Count
+    seed: Natural
     """Seed of the episodes that give the fitness."""
     ranking: tuple[int, ...]
     """Numbers of the members, the best first."""
     members: tuple[TrainedMember, ...]
     copies: tuple[CopyRecord, ...]
     learner: LearnerRecord | None = None
-    timesteps_of_all: _Count | None = None
+    timesteps_of_all: Natural | None = None
     """Timesteps that all runs of the experiment have played so far: members, those that were copied
     over, and the learner. None in records of versions that did not count them."""
     differences: ActionDifferences | None = None
@@ -151,7 +149,7 @@ class ExperimentState(Saved):
     """
 
     format: Literal[1] = 1
-    generation: _Count
+    generation: Natural
     """The last generation whose decision was carried out; 0 if there is none."""
     members: tuple[Member, ...]
     """The members that train next."""
@@ -163,7 +161,7 @@ class ExperimentState(Saved):
 class Candidate(Saved):
     """A member of the last generation that might be the champion."""
 
-    number: _Count
+    number: Natural
     folder: str
     checkpoint: str
     selection: Fitness
@@ -177,21 +175,15 @@ class ChampionRecord(Saved):
 
     format: Literal[1] = 1
     candidates: tuple[Candidate, ...]
-    number: _Count
+    number: Natural
     folder: str
     checkpoint: str
     final: Fitness
     """Its fitness on episodes that were not used for any selection."""
-    timesteps_of_all: _Count | None = None
+    timesteps_of_all: Natural | None = None
     """Timesteps that all runs of the experiment have played, as in the last generation's record."""
-    frames_of_all: _Count | None = None
+    frames_of_all: Natural | None = None
     """The same in emulator frames."""
-
-
-def write_record(path: Path, record: Saved) -> None:
-    """Write a record durably, in one rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, record.model_dump_json(indent=2) + "\n")
 
 
 def read_record(path: Path, kind: type[_Kind]) -> _Kind | None:
@@ -200,16 +192,7 @@ def read_record(path: Path, kind: type[_Kind]) -> _Kind | None:
     Raises:
         ExperimentError: the file does not hold a record of this kind.
     """
-    if not path.exists():
-        return None
-    try:
-        return kind.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ExperimentError(
-            f"{path} cannot be read: {where}: {first['msg']}; restore it from a copy"
-        ) from None
+    return read_saved(kind, path, error=ExperimentError)
 
 
 STAGES = {"population": "generation", "mixture": "round"}

@@ -10,15 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from game_rl.errors import ExperimentError, Interrupted
 from game_rl.executors.executor import CompletedJob, Executor, Job
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import GenerationRecord
 from game_rl.run_dir import RunDir, take_claim
 from game_rl.system.machine import disk_free_bytes
-from game_rl.system.stop_request import StopFlag
+from game_rl.system.stop_request import StopRequest
 from game_rl.system.units import MIB, format_bytes
 
 MOST_DEATHS = 10
@@ -108,7 +106,7 @@ class TaskRunner:
     def __init__(
         self,
         executor: Executor,
-        stop: StopFlag,
+        stop: StopRequest,
         on_death: Callable[[Death], None],
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -176,10 +174,9 @@ class TaskRunner:
         Raises:
             ExperimentError: another process has held it for longer than `_LOCK_TIMEOUT_S`.
         """
-        if not _is_held(task):
+        if task.run_dir is None or not task.run_dir.is_locked:
             self._held_since.pop(task.job.name, None)
             return True
-        assert task.run_dir is not None
         since = self._held_since.setdefault(task.job.name, time.monotonic())
         if time.monotonic() - since > _LOCK_TIMEOUT_S:
             raise ExperimentError(
@@ -240,16 +237,6 @@ def _with_claim(task: Task) -> Job:
     if task.run_dir is None:
         return task.job
     return replace(task.job, claim=take_claim(task.run_dir))
-
-
-def _is_held(task: Task) -> bool:
-    if task.run_dir is None or not task.run_dir.root.is_dir():
-        return False
-    try:
-        with FileLock(task.run_dir.root / "lock", timeout=0):
-            return False
-    except Timeout:
-        return True
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean, median, pstdev
 
+from game_rl.durable_files import write_atomic
 from game_rl.experiments.plans.plan import Rules
 from game_rl.experiments.records import GenerationRecord, TrainedMember, Value
-from game_rl.run_dir import write_atomic
 
 
 def write_curves(folder: Path, record: GenerationRecord, rules: Rules) -> None:

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,23 +14,22 @@ from game_rl.config.experiments.experiment import Experiment, dump_experiment, l
 from game_rl.config.loader import Document, dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, flat, with_changed
+from game_rl.durable_files import write_atomic
 from game_rl.errors import (
     ConfigError,
     DoesNotFitError,
     ExperimentError,
-    GameRLError,
     Interrupted,
     NobodyLeftError,
     NotStoredError,
     UsageError,
     system_fault,
 )
-from game_rl.event_log import ExperimentEventLog
+from game_rl.event_log import EventFile, ExperimentEventLog
 from game_rl.events import (
     ExperimentBegun,
     ExperimentEnded,
     ExperimentListener,
-    ExperimentWarned,
     WentBack,
 )
 from game_rl.executors.executor import Demand, Executor
@@ -47,11 +46,11 @@ from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.experiments.tasks import MemberTasks, TaskRunner
 from game_rl.games.definition import load_game
-from game_rl.jobs.results import FinishedRun, Played, read_finished, write_finished
-from game_rl.run_dir import RunDir, check_claim, write_atomic
+from game_rl.jobs.results import FinishedRun, read_finished, read_played, write_finished
+from game_rl.run_dir import RunDir, check_claim
 from game_rl.storage.first_request import ask_once
 from game_rl.system.machine import detect_machine, with_room
-from game_rl.system.stop_request import StopFlag
+from game_rl.system.stop_request import StopRequest
 
 _ENDING_S = 30.0  # for the last checkpoint and the emulators, in addition to the deadline
 _MAY_CHANGE = ("executor", "keep_generations", "keep_rounds", "champion", "upload")
@@ -69,7 +68,7 @@ class ExperimentCommand:
         show: gets the preflight's report before anything starts.
     """
 
-    stop: StopFlag
+    stop: StopRequest
     force: bool = False
     take_over: bool = False
     listeners: Sequence[ExperimentListener] = ()
@@ -211,37 +210,40 @@ def _carried_out(
     went: WentBackFrom,
     warnings: Sequence[str],
 ) -> ChampionRecord:
-    config, identity = experiment.config, folder.identity()
     write_atomic(folder.preflight, json.dumps(report.to_json(), indent=2))
     plan = make_plan(folder, experiment)
-    state = experiment_state(plan)
-    log = ExperimentEventLog(folder.events, command.listeners)
-    with log as events, _recording_the_end(events, folder):
-        with (
-            backing_up(folder, experiment, events, take_over=command.take_over) as copy,
-            make_executor(config.executor, _demand(experiment, report, events)) as executor,
-        ):
-            for warning in warnings:
-                events.emit(ExperimentWarned(text=warning))
-            if went.generation is not None:
-                events.emit(WentBack(generation=went.generation - 1, set_aside=went.place))
-            events.emit(
-                ExperimentBegun(
-                    generation=state.generation,
-                    experiment=identity.id,
-                    kind=config.kind,
-                    members=config.members,
-                    generations=plan.rules.generations,
-                    slots=executor.slots,
-                )
-            )
-            champion = _run(plan, executor, events, command.stop)
-        not_stored = "" if copy is None else copy.nothing_stored()
-        code = NotStoredError.exit_code if not_stored else 0
-        events.emit(ExperimentEnded(reason="completed", exit_code=code, text=not_stored))
+    with EventFile(folder.events) as file:
+        events = ExperimentEventLog(file, command.listeners)
+        with events.recording_failure(), _naming_full_disks(folder):
+            with (
+                backing_up(folder, experiment, events, take_over=command.take_over) as copy,
+                make_executor(
+                    experiment.config.executor, _demand(experiment, report, events)
+                ) as executor,
+            ):
+                for warning in warnings:
+                    events.warn(warning)
+                if went.generation is not None:
+                    events.emit(WentBack(generation=went.generation - 1, set_aside=went.place))
+                events.emit(_begun(plan, experiment, executor.slots))
+                champion = _run(plan, executor, events, command.stop)
+            not_stored = "" if copy is None else copy.nothing_stored()
+            code = NotStoredError.exit_code if not_stored else 0
+            events.emit(ExperimentEnded(reason="completed", exit_code=code, text=not_stored))
     if not_stored:
         raise NotStoredError(not_stored)
     return champion
+
+
+def _begun(plan: Plan, experiment: Experiment, slots: int) -> ExperimentBegun:
+    return ExperimentBegun(
+        generation=experiment_state(plan).generation,
+        experiment=plan.folder.identity().id,
+        kind=experiment.config.kind,
+        members=experiment.config.members,
+        generations=plan.rules.generations,
+        slots=slots,
+    )
 
 
 def _ask_storage(experiment: Experiment) -> list[str]:
@@ -273,7 +275,7 @@ def _demand(experiment: Experiment, report: ExperimentReport, events: Experiment
         folder=config.run_dir,
         disk_bytes=_disk_bytes(report),
         game=experiment.run.game,
-        warn=lambda text: events.emit(ExperimentWarned(text=text)),
+        warn=events.warn,
     )
 
 
@@ -284,7 +286,7 @@ def _disk_bytes(report: ExperimentReport) -> int:
 
 
 def _run(
-    plan: Plan, executor: Executor, events: ExperimentEventLog, stop: StopFlag
+    plan: Plan, executor: Executor, events: ExperimentEventLog, stop: StopRequest
 ) -> ChampionRecord:
     try:
         return ExperimentRun(plan, executor, events, stop).run()
@@ -300,33 +302,15 @@ def _way_on(folder: ExperimentDir) -> str:
 
 
 @contextmanager
-def _recording_the_end(events: ExperimentEventLog, folder: ExperimentDir) -> Iterator[None]:
-    """Emit `ExperimentEnded` for an exception that is raised inside, and re-raise it.
-
-    Raises:
-        ExperimentError: in place of an OSError, such as that of a full disk.
-    """
+def _naming_full_disks(folder: ExperimentDir) -> Iterator[None]:
+    """Raise an ExperimentError in place of an OSError, such as that of a full disk."""
     try:
-        try:
-            yield
-        except OSError as error:
-            raise ExperimentError(
-                f"{system_fault(error, folder.root)}; all that the members learned up to their "
-                f"newest checkpoints is saved; continue with {_way_on(folder)}"
-            ) from error
-    except (Interrupted, KeyboardInterrupt) as error:
-        code = error.exit_code if isinstance(error, Interrupted) else Interrupted("").exit_code
-        _emit(events, ExperimentEnded(reason="stopped", exit_code=code, text=str(error)))
-        raise
-    except Exception as error:
-        code = error.exit_code if isinstance(error, GameRLError) else GameRLError.exit_code
-        _emit(events, ExperimentEnded(reason="failed", exit_code=code, text=str(error)))
-        raise
-
-
-def _emit(events: ExperimentEventLog, ended: ExperimentEnded) -> None:
-    with suppress(OSError):  # a failing disk may have ended the experiment
-        events.emit(ended)
+        yield
+    except OSError as error:
+        raise ExperimentError(
+            f"{system_fault(error, folder.root)}; all that the members learned up to their "
+            f"newest checkpoints is saved; continue with {_way_on(folder)}"
+        ) from error
 
 
 _LAKE: Key = ("member", "lake", "path")
@@ -422,7 +406,7 @@ def _tested(
         timesteps=timesteps,
         policy_timesteps=timesteps,
         weights_sha256=_weights_sha256(folder, experiment_state(plan).generation, champion),
-        played=Played.model_validate_json(test.result.read_bytes()),
+        played=read_played(test.result),
     )
 
 

@@ -10,12 +10,12 @@ from gymnasium import spaces
 from minari.data_collector import EpisodeBuffer
 from minari.dataset.minari_storage import MinariStorage
 
+from game_rl.durable_files import new_directory
 from game_rl.errors import LakeError
 from game_rl.interchange.replay_export import action_bounds, action_space, blocks_in_order
 from game_rl.interchange.sb3_replay import Array, Progress, quiet
 from game_rl.lake.lake import Lake
 from game_rl.lake.view import LakeView
-from game_rl.run_dir import new_directory
 
 
 @dataclass

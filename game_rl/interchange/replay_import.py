@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from game_rl.durable_files import new_directory
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.interchange.sb3_replay import (
@@ -24,7 +25,6 @@ from game_rl.lake.block import FIRST, JUMP, LATE_TIMEOUT, TERMINATED, TRUNCATED
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import ArrayKind, LakeSchema, raw_bytes
 from game_rl.lake.writer import LakeWriter
-from game_rl.run_dir import new_directory
 
 _FOUR_SHADES = [0, 85, 170, 255]
 _PART_BYTES = 1 << 20  # part of a buffer that is examined at once; counting takes 8 times as much

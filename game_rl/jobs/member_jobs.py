@@ -18,7 +18,8 @@ from game_rl.checkpoints.checkpoint_store import best_of, find_checkpoint
 from game_rl.checkpoints.evaluation_files import read_episodes
 from game_rl.config.loader import load_config
 from game_rl.config.strict_model import Key
-from game_rl.errors import ExperimentError, Interrupted, NonFiniteError
+from game_rl.durable_files import write_saved
+from game_rl.errors import ExperimentError, NonFiniteError
 from game_rl.events import Event, Listener, Progress, RolloutEnded
 from game_rl.jobs.results import (
     ActionDifferences,
@@ -33,7 +34,7 @@ from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
 from game_rl.playback.trained_run import evaluate_run, open_own_run, open_trained_run
 from game_rl.preflight.preflight_report import measured_ram_peak_bytes
-from game_rl.run_dir import RunDir, check_claim, write_atomic
+from game_rl.run_dir import RunDir, check_claim
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
@@ -122,7 +123,7 @@ def _is_before_first_timestep(run_dir: RunDir) -> bool:
 
 def _left(made: StretchResult, run_dir: RunDir, result: Path) -> StretchResult:
     check_claim(run_dir)
-    write_atomic(result, made.model_dump_json(indent=2) + "\n")
+    write_saved(result, made)
     return made
 
 
@@ -171,7 +172,7 @@ def play_checkpoint(
         successes=evaluation.successes,
     )
     result.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(result, played.model_dump_json(indent=2) + "\n")
+    write_saved(result, played)
     return played
 
 
@@ -227,8 +228,7 @@ def _tested(root: Path, test: FinalTest, stop: StopRequest) -> FinishedRun:
     try:
         evaluation = evaluate_run(run, episodes=test.episodes, seed=test.seed, stop=stop)
     except EvaluationInterrupted:
-        code = stop.reason.exit_code if stop.reason is not None else Interrupted("").exit_code
-        raise Interrupted(f"{stop.reason}; the run is complete", exit_code=code) from None
+        raise stop.interrupted(f"{stop.reason}; the run is complete") from None
     newest = RunDir(root).checkpoints_newest_first()[0]
     return FinishedRun(
         timesteps=int(newest.name),
@@ -312,7 +312,7 @@ def compare_actions(
         shares=tuple(map(tuple, shares)),
     )
     result.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(result, found.model_dump_json(indent=2) + "\n")
+    write_saved(result, found)
     return found
 
 

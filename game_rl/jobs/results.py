@@ -7,20 +7,21 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
+from game_rl.durable_files import write_saved
 from game_rl.errors import ExperimentError
-from game_rl.run_dir import RunDir, check_claim, write_atomic
-from game_rl.saved import Saved
+from game_rl.run_dir import RunDir, check_claim
+from game_rl.saved import Natural, Saved, parse_saved, read_saved
 from game_rl.system.versions import installed_versions
 
-_Count = Annotated[int, Field(ge=0)]
+_WAY_OUT = "delete it to have it made again"
 
 
 class Played(Saved):
     """Results of the episodes that a policy played from one seed."""
 
-    seed: _Count
+    seed: Natural
     """Seed of the episodes."""
     deterministic: bool
     """Whether the policy took its best actions or drew them."""
@@ -30,13 +31,29 @@ class Played(Saved):
     """Whether each episode succeeded; empty if the game does not define success."""
 
 
+def read_played(path: Path) -> Played:
+    """Read the episodes that a job has played.
+
+    Raises:
+        ExperimentError: the file does not hold such results.
+    """
+    return parse_saved(
+        Played,
+        path.read_bytes(),
+        path,
+        error=ExperimentError,
+        fault="is not the result of played episodes",
+        way_out=_WAY_OUT,
+    )
+
+
 class StretchResult(Saved):
     """The result of a stretch.
 
     All fields but the last four are the same however often the stretch was interrupted.
     """
 
-    timesteps: _Count
+    timesteps: Natural
     """Timestep that the run has reached."""
     checkpoint: str | None = None
     """Name of the checkpoint's folder, or None if the weights became non-finite."""
@@ -54,7 +71,7 @@ class StretchResult(Saved):
     """Speed of the training in the process that ended the stretch."""
     seconds: float = 0.0
     """Duration of that process, including the evaluation."""
-    ram_peak_bytes: _Count = 0
+    ram_peak_bytes: Natural = 0
     """Peak of the run's memory so far."""
 
 
@@ -64,16 +81,13 @@ def read_stretch_result(path: Path) -> StretchResult | None:
     Raises:
         ExperimentError: the file is not such a result.
     """
-    if not path.exists():
-        return None
-    try:
-        return StretchResult.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise ExperimentError(
-            f"{path} is not the result of a stretch: {first['msg']}; delete it to have it made "
-            "again"
-        ) from None
+    return read_saved(
+        StretchResult,
+        path,
+        error=ExperimentError,
+        fault="is not the result of a stretch",
+        way_out=_WAY_OUT,
+    )
 
 
 class FinishedRun(Saved):
@@ -82,9 +96,9 @@ class FinishedRun(Saved):
     All fields but the last three are the same however often the run was interrupted.
     """
 
-    timesteps: _Count = 0
+    timesteps: Natural = 0
     """Timestep that the run has reached, or 0 if it failed."""
-    policy_timesteps: _Count = 0
+    policy_timesteps: Natural = 0
     """Timestep of the tested policy, or 0 if the run failed."""
     weights_sha256: str | None = None
     """Hash of the tested policy's weights, or None if the run failed."""
@@ -108,16 +122,13 @@ def read_finished(path: Path) -> FinishedRun | None:
     Raises:
         ExperimentError: the file is not such a result.
     """
-    if not path.exists():
-        return None
-    try:
-        return FinishedRun.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise ExperimentError(
-            f"{path} is not the result of a finished run: {first['msg']}; delete it to have it "
-            "made again"
-        ) from None
+    return read_saved(
+        FinishedRun,
+        path,
+        error=ExperimentError,
+        fault="is not the result of a finished run",
+        way_out=_WAY_OUT,
+    )
 
 
 def write_finished(path: Path, end: FinishedRun, *, root: Path, seconds: float) -> FinishedRun:
@@ -133,8 +144,7 @@ def write_finished(path: Path, end: FinishedRun, *, root: Path, seconds: float) 
     }
     made = end.model_copy(update=measured)
     check_claim(RunDir(root))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, made.model_dump_json(indent=2) + "\n")
+    write_saved(path, made)
     return made
 
 
@@ -144,9 +154,9 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 class ActionDifferences(Saved):
     """A comparison of the best actions of some runs on the same observations."""
 
-    seed: _Count
+    seed: Natural
     """Seed from which the observations were drawn."""
-    observations: _Count
+    observations: Natural
     """Number of observations, or 0 if there were none to draw from."""
     runs: tuple[str, ...]
     """Names of the runs' folders in `members`."""
@@ -183,11 +193,11 @@ def read_differences(path: Path) -> ActionDifferences:
     Raises:
         ExperimentError: the file is not such a comparison.
     """
-    try:
-        return ActionDifferences.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise ExperimentError(
-            f"{path} is not a comparison of actions: {first['msg']}; delete it to have it made "
-            "again"
-        ) from None
+    return parse_saved(
+        ActionDifferences,
+        path.read_bytes(),
+        path,
+        error=ExperimentError,
+        fault="is not a comparison of actions",
+        way_out=_WAY_OUT,
+    )

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from game_rl.durable_files import link_file, sync_directory
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
 from game_rl.lake.segment import SHELVED
-from game_rl.run_dir import link_file, sync_directory
 
 
 def link_marked(source: Lake, mark: Mark, target: Path, *, pin: str) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from game_rl.durable_files import write_atomic
 from game_rl.lake.lock import in_turns
-from game_rl.run_dir import write_atomic
 from game_rl.saved import from_document, to_document
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from game_rl.durable_files import sync_directory, write_atomic
 from game_rl.errors import LakeError, NoLakeError
 from game_rl.lake.horizon import NO_LIMIT, Capacity, Firsts, Horizon, is_of, raised
 from game_rl.lake.lake_schema import LakeSchema
@@ -28,7 +29,6 @@ from game_rl.lake.segment import (
     superseded,
 )
 from game_rl.lake.view import LakeView, ends_of
-from game_rl.run_dir import sync_directory, write_atomic
 
 _MOST_LISTINGS = 20
 

@@ -3,12 +3,10 @@
 import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
-from typing import Annotated
 
 import numpy as np
-from pydantic import Field
 
-from game_rl.saved import Saved, from_document, to_document
+from game_rl.saved import Natural, Saved, from_document, to_document
 
 _KIND = "mark of a lake, format 1"
 
@@ -91,16 +89,14 @@ class Mark:
 NOTHING = Mark((), {})
 """The mark of a stream that has not begun."""
 
-_Count = Annotated[int, Field(ge=0)]
-
 
 class ReplayPosition(Saved):
     """The state of a Pond without its slots, which are in the Lake."""
 
-    n_slots: _Count
-    heads: tuple[_Count, ...]
-    n_appended: _Count
-    n_held: _Count
+    n_slots: Natural
+    heads: tuple[Natural, ...]
+    n_appended: Natural
+    n_held: Natural
     """Number of timesteps that could be drawn."""
     rng: str
 
@@ -125,7 +121,7 @@ class LakeState(Saved):
     """The stream that the run writes."""
     mark: str
     """The mark as JSON, with a checksum of its own."""
-    next_transitions: tuple[_Count, ...]
+    next_transitions: tuple[Natural, ...]
     """Number of each env's next timestep; empty if the Lake did not grow."""
     replay: ReplayPosition | None
     """State of the replay; None if the algorithm has none."""

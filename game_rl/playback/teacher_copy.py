@@ -9,22 +9,22 @@ teacher's.
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import MANIFEST, FileName, Manifest, read_manifest
-from game_rl.errors import CheckpointError
-from game_rl.run_dir import (
-    RunDir,
+from game_rl.durable_files import (
     link_file,
     new_directory,
     remove_directory,
     write_atomic,
     write_synced,
 )
-from game_rl.saved import Saved
+from game_rl.errors import CheckpointError
+from game_rl.run_dir import RunDir
+from game_rl.saved import Natural, Saved, read_saved
 
-_Count = Annotated[int, Field(ge=0)]
+_WAY_OUT = "restore it from a copy, or start the run again"
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Kind = TypeVar("_Kind", bound=Saved)
 
@@ -39,11 +39,11 @@ class TeacherRecord(Saved):
     """Id of the teacher's run, or empty if that run has none."""
     path: str
     """Directory of the teacher's run at that time."""
-    timesteps: _Count
+    timesteps: Natural
     """Timestep of the teacher's policy in its run."""
     sha256: str
     """Hash of the manifest of the teacher's checkpoint, and so of all files."""
-    frame_skip: _Count
+    frame_skip: Natural
     """Emulator frames in each timestep of the teacher."""
     temperature: float
     """Temperature of the softmax, from the config or as `auto` was resolved."""
@@ -52,7 +52,7 @@ class TeacherRecord(Saved):
     define success."""
     mean_reward: float
     """Mean reward in the same games."""
-    episodes: _Count
+    episodes: Natural
 
 
 class ValidationScore(Saved):
@@ -65,11 +65,11 @@ class ValidationScore(Saved):
 class Validation(Saved):
     """Comparison of student and teacher on episodes that selected nothing before."""
 
-    at_timesteps: _Count
+    at_timesteps: Natural
     """Timestep of the run's end at which they played."""
-    student_timesteps: _Count
+    student_timesteps: Natural
     """Timestep of the student's best policy."""
-    episodes: _Count
+    episodes: Natural
     student: ValidationScore
     teacher: ValidationScore
 
@@ -147,9 +147,7 @@ def read_validation(run_dir: RunDir, *, at_timesteps: int, best: int) -> Validat
 
 
 def _read(path: Path, kind: type[_Kind]) -> _Kind:
-    try:
-        return kind.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise CheckpointError(
-            f"{path} cannot be read: {error}; restore it from a copy, or start the run again"
-        ) from None
+    found = read_saved(kind, path, error=CheckpointError, way_out=_WAY_OUT)
+    if found is None:
+        raise CheckpointError(f"{path} is missing; {_WAY_OUT}")
+    return found

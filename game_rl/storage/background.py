@@ -18,9 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 
+from game_rl.durable_files import folder_bytes
 from game_rl.event_log import EventLog, parse_event
 from game_rl.events import CheckpointSaved, Event, Uploaded, UploadProgress, UploadQueued, Warned
-from game_rl.run_dir import RunDir, folder_bytes
+from game_rl.run_dir import RunDir
 from game_rl.storage.journal import UploadState, read_upload_state
 from game_rl.storage.upload_settings import UploadSettings
 

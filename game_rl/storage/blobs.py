@@ -20,9 +20,14 @@ from pathlib import Path
 from typing import Protocol
 
 from game_rl.checkpoints.checkpoint_files import MANIFEST, read_manifest
+from game_rl.durable_files import (
+    new_directory,
+    remove_directory,
+    replaced_directory,
+    sync_directory,
+)
 from game_rl.errors import CheckpointError, StorageError
 from game_rl.lake.segment import SEALED, SHELVED
-from game_rl.run_dir import new_directory, remove_directory, replaced_directory, sync_directory
 from game_rl.storage.faults import LostFileError
 from game_rl.storage.manifest import _OF_CHECKPOINTS, FolderTree, Piece, TreeFile, blob_name
 from game_rl.storage.object_store import PART_BYTES, ObjectStore

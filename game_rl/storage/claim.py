@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
-from game_rl.saved import Saved
+from game_rl.saved import Natural, Saved
 from game_rl.storage.faults import SecondWriterError
-from game_rl.storage.manifest import _Count, run_folder
+from game_rl.storage.manifest import run_folder
 from game_rl.storage.object_store import ObjectStore
 
 
@@ -20,7 +20,7 @@ class WriterClaim(Saved):
     """Random id of the copy of the run directory."""
     host: str
     pid: int
-    epoch: _Count
+    epoch: Natural
     """Number of times that the writer has changed."""
     is_active: bool
     """False once the writer has ended and everything is stored."""

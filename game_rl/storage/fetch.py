@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from game_rl.config.loader import dump_config
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
+from game_rl.durable_files import remove_directory, write_atomic
 from game_rl.errors import StorageError, UsageError
-from game_rl.run_dir import RunDir, remove_directory, write_atomic
+from game_rl.run_dir import RunDir
+from game_rl.saved import parse_saved
 from game_rl.storage.blobs import _PART, Tell, fetch_file, restore_tree
 from game_rl.storage.claim import refuse_active
 from game_rl.storage.faults import NO_PATIENCE, Patience
@@ -157,11 +157,14 @@ def _config(manifest: RunManifest, root: Path) -> RunConfig:
         document["game"] = f"./{manifest.game_file}"  # relative to the config
     if manifest.has_lake and document["lake"] is not None:
         document["lake"]["path"] = None
-    try:
-        return RunConfig.model_validate_json(json.dumps(document))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise StorageError(f"the stored config cannot be used here: {first['msg']}") from None
+    return parse_saved(
+        RunConfig,
+        json.dumps(document),
+        "the stored config",
+        error=StorageError,
+        fault="cannot be used here",
+        way_out="fetch another checkpoint",
+    )
 
 
 def _json(path: Path) -> dict[str, Any]:

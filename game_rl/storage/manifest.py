@@ -14,14 +14,13 @@ import re
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, JsonValue
 
 from game_rl.errors import StorageError
 from game_rl.run_dir import RunIdentity
-from game_rl.saved import Saved
+from game_rl.saved import Natural, Saved, Sha256, parse_saved
 
 _Stored = TypeVar("_Stored", bound=Saved)
-_Count = Annotated[int, Field(ge=0)]
 _FOLDERS = ("checkpoints", "offline", "lake", "tensorboard", "game", "videos")
 _FILES = ("run.json", "events.jsonl", "preflight.json", "footprint.json")
 _CHECKPOINT = re.compile(r"runs/[0-9a-f]{32}/checkpoints/(\d{12})\.json")
@@ -41,8 +40,8 @@ def _path(text: str) -> str:
 class Piece(Saved):
     """A blob, which is a file or a part of one."""
 
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-    n_bytes: _Count
+    sha256: Sha256
+    n_bytes: Natural
 
 
 class StoredFile(Saved):
@@ -61,7 +60,7 @@ class RunManifest(Saved):
 
     format: Literal[1] = 1
     run: RunIdentity
-    timesteps: _Count
+    timesteps: Natural
     saved: datetime
     """When the checkpoint was written, by the clock of the machine that trained."""
     best_timesteps: int | None
@@ -138,16 +137,14 @@ def parse_stored(model: type[_Stored], content: bytes, source: str) -> _Stored:
     Raises:
         StorageError: the content is damaged, or from another version of game_rl.
     """
-    try:
-        return model.model_validate_json(content)
-    except ValidationError as error:
-        raise StorageError(f"{source} {_damage(error)}") from None
-
-
-def _damage(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(map(str, first["loc"]))
-    return f"is damaged, or of another version of game_rl: {where}: {first['msg']}"
+    return parse_saved(
+        model,
+        content,
+        source,
+        error=StorageError,
+        fault="is damaged, or of another version of game_rl",
+        way_out="fetch another checkpoint or generation",
+    )
 
 
 def as_json(manifest: Any) -> bytes:  # noqa: ANN401 - any of our models

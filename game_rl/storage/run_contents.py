@@ -11,6 +11,7 @@ from game_rl.checkpoints.checkpoint_files import MANIFEST, Manifest, read_manife
 from game_rl.errors import CheckpointError, LakeError
 from game_rl.lake.mark import Mark, MarkedSegment
 from game_rl.run_dir import RunDir, RunIdentity
+from game_rl.saved import file_sha256
 from game_rl.storage.blobs import _CHUNK_BYTES, BlobSource, growing_pieces
 from game_rl.storage.faults import LostFileError
 from game_rl.storage.manifest import Piece, RunManifest, StoredFile
@@ -120,9 +121,9 @@ def _add_checkpoint(contents: Contents, path: Path, files: Manifest) -> None:
     folder = f"{path.parent.name}/{path.name}"
     for name, entry in files.files.items():
         contents.add_whole(f"{folder}/{name}", path / name, entry.sha256, entry.bytes)
-    text = (path / MANIFEST).read_bytes()
-    sha256 = hashlib.sha256(text).hexdigest()
-    contents.add_whole(f"{folder}/{MANIFEST}", path / MANIFEST, sha256, len(text))
+    manifest = path / MANIFEST
+    n_bytes = manifest.stat().st_size
+    contents.add_whole(f"{folder}/{MANIFEST}", manifest, file_sha256(manifest), n_bytes)
 
 
 def _add_lake(contents: Contents, lake: Path, mark: Mark, hashes: SegmentHashes) -> None:

@@ -1,8 +1,6 @@
 """The state of a run and of its uploads, from the files that it leaves."""
 
-import os
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from game_rl.event_log import read_events
 from game_rl.events import (
@@ -18,7 +16,6 @@ from game_rl.events import (
 from game_rl.run_dir import RunDir
 from game_rl.storage.journal import UploadState, read_upload_state
 from game_rl.storage.manifest import run_folder
-from game_rl.system.machine import read_text
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,7 @@ def run_status(run_dir: RunDir) -> RunStatus:
     state = read_upload_state(run_dir.upload_journal)
     return RunStatus(
         run=run,
-        is_training=_is_locked(run_dir.root / "lock"),
+        is_training=run_dir.is_locked,
         timesteps=max([event.timesteps for event in events], default=0),
         total_timesteps=starts[-1].total_timesteps if starts else None,
         timesteps_per_s=speeds[-1] if speeds else None,
@@ -126,16 +123,4 @@ def _stored_part(state: UploadState, run: str, here: list[int]) -> StoredPart:
         is_newest_safe=newest is not None and newest >= max(here, default=0),
         waiting=tuple(sorted(state.waiting, reverse=True)),
         waiting_bytes=sum(state.waiting.values()),
-    )
-
-
-def _is_locked(path: Path) -> bool:
-    """Whether a process holds the lock; trying to take it could make a training fail to start."""
-    try:
-        inode = os.stat(path).st_ino  # noqa: PTH116 - the number alone
-    except OSError:
-        return False
-    held = (line.split() for line in read_text(Path("/proc/locks")).splitlines())
-    return any(
-        words[1] == "FLOCK" and words[5].endswith(f":{inode}") for words in held if len(words) > 5
     )

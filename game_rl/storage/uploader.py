@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from game_rl.durable_files import folder_bytes
 from game_rl.events import Event, Uploaded, UploadProgress, UploadQueued, Warned
-from game_rl.run_dir import RunDir, folder_bytes
+from game_rl.run_dir import RunDir
 from game_rl.storage.blobs import BlobSource, RateLimit, read_tree, send_blobs
 from game_rl.storage.claim import Claim
 from game_rl.storage.faults import (

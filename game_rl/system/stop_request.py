@@ -1,5 +1,6 @@
 """The request to save and end, and the signals that make it."""
 
+import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -19,12 +20,13 @@ class StopRequest:
     Attributes:
         reason: error that the training raises once everything is saved, or None if no stop was
             requested.
-        deadline_s: seconds that the requester waits, from the run's config.
+        deadline_s: seconds that the requester waits, from the run's config; infinite for an
+            experiment, whose runs have deadlines of their own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, deadline_s: float = 25.0) -> None:
         self.reason: GameRLError | None = None
-        self.deadline_s = 25.0
+        self.deadline_s = deadline_s
         self._notice: str | None = None
 
     @property
@@ -40,6 +42,21 @@ class StopRequest:
         self.reason = self.reason or reason
         self._notice = notice or self._notice
 
+    @property
+    def what_happens(self) -> str:
+        """What a first signal does, and a second one."""
+        if math.isinf(self.deadline_s):
+            return "the runs save and end; a second signal ends them at once"
+        return (
+            f"the run ends with a checkpoint after this update, or in {self.deadline_s:g} s "
+            "without one; a second signal ends it at once"
+        )
+
+    def interrupted(self, text: str) -> Interrupted:
+        """Return the error of what was stopped, with the exit code of the reason."""
+        code = Interrupted("").exit_code if self.reason is None else self.reason.exit_code
+        return Interrupted(text, exit_code=code)
+
     def take_notice(self) -> str | None:
         """Return the notice that the user has not been shown yet, if any, and clear it."""
         notice, self._notice = self._notice, None
@@ -47,12 +64,17 @@ class StopRequest:
 
 
 @contextmanager
-def stopping_on_signals(stop: StopRequest) -> Iterator[None]:
+def stopping_on_signals(
+    stop: StopRequest, tell: Callable[[str], None] | None = None
+) -> Iterator[None]:
     """Set `stop` on SIGINT, SIGTERM and SIGUSR1, which batch systems send before a job ends.
 
-    If the run has not ended within `stop.deadline_s`, or on a second signal, a KeyboardInterrupt
+    If the work has not ended within `stop.deadline_s`, or on a second signal, a KeyboardInterrupt
     ends it at once, and only what was saved before is left. Only the main thread gets signals: in
     another thread this does nothing.
+
+    Args:
+        tell: shows the notice at once; if None, it waits in `stop.take_notice`.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -62,20 +84,17 @@ def stopping_on_signals(stop: StopRequest) -> Iterator[None]:
         if isinstance(stop.reason, Interrupted):
             raise KeyboardInterrupt
         name = signal.Signals(number).name
-        notice = (
-            f"{name}: the run ends with a checkpoint after this update, or in "
-            f"{stop.deadline_s:g} s without one; a second signal ends it at once"
-        )
-        stop.ask(Interrupted(f"stopped by {name}", exit_code=128 + number), notice=notice)
-        signal.setitimer(signal.ITIMER_REAL, stop.deadline_s)
+        reason = Interrupted(f"stopped by {name}", exit_code=128 + number)
+        stop.ask(reason, notice=f"{name}: {stop.what_happens}")
+        if tell is not None:
+            tell(stop.take_notice() or "")
+        if math.isfinite(stop.deadline_s):
+            signal.setitimer(signal.ITIMER_REAL, stop.deadline_s)
 
     def on_deadline(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    handlers: dict[int, Callable[[int, FrameType | None], None]] = dict.fromkeys(
-        _SIGNALS, on_signal
-    )
-    handlers[signal.SIGALRM] = on_deadline
+    handlers = {**dict.fromkeys(_SIGNALS, on_signal), signal.SIGALRM: on_deadline}
     previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
@@ -83,34 +102,3 @@ def stopping_on_signals(stop: StopRequest) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-_EXPERIMENT_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-@contextmanager
-def stopping_experiment_on_signals(
-    stop: "StopFlag", notice: Callable[[str], None]
-) -> Iterator[None]:
-    """Set `stop` on SIGINT and SIGTERM; runs then save and end. A second signal ends them now."""
-
-    def on_signal(number: int, _frame: FrameType | None) -> None:
-        if stop.reason is not None:
-            raise KeyboardInterrupt
-        name = signal.Signals(number).name
-        stop.reason = Interrupted(f"stopped by {name}", exit_code=128 + number)
-        notice(f"{name}: the runs save and end; a second signal ends them at once")
-
-    previous = {number: signal.signal(number, on_signal) for number in _EXPERIMENT_SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-class StopFlag:
-    """Whether the experiment should save and end, and why; a signal handler sets it."""
-
-    def __init__(self) -> None:
-        self.reason: Interrupted | None = None

@@ -27,6 +27,7 @@ from game_rl.config.migration import saved_config
 from game_rl.config.schema import ForkConfig, RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.config.values import run_at
+from game_rl.durable_files import remove_directory, sync_directory, write_atomic, write_synced
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.event_log import EventFile
 from game_rl.events import Forked
@@ -35,15 +36,7 @@ from game_rl.lake.lake_feed import lake_path
 from game_rl.lake.mark import LakeState
 from game_rl.lineage import Lineage, Source, manifest_sha256, read_lineage, write_lineage
 from game_rl.playback.teacher_copy import has_teacher_copy, link_teacher
-from game_rl.run_dir import (
-    Parent,
-    RunDir,
-    RunIdentity,
-    remove_directory,
-    sync_directory,
-    write_atomic,
-    write_synced,
-)
+from game_rl.run_dir import Parent, RunDir, RunIdentity
 from game_rl.seeds import seed_for
 from game_rl.training.admission import refuse_used_folder
 from game_rl.training.fork_parts import (

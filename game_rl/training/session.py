@@ -368,11 +368,8 @@ class TrainingSession:
         except StopTraining:
             self._callbacks.stop.until = None
         except KeyboardInterrupt:
-            reason = self._stop.reason
-            code = reason.exit_code if reason is not None else Interrupted("").exit_code
-            raise Interrupted(
-                f"stopped at once; {what_is_saved(self._run_dir)}", exit_code=code
-            ) from None
+            text = f"stopped at once; {what_is_saved(self._run_dir)}"
+            raise self._stop.interrupted(text) from None
         except ValueError:
             # an evaluation's Categorical refuses NaN logits with a ValueError of many lines
             check_finite(self.model.policy, self.num_timesteps)

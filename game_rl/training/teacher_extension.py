@@ -26,7 +26,7 @@ from game_rl.checkpoints.random_numbers import drawing_from
 from game_rl.config.algorithms import DQNConfig, PPOConfig, TeacherConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at
-from game_rl.errors import Interrupted, UsageError
+from game_rl.errors import UsageError
 from game_rl.event_log import EventLog
 from game_rl.events import TeacherReady, Validated
 from game_rl.games.definition import Game
@@ -92,13 +92,11 @@ class TeacherEvaluation:
                 stop=self.stop,
             )
         except EvaluationInterrupted:
-            reason = self.stop.reason
-            code = reason.exit_code if reason is not None else Interrupted("").exit_code
             text = (
-                f"{reason}; the teacher was being measured, and nothing was learned yet; begin "
-                f"again with {RunDir(self.root).way_on}"
+                f"{self.stop.reason}; the teacher was being measured, and nothing was learned yet; "
+                f"begin again with {RunDir(self.root).way_on}"
             )
-            raise Interrupted(text, exit_code=code) from None
+            raise self.stop.interrupted(text) from None
 
     def observed_values(self, policy: PQNPolicy) -> NDArray[np.float64]:
         """Return the teacher's values of actions [n, actions], float64, where its own play leads.

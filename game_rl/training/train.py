@@ -16,7 +16,8 @@ from game_rl.checkpoints.named import find_run
 from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
-from game_rl.errors import GameRLError, Interrupted, NotStoredError, TrainingError
+from game_rl.durable_files import write_atomic
+from game_rl.errors import Interrupted, NotStoredError, TrainingError
 from game_rl.event_log import EventFile, EventLog
 from game_rl.events import Ended, Evaluating, Listener, Recorded
 from game_rl.games.definition import Game, load_game
@@ -29,7 +30,7 @@ from game_rl.preflight.preflight_report import (
     compare_footprint,
     measured_ram_peak_bytes,
 )
-from game_rl.run_dir import RunDir, write_atomic
+from game_rl.run_dir import RunDir
 from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.first_request import ask_once
 from game_rl.storage.game_files import upload_settings
@@ -264,7 +265,7 @@ class _Run:
         write_atomic(self.run_dir.preflight, json.dumps(self.report.to_json(), indent=2))
         with EventFile(self.run_dir.events) as file:
             events = EventLog(file, self.command.listeners)
-            with told_how_it_ends(events), self._uploading(events) as upload:
+            with events.recording_failure(), self._uploading(events) as upload:
                 result = self._train(events, upload)
             if upload is not None:
                 result = replace(result, not_stored=upload.nothing_stored())
@@ -443,10 +444,8 @@ def evaluate_best(
 
 
 def _stopped(run_dir: RunDir, stop: StopRequest) -> Interrupted:
-    code = stop.reason.exit_code if stop.reason is not None else Interrupted("").exit_code
-    return Interrupted(
-        f"{stop.reason}; the training is complete, and {run_dir.way_on} evaluates it",
-        exit_code=code,
+    return stop.interrupted(
+        f"{stop.reason}; the training is complete, and {run_dir.way_on} evaluates it"
     )
 
 
@@ -456,23 +455,3 @@ def _record(best: TrainedRun) -> Path | None:
         return None
     output = best.run_dir.videos / f"best.{recording.format}"
     return record_run(best, episodes=recording.episodes, output=output, max_s=recording.max_s)
-
-
-@contextmanager
-def told_how_it_ends(events: EventLog) -> Iterator[None]:
-    """Emit `Ended` for an exception that is raised inside the block, and raise it again."""
-    try:
-        yield
-    except (Interrupted, KeyboardInterrupt) as error:
-        code = error.exit_code if isinstance(error, Interrupted) else Interrupted("").exit_code
-        _emit(events, Ended(reason="stopped", exit_code=code, text=str(error)))
-        raise
-    except Exception as error:
-        code = error.exit_code if isinstance(error, GameRLError) else GameRLError.exit_code
-        _emit(events, Ended(reason="failed", exit_code=code, text=str(error)))
-        raise
-
-
-def _emit(events: EventLog, ended: Ended) -> None:
-    with suppress(OSError):  # a failing disk may have ended the training
-        events.emit(ended.model_copy(update={"timesteps": events.timesteps}))

@@ -14,7 +14,7 @@ from game_rl.checkpoints.checkpoint_store import newest_valid_checkpoint
 from game_rl.cli.experiment_console import ExperimentConsole
 from game_rl.cli.main import main
 from game_rl.cli.train_command import next_steps
-from game_rl.event_log import ExperimentEventLog, read_events
+from game_rl.event_log import EventFile, ExperimentEventLog, read_events
 from game_rl.events import ExperimentBegun, ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.kept_generations import go_back
@@ -77,7 +77,8 @@ def test_status_says_killed_only_of_a_controller_that_has_begun(
     folder.state.write_text(json.dumps(state | {"complete": False}), encoding="utf-8")
     folder.events.unlink(missing_ok=True)
     if has_begun:
-        with ExperimentEventLog(folder.events) as account:
+        with EventFile(folder.events) as file:
+            account = ExperimentEventLog(file)
             account.emit(ExperimentBegun(experiment="0", members=4, generations=5, slots=2))
     main(["status", str(folder.root), "--json"])
     assert json.loads(capsys.readouterr().out)["text"] == text

@@ -104,7 +104,7 @@ def test_a_checkpoint_of_the_last_release_has_defaults_for_keys_that_are_new() -
 
 
 def test_a_checkpoint_of_an_unknown_version_is_told() -> None:
-    with pytest.raises(ConfigError, match=r"it: its config is not one .* \(algorithm.*use the"):
+    with pytest.raises(ConfigError, match=r"it has a config that .*: algorithm.*use the"):
         saved_config(
             {"game": "x", "total_timesteps": 9, "run_dir": "x", "algorithm": {"name": "sac"}},
             source="it",

@@ -24,6 +24,7 @@ from game_rl.storage.object_store import ObjectStore
 from tests.storage.conftest import address as address  # fixtures
 from tests.storage.conftest import disk_address as disk_address
 from tests.storage.conftest import s3_address as s3_address
+from tests.storage.conftest import s3_endpoint as s3_endpoint
 from tests.storage.server import SECRET
 
 OWN_NICENESS = os.getpriority(os.PRIO_PROCESS, 0)

@@ -23,6 +23,7 @@ from tests.faults import private_folder
 from tests.faults.population_faults import Controller, hashes_of, records_of, write_population
 from tests.faults.ray_nodes import RayNodes
 from tests.storage.conftest import s3_address as s3_address  # fixtures
+from tests.storage.conftest import s3_endpoint as s3_endpoint
 from tests.storage.server import SECRET
 
 _TIMEOUT_S = 180.0

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import yaml
 
+from game_rl.durable_files import new_directory, write_atomic
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.jobs.results import ActionDifferences, Played, StretchResult
 from game_rl.lake.lake import Lake
-from game_rl.run_dir import RunDir, new_directory, write_atomic
+from game_rl.run_dir import RunDir
 from tests.lake.plays import SCHEMA
 
 

@@ -354,11 +354,8 @@ def test_who_stops_the_experiment_waits_no_longer_than_its_runs(
     folder = killed(population, 150)
     uploaded = with_upload(population, UploadConfig(to=f"file://{tmp_path}/unmounted", wait_s=9e3))
     said: list[ExperimentEvent] = []
-    with (
-        ExperimentEventLog(tmp_path / "events.jsonl", [said.append]) as account,
-        pytest.raises(Interrupted),
-        backing_up(folder, uploaded, account, take_over=False),
-    ):
+    events = ExperimentEventLog(listeners=[said.append])
+    with pytest.raises(Interrupted), backing_up(folder, uploaded, events, take_over=False):
         raise Interrupted("stopped", exit_code=143)
     assert isinstance(said[-1], ExperimentWarned)
     assert "remote push" in said[-1].text

@@ -85,7 +85,7 @@ def by_storage(population: Population, tmp_path: Path, *, lost: int = 0) -> Expe
     root.mkdir(exist_ok=True)
     executor = DistantPaperExecutor(root, tmp_path, lost=lost)
     folder = carry_out(population, executor)
-    executor.courier.close()
+    executor.storage.close()
     return folder
 
 

@@ -1,6 +1,7 @@
 """Tasks, carried out by an executor whose jobs each write one file and end."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from game_rl.executors.executor import CompletedJob, Job
 from game_rl.experiments import tasks
 from game_rl.experiments.tasks import Death, Task, TaskRunner
 from game_rl.run_dir import RunDir
-from game_rl.system.stop_request import StopFlag
+from game_rl.system.stop_request import StopRequest
 
 
 class WritingExecutor:
@@ -62,7 +63,7 @@ def test_each_start_of_a_member_has_a_claim_of_a_later_epoch(tmp_path: Path) -> 
     executor, deaths = WritingExecutor(killed=3), list[tuple[str, int]]()
     runner = TaskRunner(
         executor,
-        StopFlag(),
+        StopRequest(math.inf),
         lambda death: deaths.append((death.ended.cause, death.count)),
         clock=itertools.count(step=1_000).__next__,
     )
@@ -95,7 +96,9 @@ def test_a_job_that_keeps_dying_starts_again_after_pauses_that_grow_to_minutes(
     tmp_path: Path,
 ) -> None:
     executor, deaths = Waiting(killed=99), list[Death]()
-    runner = TaskRunner(executor, StopFlag(), deaths.append, clock=lambda: executor.now_s)
+    runner = TaskRunner(
+        executor, StopRequest(math.inf), deaths.append, clock=lambda: executor.now_s
+    )
     with pytest.raises(ExperimentError, match=r"killed 10 times .* exit code -9 \(a power cut\)"):
         runner.run([task(tmp_path, "a")], lambda _: None)
     expected = [1, 2, 4, 8, 16, 32, 64, 120, 120]
@@ -113,7 +116,7 @@ def test_the_pauses_begin_again_after_a_new_checkpoint(tmp_path: Path) -> None:
         if len(deaths) == 2:
             (tmp_path / "a" / "checkpoints" / "000000000100").mkdir(parents=True)
 
-    TaskRunner(executor, StopFlag(), on_death, clock=lambda: executor.now_s).run(
+    TaskRunner(executor, StopRequest(math.inf), on_death, clock=lambda: executor.now_s).run(
         [one], lambda _: None
     )
     assert [death.count for death in deaths] == [1, 2, 1, 2]
@@ -123,7 +126,7 @@ def test_the_pauses_begin_again_after_a_new_checkpoint(tmp_path: Path) -> None:
 def test_others_train_while_one_that_died_pauses(tmp_path: Path) -> None:
     executor = Waiting(killed=1)
     done = list[str]()
-    TaskRunner(executor, StopFlag(), lambda _: None, clock=lambda: executor.now_s).run(
+    TaskRunner(executor, StopRequest(math.inf), lambda _: None, clock=lambda: executor.now_s).run(
         [task(tmp_path, "a"), task(tmp_path, "b")], lambda task: done.append(task.job.name)
     )
     assert done == ["b", "a"]
@@ -133,7 +136,9 @@ def test_a_job_that_writes_to_no_run_has_no_claim(tmp_path: Path) -> None:
     executor = WritingExecutor()
     result = tmp_path / "x.json"
     job = Job("x", (str(result),), tmp_path / "x.log")
-    TaskRunner(executor, StopFlag(), lambda *_: None).run([Task(job, result)], lambda _: None)
+    TaskRunner(executor, StopRequest(math.inf), lambda *_: None).run(
+        [Task(job, result)], lambda _: None
+    )
     assert executor.claims == [None]
 
 
@@ -148,7 +153,9 @@ def test_a_run_that_another_process_still_holds_waits_while_others_go_on(tmp_pat
         done.append(task.job.name)
         held.release()
 
-    TaskRunner(WritingExecutor(), StopFlag(), lambda *_: None).run([first, second], on_done)
+    TaskRunner(WritingExecutor(), StopRequest(math.inf), lambda *_: None).run(
+        [first, second], on_done
+    )
     assert done == ["second", "first"]
 
 
@@ -156,7 +163,7 @@ def test_a_task_waits_for_the_file_that_another_leaves(tmp_path: Path) -> None:
     first, second = task(tmp_path, "first"), task(tmp_path, "second")
     first = replace(first, needs=second.result)
     done: list[str] = []
-    runner = TaskRunner(WritingExecutor(), StopFlag(), lambda *_: None)
+    runner = TaskRunner(WritingExecutor(), StopRequest(math.inf), lambda *_: None)
     runner.run([first, second], lambda task: done.append(task.job.name))
     assert done == ["second", "first"]
 
@@ -164,7 +171,9 @@ def test_a_task_waits_for_the_file_that_another_leaves(tmp_path: Path) -> None:
 def test_a_file_that_nobody_leaves_any_more_ends_the_experiment(tmp_path: Path) -> None:
     only = replace(task(tmp_path, "only"), needs=tmp_path / "lake.json")
     with pytest.raises(ExperimentError, match=r"lake\.json is gone"):
-        TaskRunner(WritingExecutor(), StopFlag(), lambda *_: None).run([only], lambda _: None)
+        TaskRunner(WritingExecutor(), StopRequest(math.inf), lambda *_: None).run(
+            [only], lambda _: None
+        )
 
 
 def test_a_run_that_is_held_for_good_ends_the_experiment(
@@ -177,4 +186,6 @@ def test_a_run_that_is_held_for_good_ends_the_experiment(
         FileLock(only.run_dir.root / "lock"),
         pytest.raises(ExperimentError, match="another process is writing to"),
     ):
-        TaskRunner(WritingExecutor(), StopFlag(), lambda *_: None).run([only], lambda _: None)
+        TaskRunner(WritingExecutor(), StopRequest(math.inf), lambda *_: None).run(
+            [only], lambda _: None
+        )

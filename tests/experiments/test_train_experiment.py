@@ -1,6 +1,7 @@
 """The end of an experiment that is an arm of a study, where all its jobs are done already."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -19,15 +20,15 @@ from game_rl.experiments.train_experiment import (
     resume_experiment,
 )
 from game_rl.jobs.results import FinishedRun, Played, StretchResult
-from game_rl.system.stop_request import StopFlag
+from game_rl.system.stop_request import StopRequest
 from tests.experiments.conftest import MakeMixture, MakePopulation
 from tests.experiments.plans.test_population_plan import carry_out
 
 TEST = Played(seed=77, deterministic=True, rewards=(1.0, 2.0), successes=())
 
 
-def finish(folder: ExperimentDir, result: Path, stop: StopFlag | None = None) -> FinishedRun:
-    command = ExperimentCommand(stop=stop or StopFlag(), force=True)
+def finish(folder: ExperimentDir, result: Path, stop: StopRequest | None = None) -> FinishedRun:
+    command = ExperimentCommand(stop=stop or StopRequest(math.inf), force=True)
     return finish_experiment(folder.root, command, episodes=2, seed=77, result=result)
 
 
@@ -81,7 +82,7 @@ def test_that_all_weights_became_non_finite_is_a_result(
 
 
 def test_a_signal_before_the_test_leaves_no_result(whole: ExperimentDir, tmp_path: Path) -> None:
-    stop = StopFlag()
+    stop = StopRequest(math.inf)
     stop.reason = Interrupted("stopped by SIGTERM", exit_code=143)
     with pytest.raises(Interrupted, match="stopped by SIGTERM; the experiment is comp") as raised:
         finish(whole, tmp_path / "result.json", stop)
@@ -147,7 +148,9 @@ def test_members_with_lakes_of_their_own_keep_them_when_the_population_goes_on(
     folder.config.write_text(dump_population(population), encoding="utf-8")
     before = {path: path.read_bytes() for path in folder.members.rglob("config.yaml")}
     assert len(before) == 4
-    champion = resume_experiment(folder.root, ExperimentCommand(stop=StopFlag(), force=True))
+    champion = resume_experiment(
+        folder.root, ExperimentCommand(stop=StopRequest(math.inf), force=True)
+    )
     assert champion.number in range(4)
     assert {path: path.read_bytes() for path in before} == before
     assert not folder.lake.exists()

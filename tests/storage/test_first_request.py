@@ -1,5 +1,6 @@
 """Trainings whose storage does not exist, refuses access or is out of reach."""
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import UsageError
 from game_rl.experiments.train_experiment import ExperimentCommand, begin_experiment
 from game_rl.storage.first_request import ask_once
-from game_rl.system.stop_request import StopFlag, StopRequest
+from game_rl.system.stop_request import StopRequest
 from game_rl.training.train import TrainCommand, train
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.conftest import make_population as make_population  # a fixture
@@ -98,7 +99,7 @@ def test_a_population_is_refused_before_it_writes_anything(
     ):
         population = make_population("population", setting)
         with pytest.raises(UsageError, match=f"{key}: .* is not there"):
-            begin_experiment(population, ExperimentCommand(stop=StopFlag(), force=True))
+            begin_experiment(population, ExperimentCommand(stop=StopRequest(math.inf), force=True))
         assert not population.config.run_dir.exists()
 
 

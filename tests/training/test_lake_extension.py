@@ -26,6 +26,8 @@ from game_rl.system.units import GIB, MIB
 from game_rl.training import lake_extension, make_callbacks
 from game_rl.training.lake_extension import Growth, LakeGrowthCallback, project
 from game_rl.training.train import resume, train
+from tests.callbacks.conftest import make_model as make_model  # fixtures
+from tests.callbacks.conftest import run_dir as run_dir
 from tests.lake.test_lake_feed import Training
 from tests.tiny_run import MakeConfig, command, train_once
 

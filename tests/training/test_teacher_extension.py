@@ -324,9 +324,9 @@ def let_walk(checkpoint: Path, action: int) -> None:
     write_files(checkpoint, [(name, (content,)) for name, content in files.items()])
 
 
-def walking(config: RunConfig, *, validated_student: int, teacher: int) -> RunDir:
+def walking(config: RunConfig, *, student: int, teacher: int) -> RunDir:
     run_dir = RunDir(config.run_dir)
-    let_walk(run_dir.checkpoint(64), validated_student)
+    let_walk(run_dir.checkpoint(64), student)
     let_walk(run_dir.teacher / "checkpoint", teacher)
     return run_dir
 

@@ -6,26 +6,23 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from game_rl.config.strict_model import flat
 from game_rl.errors import UsageError
-from game_rl.saved import Saved
+from game_rl.saved import Natural, Saved
 
 Metric = Literal["success_rate", "mean_reward"]
-_Count = Annotated[int, Field(ge=0)]
 
 
 class Point(Saved):
     """An evaluation during training."""
 
-    timesteps: _Count
+    timesteps: Natural
     """Timesteps of the run itself."""
-    total_timesteps: _Count
+    total_timesteps: Natural
     """Timesteps that the run and everything that it comes from had played by then."""
-    total_frames: _Count
+    total_frames: Natural
     mean_reward: float
     success_rate: float | None = None
 

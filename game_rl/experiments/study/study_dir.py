@@ -5,16 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from game_rl.config.experiments.experiment import dump_experiment
 from game_rl.config.experiments.study_config import ExperimentArm, Study, StudyConfig
 from game_rl.config.loader import dump_config
-from game_rl.errors import UsageError
+from game_rl.durable_files import write_atomic
 from game_rl.executors.executor import Job
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.tasks import Task
-from game_rl.run_dir import RunDir, write_atomic
+from game_rl.run_dir import RunDir, locked
 
 
 @dataclass(frozen=True)
@@ -62,14 +60,12 @@ class StudyDir:
         Raises:
             UsageError: another process holds it.
         """
-        try:
-            with FileLock(self.runs / "lock", timeout=0):
-                yield
-        except Timeout:
-            raise UsageError(
-                f"another process is carrying out the study in {self.runs}; wait until it has "
-                "ended, or stop it"
-            ) from None
+        busy = (
+            f"another process is carrying out the study in {self.runs}; wait until it has ended, "
+            "or stop it"
+        )
+        with locked(self.runs / "lock", busy=busy):
+            yield
 
 
 def study_dir(config: StudyConfig) -> StudyDir:

@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 from game_rl.config.experiments.study_config import Study
 from game_rl.config.strict_model import flat
+from game_rl.durable_files import write_saved
 from game_rl.errors import ExperimentError, UsageError
-from game_rl.experiments.records import read_record, write_record
+from game_rl.experiments.records import read_record
 from game_rl.experiments.study.study_dir import study_dir
 from game_rl.games.definition import bundled_games, load_game
-from game_rl.saved import Saved
+from game_rl.saved import Saved, file_sha256
 
 _PACKAGE = Path(__file__).parents[2]
 _NOT_OF_THE_PLAN = {"executor", "run_dir"}  # they change no result
@@ -65,7 +66,7 @@ def register(study: Study) -> Registration:
         files=_file_hashes(study),
         code=code_hashes(),
     )
-    write_record(path, registration)
+    write_saved(path, registration)
     return registration
 
 
@@ -109,7 +110,7 @@ def registered(study: Study) -> Registration:
 def code_hashes() -> dict[str, str]:
     """Return the SHA-256 of every file of the package, except compiled Python, by path."""
     paths = (p for p in _PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
-    return {path.relative_to(_PACKAGE).as_posix(): _sha256(path) for path in sorted(paths)}
+    return {path.relative_to(_PACKAGE).as_posix(): file_sha256(path) for path in sorted(paths)}
 
 
 def _plan(study: Study) -> dict[str, Any]:
@@ -120,7 +121,7 @@ def _plan(study: Study) -> dict[str, Any]:
 def _file_hashes(study: Study) -> dict[str, str]:
     folder = study.file.absolute().parent
     paths = {path.absolute() for path in _files(study)}
-    return {Path(os.path.relpath(p, folder)).as_posix(): _sha256(p) for p in sorted(paths)}
+    return {Path(os.path.relpath(p, folder)).as_posix(): file_sha256(p) for p in sorted(paths)}
 
 
 def _files(study: Study) -> Iterator[Path]:
@@ -155,7 +156,3 @@ def _hash_differences(
             yield f"{folder}{name} is new"
         elif then[name] != now[name]:
             yield f"{folder}{name} has changed"
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -4,11 +4,12 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from game_rl.config.experiments.study_config import ExperimentArm, Study
+from game_rl.durable_files import write_saved
 from game_rl.errors import ExperimentError
 from game_rl.experiments.compare.compared_folders import (
     ExperimentTotals,
@@ -17,19 +18,11 @@ from game_rl.experiments.compare.compared_folders import (
 )
 from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome, Point, Score
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.records import (
-    GenerationRecord,
-    fitness_of,
-    read_record,
-    read_records,
-    write_record,
-)
+from game_rl.experiments.records import GenerationRecord, fitness_of, read_record, read_records
 from game_rl.experiments.study.study_dir import Pair, StudyDir
 from game_rl.jobs.results import FinishedRun, Played
 from game_rl.lineage import played_by, totals
-from game_rl.saved import Saved
-
-_Count = Annotated[int, Field(ge=0)]
+from game_rl.saved import Natural, Saved
 
 
 class Reached(Saved):
@@ -38,8 +31,8 @@ class Reached(Saved):
     It is over the episodes that all of them play then.
     """
 
-    generation: _Count
-    number: _Count
+    generation: Natural
+    number: Natural
     is_learner: bool = False
     began_as: int | None = None
     """Number of the member whose weights it began from: its own number, or for a copy the parent's.
@@ -63,13 +56,13 @@ class PairResult(Saved):
     registration: str
     """SHA-256 of the registration."""
     arm: str
-    seed: _Count
-    timesteps: _Count
+    seed: Natural
+    timesteps: Natural
     """Timesteps that the run has played itself; of an experiment, those of all its runs."""
-    total_timesteps: _Count
+    total_timesteps: Natural
     """These timesteps, and those of everything that the run or the experiment's runs come from."""
-    total_frames: _Count
-    policy_timesteps: _Count
+    total_frames: Natural
+    policy_timesteps: Natural
     """Timestep of its own run at which the tested policy was learned."""
     weights_sha256: str | None
     played: Played | None
@@ -136,7 +129,7 @@ def _reached(study: Study, folder: StudyDir, pair: Pair) -> tuple[Reached, ...]:
 def write_result(folder: StudyDir, result: PairResult) -> PairResult:
     """Write a result with the hash of its content, and return it."""
     sealed = result.model_copy(update={"sha256": _sha256(json.loads(result.model_dump_json()))})
-    write_record(folder.result(result.arm, result.seed), sealed)
+    write_saved(folder.result(result.arm, result.seed), sealed)
     return sealed
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from game_rl.config.experiments.study_config import Study
+from game_rl.durable_files import write_atomic
 from game_rl.errors import DoesNotFitError, ExperimentError, Interrupted, UsageError
 from game_rl.executors.executor import Executor
 from game_rl.executors.local import LocalExecutor
@@ -22,9 +23,9 @@ from game_rl.experiments.study.study_results import (
 )
 from game_rl.experiments.tasks import Death, Task, TaskRunner
 from game_rl.jobs.results import FinishedRun, read_finished
-from game_rl.run_dir import RunDir, write_atomic
+from game_rl.run_dir import RunDir
 from game_rl.system.machine import detect_machine
-from game_rl.system.stop_request import StopFlag
+from game_rl.system.stop_request import StopRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class StudyCommand:
         on_death: gets the death of each process that was killed.
     """
 
-    stop: StopFlag
+    stop: StopRequest
     force: bool = False
     show: Callable[[StudyReport], None] = lambda _: None
     on_result: Callable[[PairResult, int, int], None] = lambda *_: None

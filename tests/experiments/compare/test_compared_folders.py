@@ -8,13 +8,14 @@ import pytest
 
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.config.experiments.population_files import dump_population
+from game_rl.durable_files import write_saved
 from game_rl.errors import UsageError
 from game_rl.event_log import EventFile
 from game_rl.events import Ended, Evaluating
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.experiments.compare.comparison_arms import Score
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.records import ChampionRecord, read_record, read_records, write_record
+from game_rl.experiments.records import ChampionRecord, read_record, read_records
 from game_rl.lineage import Lineage, Source, write_lineage
 from tests.experiments.compare.fake_runs import EPISODES, write_run
 from tests.experiments.compare.paper_accounts import write_accounts
@@ -49,7 +50,7 @@ def test_each_evaluation_of_the_learner_counts_what_members_had_played_by_then(
     folder = carry_out_mixture(mixture, PaperExecutor(3))
     champion = read_record(folder.champion_record, ChampionRecord)
     assert champion is not None
-    write_record(folder.champion_record, champion.model_copy(update={"folder": "learner"}))
+    write_saved(folder.champion_record, champion.model_copy(update={"folder": "learner"}))
     tell(folder, "00", [(0, 0), (100, 512)])
     tell(folder, "01", [(0, 0), (20, 100), (60, 512)])  # has ended at 60 s
     tell(folder, "learner", [(0, 0), (20, 64), (50, 128), (200, 256)])

@@ -4,6 +4,7 @@ import pytest
 import yaml
 
 from game_rl.config.experiments.population_files import dump_population
+from game_rl.durable_files import write_saved
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.experiments.descent import descent
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -15,7 +16,6 @@ from game_rl.experiments.records import (
     Member,
     read_record,
     read_records,
-    write_record,
 )
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.compare.paper_accounts import write_accounts
@@ -146,7 +146,7 @@ def test_status_counts_what_it_has_played_while_it_trains(make_population: MakeP
     # as it was before the decision: in the last generation, with runs that tell how far they are
     members = [Member(number=m.number, folder=m.folder, values={}) for m in last.members[:4]]
     before = {"generation": 4, "members": tuple(members), "complete": False}
-    write_record(folder.state, state.model_copy(update=before))
+    write_saved(folder.state, state.model_copy(update=before))
     write_accounts(folder)
     assert experiment_status(folder).timesteps_of_all == 4 * 5 * 100 + 60
 

@@ -1,6 +1,7 @@
 """A population with a learner, with members and a learner that train on paper."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import yaml
 from game_rl.config.experiments.experiment import budget
 from game_rl.config.experiments.population_files import Population, dump_population
 from game_rl.errors import NobodyLeftError
-from game_rl.event_log import ExperimentEventLog
+from game_rl.event_log import EventFile, ExperimentEventLog
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent
@@ -17,7 +18,7 @@ from game_rl.experiments.experiment_dir import ExperimentDir, folder_of
 from game_rl.experiments.experiment_status import experiment_status
 from game_rl.experiments.plans.population_plan import PopulationPlan
 from game_rl.experiments.records import read_records
-from game_rl.system.stop_request import StopFlag
+from game_rl.system.stop_request import StopRequest
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.compare.paper_accounts import write_accounts
 from tests.experiments.conftest import MakePopulation
@@ -31,9 +32,10 @@ def carry_out(population: Population, executor: PaperExecutor | None = None) -> 
     folder = ExperimentDir(population.config.run_dir)
     folder.root.mkdir(exist_ok=True)
     folder.config.write_text(dump_population(population), encoding="utf-8")
-    with ExperimentEventLog(folder.events) as account:
+    with EventFile(folder.events) as file:
+        account = ExperimentEventLog(file)
         plan = PopulationPlan(folder, population)
-        ExperimentRun(plan, executor or PaperExecutor(), account, StopFlag()).run()
+        ExperimentRun(plan, executor or PaperExecutor(), account, StopRequest(math.inf)).run()
     return folder
 
 

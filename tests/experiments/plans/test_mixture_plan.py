@@ -1,6 +1,7 @@
 """The rounds of a mixture, with members and a learner that train on paper."""
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from game_rl.config.experiments.mixture_files import Mixture, dump_mixture
 from game_rl.errors import ExperimentError
-from game_rl.event_log import ExperimentEventLog
+from game_rl.event_log import EventFile, ExperimentEventLog
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent, descent_tree
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
@@ -19,7 +20,7 @@ from game_rl.experiments.experiment_status import experiment_status
 from game_rl.experiments.experiment_tables import status_table
 from game_rl.experiments.plans.make_plan import make_plan
 from game_rl.experiments.records import ChampionRecord, read_record, read_records
-from game_rl.system.stop_request import StopFlag
+from game_rl.system.stop_request import StopRequest
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.conftest import MakeMixture
 from tests.experiments.paper_executor import PaperExecutor
@@ -31,9 +32,10 @@ def carry_out_mixture(mixture: Mixture, executor: PaperExecutor | None = None) -
     folder = ExperimentDir(mixture.config.run_dir)
     folder.root.mkdir(exist_ok=True)
     folder.config.write_text(dump_mixture(mixture), encoding="utf-8")
-    with ExperimentEventLog(folder.events) as account:
+    with EventFile(folder.events) as file:
+        account = ExperimentEventLog(file)
         plan = make_plan(folder, mixture)
-        ExperimentRun(plan, executor or PaperExecutor(), account, StopFlag()).run()
+        ExperimentRun(plan, executor or PaperExecutor(), account, StopRequest(math.inf)).run()
     return folder
 
 

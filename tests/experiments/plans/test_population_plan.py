@@ -1,6 +1,7 @@
 """The controller, with members that train on paper: what it decides, keeps, and comes back to."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from game_rl.config.experiments.population_files import Population
 from game_rl.errors import ExperimentError, Interrupted, UsageError
-from game_rl.event_log import ExperimentEventLog, read_experiment_events
+from game_rl.event_log import EventFile, ExperimentEventLog, read_experiment_events
 from game_rl.events import ExperimentEvent, ExperimentWarned, GenerationEnded, MemberDied
 from game_rl.experiments import tasks
 from game_rl.experiments.controller import ExperimentRun
@@ -18,7 +19,7 @@ from game_rl.experiments.kept_generations import finish_going_back, go_back
 from game_rl.experiments.plans.population_plan import PopulationPlan
 from game_rl.experiments.records import ExperimentState, read_record, read_records
 from game_rl.experiments.tasks import MOST_DEATHS
-from game_rl.system.stop_request import StopFlag
+from game_rl.system.stop_request import StopRequest
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.paper_executor import PaperExecutor
@@ -30,12 +31,13 @@ def carry_out(
     population: Population,
     executor: PaperExecutor | None = None,
     listener: Any = None,
-    stop: StopFlag | None = None,
+    stop: StopRequest | None = None,
 ) -> ExperimentDir:
     folder = ExperimentDir(population.config.run_dir)
     folder.root.mkdir(exist_ok=True)
-    executor, stop = executor or PaperExecutor(), stop or StopFlag()
-    with ExperimentEventLog(folder.events, [listener] if listener else []) as account:
+    executor, stop = executor or PaperExecutor(), stop or StopRequest(math.inf)
+    with EventFile(folder.events) as file:
+        account = ExperimentEventLog(file, [listener] if listener else [])
         finish_going_back(folder)
         plan = PopulationPlan(folder, population)
         ExperimentRun(plan, executor, account, stop).run()
@@ -272,7 +274,7 @@ def test_a_job_without_a_result_is_an_error_and_not_an_endless_loop(
 
 def test_a_stop_ends_it_and_the_next_controller_goes_on(make_population: MakePopulation) -> None:
     whole = account_of(carry_out(make_population("whole")))
-    population, stop = make_population(), StopFlag()
+    population, stop = make_population(), StopRequest(math.inf)
 
     def stop_in_the_third(event: ExperimentEvent) -> None:
         if isinstance(event, GenerationEnded) and event.generation == 2:

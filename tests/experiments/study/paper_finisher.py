@@ -1,5 +1,6 @@
 """An executor whose runs come to their end on paper: what they reach follows from arm and seed."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import yaml
 
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.config.experiments.experiment import load_experiment
+from game_rl.durable_files import write_atomic
 from game_rl.event_log import EventFile, ExperimentEventLog
 from game_rl.events import Ended as RunEnded
 from game_rl.executors.executor import CompletedJob, Job
@@ -15,8 +17,8 @@ from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.plans.make_plan import make_plan
 from game_rl.jobs.results import FinishedRun, Played
-from game_rl.run_dir import RunDir, write_atomic
-from game_rl.system.stop_request import StopFlag
+from game_rl.run_dir import RunDir
+from game_rl.system.stop_request import StopRequest
 from tests.experiments.compare.paper_accounts import write_accounts
 from tests.experiments.paper_executor import PaperExecutor
 
@@ -72,9 +74,10 @@ class PaperFinisher:
     def _finish_experiment(self, run_dir: RunDir, options: dict[str, str]) -> None:
         folder = ExperimentDir(run_dir.root)
         experiment = load_experiment(folder.config, is_saved=True)
-        with ExperimentEventLog(folder.events) as account:
+        with EventFile(folder.events) as file:
+            account = ExperimentEventLog(file)
             plan = make_plan(folder, experiment)
-            champion = ExperimentRun(plan, PaperExecutor(), account, StopFlag()).run()
+            champion = ExperimentRun(plan, PaperExecutor(), account, StopRequest(math.inf)).run()
         write_accounts(folder)
         rng = np.random.default_rng([experiment.config.seed, int(options["--seed"])])
         rewards = tuple(rng.normal(size=int(options["--episodes"])).round(3).tolist())

@@ -1,6 +1,7 @@
 """Carrying a study out, with runs on paper: what is made, what is kept, what is refused."""
 
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from game_rl.experiments.study.study_dir import study_dir
 from game_rl.experiments.study.study_registration import Registration, register
 from game_rl.experiments.study.study_results import PairResult, write_result
 from game_rl.experiments.study.study_run import StudyCommand, StudyRun, run_study
-from game_rl.system.stop_request import StopFlag
+from game_rl.system.stop_request import StopRequest
 from tests.experiments.plans.test_population_plan import Killed, killed_at
 from tests.experiments.study.conftest import MakeStudy
 from tests.experiments.study.paper_finisher import PaperFinisher
@@ -25,7 +26,9 @@ def on_paper(study: Study, finisher: PaperFinisher | None = None) -> list[PairRe
     if not folder.registration.exists():
         register(study)
     folder.runs.mkdir(exist_ok=True)
-    command = StudyCommand(stop=StopFlag(), on_result=lambda result, *_: found.append(result))
+    command = StudyCommand(
+        stop=StopRequest(math.inf), on_result=lambda result, *_: found.append(result)
+    )
     registration = Registration.model_validate_json(folder.registration.read_bytes())
     StudyRun(study, folder, registration.sha256(), finisher or PaperFinisher(), command).run()
     return found
@@ -147,4 +150,4 @@ def test_runs_of_another_registration_are_not_gone_on_with(make_study: MakeStudy
     folder.runs.mkdir()
     folder.registration_of_runs.write_text("another\n", encoding="utf-8")
     with pytest.raises(UsageError, match="holds runs of another registration"):
-        run_study(study, StudyCommand(stop=StopFlag()))
+        run_study(study, StudyCommand(stop=StopRequest(math.inf)))

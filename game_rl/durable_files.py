@@ -1,0 +1,137 @@
+"""Files and directories that survive a crash: written, synced, linked, replaced in one rename."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic import BaseModel
+
+_TEMPORARY = ".tmp"
+_TRASH = ".trash"
+
+
+def write_atomic(path: Path, content: str | bytes) -> None:
+    """Write `content` to `path` in one rename, so that readers see the old or the new file."""
+    data = content.encode() if isinstance(content, str) else content
+    temporary = path.with_name(f".{path.name}{_TEMPORARY}")
+    try:
+        write_synced(temporary, data)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
+def write_saved(path: Path, model: BaseModel) -> None:
+    """Write a model as JSON in one rename; its folder is made if necessary."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, model.model_dump_json(indent=2) + "\n")
+
+
+def write_synced(path: Path, content: bytes) -> None:
+    """Write a file and sync it to the disk."""
+    with synced_file(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def synced_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file, and sync it to the disk when the block ends."""
+    with path.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def new_directory(path: Path) -> Iterator[Path]:
+    """Yield a temporary directory, which becomes `path` when the block ends.
+
+    The caller fills it with synced files. If the block raises, nothing is left. The parent of
+    `path` must exist.
+
+    Raises:
+        FileExistsError: `path` exists already.
+    """
+    if path.exists():
+        raise FileExistsError(errno.EEXIST, "exists already", str(path))
+    temporary = path.with_name(f".{path.name}{_TEMPORARY}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        yield temporary
+        sync_directory(temporary)
+        temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    sync_directory(path.parent)
+
+
+def link_file(source: Path, target: Path) -> None:
+    """Hard-link a file that never changes, or make a synced copy if linking fails."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        with source.open("rb") as whole, synced_file(target) as copy:
+            shutil.copyfileobj(whole, copy)
+
+
+def remove_directory(path: Path) -> None:
+    """Rename `path`, then delete it, so that readers never see a part of it."""
+    trash = path.with_name(f".{path.name}{_TRASH}")
+    shutil.rmtree(trash, ignore_errors=True)
+    path.rename(trash)
+    shutil.rmtree(trash)
+
+
+@contextmanager
+def replaced_directory(path: Path) -> Iterator[None]:
+    """Move `path` away, so that the block can make it anew; restore it if the block raises."""
+    if not path.exists():
+        yield
+        return
+    trash = path.with_name(f".{path.name}{_TRASH}")
+    shutil.rmtree(trash, ignore_errors=True)
+    path.rename(trash)
+    try:
+        yield
+    except BaseException:
+        trash.rename(path)
+        raise
+    shutil.rmtree(trash)
+
+
+def sync_directory(path: Path) -> None:
+    """Make a rename in `path` durable; a no-op where directories cannot be opened (Windows)."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_leftovers(root: Path) -> None:
+    """Delete what functions of this module left below `root` when they were killed."""
+    for path in list(root.rglob(".*")):
+        if path.name.endswith((_TEMPORARY, _TRASH)) and path.exists():
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+def folder_bytes(path: Path) -> int:
+    """Return the size of the files in a folder; 0 if it is gone."""
+    try:
+        return sum(file.stat().st_size for file in path.iterdir())
+    except OSError:
+        return 0
