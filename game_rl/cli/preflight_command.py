@@ -120,11 +120,10 @@ def _lake_note(config: "RunConfig", lake: "MeasuredLake | None") -> str | None:
 
 def _teacher_note(config: "RunConfig", game: "Game") -> str | None:
     """Return a note on the run's teacher, or None without one; raise if the teacher is unusable."""
-    from game_rl.preflight.learning import has_teacher
     from game_rl.run_dir import RunDir
     from game_rl.training.admission import check_teacher_named
 
-    if not has_teacher(config):
+    if config.algorithm.teacher is None:
         return None
     if not RunDir(config.run_dir).teacher.is_dir():
         check_teacher_named(config)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
@@ -30,8 +30,21 @@ def _constant(value: object) -> object:
     return value
 
 
-class PPOConfig(StrictModel):
+class _OnPolicyConfig(StrictModel):
+    """What an algorithm without a replay does not have, for whoever asks any algorithm for it."""
+
+    collected_in: ClassVar[Literal["n_steps"]] = "n_steps"
+    replay: ClassVar[None] = None
+    learn_from: ClassVar[None] = None
+    teacher: ClassVar[None] = None
+
+
+class PPOConfig(_OnPolicyConfig):
     """SB3's PPO, with SB3's names and defaults."""
+
+    draws_actions: ClassVar[bool] = True
+    exploration: ClassVar[None] = None
+    layer_norm: ClassVar[LayerNorm] = "none"
 
     name: Literal["ppo"] = "ppo"
     """The algorithm."""
@@ -197,6 +210,9 @@ class TeacherConfig(StrictModel):
 class DQNConfig(StrictModel):
     """SB3's DQN with a compact replay. Names are SB3's, defaults those of its Atari presets."""
 
+    collected_in: ClassVar[Literal["train_freq"]] = "train_freq"
+    draws_actions: ClassVar[bool] = False
+
     name: Literal["dqn"]
     """The algorithm."""
     replay: ReplayConfig = ReplayConfig()
@@ -290,11 +306,13 @@ class PQNExplorationConfig(ExplorationConfig):
     """Share of random actions from `fraction` of the run on."""
 
 
-class PQNConfig(StrictModel):
+class PQNConfig(_OnPolicyConfig):
     """PQN (Gallici et al. 2024): Q-learning on many envs without a replay or a target network.
 
     The defaults are those that its authors use for Atari, on 128 envs.
     """
+
+    draws_actions: ClassVar[bool] = False
 
     name: Literal["pqn"]
     """The algorithm."""

@@ -13,10 +13,10 @@ from pydantic import AfterValidator, Field
 from game_rl.config.algorithms import (
     LEAST_VALIDATION_EPISODES,
     AlgorithmConfig,
-    DQNConfig,
     PPOConfig,
 )
 from game_rl.config.key_hints import KEY_HINTS
+from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.stop_when import StopWhenConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.upload import UploadConfig
@@ -217,12 +217,23 @@ class RunConfig(StrictModel):
         chosen = self.evaluation.deterministic
         if isinstance(chosen, bool):
             return (chosen,)
-        return (True, False) if isinstance(self.algorithm, PPOConfig) else (True,)
+        return (True, False) if self.algorithm.draws_actions else (True,)
+
+    @property
+    def offline(self) -> OfflineConfig | None:
+        """The settings of the phase before the first timestep, if there is one."""
+        learn_from = self.algorithm.learn_from
+        return None if learn_from is None else learn_from.offline
+
+    @property
+    def learns(self) -> bool:
+        """Whether the network ever learns, before the first timestep or after it."""
+        return self.algorithm.learns or self.offline is not None
 
     @property
     def validation_episodes(self) -> int:
         """Episodes that student and teacher each play at the end; 0 if they are not compared."""
-        teacher = self.algorithm.teacher if isinstance(self.algorithm, DQNConfig) else None
+        teacher = self.algorithm.teacher
         if teacher is None or not teacher.keep_if_better:
             return 0
         return max(LEAST_VALIDATION_EPISODES, self.evaluation.final_episodes)
@@ -254,8 +265,8 @@ class RunConfig(StrictModel):
                 "highest value; remove the line or write true",
                 reads,
             )
-        on_gpu = isinstance(self.algorithm, DQNConfig) and self.algorithm.replay.device != "cpu"
-        if on_gpu and self.device == "cpu":
+        replay = self.algorithm.replay
+        if replay is not None and replay.device != "cpu" and self.device == "cpu":
             yield Problem(
                 ("algorithm", "replay", "device"),
                 "the network is on the CPU (device: cpu), so the replay on a GPU would only be "
@@ -265,7 +276,8 @@ class RunConfig(StrictModel):
 
     def _lake_problems(self) -> Iterator[Problem]:
         """Check what DQN needs of its Lake, from which a resumed run fills its replay again."""
-        if self.lake is None or not isinstance(self.algorithm, DQNConfig):
+        replay = self.algorithm.replay
+        if self.lake is None or replay is None:
             return
         reads = (("algorithm", "name"), ("algorithm", "replay", "capacity"), ("lake",))
         if self.checkpoints.save_replay_buffer:
@@ -275,7 +287,7 @@ class RunConfig(StrictModel):
                 "remove the line, or lake",
                 reads,
             )
-        capacity, most = self.algorithm.replay.capacity, self.lake.capacity_transitions
+        capacity, most = replay.capacity, self.lake.capacity_transitions
         if most is not None and most < 2 * capacity:
             yield Problem(
                 ("lake", "capacity_transitions"),
@@ -286,13 +298,13 @@ class RunConfig(StrictModel):
             )
 
     def _learn_from_problems(self) -> Iterator[Problem]:
-        if isinstance(self.algorithm, DQNConfig) and self.algorithm.learn_from is not None:
+        if self.algorithm.learn_from is not None:
             own = None if self.lake is None else self.lake.path or self.run_dir.absolute() / "lake"
             yield from self.algorithm.learn_from.problems_in_run(own)
 
     def _rhythm_problems(self) -> Iterator[Problem]:
         """Check that what happens between updates is not due more often than there are updates."""
-        knob = "train_freq" if isinstance(self.algorithm, DQNConfig) else "n_steps"
+        knob = self.algorithm.collected_in
         rollout, reads = self.rollout_timesteps, (("algorithm", knob), ("env", "n_envs"))
         rhythms = {
             ("total_timesteps",): self.total_timesteps,

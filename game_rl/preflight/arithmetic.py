@@ -7,7 +7,6 @@ from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.stop_when import StopWhenConfig
-from game_rl.preflight.learning import offline_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +67,7 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
     rollout = config.rollout_timesteps
     updates = max(1, _divide_up(config.total_timesteps - began_at, rollout))
     final = began_at + updates * rollout
-    algorithm, offline = config.algorithm, offline_of(config)
+    algorithm, offline = config.algorithm, config.offline
     if isinstance(algorithm, DQNConfig):
         minibatches, per_update = None, algorithm.gradient_steps
         samples: float | None = per_update * algorithm.batch_size / rollout

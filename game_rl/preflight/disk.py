@@ -18,7 +18,6 @@ from game_rl.preflight import calibration
 from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
-from game_rl.preflight.learning import offline_of, takes_gradient_steps
 from game_rl.preflight.memory import frame_format_of, n_pictures, network_of, saved_replay_bytes
 
 _COUNTED_CHECKPOINTS = 64  # checkpoints whose sizes are computed one by one
@@ -102,8 +101,8 @@ def predicted_checkpoint_bytes(
             smaller.
     """
     network, algorithm = network_of(config, facts), config.algorithm
-    has_learned = takes_gradient_steps(config)
-    if isinstance(algorithm, DQNConfig) and offline_of(config) is None and timesteps is not None:
+    has_learned = config.learns
+    if isinstance(algorithm, DQNConfig) and config.offline is None and timesteps is not None:
         has_learned = has_learned and timesteps > algorithm.learning_starts
     return checkpoint_files.checkpoint_bytes(
         policy_weights=network.policy_parameters,
@@ -142,8 +141,7 @@ def _newest_bytes(
 
 def _teacher(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     """The teacher's weights, counted as a copy; on the same disk as its run they are links."""
-    algorithm = config.algorithm
-    if not isinstance(algorithm, DQNConfig) or algorithm.teacher is None:
+    if config.algorithm.teacher is None:
         return ()
     return (Part("teacher", network_of(config, facts).policy_bytes),)
 
@@ -259,7 +257,7 @@ def _retention(config: RunConfig, training: TrainingArithmetic) -> KeptCheckpoin
 def _tensorboard_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
     by_update = calibration.TENSORBOARD_UPDATE_NUMBERS + facts.n_game_curves
     times = training.updates
-    if isinstance(config.algorithm, DQNConfig):
+    if config.algorithm.replay is not None:
         times = training.played_timesteps // (facts.episode_timesteps * _EPISODES_IN_A_LOG)
     ways = len(config.evaluation_ways)
     of_evaluation = calibration.TENSORBOARD_EVALUATION_NUMBERS + (ways if ways > 1 else 0)
@@ -279,7 +277,7 @@ def _evaluation_bytes(config: RunConfig, training: TrainingArithmetic, *, copies
 def _event_bytes(config: RunConfig, training: TrainingArithmetic) -> int:
     """Bytes of events.jsonl, where every evaluation counts as the best so far and is saved."""
     rollouts = training.updates
-    if isinstance(config.algorithm, DQNConfig):
+    if config.algorithm.replay is not None:
         rollouts = min(rollouts, training.played_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
     saved = training.checkpoints + training.evaluations
     evaluations = training.evaluations * len(config.evaluation_ways) + training.confirmations
@@ -384,11 +382,11 @@ def _row(
 
 
 def _kept(config: RunConfig, timesteps: int) -> int:
-    algorithm, lake = config.algorithm, config.lake
+    lake, replay = config.lake, config.algorithm.replay
     if lake is not None:
         return min(timesteps, lake.capacity_transitions or timesteps)
-    assert isinstance(algorithm, DQNConfig)  # nothing else has a replay to save
-    return min(timesteps, algorithm.replay.capacity)
+    assert replay is not None
+    return min(timesteps, replay.capacity)
 
 
 @lru_cache(maxsize=8)

@@ -15,7 +15,6 @@ from game_rl.games.definition import Game
 from game_rl.lake.lake_schema import lake_schema
 from game_rl.lake.mark import Mark
 from game_rl.lake.origin import LakeRows, check_agreement
-from game_rl.preflight.learning import learn_from_of
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import Machine, is_same_disk, nearest_folder
 from game_rl.system.placement import USUAL_CACHE_BYTES, find_placement
@@ -178,7 +177,7 @@ def run_facts(
 
 
 def _learned_lakes(config: RunConfig, game: Game) -> LakeRows:
-    settings = learn_from_of(config)
+    settings = config.algorithm.learn_from
     if settings is None:
         return LakeRows()
     schema = lake_schema(

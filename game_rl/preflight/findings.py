@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from game_rl.algorithms.epsilon_greedy import exploration_schedule
-from game_rl.config.algorithms import DQNConfig, PPOConfig, RestartConfig
+from game_rl.config.algorithms import DQNConfig, ExplorationConfig, RestartConfig
 from game_rl.config.schema import RunConfig
 from game_rl.preflight import calibration, fixes, footprint
 from game_rl.preflight.disk import lake_bytes, timestep_of_full_disk
 from game_rl.preflight.estimate import Situation
 from game_rl.preflight.fixes import GREY, Fix, has_needless_colour
 from game_rl.preflight.footprint import GpuFootprint, Phase
-from game_rl.preflight.learning import has_teacher, learn_from_of
 from game_rl.preflight.memory import (
     filled_capacity,
     gradient_step_bytes,
@@ -286,12 +285,10 @@ def colour_of_four_shades(situation: Situation) -> Finding | None:
 
 def replay_is_never_full(situation: Situation) -> Finding | None:
     config, facts = situation.config, situation.facts
-    if not isinstance(config.algorithm, DQNConfig):
+    replay, timesteps = config.algorithm.replay, situation.footprint.training.final_timesteps
+    if replay is None:
         return None
-    capacity, timesteps = (
-        config.algorithm.replay.capacity,
-        situation.footprint.training.final_timesteps,
-    )
+    capacity = replay.capacity
     enough = _rounded_up(filled_capacity(config, facts))
     if capacity <= max(enough, timesteps):
         return None
@@ -332,7 +329,7 @@ def _shorter_rollout(config: RunConfig, episode_timesteps: int) -> Fix | None:
 def _rollout_note(config: RunConfig, fix: Fix) -> str:
     """Name the n_steps that keeps the rollout's length: more envs at the same n_steps raise it."""
     changed = fixes.apply_fix(config, fix) if fix.key == "env.n_envs" else None
-    if changed is None or isinstance(config.algorithm, DQNConfig):
+    if changed is None or config.algorithm.replay is not None:
         return ""
     unit = fixes.n_steps_unit(changed)
     n_steps = config.rollout_timesteps // changed.env.n_envs // unit * unit
@@ -347,21 +344,21 @@ def _rollout_note(config: RunConfig, fix: Fix) -> str:
 def restart_without_effect(situation: Situation) -> Finding | None:
     """Report the first restart with a fault; fixing it may change the faults of later ones."""
     config = situation.config
-    if isinstance(config.algorithm, PPOConfig):
+    exploration = config.algorithm.exploration
+    if exploration is None:
         return None
-    for index, restart in enumerate(config.algorithm.exploration.restarts):
-        if (fault := _fault(config, restart)) is not None:
+    for index, restart in enumerate(exploration.restarts):
+        if (fault := _fault(config, exploration, restart)) is not None:
             key = f"algorithm.exploration.restarts.{index}"
             return Finding("warning", "restart_without_effect", key, fault, None)
     return None
 
 
-def _fault(config: RunConfig, restart: RestartConfig) -> str | None:
+def _fault(config: RunConfig, exploration: ExplorationConfig, restart: RestartConfig) -> str | None:
     algorithm, total = config.algorithm, config.total_timesteps
-    assert not isinstance(algorithm, PPOConfig)
     at, back = restart.at, restart.at + restart.over
     usual = exploration_schedule(
-        algorithm.exploration.model_copy(update={"restarts": ()}), timesteps=total
+        exploration.model_copy(update={"restarts": ()}), timesteps=total
     ).at(at)
     if restart.start <= usual:
         return (
@@ -373,7 +370,7 @@ def _fault(config: RunConfig, restart: RestartConfig) -> str | None:
             f"it begins at timestep {at:,}, but every action is random before learning_starts, "
             f"{algorithm.learning_starts:,}: use a later at"
         )
-    if restart.over < config.rollout_timesteps and not isinstance(algorithm, DQNConfig):
+    if restart.over < config.rollout_timesteps and algorithm.replay is None:
         return (
             f"it lasts {restart.over:,} timesteps, less than one rollout of "
             f"{config.rollout_timesteps:,}, in which the share stays the same: use a larger over"
@@ -391,8 +388,9 @@ _LEAST_OWN_SHARE = 0.1
 
 def few_own_rows(situation: Situation) -> Finding | None:
     """Warn of the tandem effect: 10 to 20 % of own play reduce it much, and 50 % end it."""
-    settings = learn_from_of(situation.config)
-    if settings is None or has_teacher(situation.config):
+    algorithm = situation.config.algorithm
+    settings = algorithm.learn_from
+    if settings is None or algorithm.teacher is not None:
         return None
     share = settings.most_own_share
     if share >= _LEAST_OWN_SHARE:

@@ -68,7 +68,7 @@ def smallest_fix(
 def smaller_batch_sizes(config: RunConfig) -> Sequence[int]:
     """Smaller batch sizes, largest first: divisors of the rollout, or powers of two for DQN."""
     rollout, batch = config.rollout_timesteps, config.algorithm.batch_size
-    if isinstance(config.algorithm, DQNConfig):
+    if config.algorithm.replay is not None:
         return _powers_of_two(below=batch, least=2)
     below = range(min(batch, rollout) - 1, 1, -1)
     return [size for size in below if rollout % size == 0]
@@ -83,7 +83,7 @@ def smaller_micro_batch_sizes(config: RunConfig, together: int) -> Sequence[int]
 
 def smaller_capacities(config: RunConfig) -> Sequence[int]:
     """Round numbers below the present capacity of the replay; largest first."""
-    if not isinstance(config.algorithm, DQNConfig):
+    if config.algorithm.replay is None:
         return ()
     capacity = config.algorithm.replay.capacity
     sizes = (digit * 10**power for power in range(len(str(capacity))) for digit in range(1, 10))
@@ -172,13 +172,12 @@ def _micro_batch_change(situation: Situation) -> Change:
 
 
 def storage_key(config: RunConfig) -> str:
-    is_replay = isinstance(config.algorithm, DQNConfig)
+    is_replay = config.algorithm.replay is not None
     return "algorithm.replay.capacity" if is_replay else "algorithm.n_steps"
 
 
 def _storage_change(config: RunConfig) -> Change:
-    is_replay = isinstance(config.algorithm, DQNConfig)
-    smaller = smaller_capacities if is_replay else smaller_n_steps
+    smaller = smaller_n_steps if config.algorithm.replay is None else smaller_capacities
     return storage_key(config), smaller(config)
 
 
@@ -235,10 +234,8 @@ def replay_vram_changes(situation: Situation) -> list[Change]:
 
 
 def disk_changes(situation: Situation) -> list[Change]:
-    keep_last, episodes = (
-        situation.config.checkpoints.keep_last,
-        situation.config.recording.episodes,
-    )
+    config = situation.config
+    keep_last, episodes = config.checkpoints.keep_last, config.recording.episodes
     return [
         ("checkpoints.keep_last", range(keep_last - 1, 0, -1)),
         ("recording.episodes", range(episodes - 1, -1, -1)),

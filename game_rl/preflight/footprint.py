@@ -106,7 +106,7 @@ def verdict(footprint: Footprint, machine: Machine) -> Verdict:
 def ram_verdict(footprint: Footprint, machine: Machine) -> Verdict:
     limit = machine.ram_available_bytes
     comfortable = (1 - calibration.RAM_MARGIN_FRACTION) * limit - calibration.RAM_MARGIN_BYTES
-    return _compare(footprint.ram.peak.bytes, comfortable, limit)
+    return verdict_for(footprint.ram.peak.bytes, comfortable, limit)
 
 
 def vram_verdict(footprint: Footprint, machine: Machine) -> Verdict:
@@ -123,16 +123,17 @@ def _gpu_verdict(vram: GpuFootprint | None, machine: Machine) -> Verdict:
     if vram is None:
         return "fits"
     limit = machine.gpu_free_bytes(vram.gpu)
-    return _compare(vram.peak.bytes, (1 - calibration.VRAM_MARGIN_FRACTION) * limit, limit)
+    return verdict_for(vram.peak.bytes, (1 - calibration.VRAM_MARGIN_FRACTION) * limit, limit)
 
 
 def disk_verdict(footprint: Footprint, machine: Machine) -> Verdict:
     free = machine.disk_free_bytes
     needed = footprint.disk.bytes + footprint.disk.momentary_bytes
-    return _compare(needed, free - calibration.DISK_MARGIN_BYTES, free)
+    return verdict_for(needed, free - calibration.DISK_MARGIN_BYTES, free)
 
 
-def _compare(needed: float, comfortable: float, limit: float) -> Verdict:
+def verdict_for(needed: float, comfortable: float, limit: float) -> Verdict:
+    """Return "fits" up to `comfortable`, "tight" up to `limit`."""
     if needed <= comfortable:
         return "fits"
     return "tight" if needed <= limit else "does_not_fit"

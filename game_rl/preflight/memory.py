@@ -16,7 +16,6 @@ from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.calibration import VIEW_BYTES
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import GpuFootprint, MemoryFootprint, Part, Phase
-from game_rl.preflight.learning import learn_from_of, takes_gradient_steps
 from game_rl.vec_env.worker_protocol import shared_bytes
 from game_rl.vec_env.workers import evaluation_workers, training_workers
 
@@ -56,9 +55,8 @@ def storage(config: RunConfig, facts: RunFacts) -> Part:
     """
     algorithm = config.algorithm
     if isinstance(algorithm, DQNConfig):
-        filled = filled_capacity(config, facts)
         on_gpu = replay_gpu(config) is not None
-        capacity = algorithm.replay.capacity if on_gpu else filled
+        capacity = algorithm.replay.capacity if on_gpu else filled_capacity(config, facts)
         return Part("replay", _pond_bytes(config, facts, capacity))
     rollout = rollout_buffer_layout(
         n_steps=algorithm.n_steps,
@@ -86,13 +84,13 @@ def filled_capacity(config: RunConfig, facts: RunFacts, timesteps: int | None = 
     Args:
         timesteps: number of timesteps; None: those of the whole run.
     """
-    assert isinstance(config.algorithm, DQNConfig)
-    n_envs = config.env.n_envs
+    replay, n_envs = config.algorithm.replay, config.env.n_envs
+    assert replay is not None
     if timesteps is None:
         timesteps = training_arithmetic(config).final_timesteps
     timesteps //= n_envs
     frames = timesteps + timesteps // max(facts.episode_timesteps, 1) + 1
-    return min(config.algorithm.replay.capacity, frames * n_envs)
+    return min(replay.capacity, frames * n_envs)
 
 
 def _pond_bytes(config: RunConfig, facts: RunFacts, capacity: int) -> int:
@@ -121,13 +119,13 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     network = _network_on_cpu(config, facts)
     stored = () if replay_gpu(config) is not None else (storage(config, facts),)
     training = (*always, *network, *stored)
-    if (settings := learn_from_of(config)) is not None:
+    if (settings := config.algorithm.learn_from) is not None:
         training = (*training, _lake_reader(config, facts, settings))
     if config.lake is not None:
         training = (*training, _lake_writer(config, facts))
     collect = (*training, _frames_in_flight(config, facts))
     recording = (*always[:2], *network, *_recording(config, facts, network))
-    if not takes_gradient_steps(config):
+    if not config.learns:
         return MemoryFootprint((Phase("collect", collect), Phase("recording", recording)))
     step, spare, top = _gradient_step(config, facts)
     return MemoryFootprint(
@@ -203,7 +201,7 @@ def _workers_bytes(facts: RunFacts, *, workers: int, emulators: int) -> int:
 def _network_on_cpu(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     if facts.uses_gpu:
         return ()
-    if not takes_gradient_steps(config):
+    if not config.learns:
         return (Part("network", network_of(config, facts).policy_bytes),)
     return (
         Part("network and optimiser", network_of(config, facts).training_bytes),
@@ -217,8 +215,7 @@ def teacher_network(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     It has its weights and their copies for inference. Its forward pass is not counted: that memory
     is free again before the student's pass begins, which needs more.
     """
-    algorithm = config.algorithm
-    if not isinstance(algorithm, DQNConfig) or algorithm.teacher is None:
+    if config.algorithm.teacher is None:
         return ()
     network = network_of(config, facts)
     kept = network.kept_weights_bytes(bf16=facts.uses_bf16)
@@ -429,10 +426,8 @@ def replay_gpu(config: RunConfig) -> int | None:
 
     Frames are by far the largest part of a replay, so all of it counts as being where they are.
     """
-    algorithm = config.algorithm
-    if not isinstance(algorithm, DQNConfig) or algorithm.replay.device == "cpu":
-        return None
-    return _gpu_number(algorithm.replay.device)
+    replay = config.algorithm.replay
+    return None if replay is None or replay.device == "cpu" else _gpu_number(replay.device)
 
 
 def _gpu_number(device: str) -> int:
@@ -442,7 +437,7 @@ def _gpu_number(device: str) -> int:
 
 def most_lake_rows(config: RunConfig) -> int:
     """Most rows of Lakes in one batch."""
-    settings, batch = learn_from_of(config), config.algorithm.batch_size
+    settings, batch = config.algorithm.learn_from, config.algorithm.batch_size
     if settings is None:
         return 0
     if settings.offline is not None:

@@ -77,13 +77,14 @@ class PreflightReport:
 
 def render_report(report: PreflightReport) -> RenderableType:
     """Render the report for people: the verdict, memory, disk, time, and what to change."""
-    return report_table(
-        report.verdict,
-        report.machine,
-        report.footprint,
-        report.findings,
-        report.speed,
-        report.growth,
+    footprint, machine, speed = report.footprint, report.machine, report.speed
+    return Group(
+        _headline(report.verdict, footprint, machine),
+        _resources(footprint, machine),
+        _training(footprint),
+        *([_speed(speed, footprint.training)] if speed else ()),
+        *([_growth(report.growth)] if report.growth else ()),
+        *(finding_text(finding) for finding in report.findings),
     )
 
 
@@ -162,24 +163,6 @@ VERDICTS: dict[Verdict, tuple[str, str]] = {
 _SEVERITIES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 _BAR_WIDTH = 20
 _SMALL_SHARE = 0.02  # parts below this share of the whole are summed up as "other"
-
-
-def report_table(
-    verdict: Verdict,
-    machine: Machine,
-    footprint: Footprint,
-    findings: tuple[Finding, ...],
-    speed: SpeedForecast | None,
-    growth: tuple[GrowthRow, ...],
-) -> RenderableType:
-    return Group(
-        _headline(verdict, footprint, machine),
-        _resources(footprint, machine),
-        _training(footprint),
-        *([_speed(speed, footprint.training)] if speed else ()),
-        *([_growth(growth)] if growth else ()),
-        *(finding_text(finding) for finding in findings),
-    )
 
 
 def _headline(verdict: Verdict, footprint: Footprint, machine: Machine) -> Text:
