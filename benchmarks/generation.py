@@ -21,7 +21,7 @@ from types import MappingProxyType
 
 from game_rl.config.loader import dump_config, load_config
 from game_rl.run_dir import RunDir
-from game_rl.system.share import share_environment
+from game_rl.system.processes import share_environment
 
 _CONFIG = Path(__file__).parents[1] / "configs" / "duel_population.yaml"
 

@@ -29,7 +29,7 @@ from game_rl.cli import (
 )
 from game_rl.errors import GameRLError, Interrupted, UsageError, system_fault, unencodable
 from game_rl.system.output import flush_or_silence, lasting_output, write_every_character
-from game_rl.system.parent_death import end_with_parent
+from game_rl.system.processes import end_with_parent
 
 EXIT_CODES = """\
 exit codes:

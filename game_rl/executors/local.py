@@ -15,8 +15,7 @@ from typing import Protocol, Self
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE
 from game_rl.system.fork_server import ForkServer, ForkServerError, ForkServerUnavailableError
-from game_rl.system.parent_death import PARENT_VARIABLE
-from game_rl.system.share import share_environment
+from game_rl.system.processes import PARENT_VARIABLE, share_environment
 
 _IMPORTED = ("game_rl.jobs.member_jobs",)  # takes most of the time that a job needs to start
 

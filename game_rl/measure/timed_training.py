@@ -33,7 +33,7 @@ from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.speed import ExperimentSpeed, MeasuredSpeed
 from game_rl.run_dir import RunDir
 from game_rl.system.process_memory import PssSampler
-from game_rl.system.share import take_share
+from game_rl.system.processes import take_cpu_share
 from game_rl.system.threads import torch_threads
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.vec_env.worker_cores import TRIALS_S
@@ -360,7 +360,7 @@ def measure_at_once(configs: Sequence[RunConfig], game: Game, *, cpus: int) -> l
         cpus: number of CPUs that each process may use.
     """
     spawn = get_context("spawn")
-    with ProcessPoolExecutor(len(configs), spawn, take_share, (cpus,)) as pool:
+    with ProcessPoolExecutor(len(configs), spawn, take_cpu_share, (cpus,)) as pool:
         runs = [pool.submit(measure_speed, config, game) for config in configs]
         return [run.result() for run in runs]
 

@@ -26,7 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from game_rl.system.parent_death import PARENT_VARIABLE, end_with_parent
+from game_rl.system.processes import PARENT_VARIABLE, end_with_parent
 
 _ANSWER_S = 120.0  # for imports from a cold network disk
 _MODULE = "game_rl.system.fork_server"

@@ -22,12 +22,10 @@ from game_rl.system.placement import (
     torch_can_use_gpus,
     visible_gpus,
 )
+from game_rl.system.processes import CPUS_VARIABLE
 from game_rl.system.units import KIB, parse_bytes
 
 _ROOT = Path("/")
-
-CPUS_VARIABLE = "GAME_RL_CPUS"
-"""Environment variable: the number of CPUs that this process may use, whatever the machine has."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from game_rl.errors import GameRLError, Interrupted
+from game_rl.system.processes import handled_signals
 
 _SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1") if hasattr(signal, name)
@@ -95,10 +96,8 @@ def stopping_on_signals(
         raise KeyboardInterrupt
 
     handlers = {**dict.fromkeys(_SIGNALS, on_signal), signal.SIGALRM: on_deadline}
-    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+    with handled_signals(handlers):
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)

@@ -9,17 +9,7 @@ Ctrl-C reaches them all as well. The server itself ignores it anyway; what is fo
 too, since a worker that has just begun would end with a traceback.
 """
 
-import os
-import signal
+from game_rl.system.processes import ignore_signals, ignore_signals_here_alone
 
-_IGNORED = [getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)]
-
-
-def _set_all(handler: signal.Handlers) -> None:
-    for number in _IGNORED:
-        signal.signal(number, handler)
-
-
-_set_all(signal.SIG_IGN)
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # multiprocessing gives this to what it forks
-os.register_at_fork(after_in_child=lambda: _set_all(signal.SIG_DFL))
+ignore_signals_here_alone("SIGTERM", "SIGUSR1")
+ignore_signals("SIGINT")  # multiprocessing gives this to what it forks

@@ -5,12 +5,9 @@ same holds for the program's `__main__`, which Python imports again in every wor
 `train.py` and `game_rl.__main__` import the command line (10 MB) only where they call it.
 """
 
-import contextlib
 import functools
 import os
 import pickle
-import select
-import signal
 import threading
 import time
 import traceback
@@ -27,6 +24,7 @@ from numpy.typing import NDArray
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import GameRLError
 from game_rl.system.output import keep_output_harmless
+from game_rl.system.processes import Poll, ignore_signals, let_others_finish, poll_of, yield_core
 from game_rl.vec_env.worker_protocol import (
     NOTHING_TO_SAY,
     Attachment,
@@ -59,16 +57,13 @@ def run_worker(connection: Connection, first_env: int) -> None:
     """Send a greeting, then answer requests until the pipe closes or a request fails."""
     # Ctrl-C and the signals of a batch system reach the whole process group. The parent decides
     # what they mean, and needs its workers to save the run.
-    for name in ("SIGINT", "SIGTERM", "SIGUSR1"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    ignore_signals("SIGINT", "SIGTERM", "SIGUSR1")
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    _let_others_finish()
+    let_others_finish()
     keep_output_harmless()  # a reward in Python may print
     worker = Worker(first_env, functools.partial(recv_handle, connection))
     socket = connection.fileno()
-    poll = select.poll()
-    poll.register(socket, select.POLLIN)
+    poll = poll_of(socket)
     message, failed = pack(NOTHING_TO_SAY), False
     waits_are_short = False
     try:
@@ -83,27 +78,13 @@ def run_worker(connection: Connection, first_env: int) -> None:
         worker.close()
 
 
-def _wait(poll: select.poll, *, awake: bool) -> bool:
+def _wait(poll: Poll, *, awake: bool) -> bool:
     """Wait for a message; return whether it came soon, as the next one may then come soon too."""
     start = time.perf_counter()
     while awake and not poll.poll(0) and time.perf_counter() - start < _SHORT_WAIT_S:
-        os.sched_yield()
+        yield_core()
     poll.poll()
     return time.perf_counter() - start < _SHORT_WAIT_S
-
-
-def _let_others_finish() -> None:
-    """Keep this process from preempting a busy one when a message arrives (see sched(7)).
-
-    All workers wait for the training process, which would otherwise often lose its core to a worker
-    at the moment of sending a request. A policy that is not the default, such as idle, was chosen
-    by the user who started the training, and stays.
-    """
-    if not hasattr(os, "SCHED_BATCH"):
-        return
-    with contextlib.suppress(OSError):  # a sandbox may forbid it
-        if os.sched_getscheduler(0) == os.SCHED_OTHER:
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _leave_with_parent() -> None:

@@ -4,8 +4,6 @@ import ast
 import contextlib
 import multiprocessing
 import os
-import resource
-import select
 import sys
 from collections.abc import Iterator, Mapping
 from multiprocessing.context import ForkServerContext, SpawnContext
@@ -13,6 +11,7 @@ from multiprocessing.reduction import send_handle
 from pathlib import Path
 
 from game_rl.errors import WorkerError
+from game_rl.system.processes import allow_open_files, poll_of
 from game_rl.vec_env.worker import run_worker
 from game_rl.vec_env.worker_protocol import receive, send
 
@@ -42,9 +41,7 @@ class WorkerProcess:
             )
             self.process.start()
         self._descriptor = self._connection.fileno()
-        self._poll = select.poll()
-        self._poll.register(self._descriptor, select.POLLIN)
-        self._poll.register(self.process.sentinel, select.POLLIN)
+        self._poll = poll_of(self._descriptor, self.process.sentinel)
 
     def send(self, message: bytes, *, file_descriptor: int | None = None) -> None:
         """Send a message, then the file descriptor; raise OSError if the process has ended."""
@@ -63,7 +60,7 @@ class WorkerProcess:
         Raises:
             EOFError, OSError: the process has ended, and all its messages have been received.
         """
-        events = self._poll.poll(timeout_s * 1000)  # in the order of `register`
+        events = self._poll.poll(timeout_s * 1000)  # in the order of `poll_of`
         if not events:
             return None
         if events[0][0] != self._descriptor:
@@ -154,12 +151,9 @@ def _open_files() -> int:
 
 def _allow_files(needed: int) -> None:
     """Raise the soft limit of open files to `needed`, if it is lower."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return
-    if hard != resource.RLIM_INFINITY and hard < needed:
+    limit = allow_open_files(needed)
+    if limit is not None:
         raise WorkerError(
-            f"this process may open {hard} files at once, but with its workers it needs about "
+            f"this process may open {limit} files at once, but with its workers it needs about "
             f"{needed}; allow more with `ulimit -n 4096`, or lower env.n_workers"
         )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -14,7 +14,6 @@ import mmap
 import os
 import pickle
 import struct
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
@@ -207,17 +206,6 @@ def _fields(
         ((n_envs,), np.bool_),
         ((2,), np.int64),
     ]
-
-
-def nameless_file() -> int:
-    """Return a file descriptor of memory without a path, so `kill -9` leaves nothing behind.
-
-    Unlike /dev/shm, a memfd is not limited to the 64 MB that containers have by default.
-    """
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("game_rl")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
 
 
 def _map_arrays(file_descriptor: int, fields: list[_Field]) -> list[NDArray[Any]]:

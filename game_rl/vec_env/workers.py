@@ -15,6 +15,7 @@ import cloudpickle
 import gymnasium as gym
 
 from game_rl.errors import WorkerError
+from game_rl.system.processes import nameless_memory
 from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod
 from game_rl.vec_env.worker_pool import WorkerPool
 from game_rl.vec_env.worker_protocol import (
@@ -23,7 +24,6 @@ from game_rl.vec_env.worker_protocol import (
     SharedArrays,
     Spaces,
     WorkerCommand,
-    nameless_file,
 )
 
 EnvFn = Callable[[], gym.Env[Any, Any]]
@@ -61,7 +61,7 @@ class Workers:
         self.lost: set[int] = set()
         self._env_fns = env_fns
         self._empty: set[int] = set()  # new processes, without envs yet
-        self._file = nameless_file()
+        self._file = nameless_memory()
         weakref.finalize(self, os.close, self._file)
         self._attachment: Attachment | None = None
         self._pool = WorkerPool(self.blocks, timeout_s=timeout_s, start_method=start_method)

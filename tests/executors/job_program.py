@@ -18,7 +18,7 @@ import sys
 import time
 from pathlib import Path
 
-from game_rl.system.parent_death import end_with_parent
+from game_rl.system.processes import end_with_parent
 
 SHOWN = (
     "GAME_RL_CPUS",

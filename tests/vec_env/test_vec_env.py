@@ -340,8 +340,8 @@ def test_a_worker_that_wakes_takes_no_core_from_who_computes(make: Maker) -> Non
 @pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="a policy of Linux")
 def test_a_worker_keeps_the_policy_that_the_user_chose() -> None:
     code = (
-        "import os; from game_rl.vec_env.worker import _let_others_finish\n"
-        "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)); _let_others_finish()\n"
+        "import os; from game_rl.system.processes import let_others_finish\n"
+        "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)); let_others_finish()\n"
         "assert os.sched_getscheduler(0) == os.SCHED_IDLE"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -8,13 +8,8 @@ import pytest
 from gymnasium import spaces
 
 from game_rl.envs.packing import FramePacking
-from game_rl.vec_env.worker_protocol import (
-    Attachment,
-    SharedArrays,
-    Spaces,
-    nameless_file,
-    shared_bytes,
-)
+from game_rl.system.processes import nameless_memory
+from game_rl.vec_env.worker_protocol import Attachment, SharedArrays, Spaces, shared_bytes
 
 
 @pytest.mark.parametrize("n_envs", [1, 5])
@@ -23,7 +18,7 @@ def test_the_forecast_is_what_is_shared(n_envs: int, bits: int) -> None:
     packing = FramePacking((3, 36, 40), bits=bits)  # type: ignore[arg-type]
     picture = spaces.Box(0, 255, packing.shape, np.uint8)
     attachment = Attachment(n_envs, 5, Spaces(picture, spaces.Discrete(4)), packing)
-    file = nameless_file()
+    file = nameless_memory()
     with closing(os.fdopen(file, encoding="utf-8")):
         arrays = SharedArrays(file, attachment)
         forecast = shared_bytes(

@@ -1,0 +1,138 @@
+"""What a process is given and can do on this system; other systems get their calls here.
+
+Its end with its parent, its CPUs and cores, its signals, its open files, memory without a path, and
+waiting for several descriptors. Workers load this file, so it needs the standard library alone.
+"""
+
+import contextlib
+import ctypes
+import os
+import resource
+import select
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+
+PARENT_VARIABLE = "GAME_RL_PARENT"
+"""Environment variable: the id of the parent process with which this process ends."""
+CPUS_VARIABLE = "GAME_RL_CPUS"
+"""Environment variable: the number of CPUs that this process may use, whatever the machine has."""
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+Handler = Callable[[int, FrameType | None], object] | signal.Handlers | int | None
+Poll = select.poll
+yield_core = os.sched_yield
+"""Let other processes have this core for a moment."""
+
+
+def end_with_parent() -> None:
+    """Have this process killed when its parent, which `GAME_RL_PARENT` names, ends.
+
+    Without the variable nothing happens. Only Linux supports this. On other systems the process
+    runs to its own end, and its lock keeps other processes out meanwhile. The variable is removed,
+    so child processes do not inherit it.
+    """
+    named = os.environ.pop(PARENT_VARIABLE, "")
+    if not named.isdigit() or sys.platform != "linux":
+        return
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(named):  # the parent had ended before the prctl
+        os._exit(128 + signal.SIGKILL)
+
+
+def share_environment(cpus: int) -> dict[str, str]:
+    """Return the environment of a process that may use `cpus` of the machine's CPUs."""
+    return {**dict.fromkeys(_THREAD_VARIABLES, str(cpus)), CPUS_VARIABLE: str(cpus)}
+
+
+def take_cpu_share(cpus: int) -> None:
+    """Limit this process to `cpus` CPUs.
+
+    Call it before torch is loaded, which reads the number of threads once.
+    """
+    os.environ.update(share_environment(cpus))
+
+
+def let_others_finish() -> None:
+    """Keep this process from preempting a busy one when a message arrives (see sched(7)).
+
+    All workers wait for the training process, which would otherwise often lose its core to a worker
+    at the moment of sending a request. A policy that is not the default, such as idle, was chosen
+    by the user who started the training, and stays.
+    """
+    if not hasattr(os, "SCHED_BATCH"):
+        return
+    with contextlib.suppress(OSError):  # a sandbox may forbid it
+        if os.sched_getscheduler(0) == os.SCHED_OTHER:
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
+def set_cores(process: int, cores: Collection[int]) -> None:
+    """Let a process run on these cores alone; raise OSError if it has ended."""
+    os.sched_setaffinity(process, cores)
+
+
+def _known(names: Collection[str]) -> Iterator[int]:
+    return (getattr(signal, name) for name in names if hasattr(signal, name))
+
+
+def ignore_signals(*names: str) -> None:
+    """Ignore signals from now on; those that this system does not have are left out."""
+    for number in _known(names):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def ignore_signals_here_alone(*names: str) -> None:
+    """As `ignore_signals`, but processes that are forked from this one get the defaults back."""
+    ignore_signals(*names)
+
+    def restore() -> None:
+        for number in _known(names):
+            signal.signal(number, signal.SIG_DFL)
+
+    os.register_at_fork(after_in_child=restore)
+
+
+@contextmanager
+def handled_signals(handlers: Mapping[int, Handler]) -> Iterator[None]:
+    """Handle signals in the block; afterwards they have the handlers that they had before."""
+    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def poll_of(*descriptors: int) -> Poll:
+    """Return an object whose `poll` waits until one of the descriptors can be read."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return poll
+
+
+def allow_open_files(needed: int) -> int | None:
+    """Let this process have `needed` files open at once; return the limit if that is lower."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return None
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        return hard
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    return None
+
+
+def nameless_memory() -> int:
+    """Return a file descriptor of memory without a path, so `kill -9` leaves nothing behind.
+
+    Unlike /dev/shm, a memfd is not limited to the 64 MB that containers have by default.
+    """
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("game_rl")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
