@@ -190,6 +190,30 @@ def test_what_lives_in_one_place_is_imported_there_only(source: Source) -> None:
         assert source.name in places, f"{source.name}:{imported.line} imports {imported.package}"
 
 
+# What only Linux or Unix has: modules, and names in `os`, `signal` and `socket`.
+ONE_SYSTEM_MODULES = {"fcntl", "resource", "select"}
+ONE_SYSTEM_NAMES = re.compile(
+    r"os\.(fork|memfd_create|pidfd_open|waitid|killpg|setsid|nice|getuid|geteuid|register_at_fork|"
+    r"[gs]etpriority|sched_\w+)|signal\.(setitimer|pidfd_send_signal|SIGALRM)|socket\.\w+_fds"
+)
+ONE_SYSTEM_LEFT = ("executors/", "storage/", "lake/lock.py", "vec_env/worker_cores.py")
+ONE_SYSTEM_PLACES = ("system/", "run_dir.py", "durable_files.py")
+
+
+@every_source
+def test_what_only_one_system_has_is_called_in_system(source: Source) -> None:
+    if source.name.startswith((*ONE_SYSTEM_PLACES, *ONE_SYSTEM_LEFT)):
+        return
+    for imported in source.imports:
+        assert imported.module not in ONE_SYSTEM_MODULES, f"{source.name}:{imported.line}"
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute):
+            name = ast.unparse(node)
+            assert not ONE_SYSTEM_NAMES.fullmatch(name), f"{source.name}:{node.lineno} {name}"
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            assert not node.value.startswith("/proc/"), f"{source.name}:{node.lineno}"
+
+
 @every_source
 def test_what_a_worker_may_load_imports_no_torch(source: Source) -> None:
     if not source.name.startswith(TORCH_FREE):
