@@ -12,7 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_config_arguments, add_run_arguments, named_policy
+from game_rl.config.loader import load_config
 from game_rl.experiments.experiment_dir import run_of
+from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write, exchangeable
+from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -78,8 +81,6 @@ def _checkpoints(arguments: argparse.Namespace) -> int:
 
 
 def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
-    from game_rl.system.units import format_bytes
-
     table = Table(box=None, pad_edge=False)
     for name in ("timestep", "frames", "size", "written"):
         table.add_column(name, justify="right")
@@ -105,7 +106,6 @@ def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
 
 def _export(arguments: argparse.Namespace) -> int:
     from game_rl.checkpoints.named import check_playable, open_run
-    from game_rl.interchange.sb3_limits import check_zip_to_write, exchangeable
 
     root, checkpoint = named_policy(arguments)
     check_zip_to_write(arguments.output)
@@ -123,9 +123,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    from game_rl.config.loader import load_config
     from game_rl.games.definition import load_game
-    from game_rl.interchange.sb3_limits import check_zip_to_read, exchangeable
 
     config = load_config(arguments.config, arguments.set)
     load_game(config.game)

@@ -7,7 +7,10 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from game_rl.cli.arguments import add_command, not_negative
+from game_rl.config.experiments.study_config import load_study
+from game_rl.durable_files import write_atomic
 from game_rl.errors import UsageError
+from game_rl.experiments.compare.comparison_arms import arms_of, check_metric, grouped, metric_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,12 +119,6 @@ def _compare(arguments: argparse.Namespace) -> int:
 def compare_runs(arguments: argparse.Namespace) -> int:
     from game_rl.experiments.compare.compared_folders import read_folder
     from game_rl.experiments.compare.comparison import Rule, can_be_paired, compare_arms
-    from game_rl.experiments.compare.comparison_arms import (
-        arms_of,
-        check_metric,
-        grouped,
-        metric_of,
-    )
 
     _check_numbers(arguments)
     found = [read_folder(path) for path in dict.fromkeys(arguments.runs)]
@@ -172,7 +169,6 @@ def show_comparison(
     lines += ["", *more] if more else []
     output: Path | None = arguments.output
     if output is not None:
-        from game_rl.durable_files import write_atomic
         from game_rl.experiments.compare.comparison_plot import plot_png
 
         output.mkdir(parents=True, exist_ok=True)
@@ -245,7 +241,6 @@ def add_study(commands: "Commands") -> None:
 
 
 def _register(arguments: argparse.Namespace) -> int:
-    from game_rl.config.experiments.study_config import load_study
     from game_rl.experiments.study.study_dir import study_dir
     from game_rl.experiments.study.study_registration import register
 
@@ -260,7 +255,6 @@ def _register(arguments: argparse.Namespace) -> int:
 
 
 def _give_up(arguments: argparse.Namespace) -> int:
-    from game_rl.config.experiments.study_config import load_study
     from game_rl.experiments.study.study_dir import Pair
     from game_rl.experiments.study.study_run import give_up
 
@@ -272,7 +266,6 @@ def _give_up(arguments: argparse.Namespace) -> int:
 
 def report_study(arguments: argparse.Namespace) -> int:
     """Print the report of a study, and write it to the study's results folder."""
-    from game_rl.config.experiments.study_config import load_study
     from game_rl.experiments.study.study_report import study_findings
 
     findings = study_findings(load_study(arguments.runs[0]))
@@ -289,7 +282,6 @@ def report_study(arguments: argparse.Namespace) -> int:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    from game_rl.config.experiments.study_config import load_study
     from game_rl.experiments.study.study_report import study_status
 
     rows = study_status(load_study(arguments.file))

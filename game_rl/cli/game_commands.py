@@ -11,6 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from game_rl.cli.arguments import add_command, positive
+from game_rl.config.loader import game_path
+from game_rl.games.starter import write_starter
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -66,7 +68,6 @@ def add_new_game(commands: "Commands") -> None:
 
 
 def _check_game(arguments: argparse.Namespace) -> int:
-    from game_rl.config.loader import game_path
     from game_rl.envs.game_check import check_game, read_recorded_episode, write_contact_sheet
     from game_rl.games.definition import load_game
 
@@ -83,7 +84,6 @@ def _check_game(arguments: argparse.Namespace) -> int:
 
 def _new_game(arguments: argparse.Namespace) -> int:
     from game_rl.games.definition import load_game
-    from game_rl.games.starter import write_starter
 
     path = write_starter(arguments.rom, arguments.folder or arguments.rom.parent)
     _print_warnings(load_game(str(path)).warnings, Console())

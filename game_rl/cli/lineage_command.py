@@ -10,7 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command
-from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.config.experiments.experiment import load_experiment
+from game_rl.config.loader import load_config
+from game_rl.config.values import run_at
+from game_rl.errors import UsageError
+from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
+from game_rl.lineage import Source, all_sources, lineage_totals
+from game_rl.run_dir import RunDir
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -38,12 +44,6 @@ def add_lineage(commands: "Commands") -> None:
 
 
 def _lineage(arguments: argparse.Namespace) -> int:
-    from game_rl.config.loader import load_config
-    from game_rl.config.values import run_at
-    from game_rl.errors import UsageError
-    from game_rl.lineage import lineage_totals
-    from game_rl.run_dir import RunDir
-
     root, timesteps = run_at(arguments.run)
     if ExperimentDir(root).exists():
         return show_lineage(root, as_json=arguments.json)
@@ -63,8 +63,6 @@ def _lineage(arguments: argparse.Namespace) -> int:
 
 
 def _print(totals: "LineageTotals") -> None:
-    from game_rl.lineage import all_sources
-
     table = Table(box=None, pad_edge=False)
     for name in ("", "run", "timesteps", "frames"):
         table.add_column(name, justify="right" if name in ("timesteps", "frames") else "left")
@@ -84,19 +82,13 @@ def _print(totals: "LineageTotals") -> None:
 
 
 def _numbers(source: object) -> tuple[str, str]:
-    from game_rl.lineage import Source
-
     assert isinstance(source, Source)
     return f"{source.played_timesteps:,}", f"{source.frames:,}"
 
 
 def show_lineage(root: Path, *, as_json: bool) -> int:
     """Print which runs descend from which in the experiment at `root`."""
-    from rich.console import Console
-
-    from game_rl.config.experiments.experiment import load_experiment
     from game_rl.experiments.descent import descent, descent_json, descent_tree
-    from game_rl.experiments.experiment_dir import find_experiment
     from game_rl.experiments.records import read_records
 
     folder = find_experiment(root)

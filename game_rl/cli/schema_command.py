@@ -3,7 +3,14 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from pydantic import BaseModel
+
 from game_rl.cli.arguments import add_command
+from game_rl.config.experiments.mixture_config import MixtureConfig
+from game_rl.config.experiments.population_config import PopulationConfig
+from game_rl.config.experiments.study_config import StudyConfig
+from game_rl.config.loader import json_schema
+from game_rl.config.schema import RunConfig
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -29,13 +36,6 @@ def add_schema(commands: "Commands") -> None:
 
 
 def _schema(arguments: argparse.Namespace) -> int:
-    from pydantic import BaseModel
-
-    from game_rl.config.experiments.mixture_config import MixtureConfig
-    from game_rl.config.experiments.population_config import PopulationConfig
-    from game_rl.config.experiments.study_config import StudyConfig
-    from game_rl.config.loader import json_schema
-    from game_rl.config.schema import RunConfig
     from game_rl.games.definition import GameDefinition
 
     model: type[BaseModel] = GameDefinition if arguments.game else RunConfig

@@ -5,9 +5,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+
 from game_rl.cli.arguments import add_command
 from game_rl.errors import UsageError
-from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
+from game_rl.run_dir import RunDir
+from game_rl.storage.run_status import run_status
+from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -29,9 +34,6 @@ def add_status(commands: "Commands") -> None:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    from game_rl.run_dir import RunDir
-    from game_rl.storage.run_status import run_status
-
     if ExperimentDir(arguments.run).exists():
         return show_status(arguments.run, as_json=arguments.json)
     run_dir = RunDir(arguments.run)
@@ -77,8 +79,6 @@ def _lines(status: "RunStatus") -> list[tuple[str, str]]:
 
 
 def _upload_lines(uploads: "StoredPart") -> list[tuple[str, str]]:
-    from game_rl.system.units import format_bytes
-
     newest = "" if not uploads.is_newest_safe else ", the newest one"
     safe = f"checkpoint {_timesteps(uploads.newest)}{newest}, at {uploads.address}"
     lines = [("safe", safe if uploads.newest is not None else f"nothing yet at {uploads.address}")]
@@ -95,9 +95,6 @@ def _timesteps(timesteps: int | None) -> str:
 
 def show_status(root: Path, *, as_json: bool) -> int:
     """Print the status of the experiment at `root`."""
-    from rich.console import Console
-
-    from game_rl.experiments.experiment_dir import find_experiment
     from game_rl.experiments.experiment_status import experiment_status
     from game_rl.experiments.experiment_tables import status_table
 

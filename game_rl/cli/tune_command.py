@@ -16,10 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_config_arguments, positive
-from game_rl.config.loader import Document, config_kind, game_path, kind_in, named_file
+from game_rl.config.loader import Document, config_kind, game_path, kind_in, load_config, named_file
+from game_rl.config.proposal import propose
 from game_rl.config.strict_model import flat
 from game_rl.config.yaml_tree import Node
 from game_rl.errors import ConfigError, UsageError
+from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -56,7 +58,6 @@ def add_tune(commands: "Commands") -> None:
 
 
 def _tune(arguments: argparse.Namespace) -> int:
-    from game_rl.config.loader import load_config
     from game_rl.games.definition import load_game
     from game_rl.measure.settings import setting_of
     from game_rl.system.machine import detect_machine
@@ -109,7 +110,6 @@ def _print_found(tuning: "Tuning", arguments: argparse.Namespace, console: Conso
     console.print(_outcome(tuning, best))
     if best is tuning.present:
         return
-    from game_rl.config.proposal import propose
 
     values = best.setting.changes_of(tuning.present.setting)
     lines = propose(arguments.config, values, best.config, arguments.set)
@@ -167,14 +167,10 @@ def _what_changes(present: "EnvSetting", best: "EnvSetting") -> str:
 
 
 def _speed(forecast: "SpeedForecast") -> str:
-    from game_rl.system.units import format_duration
-
     return f"about {forecast.timesteps_per_s:,.0f} timesteps/s, {format_duration(forecast.wall_s)}"
 
 
 def _cells(tuning: "Tuning", trial: "Trial", best: "Trial") -> list[str]:
-    from game_rl.system.units import format_bytes
-
     setting, forecast = trial.setting, tuning.forecast(trial)
     speeds = ["-", "-"]
     if forecast is not None:
