@@ -85,18 +85,18 @@ def made_lake(folder: Path, n_transitions: int) -> Lake:
     base = Lake.create(folder / "base", schema)
     rng = np.random.default_rng(0)
     with closing(make_env(config.env, game)) as env, LakeWriter(base, "base", n_envs=1) as writer:
-        writer.begin(env.reset(seed=0)[0][None])
+        frame, _ = env.reset(seed=0)
         for action in rng.integers(n_actions, size=min(_PLAYED, n_transitions)).tolist():
-            frame, reward, terminated, truncated, _ = env.step(action)
+            next_frame, reward, terminated, truncated, _ = env.step(action)
             writer.append(
+                frames=frame[None],
                 actions=np.array([action]),
                 rewards=np.array([reward]),
+                next_frames=next_frame[None],
                 terminated=np.array([terminated]),
                 truncated=np.array([truncated]),
-                next_frames=frame[None],
             )
-            if terminated or truncated:
-                writer.begin(env.reset()[0][None])
+            frame = env.reset()[0] if terminated or truncated else next_frame
     lake = linked(base, folder / "lake", n_transitions)
     for stream in lake.view().streams:
         write_origin(lake.path, stream, origin_of(config, game))

@@ -224,23 +224,20 @@ class LakeStore:
         schema = LakeSchema(play.packing, frame_stack=play.config.frame_stack)
         self.lake = Lake.create(folder / "lake", schema)  # or opens the existing one
         self.writer = LakeWriter(self.lake, "bench", n_envs=play.n_envs)
-        self.idle = list(range(play.n_envs))
         self.rng = np.random.default_rng(0)
         self.n_saved = 0
         self.sampler: Any = None
 
     def add(self, step: VecStep) -> None:
         channels = self.lake.schema.packing.shape[0]
-        if self.idle:
-            self.writer.begin(step.observations[self.idle, -channels:], self.idle)
         self.writer.append(
+            frames=step.observations[:, -channels:],
             actions=step.actions,
             rewards=step.rewards,
+            next_frames=step.next_observations[:, -channels:],
             terminated=step.terminated,
             truncated=step.truncated,
-            next_frames=step.next_observations[:, -channels:],
         )
-        self.idle = np.flatnonzero(step.terminated | step.truncated).tolist()
         self.sampler = None
 
     def sample(self, batch_size: int) -> Rows:

@@ -193,31 +193,24 @@ def _appended(
     current = None  # the newest stack of the episode
     for done, row in enumerate(replay.rows.tolist()):
         stack = replay.observations[row, env]
-        if current is None or not np.array_equal(current, stack):
-            writer.break_off([0])
-            _start(writer, stack, channels)
+        if current is not None and not np.array_equal(current, stack):
+            writer.leave_gap()
         following = replay.next_of(row, env)
         is_stack = np.array_equal(stack[channels:], following[:-channels])
         action = replay.actions[row, env].astype(schema.action_dtype)
         terminated, truncated = replay.terminated[row, env], replay.truncated[row, env]
         writer.append(
+            observations=stack[None],
+            frames=stack[None, -channels:],
             actions=action.reshape(1, *schema.action_shape),
             rewards=replay.rewards[row, env].reshape(1),
+            next_frames=following[None, -channels:],
             terminated=np.array([terminated]),
             truncated=np.array([truncated]),
-            next_frames=following[None, -channels:],
             jumps=np.array([not is_stack]),
         )
         current = None if terminated or truncated else following
         yield done + 1
-
-
-def _start(writer: LakeWriter, stack: Array, channels: int) -> None:
-    """Begin an episode if all frames but the newest are zeros, else a part of one."""
-    if stack[:-channels].any():
-        writer.go_on(stack[None])
-    else:
-        writer.begin(stack[None, -channels:])
 
 
 _Rows = NDArray[np.void]

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from game_rl.errors import LakeError
 from game_rl.lake.block import JUMP, ROW_NUMBERS, TRANSITION, Block, Columns
 from game_rl.lake.lake import Lake
-from game_rl.lake.lock import WriterLock
 from game_rl.lake.segment_sink import SegmentSink
 from game_rl.lake.view import LakeView
 
@@ -50,18 +49,9 @@ class RowWriter:
         if lake.schema.arrays is None:
             raise LakeError(f"{lake.path} is a Lake of pictures; arrays need a Lake of their own")
         self._lake = lake
-        self._lock = WriterLock(lake.path)
-        try:
-            self._sink = SegmentSink(
-                lake,
-                stream,
-                segment_bytes=segment_bytes,
-                on_full="pause",
-                tell=lambda _: None,
-            )
-        except BaseException:
-            self._lock.release()
-            raise
+        self._sink = SegmentSink(
+            lake, stream, segment_bytes=segment_bytes, on_full="pause", tell=lambda _: None
+        )
         schema, n = lake.schema, lake.schema.block_frames
         self._row = self._first = self._n = 0  # of the block: first row, first transition, rows
         self._rows: Rows = np.empty(n, f"V{schema.packing.nbytes}")
@@ -100,10 +90,10 @@ class RowWriter:
         try:
             if kind is None:
                 self._cut()
-            if not self._sink.close() and kind is None:
-                raise self._full()
         finally:
-            self._lock.release()
+            is_whole = self._sink.close()
+        if not is_whole and kind is None:
+            raise self._full()
 
     def _cut(self) -> None:
         if not self._n:

@@ -64,7 +64,6 @@ class LakeFeed:
         self._segment_transitions = segment_transitions
         self._seal_every_timesteps = seal_every_timesteps
         self._tell = tell
-        self._is_underway = np.zeros(n_envs, np.bool_)
         self.is_held = False
         self._is_failing = False  # and the failure has been reported
         try:
@@ -94,21 +93,18 @@ class LakeFeed:
         if self._writer is None or self.is_held:
             return
         try:
-            if not self._is_underway.all():
-                envs = np.flatnonzero(~self._is_underway)
-                self._begin(self._writer, envs, observations, frames)
             self._writer.append(
+                observations=observations,
+                frames=frames,
                 actions=actions,
                 rewards=rewards,
+                next_frames=next_frames,
                 terminated=terminated,
                 truncated=truncated,
-                next_frames=next_frames,
                 version=self.version,
             )
         except LakeError as error:
             self._fail(error)
-        else:
-            self._is_underway = ~(terminated | truncated)
 
     # ------------------------------------------------------------------ checkpoints
 
@@ -150,7 +146,6 @@ class LakeFeed:
         """Record that the envs do not continue from the end of the stream."""
         if self._writer is not None:
             self._writer.leave_gap()
-        self._is_underway[:] = False
 
     # ------------------------------------------------------------------ growth
 
@@ -195,21 +190,6 @@ class LakeFeed:
             firsts=self.before.ends(),
         )
 
-    def _begin(
-        self,
-        writer: LakeWriter,
-        envs: NDArray[np.int64],
-        observations: NDArray[np.uint8],
-        newest: NDArray[np.uint8],
-    ) -> None:
-        """Start to write episodes of `envs`, with the frames before if they are under way."""
-        channels = self.lake.schema.packing.shape[0]
-        has_history = observations[envs, :-channels].any(axis=(1, 2, 3))
-        if len(late := envs[has_history]):
-            writer.go_on(observations[late], late.tolist())
-        if len(fresh := envs[~has_history]):
-            writer.begin(newest[fresh], fresh.tolist())
-
     def _seal(self) -> None:
         try:
             if self._writer is None:
@@ -230,7 +210,6 @@ class LakeFeed:
                 "each checkpoint tries to write to it again"
             )
         writer, self._writer = self._writer, None
-        self._is_underway[:] = False
         if writer is not None:
             with suppress(LakeError):  # the error that was just reported
                 writer.close()

@@ -2,7 +2,7 @@
 
 import errno
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -10,6 +10,7 @@ from typing import Literal
 from game_rl.errors import LakeError
 from game_rl.lake.block import Block, BlockEncoder
 from game_rl.lake.lake import Lake
+from game_rl.lake.lock import shared_lock
 from game_rl.lake.segment import SEALED, SegmentName, SegmentWriter, check_stream, recovered
 
 OnFull = Literal["pause", "evict"]
@@ -17,6 +18,8 @@ OnFull = Literal["pause", "evict"]
 
 class SegmentSink:
     """Writes blocks, seals segments and applies the Lake's capacity. It belongs to one thread.
+
+    Until `close` it holds the lock that writers share.
 
     A full disk is not an error. `pause` drops blocks until there is space again. `evict` first
     deletes the oldest segments that no checkpoint needs. What was sealed stays, and each new block
@@ -50,18 +53,24 @@ class SegmentSink:
         self._segment: SegmentWriter | None = None
         self._n_transitions = 0  # in that segment
         self._unsealed: list[Path] = []
-        error = self._until_space(lambda: lake.recover(stream))
-        if error is not None:
-            raise LakeError(
-                f"{lake.path}: a crash left data of the stream {stream} that cannot be recovered: "
-                f"{error.strerror}; free some space, then start again"
-            )
-        self._index = 1 + max(
-            (SegmentName.of(path).last for path in lake.path.glob(f"{stream}.*")), default=-1
-        )
-        self._until_space(lake.evict)  # the capacity may be smaller now; each seal tries again
         self.is_paused = False
         self.n_dropped = 0
+        with ExitStack() as lock:
+            lock.enter_context(shared_lock(lake.path))
+            self._index = self._recovered_index()
+            self._until_space(lake.evict)  # the capacity may be smaller now; each seal tries again
+            self._lock = lock.pop_all()
+
+    def _recovered_index(self) -> int:
+        """Seal what a crash left of the stream, and return the index of its next segment."""
+        path, stream = self._lake.path, self._stream
+        error = self._until_space(lambda: self._lake.recover(stream))
+        if error is not None:
+            raise LakeError(
+                f"{path}: a crash left data of the stream {stream} that cannot be recovered: "
+                f"{error.strerror}; free some space, then start again"
+            )
+        return 1 + max((SegmentName.of(each).last for each in path.glob(f"{stream}.*")), default=-1)
 
     def put(self, block: Block) -> None:
         """Append one block."""
@@ -100,12 +109,13 @@ class SegmentSink:
 
     def close(self) -> bool:
         """Seal and close the file; returns False if there is no space for some blocks."""
-        try:
-            return self.seal()
-        finally:
-            if self._segment is not None:
-                with suppress(OSError):  # the file is empty, and the next start deletes it
-                    self._segment.discard()
+        with self._lock:
+            try:
+                return self.seal()
+            finally:
+                if self._segment is not None:
+                    with suppress(OSError):  # the file is empty, and the next start deletes it
+                        self._segment.discard()
 
     def _append(self, data: bytes) -> None:
         if self._segment is None:

@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -14,133 +14,7 @@ from game_rl.errors import LakeError
 from game_rl.lake.block import FIRST, JUMP, TERMINATED, TRANSITION, TRUNCATED, Block, Columns
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import LakeSchema
-from game_rl.lake.lock import WriterLock
 from game_rl.lake.segment_sink import OnFull, SegmentSink
-
-Packed = NDArray[np.uint8]
-
-
-class BlockBuilder:
-    """Collects rows until a block is full; the module `block` explains rows.
-
-    Attributes:
-        is_underway: whether an episode has begun and not ended.
-    """
-
-    def __init__(self, schema: LakeSchema, *, env: int, first: int) -> None:
-        self._schema = schema
-        self._env = env
-        self._first = first
-        self.is_underway = False
-        self._restart()
-
-    @property
-    def next_transition(self) -> int:
-        """Number of the transition that comes next."""
-        return self._first + int(np.count_nonzero(self._flags[: self._n] & TRANSITION))
-
-    def begin(self, frame: Packed) -> Block | None:
-        """Add the first frame of an episode; returns the block before if it was full."""
-        assert not self.is_underway
-        full = self.cut() if self._n + 2 > self._schema.block_frames else None
-        self._add(frame, FIRST)
-        self.is_underway = True
-        return full
-
-    def go_on(self, stack: Packed) -> Block | None:
-        """Continue an episode from its newest frames [frame_stack, nbytes], the oldest first.
-
-        Returns the block that had been started before, if it has a transition.
-        """
-        assert not self.is_underway
-        cut = self.cut()
-        for frame in stack:
-            self._add(frame, 0)
-        self.is_underway = True
-        return cut
-
-    def break_off(self) -> Block | None:
-        """Abandon an episode that did not end; returns the started block if it has a transition."""
-        block = self.cut()
-        self.is_underway = False
-        self._restart()
-        self._first += 1  # a gap: the next transition does not follow from the last one
-        return block
-
-    def append(
-        self,
-        action: NDArray[np.generic],
-        reward: float,
-        *,
-        ending: int,
-        next_frame: Packed,
-        version: int,
-    ) -> Block | None:
-        """Add a timestep and the frame that it led to; returns the block if it is full now.
-
-        Args:
-            ending: the flags TERMINATED, TRUNCATED and JUMP, or 0.
-        """
-        row = self._n - 1
-        self._flags[row] |= TRANSITION | ending
-        self._actions[row] = action
-        self._rewards[row] = reward
-        self._versions[row] = version
-        self.is_underway = not ending & (TERMINATED | TRUNCATED)
-        self._add(next_frame, 0)
-        return self.cut() if self._n == self._schema.block_frames else None
-
-    def cut(self) -> Block | None:
-        """Return the rows so far as a block if they have a transition; the episode goes on."""
-        n_transitions = int(np.count_nonzero(self._flags[: self._n] & TRANSITION))
-        if n_transitions == 0:
-            return None
-        starts_here = bool(self._flags[self._n - 1] & FIRST)  # that row has no transition yet
-        block = self._block(self._n - starts_here)
-        kept = self._context(starts_here=starts_here)
-        self._first += n_transitions
-        self._restart()
-        for frame in kept:
-            self._add(frame, FIRST * starts_here)
-        return block
-
-    def _block(self, n_rows: int) -> Block:
-        return Block(
-            env=self._env,
-            first=self._first,
-            columns=Columns(
-                self._flags[:n_rows],
-                self._actions[:n_rows],
-                self._rewards[:n_rows],
-                self._versions[:n_rows],
-            ),
-            frames=self._frames[:n_rows],
-        )
-
-    def _context(self, *, starts_here: bool) -> Packed:
-        """Return the newest frame and those that its stack needs."""
-        if not self.is_underway:
-            return self._frames[:0]
-        firsts = np.flatnonzero(self._flags[: self._n] & FIRST)
-        episode = int(firsts[-1]) if len(firsts) else 0
-        oldest = max(episode, self._n - self._schema.frame_stack)
-        return self._frames[self._n - 1 if starts_here else oldest : self._n]
-
-    def _restart(self) -> None:
-        """Allocate new arrays, because the old ones belong to the block that was cut."""
-        schema, n = self._schema, self._schema.block_frames
-        self._n = 0
-        self._frames = np.empty((n, schema.packing.nbytes), np.uint8)
-        self._flags = np.zeros(n, np.uint8)
-        self._actions = np.zeros((n, *schema.action_shape), schema.action_dtype)
-        self._rewards = np.zeros(n, np.float32)
-        self._versions = np.zeros(n, np.uint32)
-
-    def _add(self, frame: Packed, flags: int) -> None:
-        self._frames[self._n] = frame
-        self._flags[self._n] = flags
-        self._n += 1
-
 
 Frames = NDArray[np.uint8]
 
@@ -148,8 +22,7 @@ Frames = NDArray[np.uint8]
 class LakeWriter:
     """The writer of one stream: packs frames, and compresses and writes them in a thread.
 
-    An episode is a `begin` and then `append`s until it ends. Each `append` has a timestep of every
-    env. Readers see sealed data: whole blocks every `segment_bytes` or `segment_transitions`, and
+    Readers see sealed data: whole blocks every `segment_bytes` or `segment_transitions`, and
     everything after `seal`. No other writer may write this stream.
 
     Args:
@@ -182,29 +55,24 @@ class LakeWriter:
         close_timeout_s: float = 60,
         firsts: Mapping[int, int] | None = None,
     ) -> None:
-        if lake.schema.arrays is not None:
-            raise LakeError(
-                f"{lake.path} has {lake.schema.description}, to which no frames can be appended; "
-                "name another folder"
-            )
+        _check_that_frames_fit(lake)
         self._schema = lake.schema
         self._stream = stream
         self._seal_every_transitions = seal_every_transitions or 2**62
         self._n_unsealed = 0
         self._close_timeout_s = close_timeout_s
-        self._lock = WriterLock(lake.path)
+        self._sink = SegmentSink(
+            lake,
+            stream,
+            segment_bytes=segment_bytes,
+            segment_transitions=segment_transitions,
+            on_full=on_full,
+            tell=tell,
+        )
         try:
-            self._sink = SegmentSink(
-                lake,
-                stream,
-                segment_bytes=segment_bytes,
-                segment_transitions=segment_transitions,
-                on_full=on_full,
-                tell=tell,
-            )
             self._builders = _new_builders(lake, stream, n_envs, firsts or {})
         except BaseException:
-            self._lock.release()
+            self._sink.close()
             raise
         self._waiting: queue.Queue[Block | _Order] = queue.Queue(waiting_blocks or 2 * n_envs)
         self._error: BaseException | None = None
@@ -212,95 +80,58 @@ class LakeWriter:
         self._thread = threading.Thread(target=self._work, name=f"lake {stream}", daemon=True)
         self._thread.start()
 
-    # ------------------------------------------------------------------ appending
-
-    def begin(self, frames: Frames, envs: Sequence[int] | None = None) -> None:
-        """Begin episodes with their first frames.
-
-        Args:
-            frames: uint8 [len(envs), C, H, W], or packed already, uint8 [len(envs),
-                packing.nbytes].
-            envs: the envs whose episodes begin; all if None.
-
-        Raises:
-            ValueError: a frame has a pixel that the Lake's packing cannot hold, or the episode of
-                an env has not ended.
-        """
-        self._check()
-        packed = self._packed(frames)
-        for env, frame in zip(self._envs(envs), packed, strict=True):
-            if self._builders[env].is_underway:
-                raise ValueError(f"the episode of env {env} has not ended")
-            self._put(self._builders[env].begin(frame))
-
-    def go_on(self, stacks: Frames, envs: Sequence[int] | None = None) -> None:
-        """Continue episodes from their newest stacks.
-
-        Args:
-            stacks: uint8 [len(envs), frame_stack * C, H, W].
-            envs: the envs whose episodes continue; all if None.
-
-        Raises:
-            ValueError: a frame has a pixel that the Lake's packing cannot hold, or the writer has
-                an episode of that env under way.
-        """
-        self._check()
-        shape = (len(stacks), self._schema.frame_stack, *self._schema.packing.shape)
-        packed = self._schema.packing.pack(stacks.reshape(shape))
-        for env, stack in zip(self._envs(envs), packed, strict=True):
-            if self._builders[env].is_underway:
-                raise ValueError(f"the episode of env {env} has not ended")
-            self._put(self._builders[env].go_on(stack))
-
-    def break_off(self, envs: Sequence[int]) -> None:
-        """Abandon episodes of these envs that did not end; no n-step return crosses that point."""
-        self._check()
-        for env in envs:
-            if self._builders[env].is_underway:
-                self._put(self._builders[env].break_off())
-
-    def leave_gap(self) -> None:
-        """Record that the next rows of every env do not follow from what the stream has."""
-        self._check()
-        for builder in self._builders:
-            self._put(builder.break_off())
-
     def append(
         self,
         *,
+        frames: Frames,
         actions: NDArray[np.generic],
         rewards: NDArray[np.generic],
+        next_frames: Frames,
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
-        next_frames: Frames,
+        observations: Frames | None = None,
         version: int = 0,
         jumps: NDArray[np.bool_] | bool = False,
     ) -> None:
-        """Append one timestep of every env; where an episode ended, call `begin` first.
+        """Append one timestep of every env, which may be the first of an episode.
 
         Args:
+            frames: the frames in which the actions were chosen, uint8 [n_envs, C, H, W], or packed
+                already, uint8 [n_envs, packing.nbytes]. Only those of an episode's first timestep
+                are stored; the others are known as the `next_frames` of the timestep before.
             actions: [n_envs, *action_shape].
-            next_frames: uint8 [n_envs, C, H, W], or packed already, uint8 [n_envs, packing.nbytes];
-                the true last frame where an episode ended.
+            next_frames: in the form of `frames`; the true last frame where an episode ended.
+            observations: stacks that end with `frames`, uint8 [n_envs, frame_stack * C, H, W]. An
+                episode of which the writer has nothing yet goes on from all frames of its stack.
+                If None, each such episode begins with this timestep.
             version: version of the policy that acted, counted in updates.
             jumps: where an episode ended and its last observation is not known; samples give the
                 next episode's first one instead.
 
         Raises:
-            ValueError: a frame has a pixel that the Lake's packing cannot hold, or an env has no
-                first frame; nothing of this timestep is stored.
+            ValueError: a frame has a pixel that the Lake's packing cannot hold; nothing of this
+                timestep is stored.
         """
         self._check()
-        self._check_that_all_are_underway()
         packed = self._packed(next_frames)
+        self._begin(frames, observations)
         endings = TERMINATED * terminated | TRUNCATED * truncated | JUMP * jumps
         steps = zip(self._builders, actions, rewards, endings.tolist(), packed, strict=True)
         for builder, action, reward, ending, frame in steps:
-            step = builder.append(
+            step = builder.add(
                 action, float(reward), ending=ending, next_frame=frame, version=version
             )
             self._put(step)
         self._seal_in_time()
+
+    def leave_gap(self) -> None:
+        """Record that the next rows of every env do not follow from what the stream has.
+
+        Episodes that did not end are abandoned, and no n-step return crosses that point.
+        """
+        self._check()
+        for builder in self._builders:
+            self._put(builder.leave_gap())
 
     # ------------------------------------------------------------------ state
 
@@ -373,12 +204,24 @@ class LakeWriter:
                 self._waiting.task_done()
                 if isinstance(item, _Order):
                     item.done.set()
-        self._lock.release()
 
-    def _check_that_all_are_underway(self) -> None:
+    def _begin(self, frames: Frames, observations: Frames | None) -> None:
+        """Begin the episodes that are not under way, first those that have frames before."""
         idle = [env for env, builder in enumerate(self._builders) if not builder.is_underway]
-        if idle:
-            raise ValueError(f"envs {idle} have no first frame; call begin after an episode ended")
+        if not idle:
+            return
+        shape = self._schema.packing.shape
+        late = [
+            env for env in idle if observations is not None and observations[env, : -shape[0]].any()
+        ]
+        if observations is not None and late:
+            stacks = observations[late].reshape(len(late), self._schema.frame_stack, *shape)
+            for env, stack in zip(late, self._schema.packing.pack(stacks), strict=True):
+                self._put(self._builders[env].begin(stack, 0))
+        fresh = [env for env in idle if env not in late]
+        if fresh:
+            for env, frame in zip(fresh, self._packed(frames[fresh]), strict=True):
+                self._put(self._builders[env].begin(frame[None], FIRST))
 
     def _seal_in_time(self) -> None:
         """After a vec step, order a seal if it is due."""
@@ -407,9 +250,6 @@ class LakeWriter:
     def _packed(self, frames: Frames) -> Frames:
         return frames if frames.ndim == 2 else self._schema.packing.pack(frames)
 
-    def _envs(self, envs: Sequence[int] | None) -> Sequence[int]:
-        return range(len(self._builders)) if envs is None else envs
-
     def _check(self) -> None:
         if self._is_closed:
             raise LakeError(f"the Lake's writer {self._stream} is closed; make a new one")
@@ -424,13 +264,130 @@ class LakeWriter:
             raise self._error
 
 
+def _check_that_frames_fit(lake: Lake) -> None:
+    if lake.schema.arrays is not None:
+        raise LakeError(
+            f"{lake.path} has {lake.schema.description}, to which no frames can be appended; "
+            "name another folder"
+        )
+
+
+class _BlockBuilder:
+    """Collects the rows of an env until a block is full; the module `block` explains rows.
+
+    Attributes:
+        is_underway: whether an episode has begun and not ended.
+    """
+
+    def __init__(self, schema: LakeSchema, *, env: int, first: int) -> None:
+        self._schema = schema
+        self._env = env
+        self._first = first
+        self.is_underway = False
+        self._restart()
+
+    @property
+    def next_transition(self) -> int:
+        """Number of the transition that comes next."""
+        return self._first + self._n_transitions
+
+    @property
+    def _n_transitions(self) -> int:
+        return int(np.count_nonzero(self._flags[: self._n] & TRANSITION))
+
+    def begin(self, frames: Frames, flags: int) -> Block | None:
+        """Begin an episode with its first frame, or go on with its newest stack.
+
+        Args:
+            frames: packed, the oldest first.
+            flags: FIRST for a first frame, 0 for a stack.
+
+        Returns:
+            The block before, if this needs a new one.
+        """
+        is_full = self._n + 2 > self._schema.block_frames
+        block = None if flags & FIRST and not is_full else self.cut()
+        for frame in frames:
+            self._add_row(frame, flags)
+        self.is_underway = True
+        return block
+
+    def leave_gap(self) -> Block | None:
+        """Abandon an episode that did not end; returns the started block if it has a transition."""
+        block = self.cut()
+        self.is_underway = False
+        self._restart()
+        self._first += 1  # a gap: the next transition does not follow from the last one
+        return block
+
+    def add(
+        self,
+        action: NDArray[np.generic],
+        reward: float,
+        *,
+        ending: int,
+        next_frame: Frames,
+        version: int,
+    ) -> Block | None:
+        """Add a timestep and the frame that it led to; returns the block if it is full now.
+
+        Args:
+            ending: the flags TERMINATED, TRUNCATED and JUMP, or 0.
+        """
+        row = self._n - 1
+        self._flags[row] |= TRANSITION | ending
+        self._actions[row] = action
+        self._rewards[row] = reward
+        self._versions[row] = version
+        self.is_underway = not ending & (TERMINATED | TRUNCATED)
+        self._add_row(next_frame, 0)
+        return self.cut() if self._n == self._schema.block_frames else None
+
+    def cut(self) -> Block | None:
+        """Return the rows so far as a block if they have a transition; the episode goes on."""
+        n, n_transitions = self._n, self._n_transitions
+        if n_transitions == 0:
+            return None
+        columns = Columns(self._flags[:n], self._actions[:n], self._rewards[:n], self._versions[:n])
+        block = Block(env=self._env, first=self._first, columns=columns, frames=self._frames[:n])
+        context = self._context()
+        self._first += n_transitions
+        self._restart()
+        for frame in context:
+            self._add_row(frame, 0)
+        return block
+
+    def _context(self) -> Frames:
+        """Return the newest frame and those that its stack needs."""
+        if not self.is_underway:
+            return self._frames[:0]
+        firsts = np.flatnonzero(self._flags[: self._n] & FIRST)
+        episode = int(firsts[-1]) if len(firsts) else 0
+        return self._frames[max(episode, self._n - self._schema.frame_stack) : self._n]
+
+    def _restart(self) -> None:
+        """Allocate new arrays, because the old ones belong to the block that was cut."""
+        schema, n = self._schema, self._schema.block_frames
+        self._n = 0
+        self._frames = np.empty((n, schema.packing.nbytes), np.uint8)
+        self._flags = np.zeros(n, np.uint8)
+        self._actions = np.zeros((n, *schema.action_shape), schema.action_dtype)
+        self._rewards = np.zeros(n, np.float32)
+        self._versions = np.zeros(n, np.uint32)
+
+    def _add_row(self, frame: Frames, flags: int) -> None:
+        self._frames[self._n] = frame
+        self._flags[self._n] = flags
+        self._n += 1
+
+
 def _new_builders(
     lake: Lake, stream: str, n_envs: int, firsts: Mapping[int, int]
-) -> list[BlockBuilder]:
+) -> list[_BlockBuilder]:
     """Make a builder for each env that continues the numbers of the stream."""
     ends = lake.view().sequences
     return [
-        BlockBuilder(lake.schema, env=env, first=ends.get(f"{stream}/{env}", firsts.get(env, 0)))
+        _BlockBuilder(lake.schema, env=env, first=ends.get(f"{stream}/{env}", firsts.get(env, 0)))
         for env in range(n_envs)
     ]
 

@@ -102,16 +102,16 @@ def write_random_play(
         closing(make_env(config.env, game)) as env,
         LakeWriter(lake, _STREAM, n_envs=1) as writer,
     ):
-        writer.begin(env.reset(seed=seed)[0][None])
+        frame, _ = env.reset(seed=seed)
         for action in actions.tolist():
-            frame, reward, terminated, truncated, _ = env.step(action)
+            next_frame, reward, terminated, truncated, _ = env.step(action)
             writer.append(
+                frames=frame[None],
                 actions=np.array([action]),
                 rewards=np.array([reward]),
+                next_frames=next_frame[None],
                 terminated=np.array([terminated]),
                 truncated=np.array([truncated]),
-                next_frames=frame[None],
             )
-            if terminated or truncated:
-                writer.begin(env.reset()[0][None])
+            frame = env.reset()[0] if terminated or truncated else next_frame
     return lake

@@ -80,24 +80,20 @@ class KnownPlay:
         return i > 0 and i not in starts and not self.ending(env, i - 1)
 
     def write(self, writer: LakeWriter, at: NDArray[np.int64]) -> None:
-        """Write timestep at[env] of each env and advance `at`; call `begin` for all envs before."""
+        """Write timestep at[env] of each env and advance `at`."""
         envs = range(len(at))
         numbers = at.tolist()
         endings = np.array([self.ending(env, i) for env, i in zip(envs, numbers, strict=True)])
         pairs = list(zip(envs, numbers, strict=True))
         writer.append(
+            frames=np.stack([self.frame(*pair) for pair in pairs]),
             actions=np.array([self.action(*pair) for pair in pairs], np.uint8),
             rewards=np.array([self.reward(*pair) for pair in pairs], np.float32),
+            next_frames=np.stack([self.next_frame(*pair) for pair in pairs]),
             terminated=endings == _TERMINATED,
             truncated=endings == _TRUNCATED,
-            next_frames=np.stack([self.next_frame(*pair) for pair in pairs]),
         )
         at += 1
-        self.begin(writer, at, np.flatnonzero(endings).tolist())
-
-    def begin(self, writer: LakeWriter, at: NDArray[np.int64], envs: list[int]) -> None:
-        if envs:
-            writer.begin(np.stack([self.frame(env, int(at[env])) for env in envs]), envs)
 
     def wrong(self, view: LakeView, starts: dict[int, Starts]) -> tuple[int, int]:
         """Return the number of transitions in a view, and how many differ from what was played.

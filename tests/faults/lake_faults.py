@@ -91,7 +91,6 @@ def write_until_killed(
     sequences = lake.view().sequences
     at = np.array([sequences.get(f"w/{env}", 0) for env in range(N_ENVS)])
     journal.began[:] = journal.appended[:] = journal.sealed[:] = at
-    play.begin(writer, at, list(range(N_ENVS)))
     journal.is_started[0] = 1
     while True:
         play.write(writer, at)
@@ -219,7 +218,6 @@ def make_lake_of_every_kind(path: Path, play: KnownPlay) -> None:
     lake = Lake.create(path, SCHEMA)
     at = np.zeros(N_ENVS, np.int64)
     with LakeWriter(lake, "w", n_envs=N_ENVS) as writer:
-        play.begin(writer, at, list(range(N_ENVS)))
         for number in range(3):
             for _ in range(40):
                 play.write(writer, at)

@@ -19,7 +19,6 @@ def test_a_transition_of_another_play_is_called_wrong(tmp_path: Path) -> None:
     lake, play = Lake.create(tmp_path, SCHEMA), KnownPlay(1)
     at = np.zeros(N_ENVS, np.int64)
     with LakeWriter(lake, "w", n_envs=N_ENVS) as writer:
-        play.begin(writer, at, list(range(N_ENVS)))
         for _ in range(60):
             play.write(writer, at)
     n = 60 * N_ENVS

@@ -58,32 +58,33 @@ class Play:
         self.stacks = np.zeros((self.n_envs, *self.schema.observation_shape), np.uint8)
         self.idle = list(range(self.n_envs))
 
-    def begin(self, writer: LakeWriter) -> None:
+    def _reset(self) -> None:
         if self.idle:
             frames = some_frames(self.rng, self.schema, len(self.idle))
-            writer.begin(frames, self.idle)
             for env, frame in zip(self.idle, frames, strict=True):
                 self.stacks[env] = 0
                 self.stacks[env, -len(frame) :] = frame
             self.idle = []
 
     def step(self, writer: LakeWriter) -> None:
-        self.begin(writer)
+        self._reset()
         n, rng, schema = self.n_envs, self.rng, self.schema
+        channels = schema.packing.shape[0]
         actions = rng.integers(0, 200, (n, *schema.action_shape)).astype(schema.action_dtype)
         rewards = rng.normal(size=n).astype(np.float32)
         terminated = rng.random(n) < self.end_chance / 2
         truncated = rng.random(n) < self.end_chance / 2
         frames = some_frames(rng, schema, n)
         writer.append(
+            observations=self.stacks,
+            frames=self.stacks[:, -channels:],
             actions=actions,
             rewards=rewards,
+            next_frames=frames,
             terminated=terminated,
             truncated=truncated,
-            next_frames=frames,
             version=self.version,
         )
-        channels = schema.packing.shape[0]
         for env in range(n):
             next_stack = np.concatenate([self.stacks[env, channels:], frames[env]])
             self.stored[env].append(

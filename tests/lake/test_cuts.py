@@ -75,11 +75,6 @@ class Stream:
             seal_every_transitions=self.cut.seal_every,
         )
         (self.at,) = self.writer.next_transitions
-        if self.at < len(self.rows) and self.at and not self.has_ended(self.at - 1):
-            self.writer.go_on(self.rows[self.at].stack[None])
-
-    def has_ended(self, at: int) -> bool:
-        return self.rows[at].terminated or self.rows[at].truncated
 
     def write(self) -> Lake:
         while self.at < len(self.rows):
@@ -90,14 +85,14 @@ class Stream:
 
     def step(self) -> None:
         row = self.rows[self.at]
-        if not self.at or self.has_ended(self.at - 1):
-            self.writer.begin(row.stack[None, -1:])
         self.writer.append(
+            observations=row.stack[None],
+            frames=row.stack[None, -1:],
             actions=np.array([row.action]),
             rewards=np.array([row.reward]),
+            next_frames=row.next_stack[None, -1:],
             terminated=np.array([row.terminated]),
             truncated=np.array([row.truncated]),
-            next_frames=row.next_stack[None, -1:],
             version=row.version,
         )
         self.at += 1

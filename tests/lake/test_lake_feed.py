@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ import pytest
 
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
+from game_rl.lake.block import decode
 from game_rl.lake.horizon import most_on_disk
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_feed import LakeFeed, make_lake_feed
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import SavedStream
+from game_rl.lake.segment import SEALED, scan
 from game_rl.lake.writer import LakeWriter
 from game_rl.run_dir import RunDir
 from tests.buffers.scripted_env import N_ACTIONS, scripted_vec_env
@@ -134,6 +137,35 @@ def test_a_lake_that_cannot_be_written_at_the_start_is_an_error(tmp_path: Path) 
     (tmp_path / "lake" / "run.00000000-00000000-abcdef.open").mkdir()  # not a file
     with pytest.raises(LakeError, match="free some space or allow writing there"):
         LakeFeed(lake, "run", n_envs=1)
+
+
+def test_the_same_play_is_always_cut_into_the_same_blocks(tmp_path: Path) -> None:
+    """Also after gaps, where it goes on within episodes; each is ENV:FIRST+TIMESTEPS."""
+    lake = Lake.create(tmp_path, SCHEMA)
+    feed = LakeFeed(lake, "run", n_envs=4)
+    training = Training(feed, n_envs=4)
+    training.steps(9)
+    feed.leave_gap()
+    training.steps(12)
+    feed.hold()
+    training.steps(3)
+    feed.go_on()
+    training.steps(8)
+    feed.close()
+    content, order = sha256(), []
+    for data in scan(lake.files(SEALED)[0]):
+        block = decode(data, SCHEMA)
+        columns = block.columns
+        order.append(f"{block.env}:{block.first}+{len(columns.rows)}")
+        for array in (columns.flags, columns.actions, columns.rewards, block.frames):
+            content.update(array.tobytes())
+    assert " ".join(order) == (
+        "3:0+4 1:0+5 2:0+5 0:0+6 1:5+4 0:6+3 2:5+4 3:4+5 1:10+4 2:10+4 3:10+4 0:10+5 1:14+4 0:15+3 "
+        "3:14+5 2:14+6 1:18+4 0:18+4 2:20+2 3:19+3 0:23+4 3:23+4 1:23+5 2:23+5 2:28+3 0:27+4 "
+        "1:28+3 3:27+4"
+    )
+    digest = "46465add06baa6d390e45054e986d154bdcab0766129887b64d1529e8654c6d4"
+    assert content.hexdigest() == digest
 
 
 def test_each_run_keeps_and_forgets_its_own_pins(tmp_path: Path) -> None:

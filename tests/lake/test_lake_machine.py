@@ -103,9 +103,6 @@ class LakeMachine(RuleBasedStateMachine):
         self.play.stored = [list(rows) for rows in saved.stored]
         self.play.stacks, self.play.idle = saved.stacks.copy(), list(saved.idle)
         self.start_writing()
-        underway = [env for env in range(N_ENVS) if env not in self.play.idle]
-        if underway:
-            self.writer.go_on(self.play.stacks[underway], underway)
         assert assert_view_holds(self.lake.view(), self.sequences) == saved.found
 
     @rule(data=st.data())

@@ -84,8 +84,6 @@ def started(code: str, *arguments: object) -> subprocess.Popen[str]:
 class Nowhere:
     """A writer that keeps nothing."""
 
-    def begin(self, *_: object) -> None: ...
-
     def append(self, **_: object) -> None: ...
 
 

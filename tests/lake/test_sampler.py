@@ -55,12 +55,9 @@ def test_every_transition_is_the_naive_stores_bit_for_bit(
         lake = Lake.create(Path(folder), schema)
         play = Play(schema, np.random.default_rng(seed), n_envs, end_chance)
         with LakeWriter(lake, "a", n_envs=n_envs, segment_bytes=700) as writer:
-            for n in (3, 1, 40):
+            for n in (3, 1, 40, 5):
                 play.steps(writer, n)
                 assert writer.seal()
-            play.begin(writer)
-            assert writer.seal()
-            play.steps(writer, 5)
         sequences = {f"a/{env}": rows for env, rows in enumerate(play.stored)}
         found = assert_view_holds(lake.view(), sequences, n_step=n_step, cache_bytes=cache_bytes)
         assert found == {
@@ -69,21 +66,25 @@ def test_every_transition_is_the_naive_stores_bit_for_bit(
 
 
 def test_frames_that_the_packing_cannot_hold_are_refused(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path, SCHEMA)
+    lake, play = Lake.create(tmp_path, SCHEMA), Play(SCHEMA, np.random.default_rng(0))
+    blank = np.zeros((1, 1, 3, 5), np.uint8)
+    good = {"observations": blank.repeat(3, axis=1), "frames": blank, "next_frames": blank}
     with LakeWriter(lake, "a", n_envs=1) as writer:
-        with pytest.raises(ValueError, match=r"a pixel of 84, which 2 bits .* cannot hold"):
-            writer.begin(np.full((1, 1, 3, 5), 84, np.uint8))
-        play = Play(SCHEMA, np.random.default_rng(0))
+
+        def assert_is_refused(name: str) -> None:
+            with pytest.raises(ValueError, match=r"a pixel of 84, which 2 bits .* cannot hold"):
+                writer.append(
+                    **good | {name: np.full_like(good[name], 84)},
+                    actions=np.zeros(1),
+                    rewards=np.zeros(1),
+                    terminated=np.zeros(1, bool),
+                    truncated=np.zeros(1, bool),
+                )
+
+        for name in good:
+            assert_is_refused(name)
         play.steps(writer, 5)
-        play.begin(writer)
-        with pytest.raises(ValueError, match="84"):
-            writer.append(
-                actions=np.zeros(1),
-                rewards=np.zeros(1),
-                terminated=np.zeros(1, bool),
-                truncated=np.zeros(1, bool),
-                next_frames=np.full((1, 1, 3, 5), 84, np.uint8),
-            )
+        assert_is_refused("next_frames")
         play.steps(writer, 5)
     assert_view_holds(lake.view(), {"a/0": play.stored[0]})
     assert len(lake.view()) == 10
