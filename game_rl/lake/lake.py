@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from game_rl.durable_files import sync_directory, write_atomic
+from game_rl.durable_files import link_file, sync_directory, write_atomic
 from game_rl.errors import LakeError, NoLakeError
 from game_rl.lake.horizon import NO_LIMIT, Capacity, Firsts, Horizon, is_of, raised
 from game_rl.lake.lake_schema import LakeSchema
@@ -156,8 +156,7 @@ class Lake:
         return read_index(path) if self.keeps_indices else read_index(path).without_index()
 
     def _marked(self, marked: MarkedSegment) -> SealedSegment:
-        path = self.path / marked.name
-        path = path if path.exists() else path.with_suffix(SHELVED)
+        path = self._place_of(marked)
         try:
             segment = self._read(path)
         except FileNotFoundError:
@@ -168,6 +167,10 @@ class Lake:
         if segment.sha256 != marked.sha256:
             raise DamagedFileError(path, "it is not the segment that the checkpoint names")
         return segment
+
+    def _place_of(self, marked: MarkedSegment) -> Path:
+        path = self.path / marked.name
+        return path if path.exists() else path.with_suffix(SHELVED)
 
     def mark(self, stream: str | None = None) -> Mark:
         """Return a mark of all sealed data, or of one stream's. Seal the writers first.
@@ -227,6 +230,27 @@ class Lake:
             if pin.stem not in kept:
                 pin.unlink(missing_ok=True)
         self._forget_shelved()
+
+    def link_to(self, target: Path, mark: Mark, *, pin: str) -> None:
+        """Give a fork what `mark` names: links in the Lake at `target`, which are pinned there.
+
+        Sealed segments never change, so both Lakes can have them. The Lake at `target` is created
+        if necessary.
+
+        Raises:
+            LakeError: a segment is missing or was replaced, or the rows of `target` have another
+                form.
+            OSError: for example, the disk is full.
+        """
+        self.view(mark)
+        lake = Lake.create(target, self.schema)
+        for marked in mark.segments:
+            place = target / marked.name
+            if not place.exists() and not place.with_suffix(SHELVED).exists():
+                link_file(self._place_of(marked), place)
+        lake.hide_before(mark.horizon)
+        lake.keep(pin, mark)
+        sync_directory(target)
 
     def pinned(self) -> set[str]:
         """Return the names of the segments in pinned marks."""

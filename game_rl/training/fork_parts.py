@@ -23,7 +23,6 @@ from game_rl.config.schema import ForkConfig, RunConfig
 from game_rl.config.strict_model import flat
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
-from game_rl.lake.forked import link_marked
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import LakeState, new_stream
 from game_rl.lake.origin import take_origins
@@ -315,7 +314,7 @@ def forked_lake(
     if source is None or state is None or state.replay is None:
         return new_stream(stream)
     mark = state.parsed_mark(checkpoint.path)
-    link_marked(Lake.open(source), mark, target, pin=f"{stream}.{pin}")
+    Lake.open(source).link_to(target, mark, pin=f"{stream}.{pin}")
     streams = {SegmentName.of(Path(each.name)).stream for each in mark.segments}
     take_origins(source, target, streams)
     return state.forked(stream, replay_seed=replay_seed)
