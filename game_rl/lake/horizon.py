@@ -18,6 +18,8 @@ from game_rl.durable_files import write_atomic
 from game_rl.lake.lock import in_turns
 from game_rl.saved import from_document, to_document
 
+_FILES_IN_CAPACITY = 8
+
 
 @dataclass(frozen=True)
 class Capacity:
@@ -30,6 +32,21 @@ class Capacity:
 
     transitions: int | None = None
     n_bytes: int | None = None
+
+    @property
+    def file_transitions(self) -> int | None:
+        """The most rows of a file, as only whole files are deleted; None if there is no limit."""
+        most = self.transitions
+        return None if most is None else -(-most // _FILES_IN_CAPACITY)
+
+    @property
+    def most_on_disk(self) -> int | None:
+        """The most rows on disk, which are more than the capacity; None if there is no limit.
+
+        A file is deleted only when all of its rows are hidden.
+        """
+        most, file = self.transitions, self.file_transitions
+        return None if most is None or file is None else most + 2 * file
 
 
 NO_LIMIT = Capacity()
@@ -102,18 +119,3 @@ def is_of(stream: str | None, sequence: str) -> bool:
 
 def _highest(one: Mapping[str, int], other: Mapping[str, int]) -> Firsts:
     return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
-
-
-_FILES_IN_CAPACITY = 8  # files that the capacity is divided into: only whole files are deleted
-
-
-def most_on_disk(capacity_transitions: int) -> int:
-    """Return the most rows that a Lake of this capacity has on disk.
-
-    It is above the capacity, because a file is deleted only when all of its rows are hidden.
-    """
-    return capacity_transitions + 2 * file_transitions(capacity_transitions)
-
-
-def file_transitions(capacity_transitions: int) -> int:
-    return -(-capacity_transitions // _FILES_IN_CAPACITY)

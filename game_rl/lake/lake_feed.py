@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
-from game_rl.lake.horizon import Capacity, file_transitions
+from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import LakeSchema, lake_schema
-from game_rl.lake.mark import NOTHING, Mark, SavedStream
+from game_rl.lake.mark import NOTHING, LakeState, Mark
 from game_rl.lake.segment_sink import OnFull
 from game_rl.lake.writer import LakeWriter
 from game_rl.run_dir import RunDir
@@ -229,7 +229,7 @@ def make_lake_feed(
     packing: FramePacking,
     n_actions: int,
     goes_on: bool,
-    saved: SavedStream | None,
+    saved: LakeState | None,
     set_aside: Mapping[str, Mark] | None = None,
     tell: Callable[[str], None],
 ) -> LakeFeed | None:
@@ -237,7 +237,7 @@ def make_lake_feed(
 
     Args:
         goes_on: from a checkpoint; if False, the stream that the run wrote before is deleted.
-        saved: the stream at that checkpoint, to which it is taken back, if it has one.
+        saved: the Lake at that checkpoint, to which the run's stream is taken back, if it had one.
         set_aside: marks of later checkpoints that were set aside, by checkpoint name; the Lake
             keeps what they name.
 
@@ -245,16 +245,16 @@ def make_lake_feed(
         LakeError: the Lake has other rows, or lacks data that the checkpoint needs.
     """
     settings = config.lake
+    mark = before = NOTHING if saved is None else saved.parsed_mark(run_dir.checkpoints)
     if settings is None:
         return None
     schema = lake_schema(packing, frame_stack=config.env.frame_stack, n_actions=n_actions)
     lake = _open(lake_path(settings, run_dir), schema, settings)
     stream = run_dir.identity().id if saved is None else saved.stream
-    before = NOTHING
     aside = _kept_aside(lake, stream, set_aside or {})
     if saved is not None:
-        _go_back(lake, saved.mark, stream)
-        before = saved.mark.of(saved.ancestors)
+        _go_back(lake, mark, stream)
+        before = mark.of(saved.ancestors)
     elif not goes_on:
         lake.delete_stream(stream)
     feed = _feed(lake, stream, settings, n_envs=config.env.n_envs, tell=tell, before=before)
@@ -305,13 +305,12 @@ def _feed(
     tell: Callable[[str], None],
     before: Mark,
 ) -> LakeFeed:
-    limit = settings.capacity_transitions
     return LakeFeed(
         lake,
         stream,
         n_envs=n_envs,
         on_full=settings.on_full,
-        segment_transitions=None if limit is None else file_transitions(limit),
+        segment_transitions=lake.capacity.file_transitions,
         seal_every_timesteps=settings.seal_every_timesteps,
         tell=tell,
         before=before,

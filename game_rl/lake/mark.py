@@ -101,19 +101,6 @@ class ReplayPosition(Saved):
     rng: str
 
 
-@dataclass(frozen=True)
-class SavedStream:
-    """The stream of a run at a checkpoint.
-
-    Attributes:
-        ancestors: the streams that this one continues in a fork; the mark includes them.
-    """
-
-    stream: str
-    mark: Mark
-    ancestors: tuple[str, ...] = ()
-
-
 class LakeState(Saved):
     """The state of a run's Lake at a checkpoint."""
 
@@ -132,10 +119,6 @@ class LakeState(Saved):
     def parsed_mark(self, source: object) -> Mark:
         """Return the mark; raises LakeError if it is damaged."""
         return Mark.from_json(self.mark, source=source)
-
-    def saved_stream(self, source: object) -> SavedStream:
-        """Return the stream at the checkpoint; raises LakeError if the mark is damaged."""
-        return SavedStream(self.stream, self.parsed_mark(source), self.ancestors)
 
     def forked(self, stream: str, *, replay_seed: int | None) -> "LakeState":
         """Return the state for a fork that writes `stream` and keeps the replay.

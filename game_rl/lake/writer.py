@@ -93,24 +93,19 @@ class LakeWriter:
         version: int = 0,
         jumps: NDArray[np.bool_] | bool = False,
     ) -> None:
-        """Append one timestep of every env, which may be the first of an episode.
+        """Append one timestep of every env, and begin the episodes that are not under way.
 
-        Args:
-            frames: the frames in which the actions were chosen, uint8 [n_envs, C, H, W], or packed
-                already, uint8 [n_envs, packing.nbytes]. Only those of an episode's first timestep
-                are stored; the others are known as the `next_frames` of the timestep before.
+        Args as for `Feed.append`, but:
+            frames, next_frames: packed, or uint8 [n_envs, C, H, W].
             actions: [n_envs, *action_shape].
-            next_frames: in the form of `frames`; the true last frame where an episode ended.
-            observations: stacks that end with `frames`, uint8 [n_envs, frame_stack * C, H, W]. An
-                episode of which the writer has nothing yet goes on from all frames of its stack.
-                If None, each such episode begins with this timestep.
+            observations: an episode that began before, without the writer, goes on from its stack.
+                If None, there is no such episode.
             version: version of the policy that acted, counted in updates.
             jumps: where an episode ended and its last observation is not known; samples give the
                 next episode's first one instead.
 
         Raises:
-            ValueError: a frame has a pixel that the Lake's packing cannot hold; nothing of this
-                timestep is stored.
+            ValueError: a frame has a pixel that the packing cannot hold; nothing is stored.
         """
         self._check()
         packed = self._packed(next_frames)

@@ -11,7 +11,7 @@ from game_rl.checkpoints import checkpoint_files
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
-from game_rl.lake.horizon import most_on_disk
+from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake_schema import lake_schema, raw_bytes
 from game_rl.lake.stored_view import TABLE_BYTES
 from game_rl.preflight import calibration
@@ -356,8 +356,8 @@ def lake_bytes(config: RunConfig, facts: RunFacts, timesteps: int) -> int | None
         return 0
     if each is None:
         return None
-    limit = lake.capacity_transitions
-    size = each * (timesteps if limit is None else min(timesteps, most_on_disk(limit)))
+    most = Capacity(transitions=lake.capacity_transitions).most_on_disk
+    size = each * (timesteps if most is None else min(timesteps, most))
     return round(size if lake.capacity_gb is None else min(size, lake.capacity_gb * _GB))
 
 

@@ -42,14 +42,13 @@ def open_feed(
     Raises:
         LakeError: the Lake cannot be used as it is.
     """
-    state = None if checkpoint is None else checkpoint.lake()
     feed = make_lake_feed(
         config,
         run_dir,
         packing=packing,
         n_actions=int(model.action_space.n),  # type: ignore[attr-defined]  # buttons are discrete
         goes_on=checkpoint is not None,
-        saved=None if state is None else state.saved_stream(run_dir.checkpoints),
+        saved=None if checkpoint is None else checkpoint.lake(),
         set_aside=_set_aside_marks(run_dir),
         tell=tell,
     )

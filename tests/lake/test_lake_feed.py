@@ -15,11 +15,11 @@ import pytest
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.lake.block import decode
-from game_rl.lake.horizon import most_on_disk
+from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_feed import LakeFeed, make_lake_feed
 from game_rl.lake.lake_schema import LakeSchema
-from game_rl.lake.mark import SavedStream
+from game_rl.lake.mark import LakeState, Mark, new_stream
 from game_rl.lake.segment import SEALED, scan
 from game_rl.lake.writer import LakeWriter
 from game_rl.run_dir import RunDir
@@ -203,7 +203,7 @@ def test_going_back_takes_back_one_stream_alone(tmp_path: Path) -> None:
 def make(
     run_dir: Path,
     *,
-    saved: SavedStream | None = None,
+    saved: LakeState | None = None,
     goes_on: bool = False,
     packing: FramePacking = PACKING,
     **lake: Any,
@@ -224,6 +224,10 @@ def make(
     )
     assert made is not None
     return made
+
+
+def saved_at(stream: str, mark: Mark) -> LakeState:
+    return new_stream(stream).model_copy(update={"mark": mark.to_json()})
 
 
 def played(feed: LakeFeed, n: int) -> LakeFeed:
@@ -291,7 +295,7 @@ def test_pins_of_checkpoints_that_are_gone_are_forgotten(tmp_path: Path) -> None
     feed.pin("000000000003")
     feed.close()
     assert mark is not None
-    make(tmp_path, goes_on=True, saved=SavedStream(feed.stream, mark)).close()
+    make(tmp_path, goes_on=True, saved=saved_at(feed.stream, mark)).close()
     pins = [path.stem for path in (tmp_path / "lake" / "pins").glob("*.json")]
     assert pins == [f"{feed.stream}.000000000002"]
 
@@ -307,7 +311,7 @@ def test_the_capacity_holds_and_whole_files_of_it_are_small(tmp_path: Path, limi
     view = feed.lake.view()
     assert len(view) == limit
     rows = sum(segment.n_transitions for segment in view.segments)
-    assert rows <= most_on_disk(limit) + 2 * 64  # a block of each env
+    assert rows <= (Capacity(transitions=limit).most_on_disk or 0) + 2 * 64  # a block of each env
 
 
 def test_a_folder_that_cannot_be_one_and_a_lake_of_other_frames_are_told(tmp_path: Path) -> None:
@@ -327,7 +331,7 @@ def test_a_resumed_run_keeps_the_stream_of_its_checkpoint(tmp_path: Path) -> Non
     with LakeWriter(lake, "run", n_envs=2) as writer:
         Play(lake.schema, np.random.default_rng(0), 2).steps(writer, 5)
     mark = lake.pin("run.000000000001", "run")
-    resumed = make(tmp_path, goes_on=True, saved=SavedStream("run", mark))
+    resumed = make(tmp_path, goes_on=True, saved=saved_at("run", mark))
     assert (resumed.stream, resumed.next_transitions) == ("run", [5, 5])
     resumed.close()
 
