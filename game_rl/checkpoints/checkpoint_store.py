@@ -19,7 +19,6 @@ from game_rl.durable_files import remove_directory, replaced_directory
 from game_rl.errors import CheckpointError, NoCheckpointError
 from game_rl.lake.lake_feed import LakeFeed
 from game_rl.lake.lake_pool import LakePool
-from game_rl.lake.lake_schema import raw_bytes
 from game_rl.lake.mark import LakeState
 from game_rl.lake.pond_refill import save_lake
 from game_rl.lineage import add_sources
@@ -177,7 +176,7 @@ class CheckpointStore:
         if lake is not None and self._feed is not None:
             mark = lake.parsed_mark(checkpoint.path)
             stored = sum(segment.n_bytes for segment in mark.segments)
-            whole = mark.n_transitions * raw_bytes(self._feed.lake.schema)
+            whole = mark.n_transitions * self._feed.lake.schema.raw_bytes
         else:
             stored = checkpoint.nbytes_of("replay.safetensors")
             whole = unpacked_replay_bytes(model) if stored else 0

@@ -23,7 +23,7 @@ from game_rl.interchange.sb3_replay import (
 from game_rl.lake.array_lake import RowWriter
 from game_rl.lake.block import FIRST, JUMP, LATE_TIMEOUT, TERMINATED, TRUNCATED
 from game_rl.lake.lake import Lake
-from game_rl.lake.lake_schema import ArrayKind, LakeSchema, raw_bytes
+from game_rl.lake.lake_schema import ArrayKind, LakeSchema
 from game_rl.lake.writer import LakeWriter
 
 _FOUR_SHADES = [0, 85, 170, 255]
@@ -84,7 +84,7 @@ def import_replay(
         schema.frame_stack,
         schema.packing.bits,
         path.stat().st_size,
-        n * raw_bytes(schema),
+        n * schema.raw_bytes,
         lake_bytes,
         has_checksum(path),
     )

@@ -95,6 +95,23 @@ class LakeSchema:
         return (self.frame_stack * channels, height, width)
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of one row of a block in memory."""
+        action = np.dtype((self.action_dtype, self.action_shape))
+        return self.packing.nbytes + action.itemsize + 9
+
+    @property
+    def raw_bytes(self) -> int:
+        """Bytes that SB3's ReplayBuffer takes for a transition.
+
+        It stores two stacks, an action, a reward, a done and a timeout.
+        """
+        action = max(1, prod(self.action_shape))
+        is_kept_as_is = self.arrays is not None or self.action_dtype == "float32"
+        kind = np.dtype(self.action_dtype if is_kept_as_is else np.int64)
+        return 2 * prod(self.observation_shape) + action * kind.itemsize + 3 * 4
+
+    @property
     def description(self) -> str:
         """Description of an observation for people."""
         if self.arrays is None:
@@ -129,12 +146,6 @@ class LakeSchema:
         return cls(packing=FramePacking(**packing), **values)
 
 
-def row_bytes(schema: LakeSchema) -> int:
-    """Return the bytes of one row of a block in memory."""
-    action = np.dtype((schema.action_dtype, schema.action_shape))
-    return schema.packing.nbytes + action.itemsize + 9
-
-
 def lake_schema(packing: FramePacking, *, frame_stack: int, n_actions: int) -> LakeSchema:
     """Return the schema of a Lake that a run creates."""
     return LakeSchema(
@@ -143,14 +154,3 @@ def lake_schema(packing: FramePacking, *, frame_stack: int, n_actions: int) -> L
         action_dtype="uint8" if n_actions <= 256 else "int64",
         block_frames=max(64, 4 * frame_stack),  # so that blocks share few of their frames
     )
-
-
-def raw_bytes(schema: LakeSchema) -> int:
-    """Return the bytes that SB3's ReplayBuffer takes for a transition.
-
-    It stores two stacks, an action, a reward, a done and a timeout.
-    """
-    action = max(1, prod(schema.action_shape))
-    is_kept_as_is = schema.arrays is not None or schema.action_dtype == "float32"
-    kind = np.dtype(schema.action_dtype if is_kept_as_is else np.int64)
-    return 2 * prod(schema.observation_shape) + action * kind.itemsize + 3 * 4

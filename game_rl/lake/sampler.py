@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from game_rl.errors import LakeError
 from game_rl.lake import block as blocks
 from game_rl.lake.block import FIRST, JUMP, TERMINATED, TRUNCATED, Columns, DamagedBlockError
-from game_rl.lake.lake_schema import LakeSchema, row_bytes
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.view import Indices, LakeView, n_seen
 
 Frames = NDArray[np.uint8]
@@ -38,7 +38,7 @@ class BlockCache:
 
     def __init__(self, view: LakeView, limit_bytes: int) -> None:
         self._view = view
-        self._row_bytes = row_bytes(view.schema)
+        self._row_bytes = view.schema.row_bytes
         self._limit_bytes = limit_bytes
         self.n_bytes = 0
         self._kept: dict[int, tuple[Columns, Frames]] = {}

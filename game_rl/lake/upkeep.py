@@ -12,7 +12,6 @@ from game_rl.errors import LakeError
 from game_rl.lake.array_lake import missing_rows
 from game_rl.lake.horizon import Horizon
 from game_rl.lake.lake import Lake
-from game_rl.lake.lake_schema import raw_bytes
 from game_rl.lake.lock import exclusive_lock
 from game_rl.lake.mark import Mark
 from game_rl.lake.segment import (
@@ -86,7 +85,7 @@ def lake_statistics(lake: Lake) -> LakeStatistics:
     view = lake.view()
     sealed = sum(segment.n_bytes for segment in view.segments)
     each = sealed / len(view) if len(view) else None
-    raw = raw_bytes(lake.schema)
+    raw = lake.schema.raw_bytes
     return LakeStatistics(
         observation=lake.schema.description,
         n_transitions=len(view),

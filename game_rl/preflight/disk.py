@@ -12,7 +12,7 @@ from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.lake.horizon import Capacity
-from game_rl.lake.lake_schema import lake_schema, raw_bytes
+from game_rl.lake.lake_schema import lake_schema
 from game_rl.lake.stored_view import TABLE_BYTES
 from game_rl.preflight import calibration
 from game_rl.preflight.arithmetic import TrainingArithmetic
@@ -374,7 +374,7 @@ def _row(
     return GrowthRow(
         timesteps=timesteps,
         kept=kept,
-        raw=kept * raw_bytes(schema),
+        raw=kept * schema.raw_bytes,
         packed=kept * (packing.nbytes + _SCALARS_BYTES),
         on_disk=on_disk,
         checkpoints=predicted_kept_bytes(config, facts, training, updates),
