@@ -255,27 +255,46 @@ def decode(data: bytes, schema: LakeSchema) -> Block:
     head = read_head(data)
     check_payload(head, data)
     n_rows = int(head["n_rows"])
-    frame_bytes = schema.packing.nbytes
-    pixels = _decompressed(frames_payload(head, data), n_rows * frame_bytes)
-    frames = np.frombuffer(pixels, np.uint8).reshape(n_rows, -1)
+    frames = np.empty((n_rows, schema.packing.nbytes), np.uint8)
     return Block(
         env=int(head["env"]),
         first=int(head["first"]),
         columns=decode_columns(head, data, schema),
-        frames=without_delta(frames) if head["is_delta"] else frames,
+        frames=_decode_frames(head, data, frames, zstandard.ZstdDecompressor()),
     )
 
 
-def without_delta(changes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Undo the XOR of each frame with the one before it; returns a new array."""
-    word = np.uint64 if changes.shape[1] % 8 == 0 else np.uint8  # XOR of 8 bytes at once
-    frames: NDArray[np.uint8] = np.bitwise_xor.accumulate(changes.view(word), axis=0).view(np.uint8)
-    return frames
+class FirstFrames:
+    """Decodes the first frames of blocks into a buffer that it reuses."""
+
+    def __init__(self, schema: LakeSchema) -> None:
+        self._decompressor = zstandard.ZstdDecompressor()
+        self._frames = np.empty((schema.block_frames, schema.packing.nbytes), np.uint8)
+
+    def decode(self, head: np.void, data: bytes, n: int) -> NDArray[np.uint8]:
+        """Return the first `n` frames of a block, whose bytes are all in `data`.
+
+        They are valid until the next call.
+
+        Raises:
+            DamagedBlockError: it has fewer frames.
+        """
+        if n > len(self._frames):
+            self._frames = np.empty((n, self._frames.shape[1]), np.uint8)
+        return _decode_frames(head, data, self._frames[:n], self._decompressor)
 
 
-def frames_payload(head: np.void, data: bytes) -> memoryview:
-    """Return the compressed frames of a whole block."""
-    return _payload(head, data)[1]
+def _decode_frames(
+    head: np.void, data: bytes, frames: NDArray[np.uint8], by: zstandard.ZstdDecompressor
+) -> NDArray[np.uint8]:
+    """Decode the first frames of a block into `frames`; returns these, or others without XOR."""
+    is_whole = len(frames) == int(head["n_rows"])
+    _decompress(_payload(head, data)[1], frames, by, is_whole=is_whole)
+    if not head["is_delta"]:
+        return frames
+    word = np.uint64 if frames.shape[1] % 8 == 0 else np.uint8  # XOR of 8 bytes at once
+    plain: NDArray[np.uint8] = np.bitwise_xor.accumulate(frames.view(word), axis=0).view(np.uint8)
+    return plain
 
 
 def decode_columns(head: np.void, data: bytes, schema: LakeSchema) -> Columns:
@@ -290,7 +309,8 @@ def decode_columns(head: np.void, data: bytes, schema: LakeSchema) -> Columns:
     n_rows = int(head["n_rows"])
     action = np.dtype((schema.action_dtype, schema.action_shape))
     n_bytes = n_rows * (1 + action.itemsize + 4 + 4)
-    small = _decompressed(compressed, n_bytes)
+    small = np.empty(n_bytes, np.uint8)
+    _decompress(compressed, small, zstandard.ZstdDecompressor())
     rewards = n_rows * (1 + action.itemsize)
     return Columns(
         np.frombuffer(small, np.uint8, n_rows),
@@ -305,11 +325,19 @@ def _payload(head: np.void, data: bytes) -> tuple[memoryview, memoryview]:
     return view[HEAD.itemsize : middle], view[middle : block_bytes(head)]
 
 
-def _decompressed(data: memoryview, n_bytes: int) -> bytes:
+def _decompress(
+    data: memoryview,
+    out: NDArray[np.uint8],
+    by: zstandard.ZstdDecompressor,
+    *,
+    is_whole: bool = True,
+) -> None:
+    """Fill `out` with what was compressed, or with the beginning of it."""
     try:
-        plain = zstandard.ZstdDecompressor().decompress(data, max_output_size=n_bytes)
+        n_bytes = by.stream_reader(data).readinto(out)
+        if is_whole:
+            n_bytes = max(n_bytes, zstandard.frame_content_size(data))
     except zstandard.ZstdError as error:
         raise DamagedBlockError(str(error)) from None
-    if len(plain) != n_bytes:
-        raise DamagedBlockError(f"{len(plain)} bytes where {n_bytes} were expected")
-    return plain
+    if n_bytes != out.nbytes:
+        raise DamagedBlockError(f"{n_bytes} bytes where {out.nbytes} were expected")

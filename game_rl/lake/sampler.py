@@ -4,12 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
-from game_rl.lake import block as blocks
-from game_rl.lake.block import FIRST, JUMP, TERMINATED, TRUNCATED, Columns, DamagedBlockError
+from game_rl.lake.block import (
+    FIRST,
+    JUMP,
+    TERMINATED,
+    TRUNCATED,
+    Columns,
+    DamagedBlockError,
+    FirstFrames,
+)
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.view import Indices, LakeView, n_seen
 
@@ -87,34 +93,6 @@ class BlockCache:
     def _bytes_of(self, number: int) -> int:
         """Return what `Block.nbytes` of this block will be."""
         return int(self._view.record(number)["head"]["n_rows"]) * self._row_bytes
-
-
-class FirstFrames:
-    """Decompresses the first frames of a block into a buffer that it reuses."""
-
-    def __init__(self, schema: LakeSchema) -> None:
-        self._decompressor = zstandard.ZstdDecompressor()
-        self._frames = np.empty((schema.block_frames, schema.packing.nbytes), np.uint8)
-
-    def decode(self, head: np.void, data: bytes, n: int) -> Frames:
-        """Return the first `n` frames of a block, whose bytes are all in `data`.
-
-        They are valid until the next call.
-
-        Raises:
-            DamagedBlockError: it has fewer frames.
-        """
-        if n > len(self._frames):
-            self._frames = np.empty((n, self._frames.shape[1]), np.uint8)
-        frames = self._frames[:n]
-        reader = self._decompressor.stream_reader(blocks.frames_payload(head, data))
-        try:
-            n_bytes = reader.readinto(frames)
-        except zstandard.ZstdError as error:
-            raise DamagedBlockError(str(error)) from None
-        if n_bytes != frames.nbytes:
-            raise DamagedBlockError(f"{n_bytes} bytes where {frames.nbytes} were expected")
-        return blocks.without_delta(frames) if head["is_delta"] else frames
 
 
 _ENDED = TERMINATED | TRUNCATED

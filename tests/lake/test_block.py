@@ -1,5 +1,7 @@
 """Blocks come back bit for bit, XORed or not."""
 
+from zlib import crc32
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -82,3 +84,15 @@ def test_a_block_cut_anywhere_is_damaged() -> None:
     for length in range(len(data)):
         with pytest.raises(DamagedBlockError):
             decode(data[:length], schema)
+
+
+@pytest.mark.parametrize("is_more", [False, True])
+def test_a_block_of_more_or_fewer_rows_than_its_head_says_is_damaged(is_more: bool) -> None:
+    schema = LakeSchema(FramePacking((1, 1, 9)), frame_stack=1, level=1)
+    block = some_block(np.random.default_rng(0), schema, 5, is_still=True)
+    data = BlockEncoder(schema).encode(block)
+    head = read_head(data).copy()
+    head["n_rows"] = 6 if is_more else 4
+    head["head_crc"] = crc32(head.tobytes()[:-4])
+    with pytest.raises(DamagedBlockError, match=r"50 bytes where (60|40) were expected"):
+        decode(head.tobytes() + data[HEAD.itemsize :], schema)

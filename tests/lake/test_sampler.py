@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
-from game_rl.lake.block import BlockEncoder, DamagedBlockError, read_head
+from game_rl.lake.block import BlockEncoder, DamagedBlockError, FirstFrames, read_head
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import LakeSchema
-from game_rl.lake.sampler import BlockCache, FirstFrames, Sampler
+from game_rl.lake.sampler import BlockCache, Sampler
 from game_rl.lake.view import EvictedError
 from game_rl.lake.writer import LakeWriter
 from tests.examples import examples
