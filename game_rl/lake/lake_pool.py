@@ -5,6 +5,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import cached_property
 from hashlib import sha256
 from statistics import median
 from typing import Any
@@ -36,31 +37,16 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class _Part:
-    """The rows of one stream in one Lake.
+class _Parts:
+    """The rows of each stream in each Lake, as arrays, so that draws need no loop over them.
 
     Attributes:
-        reader: position of the Lake among the pool's readers.
-        stream: position of the stream among the pool's streams.
-        first: rank of the first row in the Lake's view.
-        length: number of rows.
-        ends: number after the newest row of each env, [n_envs].
-    """
-
-    reader: int
-    stream: int
-    first: int
-    length: int
-    ends: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """The fields of all parts as arrays, int64 [n_parts], so that draws need no loop over parts.
-
-    Attributes:
-        ends: the `ends` of all parts, one after another.
-        first_ends: position in `ends` at which each part's begin.
+        readers: int64 [n_parts], position of the Lake among the pool's readers.
+        streams: int64 [n_parts], position of the stream among the pool's streams.
+        firsts: int64 [n_parts], rank of the first row in the Lake's view.
+        lengths: int64 [n_parts], number of rows.
+        n_envs: int64 [n_parts].
+        ends: number after the newest row of each env, of one part after another.
     """
 
     readers: Indices
@@ -68,21 +54,32 @@ class _Columns:
     firsts: Indices
     lengths: Indices
     n_envs: Indices
-    first_ends: Indices
     ends: Indices
 
+    @classmethod
+    def of(cls, readers: Sequence[LakeReader], streams: Sequence[str]) -> "_Parts":
+        places, ends = [], []
+        for number, reader in enumerate(readers):
+            view, first = reader.view, 0
+            for name, edge in zip(view.streams, view.stream_edges.tolist(), strict=True):
+                if edge > first:
+                    places.append((number, streams.index(name), first, edge - first))
+                    ends.append(_ends(view.sequences, name))
+                first = edge
+        of_readers, of_streams, firsts, lengths = np.array(places, np.int64).reshape(-1, 4).T.copy()
+        return cls(
+            of_readers,
+            of_streams,
+            firsts,
+            lengths,
+            n_envs=np.array([len(each) for each in ends], np.int64),
+            ends=np.concatenate([np.empty(0, np.int64), *ends]),
+        )
 
-def _columns(parts: Sequence[_Part]) -> _Columns:
-    n_envs = np.array([len(part.ends) for part in parts])
-    return _Columns(
-        readers=np.array([part.reader for part in parts]),
-        streams=np.array([part.stream for part in parts]),
-        firsts=np.array([part.first for part in parts]),
-        lengths=np.array([part.length for part in parts]),
-        n_envs=n_envs,
-        first_ends=np.cumsum(n_envs) - n_envs,
-        ends=np.concatenate([np.empty(0, np.int64), *(part.ends for part in parts)]),
-    )
+    @cached_property
+    def first_ends(self) -> Indices:
+        """Position in `ends` at which each part's begin."""
+        return np.cumsum(self.n_envs) - self.n_envs
 
 
 class Following:
@@ -168,13 +165,15 @@ class LakePool:
         self.following = following
         self._agents = agents
         self.streams: list[str] = []
-        self._parts: list[_Part] = []
+        self._parts = _Parts.of([], [])
         self.is_open = False
 
     @property
     def has_rows(self) -> bool:
         """Whether anything can be drawn; once open, always True unless the Lakes are followed."""
-        return bool(self._parts) and (self._agents is None or bool(self._chances.any()))
+        return bool(len(self._parts.lengths)) and (
+            self._agents is None or bool(self._chances.any())
+        )
 
     def follow(self) -> None:
         """Renew the views with all that is sealed now, if a look is due."""
@@ -280,7 +279,7 @@ class LakePool:
 
     def _chosen(self, rng: np.random.Generator, n: int) -> tuple[Indices, Indices]:
         """Draw `n` rows, and return the part of each and its place there."""
-        lengths = self._columns.lengths
+        lengths = self._parts.lengths
         if self._agents is None:
             ends = np.cumsum(lengths)
             rows = rng.integers(ends[-1], size=n)
@@ -290,8 +289,8 @@ class LakePool:
         return parts, rng.integers(lengths[parts])
 
     def _taken(self, parts: Indices, places: Indices) -> Drawn:
-        readers = self._columns.readers[parts]
-        ranks = places + self._columns.firsts[parts]
+        readers = self._parts.readers[parts]
+        ranks = places + self._parts.firsts[parts]
         used = np.unique(readers).tolist()
         batches = [self.readers[number].take(ranks[readers == number]) for number in used]
         batch = batches[0]
@@ -303,13 +302,12 @@ class LakePool:
                     for field in fields(Batch)
                 )
             )
-        batch.streams[:] = self._columns.streams[parts]
+        batch.streams[:] = self._parts.streams[parts]
         return Drawn(batch, self._ages(parts, batch))
 
     def _ages(self, parts: Indices, batch: Batch) -> NDArray[np.int64]:
-        columns = self._columns
-        ends = columns.ends[columns.first_ends[parts] + batch.envs]
-        ages: NDArray[np.int64] = (ends - batch.numbers) * columns.n_envs[parts]
+        ends = self._parts.ends[self._parts.first_ends[parts] + batch.envs]
+        ages: NDArray[np.int64] = (ends - batch.numbers) * self._parts.n_envs[parts]
         return ages
 
     # ------------------------------------------------------------------ the views
@@ -325,28 +323,10 @@ class LakePool:
         self.streams = sorted({name for reader in self.readers for name in reader.view.streams})
         if self.following is not None and not set(self.streams) <= set(before):
             self.following.check()
-        self._parts = [
-            part for number in range(len(self.readers)) for part in self._parts_of(number)
-        ]
-        self._columns = _columns(self._parts)
+        self._parts = _Parts.of(self.readers, self.streams)
         if self._agents is not None:
             may_come = self.following is not None
             self._chances = _chances(self._agents, self.streams, self._parts, may_come=may_come)
-
-    def _parts_of(self, reader: int) -> list[_Part]:
-        view = self.readers[reader].view
-        ends = view.stream_edges
-        return [
-            _Part(
-                reader=reader,
-                stream=self.streams.index(name),
-                first=int(end - length),
-                length=int(length),
-                ends=_ends(view.sequences, name),
-            )
-            for name, end, length in zip(view.streams, ends, np.diff(ends, prepend=0), strict=True)
-            if length
-        ]
 
 
 def _ends(sequences: Mapping[str, int], stream: str) -> NDArray[np.int64]:
@@ -366,7 +346,7 @@ def _empty(reader: LakeReader) -> LakeError:
 
 
 def _chances(
-    agents: Mapping[str, float], streams: Sequence[str], parts: Sequence[_Part], *, may_come: bool
+    agents: Mapping[str, float], streams: Sequence[str], parts: _Parts, *, may_come: bool
 ) -> NDArray[np.float64]:
     """Return the chance of each part.
 
@@ -383,12 +363,13 @@ def _chances(
             f"{', '.join(streams)}; a stream is named by the id in its run's run.json"
         )
     rows = Counter[str | None]()
-    for part in parts:
-        rows[names[part.stream]] += part.length
+    of_parts = [names[stream] for stream in parts.streams.tolist()]
+    lengths = parts.lengths.tolist()
+    for name, length in zip(of_parts, lengths, strict=True):
+        rows[name] += length
     shares = [
-        0.0 if name is None else agents[name] * part.length / rows[name]
-        for part in parts
-        for name in (names[part.stream],)
+        0.0 if name is None else agents[name] * length / rows[name]
+        for name, length in zip(of_parts, lengths, strict=True)
     ]
     if not sum(shares) > 0 and may_come:
         return np.zeros(len(shares))
