@@ -5,6 +5,7 @@ machine that may be wrong: a node that was cut off or asleep comes back. So each
 claim to the run, and a process that finds another claim in the folder ends without writing.
 """
 
+import fcntl
 import os
 import shlex
 import uuid
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from typing import Annotated
 
@@ -289,6 +291,23 @@ def is_locked(file: Path) -> bool:
             return False
     except Timeout:
         return True
+
+
+def file_lock(file: Path, *, shared: bool) -> FileIO:
+    """Lock a file that others may read, as one of many or alone, until what is returned is closed.
+
+    Its content stays. The kernel releases the lock when the process ends.
+
+    Raises:
+        BlockingIOError: another process holds a lock that excludes this one.
+    """
+    held = FileIO(file, "r+")  # network file systems lock only what is open for writing
+    try:
+        fcntl.flock(held, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BaseException:
+        held.close()
+        raise
+    return held
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from filelock import FileLock
+
 from game_rl.durable_files import write_atomic
-from game_rl.lake.lock import in_turns
 from game_rl.saved import from_document, to_document
 
 _FILES_IN_CAPACITY = 8
@@ -107,7 +108,7 @@ class Horizon:
         known = self.firsts()
         if change(known) == known:
             return
-        with in_turns(self._lock):
+        with FileLock(self._lock):
             changed = change(self.firsts())
             write_atomic(self._file, to_document(_KIND, {"firsts": changed}))
 

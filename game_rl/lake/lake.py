@@ -9,11 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from filelock import FileLock
+
 from game_rl.durable_files import link_file, sync_directory, write_atomic
 from game_rl.errors import LakeError, NoLakeError
 from game_rl.lake.horizon import NO_LIMIT, Capacity, Firsts, Horizon, is_of, raised
 from game_rl.lake.lake_schema import LakeSchema
-from game_rl.lake.lock import in_turns, shared_lock
+from game_rl.lake.lock import shared_lock
 from game_rl.lake.mark import NOTHING, Mark, MarkedSegment
 from game_rl.lake.segment import (
     COPY,
@@ -57,7 +59,7 @@ class Lake:
         description = path / "lake.json"
         path.mkdir(parents=True, exist_ok=True)
         if not description.exists():
-            with in_turns(path / ".lake-lock"):
+            with FileLock(path / ".lake-lock"):
                 if not description.exists():
                     write_atomic(description, schema.to_json())
         for left in path.glob(".*lake-*"):  # a process that waits for this lock finds lake.json

@@ -2,7 +2,7 @@
 
 import errno
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -55,11 +55,13 @@ class SegmentSink:
         self._unsealed: list[Path] = []
         self.is_paused = False
         self.n_dropped = 0
-        with ExitStack() as lock:
-            lock.enter_context(shared_lock(lake.path))
+        self._lock = shared_lock(lake.path)
+        try:
             self._index = self._recovered_index()
             self._until_space(lake.evict)  # the capacity may be smaller now; each seal tries again
-            self._lock = lock.pop_all()
+        except BaseException:
+            self._lock.close()
+            raise
 
     def _recovered_index(self) -> int:
         """Seal what a crash left of the stream, and return the index of its next segment."""
