@@ -335,11 +335,17 @@ class RunConfig(StrictModel):
                 f"use at most {env.n_envs}, or remove the line",
                 (("env", "n_envs"),),
             )
-        divisor = 2 if seen.size == "half" else 1
-        height, width = _FULL_HEIGHT // divisor, _FULL_WIDTH // divisor
-        channels = env.frame_stack * (3 if seen.colour == "rgb" else 1)
-        if fault := image_fault(height, width, channels=channels):
+        channels, *sides = frame_shape(seen.size, seen.colour, _FULL_HEIGHT, _FULL_WIDTH)
+        if fault := image_fault(*sides, channels=env.frame_stack * channels):
             yield Problem(("env", "frame_stack"), fault, (("env", "observation"),))
+
+
+def frame_shape(
+    size: Literal["full", "half"], colour: Literal["grey", "rgb"], height: int, width: int
+) -> tuple[int, int, int]:
+    """Return (channels, height, width) of the frame made of this many pixels of the screen."""
+    divisor = 2 if size == "half" else 1
+    return 3 if colour == "rgb" else 1, height // divisor, width // divisor
 
 
 _SMALLEST_SIDE = 36  # smaller leaves nothing for NatureCNN's third convolution (8/4, 4/2, 3/1)

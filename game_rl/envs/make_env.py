@@ -5,7 +5,7 @@ from game_rl.emulator.emulator import Emulator
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator
 from game_rl.envs.episode_starts import chosen_start_states
 from game_rl.envs.game_boy_env import GameBoyEnv
-from game_rl.envs.observation import Crop, FrameFormat
+from game_rl.envs.observation import FrameFormat
 from game_rl.errors import ConfigError
 from game_rl.games.definition import Game
 
@@ -50,7 +50,7 @@ def make_frame_format(config: ObservationConfig, game: Game) -> FrameFormat:
     Raises:
         ConfigError: the game's crop cannot be halved.
     """
-    crop = Crop(**game.definition.observation.crop.model_dump())
+    crop = game.definition.observation.crop
     if config.size == "half" and (crop.height % 2 or crop.width % 2):
         raise ConfigError(
             f"env.observation.size is half, but the crop of {game.name} is {crop.width} x "

@@ -6,29 +6,17 @@ screen is ITU-R BT.601 luma in integers, (77 R + 150 G + 29 B) >> 8, and half si
 of the block.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
+from game_rl.config.schema import frame_shape
 from game_rl.envs.packing import FramePacking
+from game_rl.games.definition import CropSpec
 
 Pixels = NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
-class Crop:
-    """The part of the screen that the agent sees, in pixels of the screen."""
-
-    top: int = 0
-    left: int = 0
-    height: int = SCREEN_HEIGHT
-    width: int = SCREEN_WIDTH
-
-
-WHOLE_SCREEN = Crop()
 
 
 @dataclass(frozen=True)
@@ -42,11 +30,11 @@ class FrameFormat:
     size: Literal["full", "half"] = "half"
     colour: Literal["grey", "rgb"] = "grey"
     four_shades: bool = True
-    crop: Crop = WHOLE_SCREEN
+    crop: CropSpec = field(default_factory=CropSpec)
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        return frame_shape(size=self.size, colour=self.colour, crop=self.crop)
+        return frame_shape(self.size, self.colour, self.crop.height, self.crop.width)
 
     @property
     def packing(self) -> FramePacking:
@@ -69,17 +57,6 @@ class FrameFormat:
             return _four_shades_half(shades) if self.size == "half" else shades.copy()[None]
         luma = _luma(part)
         return _rounded_half(luma)[None] if self.size == "half" else luma[None]
-
-
-def frame_shape(
-    *,
-    size: Literal["full", "half"],
-    colour: Literal["grey", "rgb"],
-    crop: Crop = WHOLE_SCREEN,
-) -> tuple[int, int, int]:
-    """Return (channels, height, width) of one observation."""
-    divisor = 2 if size == "half" else 1
-    return 3 if colour == "rgb" else 1, crop.height // divisor, crop.width // divisor
 
 
 def _four_shades_half(shades: Pixels) -> Pixels:

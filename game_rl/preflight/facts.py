@@ -6,12 +6,11 @@ from pathlib import Path
 from shlex import quote
 from statistics import mean, median
 
-from game_rl.config.schema import RunConfig, check_image_size
+from game_rl.config.schema import RunConfig, check_image_size, frame_shape
 from game_rl.config.values import run_at
 from game_rl.envs.make_env import check_env_config, make_frame_format
-from game_rl.envs.observation import Crop, frame_shape
 from game_rl.errors import UsageError
-from game_rl.games.definition import Game
+from game_rl.games.definition import CropSpec, Game
 from game_rl.lake.lake_schema import lake_schema
 from game_rl.lake.mark import Mark
 from game_rl.lake.origin import LakeRows, check_agreement
@@ -65,7 +64,7 @@ class RunFacts:
         fork: the fork's files and timestep; None if the run is not a fork.
     """
 
-    crop: Crop
+    crop: CropSpec
     n_actions: int
     four_shades: bool
     rom_bytes: int
@@ -151,7 +150,7 @@ def run_facts(
     """
     check_env_config(config.env, game)
     _check_stop_when(config, game)
-    crop = Crop(**game.definition.observation.crop.model_dump())
+    crop = game.definition.observation.crop
     _check_picture(config, crop)
     assumed = max(_USUAL_EPISODE_FRAMES // config.env.frame_skip, 1)
     longest = config.env.max_episode_timesteps or assumed
@@ -188,10 +187,10 @@ def _learned_lakes(config: RunConfig, game: Game) -> LakeRows:
     return check_agreement(settings, schema, config, game)
 
 
-def _check_picture(config: RunConfig, crop: Crop) -> None:
+def _check_picture(config: RunConfig, crop: CropSpec) -> None:
     observation = config.env.observation
     channels, height, width = frame_shape(
-        size=observation.size, colour=observation.colour, crop=crop
+        observation.size, observation.colour, crop.height, crop.width
     )
     check_image_size(height, width, channels=channels * config.env.frame_stack)
 

@@ -7,9 +7,9 @@ from game_rl.algorithms.sizes import NetworkSize, n_minibatch_parts, timesteps_t
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.learn_from import LearnFromConfig
-from game_rl.config.schema import RunConfig
+from game_rl.config.schema import RunConfig, frame_shape
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, picture_frames
-from game_rl.envs.observation import FrameFormat, frame_shape
+from game_rl.envs.observation import FrameFormat
 from game_rl.lake.lake_schema import lake_schema
 from game_rl.preflight import calibration
 from game_rl.preflight.arithmetic import training_arithmetic
@@ -23,7 +23,7 @@ from game_rl.vec_env.workers import evaluation_workers, training_workers
 def network_of(config: RunConfig, facts: RunFacts) -> NetworkSize:
     observation = config.env.observation
     channels, height, width = frame_shape(
-        size=observation.size, colour=observation.colour, crop=facts.crop
+        observation.size, observation.colour, facts.crop.height, facts.crop.width
     )
     algorithm = config.algorithm
     return NetworkSize(

@@ -19,9 +19,9 @@ from game_rl.emulator import fake_emulator as fake
 from game_rl.emulator.fake_emulator import FakeEmulator
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
 from game_rl.envs.make_env import make_env
-from game_rl.envs.observation import Crop, FrameFormat
+from game_rl.envs.observation import FrameFormat
 from game_rl.errors import EmulatorError, GameFileError, LockUpError, UsageError
-from game_rl.games.definition import load_game
+from game_rl.games.definition import CropSpec, load_game
 from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game, with_folder
 
 IDLE, LEFT, RIGHT, HURT = range(4)
@@ -54,7 +54,7 @@ def same(one: list[Any], other: list[Any]) -> bool:
 
 @pytest.mark.parametrize(
     "frame_format",
-    [FrameFormat(), FrameFormat(size="full"), FrameFormat(crop=Crop(0, 0, 20, 40))],
+    [FrameFormat(), FrameFormat(size="full"), FrameFormat(crop=CropSpec(height=20, width=40))],
 )
 def test_gymnasium_accepts_it(frame_format: FrameFormat) -> None:
     with closing(fake_env(frame_format=frame_format, max_idle_frames=5)) as env:

@@ -4,11 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from game_rl.envs.observation import Crop, FrameFormat, frame_shape
+from game_rl.config.schema import frame_shape
+from game_rl.envs.observation import FrameFormat
+from game_rl.games.definition import CropSpec
 
 Screen = NDArray[np.uint8]
 crops = st.builds(
-    lambda top, left, rows, columns: Crop(top, left, 2 * rows, 2 * columns),
+    lambda top, left, rows, columns: CropSpec(
+        top=top, left=left, height=2 * rows, width=2 * columns
+    ),
     st.integers(0, 100),
     st.integers(0, 100),
     st.integers(1, 22),
@@ -26,7 +30,7 @@ def colours(seed: int) -> Screen:
     return np.random.default_rng(seed).integers(0, 256, (144, 160, 3)).astype(np.uint8)
 
 
-def pixels(screen: Screen, crop: Crop) -> list[list[list[int]]]:
+def pixels(screen: Screen, crop: CropSpec) -> list[list[list[int]]]:
     rows = range(crop.top, crop.top + crop.height)
     columns = range(crop.left, crop.left + crop.width)
     return [[[int(c) for c in screen[y, x]] for x in columns] for y in rows]
@@ -45,7 +49,7 @@ def halved(plane: list[list[int]], *, round_up_from: int) -> list[list[int]]:
 
 
 @given(seeds, crops)
-def test_full_size_grey_of_four_shades_is_the_screen(seed: int, crop: Crop) -> None:
+def test_full_size_grey_of_four_shades_is_the_screen(seed: int, crop: CropSpec) -> None:
     screen = four_shades(seed)
     expected = [[p[0] for p in row] for row in pixels(screen, crop)]
     frame = FrameFormat(size="full", crop=crop).observe(screen)
@@ -53,7 +57,7 @@ def test_full_size_grey_of_four_shades_is_the_screen(seed: int, crop: Crop) -> N
 
 
 @given(seeds, crops)
-def test_half_size_grey_of_four_shades_is_the_formula(seed: int, crop: Crop) -> None:
+def test_half_size_grey_of_four_shades_is_the_formula(seed: int, crop: CropSpec) -> None:
     screen = four_shades(seed)
     shades = [[(255 - p[0]) // 85 for p in row] for row in pixels(screen, crop)]
     expected = [
@@ -68,7 +72,7 @@ def test_half_size_grey_of_four_shades_is_the_formula(seed: int, crop: Crop) -> 
 
 
 @given(seeds, crops)
-def test_luma_is_the_formula(seed: int, crop: Crop) -> None:
+def test_luma_is_the_formula(seed: int, crop: CropSpec) -> None:
     screen = colours(seed)
     luma = [[(77 * r + 150 * g + 29 * b) >> 8 for r, g, b in row] for row in pixels(screen, crop)]
     full = FrameFormat(size="full", four_shades=False, crop=crop)
@@ -78,7 +82,7 @@ def test_luma_is_the_formula(seed: int, crop: Crop) -> None:
 
 
 @given(seeds, crops)
-def test_rgb_is_each_channel_by_itself(seed: int, crop: Crop) -> None:
+def test_rgb_is_each_channel_by_itself(seed: int, crop: CropSpec) -> None:
     screen = colours(seed)
     channels = [[[p[c] for p in row] for row in pixels(screen, crop)] for c in range(3)]
     full = FrameFormat(size="full", colour="rgb", four_shades=False, crop=crop)
@@ -93,11 +97,11 @@ def test_rgb_is_each_channel_by_itself(seed: int, crop: Crop) -> None:
 def test_every_format_gives_private_contiguous_frames_of_its_shape(
     size: str, colour: str, shades: bool
 ) -> None:
-    crop = Crop(top=8, height=100, width=120)
+    crop = CropSpec(top=8, height=100, width=120)
     frame_format = FrameFormat(size=size, colour=colour, four_shades=shades, crop=crop)  # type: ignore[arg-type]
     screen = four_shades(0)
     frame = frame_format.observe(screen)
-    assert frame.shape == frame_format.shape == frame_shape(size=size, colour=colour, crop=crop)  # type: ignore[arg-type]
+    assert frame.shape == frame_format.shape == frame_shape(size, colour, 100, 120)  # type: ignore[arg-type]
     assert frame.dtype == np.uint8
     assert frame.flags.c_contiguous
     assert frame.flags.writeable
@@ -120,5 +124,5 @@ def test_a_frame_takes_as_few_bits_as_it_has_levels(
 
 
 def test_the_shape_of_a_whole_screen() -> None:
-    assert frame_shape(size="full", colour="grey") == (1, 144, 160)
-    assert frame_shape(size="half", colour="rgb") == (3, 72, 80)
+    assert frame_shape("full", "grey", 144, 160) == (1, 144, 160)
+    assert frame_shape("half", "rgb", 144, 160) == (3, 72, 80)

@@ -4,8 +4,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.envs.observation import Crop, FrameFormat
+from game_rl.envs.observation import FrameFormat
 from game_rl.envs.packing import FramePacking
+from game_rl.games.definition import CropSpec
 
 formats = st.builds(
     FrameFormat,
@@ -13,7 +14,7 @@ formats = st.builds(
     colour=st.sampled_from(["grey", "rgb"]),
     four_shades=st.booleans(),
     crop=st.builds(
-        lambda rows, columns: Crop(0, 0, 2 * rows, 2 * columns),
+        lambda rows, columns: CropSpec(height=2 * rows, width=2 * columns),
         st.integers(1, 20),
         st.integers(1, 20),
     ),

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from game_rl.config.schema import RunConfig
-from game_rl.envs.observation import Crop
+from game_rl.games.definition import CropSpec
 from game_rl.preflight.estimate import Situation, estimate
 from game_rl.preflight.facts import EpisodeLengths, RunFacts
 from game_rl.system.machine import Machine
 from game_rl.system.units import GIB
 
 FACTS = RunFacts(
-    crop=Crop(),
+    crop=CropSpec(),
     n_actions=9,
     four_shades=False,
     rom_bytes=32_768,
