@@ -29,12 +29,12 @@ import psutil
 from benchmarks.linked_lake import linked
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
-from game_rl.envs.make_env import make_env, make_frame_format
+from game_rl.envs.make_env import make_env, make_observation_format
 from game_rl.games.definition import load_game
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_pool import LakePool
 from game_rl.lake.lake_reader import LakeReader
-from game_rl.lake.lake_schema import lake_schema
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.origin import origin_of, write_origin
 from game_rl.lake.writer import LakeWriter
 from game_rl.run_dir import RunDir
@@ -80,8 +80,7 @@ def made_lake(folder: Path, n_transitions: int) -> Lake:
     """Make a Lake of random play."""
     config = load_config(_CONFIG)
     game, n_actions = load_game(config.game), len(load_game(config.game).action_names)
-    packing = make_frame_format(config.env.observation, game).packing
-    schema = lake_schema(packing, frame_stack=config.env.frame_stack, n_actions=n_actions)
+    schema = LakeSchema.of(make_observation_format(config.env, game), n_actions=n_actions)
     base = Lake.create(folder / "base", schema)
     rng = np.random.default_rng(0)
     with closing(make_env(config.env, game)) as env, LakeWriter(base, "base", n_envs=1) as writer:

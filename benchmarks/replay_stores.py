@@ -17,8 +17,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from game_rl.config.schema import EnvConfig, ObservationConfig
-from game_rl.envs.make_env import make_frame_format
-from game_rl.envs.packing import FramePacking
+from game_rl.envs.make_env import make_observation_format
+from game_rl.envs.observation import ObservationFormat
 from game_rl.games.definition import load_game
 from game_rl.vec_env.make_vec_env import make_vec_env
 
@@ -70,13 +70,8 @@ class Play:
         return max(2, self.n_transitions // self.n_envs)
 
     @property
-    def packing(self) -> FramePacking:
-        return make_frame_format(self.config.observation, load_game("duel")).packing
-
-    @property
-    def stack_shape(self) -> tuple[int, int, int]:
-        channels, height, width = self.packing.shape
-        return self.config.frame_stack * channels, height, width
+    def observation_format(self) -> ObservationFormat:
+        return make_observation_format(self.config, load_game("duel"))
 
     @property
     def n_actions(self) -> int:
@@ -85,7 +80,7 @@ class Play:
     def sb3_arguments(self) -> dict[str, Any]:
         return {
             "buffer_size": self.n_vec_steps * self.n_envs,
-            "observation_space": spaces.Box(0, 255, self.stack_shape, np.uint8),
+            "observation_space": self.observation_format.space,
             "action_space": spaces.Discrete(self.n_actions),
             "device": "cpu",
             "n_envs": self.n_envs,
@@ -198,7 +193,7 @@ class PondStore(Sb3Store):
         from game_rl.buffers.replay_buffer import PackedReplayBuffer
 
         return PackedReplayBuffer(
-            **play.sb3_arguments(), packing=play.packing, frame_stack=play.config.frame_stack
+            **play.sb3_arguments(), observation_format=play.observation_format
         )
 
     def nbytes(self) -> int:
@@ -221,7 +216,7 @@ class LakeStore:
         from game_rl.lake.lake_schema import LakeSchema
         from game_rl.lake.writer import LakeWriter
 
-        schema = LakeSchema(play.packing, frame_stack=play.config.frame_stack)
+        schema = LakeSchema.of(play.observation_format, n_actions=play.n_actions)
         self.lake = Lake.create(folder / "lake", schema)  # or opens the existing one
         self.writer = LakeWriter(self.lake, "bench", n_envs=play.n_envs)
         self.rng = np.random.default_rng(0)

@@ -30,7 +30,7 @@ import numpy as np
 from game_rl.config.schema import EnvConfig
 from game_rl.emulator.emulator import Button
 from game_rl.emulator.saved_state import unpack_state
-from game_rl.envs.make_env import make_emulator, make_env, make_frame_format
+from game_rl.envs.make_env import make_emulator, make_env, make_observation_format
 from game_rl.games.definition import Game, load_game
 from game_rl.games.start_states import make_start_state
 from game_rl.system.machine import effective_cpus
@@ -96,15 +96,14 @@ def stored(game: Game, n_envs: int) -> Contender:
     config = _CONFIG.model_copy(update={"n_envs": n_envs})
     vec_env = make_training_env(config, game, seed=0)
     assert isinstance(vec_env, HalvedVecEnv)
-    packing = make_frame_format(config.observation, game).packing
+    observation_format = make_observation_format(config, game)
     buffer = PackedRolloutBuffer(
         _ROLLOUT_VEC_STEPS,
         vec_env.observation_space,
         vec_env.action_space,
         "cpu",
         n_envs=n_envs,
-        packing=packing,
-        frame_stack=config.frame_stack,
+        observation_format=observation_format,
     )
     rng, n_actions = np.random.default_rng(0), len(game.definition.actions)
     seen = [vec_env.reset()]
@@ -118,6 +117,7 @@ def stored(game: Game, n_envs: int) -> Contender:
         started, vec_steps_made = time.perf_counter(), 0
         while (elapsed := time.perf_counter() - started) < seconds:
             buffer.reset()
+            packing = observation_format.screen
             steps = vec_steps(vec_env, seen[0], decide, _ROLLOUT_VEC_STEPS, packing=packing)
             for step in steps:
                 actions, values, log_probs = step.decision

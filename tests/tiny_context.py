@@ -3,6 +3,7 @@
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.make_algorithm import BuildContext
+from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.system.placement import Placement, Precision
 from tests.tiny_env import FRAME
@@ -18,8 +19,7 @@ def tiny_context(
 ) -> BuildContext:
     return BuildContext(
         vec_env=vec_env,
-        packing=FramePacking(FRAME),
-        frame_stack=frame_stack,
+        observation_format=ObservationFormat(FramePacking(FRAME), frame_stack),
         seed=seed,
         placement=Placement("cpu", precision),
         schedule_timesteps=schedule_timesteps,

@@ -11,13 +11,12 @@ import torch
 from game_rl.algorithms.sizes import NetworkSize, timesteps_together
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
-from game_rl.envs.make_env import make_frame_format
+from game_rl.envs.make_env import make_observation_format
+from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import ConfigError
 from game_rl.games.definition import Game
 from game_rl.system.machine import cache_bytes_per_cpu, cpu_has_bf16, effective_cpus
 from game_rl.system.placement import Hardware, Placement, find_placement, is_gpu_missing
-
-Shape = tuple[int, ...]
 
 
 def resolve_auto(config: RunConfig, game: Game) -> RunConfig:
@@ -26,17 +25,17 @@ def resolve_auto(config: RunConfig, game: Game) -> RunConfig:
     Raises:
         ConfigError: the game's pictures cannot have the format that the config asks for.
     """
-    channels, height, width = make_frame_format(config.env.observation, game).shape
-    stack = (config.env.frame_stack * channels, height, width)
-    return resolved_on(config, stack, this_hardware())
+    return resolved_on(config, make_observation_format(config.env, game), this_hardware())
 
 
-def resolved_on(config: RunConfig, stack: Shape, hardware: Hardware) -> RunConfig:
+def resolved_on(
+    config: RunConfig, observation_format: ObservationFormat, hardware: Hardware
+) -> RunConfig:
     """Resolve as `resolve_auto` does, from the arguments alone; idempotent.
 
     Args:
         config: its `device` stays as it is, because a run may be resumed on another device.
-        stack: shape of an observation, [frame_stack * C, H, W].
+        observation_format: decides the size of the network.
         hardware: of the machine on which the run begins.
     """
     algorithm = config.algorithm
@@ -47,18 +46,13 @@ def resolved_on(config: RunConfig, stack: Shape, hardware: Hardware) -> RunConfi
     if isinstance(algorithm, PPOConfig) and algorithm.micro_batch_size == "auto":
         update["micro_batch_size"] = timesteps_together(
             algorithm,
-            _network(stack),
+            NetworkSize.of(observation_format, algorithm, n_actions=1),  # any number will do
             bf16=placement.precision == "bf16",
             on_gpu=placement.is_on_gpu,
             cpus=hardware.cpus,
             cache_bytes=hardware.cache_bytes,
         )
     return config.model_copy(update={"algorithm": algorithm.model_copy(update=update)})
-
-
-def _network(stack: Shape) -> NetworkSize:
-    channels, height, width = stack
-    return NetworkSize(channels=channels, height=height, width=width, n_actions=1)
 
 
 def placement_of(config: RunConfig) -> Placement:

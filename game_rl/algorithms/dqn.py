@@ -94,7 +94,7 @@ class LeanDQN(DQN):
 
         assert isinstance(self._last_obs, np.ndarray)
         assert isinstance(replay_buffer, PackedReplayBuffer)
-        packing, n_steps = replay_buffer.packing, train_freq.frequency
+        packing, n_steps = replay_buffer.observation_format.screen, train_freq.frequency
         for step in vec_steps(env, self._last_obs, decide, n_steps, packing=packing):
             new_obs, rewards, dones, infos = step.outcome
             self.num_timesteps += env.num_envs

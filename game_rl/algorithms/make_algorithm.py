@@ -27,7 +27,7 @@ from game_rl.config.algorithms import (
 )
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import LinearSchedule, Schedule
-from game_rl.envs.packing import FramePacking
+from game_rl.envs.observation import ObservationFormat
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.placement import Placement
@@ -39,25 +39,23 @@ class BuildContext:
     """Everything that an algorithm needs in addition to its section of the config.
 
     Attributes:
-        vec_env: returns stacks of `frame_stack` frames.
-        packing: of one of those frames.
+        observation_format: of what `vec_env` returns.
         placement: device and number format of the network.
         schedule_timesteps: timesteps over which schedules run.
         schedule_share: these timesteps as a share of the training.
     """
 
     vec_env: VecEnv
-    packing: FramePacking
-    frame_stack: int
+    observation_format: ObservationFormat
     seed: int
     placement: Placement
     schedule_timesteps: int
     schedule_share: float = 1.0
 
     @property
-    def frames(self) -> dict[str, Any]:
-        """The frame format that our buffers need, for SB3's `*_buffer_kwargs`."""
-        return {"packing": self.packing, "frame_stack": self.frame_stack}
+    def buffer_kwargs(self) -> dict[str, Any]:
+        """What our buffers need besides SB3's arguments, for its `*_buffer_kwargs`."""
+        return {"observation_format": self.observation_format}
 
     def schedule(self, value: Schedule) -> schedules.Schedule:
         return make_schedule(value, self.schedule_share)
@@ -86,29 +84,26 @@ def make_algorithm(
     vec_env: VecEnv,
     run_dir: RunDir,
     *,
-    packing: FramePacking,
+    observation_format: ObservationFormat,
     stream: str,
     schedule_timesteps: int | None = None,
 ) -> BaseAlgorithm:
     """Build the algorithm of `config`, which logs to the run's TensorBoard directory.
 
     Args:
-        packing: of the frames in the stacks that `vec_env` returns.
+        observation_format: of what `vec_env` returns.
         stream: name under which the algorithm's seed is derived from the run's.
         schedule_timesteps: timesteps over which the schedules run, or None for `total_timesteps`.
 
     Raises:
         ConfigError: `device` names a GPU that does not exist.
     """
-    shape = vec_env.observation_space.shape
-    assert shape is not None  # the space is a Box, which has a shape
-    config = resolved_on(config, shape, this_hardware())
+    config = resolved_on(config, observation_format, this_hardware())
     keep_freed_memory()  # each gradient step allocates what the previous one freed
     schedule_timesteps = schedule_timesteps or config.total_timesteps
     context = BuildContext(
         vec_env=vec_env,
-        packing=packing,
-        frame_stack=config.env.frame_stack,
+        observation_format=observation_format,
         seed=seed_for(config.seed, stream),
         placement=placement_of(config),
         schedule_timesteps=schedule_timesteps,
@@ -148,7 +143,7 @@ def make_dqn(config: DQNConfig, context: BuildContext) -> LeanDQN:
         gradient_steps=config.gradient_steps,
         replay_buffer_class=PackedReplayBuffer,
         replay_buffer_kwargs={
-            **context.frames,
+            **context.buffer_kwargs,
             "n_step": config.n_step,
             "gamma": config.gamma,
             "frames_device": config.replay.device,
@@ -190,7 +185,7 @@ def make_ppo(config: PPOConfig, context: BuildContext) -> LeanPPO:
         target_kl=config.target_kl,
         stats_window_size=config.stats_window_size,
         rollout_buffer_class=PackedRolloutBuffer,
-        rollout_buffer_kwargs=context.frames,
+        rollout_buffer_kwargs=context.buffer_kwargs,
         policy_kwargs=policy_arguments(placement.precision),
         seed=context.seed,
         device=placement.device,
@@ -211,7 +206,7 @@ def make_pqn(config: PQNConfig, context: BuildContext) -> PQN:
         q_lambda=config.q_lambda,
         max_grad_norm=config.max_grad_norm,
         exploration=context.exploration(config.exploration, seed=seed),
-        rollout_buffer_kwargs=context.frames,
+        rollout_buffer_kwargs=context.buffer_kwargs,
         policy_kwargs={"layer_norm": config.layer_norm, "precision": placement.precision},
         stats_window_size=config.stats_window_size,
         seed=seed,

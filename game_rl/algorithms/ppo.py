@@ -85,7 +85,7 @@ class LeanPPO(PPO):
         assert isinstance(last_obs, np.ndarray)
         assert last_dones is not None
         assert isinstance(rollout_buffer, PackedRolloutBuffer)
-        packing = rollout_buffer.packing
+        packing = rollout_buffer.observation_format.screen
         steps = vec_steps(env, last_obs, self._decide, n_rollout_steps, packing=packing)
         for step in steps:
             new_obs, rewards, dones, infos = step.outcome

@@ -102,7 +102,8 @@ class PQN(OnPolicyAlgorithm):
         ends = _EpisodeEnds(n_rollout_steps, env.num_envs)
         epsilon = self.exploration.epsilon.at(self.num_timesteps)
         assert isinstance(rollout_buffer, PackedRolloutBuffer)
-        decide, packing = partial(self._decide, epsilon), rollout_buffer.packing
+        decide = partial(self._decide, epsilon)
+        packing = rollout_buffer.observation_format.screen
         steps = vec_steps(env, last_obs, decide, n_rollout_steps, packing=packing)
         for n_steps, step in enumerate(steps):
             new_obs, rewards, dones, infos = step.outcome

@@ -6,7 +6,8 @@ It imports no torch, because the preflight uses it as well as the training.
 from dataclasses import dataclass
 from itertools import pairwise
 
-from game_rl.config.algorithms import AlgorithmConfig, LayerNorm, PPOConfig
+from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, LayerNorm, PPOConfig
+from game_rl.envs.observation import ObservationFormat
 from game_rl.system.units import MIB
 
 _FLOAT, _BF16 = 4, 2
@@ -35,6 +36,22 @@ class NetworkSize:
     has_value_head: bool = True
     has_target: bool = False
     layer_norm: LayerNorm = "none"
+
+    @classmethod
+    def of(
+        cls, observation_format: ObservationFormat, algorithm: AlgorithmConfig, *, n_actions: int
+    ) -> "NetworkSize":
+        """Return the size of the network that `algorithm` trains."""
+        channels, height, width = observation_format.shape
+        return cls(
+            channels=channels,
+            height=height,
+            width=width,
+            n_actions=n_actions,
+            has_value_head=isinstance(algorithm, PPOConfig),
+            has_target=isinstance(algorithm, DQNConfig),
+            layer_norm="none" if isinstance(algorithm, PPOConfig) else algorithm.layer_norm,
+        )
 
     @property
     def observation(self) -> int:

@@ -9,6 +9,8 @@ from math import prod
 import numpy as np
 from numpy.typing import DTypeLike
 
+from game_rl.envs.observation import ObservationFormat
+
 
 @dataclass(frozen=True)
 class ArrayLayout:
@@ -24,7 +26,7 @@ class ArrayLayout:
 
 
 def rollout_buffer_layout(
-    *, n_steps: int, n_envs: int, frame_bytes: int, frame_stack: int
+    observation_format: ObservationFormat, *, n_steps: int, n_envs: int
 ) -> tuple[ArrayLayout, ...]:
     """The arrays of a rollout buffer for packed frames and a Discrete action.
 
@@ -32,15 +34,16 @@ def rollout_buffer_layout(
     first stack.
     """
     scalars = ("rewards", "returns", "episode_starts", "values", "log_probs", "advantages")
+    n_rows = observation_format.stack - 1 + n_steps
     return (
-        ArrayLayout("frames", (frame_stack - 1 + n_steps, n_envs, frame_bytes), np.uint8),
+        ArrayLayout("frames", (n_rows, n_envs, observation_format.row_bytes), np.uint8),
         ArrayLayout("actions", (n_steps, n_envs, 1), np.int64),
         *(ArrayLayout(name, (n_steps, n_envs), np.float32) for name in scalars),
     )
 
 
 def pond_layout(
-    *, capacity: int, n_envs: int, frame_bytes: int, frame_stack: int, n_actions: int
+    observation_format: ObservationFormat, *, capacity: int, n_envs: int, n_actions: int
 ) -> tuple[ArrayLayout, ...]:
     """The arrays of a Pond for packed frames and a Discrete action.
 
@@ -48,9 +51,9 @@ def pond_layout(
     has slots for its part of the `capacity`, for the earlier frames that the oldest stack needs,
     and for the newest frame, which has no action yet.
     """
-    shape = (capacity // n_envs + frame_stack, n_envs)
+    shape = (capacity // n_envs + observation_format.stack, n_envs)
     return (
-        ArrayLayout("frames", (*shape, frame_bytes), np.uint8),
+        ArrayLayout("frames", (*shape, observation_format.row_bytes), np.uint8),
         ArrayLayout("actions", shape, np.min_scalar_type(n_actions - 1)),
         ArrayLayout("rewards", shape, np.float32),
         ArrayLayout("endings", shape, np.uint8),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from game_rl.buffers.array_file import row_pieces
 from game_rl.buffers.layout import pond_layout
 from game_rl.buffers.unpacking import unpack_rows
-from game_rl.envs.packing import FramePacking
+from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import CheckpointError
 
 GOES_ON, TERMINATED, TRUNCATED, LAST_FRAME = range(4)
@@ -69,8 +69,7 @@ class Pond:
 
     Args:
         capacity: timesteps of all envs together, divided equally among the envs.
-        packing: how one frame is packed.
-        frame_stack: frames in a stack.
+        observation_format: of the stacks that are drawn.
         device: device of the frames; the small arrays are always in RAM.
         rng: draws the samples; its state is part of `state_dict`.
 
@@ -86,22 +85,18 @@ class Pond:
         capacity: int,
         n_envs: int,
         n_actions: int,
-        packing: FramePacking,
-        frame_stack: int,
+        observation_format: ObservationFormat,
         device: torch.device | str = "cpu",
         rng: np.random.Generator,
     ) -> None:
-        self._packing, self._frame_stack, self._rng = packing, frame_stack, rng
+        self.observation_format, self._rng = observation_format, rng
+        self._packing, self._frame_stack = observation_format.screen, observation_format.stack
         self._device = torch.device(device)
         self._per_env = capacity // n_envs
         if self._per_env < 2:
             raise ValueError(f"a capacity of {capacity} is less than 2 for each of {n_envs} envs")
         frames, *small = pond_layout(
-            capacity=capacity,
-            n_envs=n_envs,
-            frame_bytes=packing.nbytes,
-            frame_stack=frame_stack,
-            n_actions=n_actions,
+            observation_format, capacity=capacity, n_envs=n_envs, n_actions=n_actions
         )
         self._n_slots = frames.shape[0]
         # np.zeros takes memory only when it is written to, torch.zeros at once
@@ -274,10 +269,6 @@ class Pond:
     def n_slots(self) -> int:
         """Slots of each env."""
         return self._n_slots
-
-    @property
-    def frame_stack(self) -> int:
-        return self._frame_stack
 
     def position(self) -> dict[str, Any]:
         """Return all state but the slots, as plain data that survives a round trip through JSON."""

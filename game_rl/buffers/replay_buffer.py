@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.pond import Pond
-from game_rl.envs.packing import FramePacking
+from game_rl.envs.observation import ObservationFormat
 
 
 class PackedReplayBuffer(ReplayBuffer):
@@ -25,8 +25,7 @@ class PackedReplayBuffer(ReplayBuffer):
     Generator.
 
     Args:
-        packing: how one frame is packed.
-        frame_stack: frames in a stack.
+        observation_format: of the stacks that are added.
         n_step: timesteps in a return.
         gamma: discount factor of the returns.
         frames_device: device that keeps the frames, `cpu` or a GPU.
@@ -45,17 +44,13 @@ class PackedReplayBuffer(ReplayBuffer):
         n_envs: int = 1,
         optimize_memory_usage: bool = False,  # noqa: ARG002 - part of SB3's interface
         *,
-        packing: FramePacking,
-        frame_stack: int,
+        observation_format: ObservationFormat,
         n_step: int = 1,
         gamma: float = 0.99,
         frames_device: str = "cpu",
         sampling_seed: int = 0,
     ) -> None:
-        channels, height, width = packing.shape
-        stack_shape = (frame_stack * channels, height, width)
-        if observation_space.shape != stack_shape:
-            raise ValueError(f"stacks are {observation_space.shape}, not {stack_shape}")
+        observation_format.check_space(observation_space)
         assert isinstance(action_space, spaces.Discrete)
         # Not ReplayBuffer.__init__, which would allocate its own arrays.
         BaseBuffer.__init__(
@@ -63,13 +58,12 @@ class PackedReplayBuffer(ReplayBuffer):
         )
         self.n_step, self.gamma = n_step, gamma
         self.feeds: Sequence[Feed] = ()
-        self.packing = packing
+        self.observation_format = observation_format
         self.pond = Pond(
             capacity=buffer_size,
             n_envs=n_envs,
             n_actions=int(action_space.n),
-            packing=packing,
-            frame_stack=frame_stack,
+            observation_format=observation_format,
             device=frames_device,
             rng=np.random.default_rng(sampling_seed),
         )
@@ -95,8 +89,9 @@ class PackedReplayBuffer(ReplayBuffer):
         """
         over = np.asarray(done, np.bool_)
         truncated = np.array([bool(info.get("TimeLimit.truncated")) for info in infos]) & over
+        packing = self.observation_format.screen
         frames, next_frames = (
-            self.packing.pack(stacks[:, -self.packing.shape[0] :]) for stacks in (obs, next_obs)
+            packing.pack(stacks[:, -packing.shape[0] :]) for stacks in (obs, next_obs)
         )
         for feed in self.takers:
             feed.append(

@@ -12,7 +12,7 @@ from stable_baselines3.common.type_aliases import RolloutBufferSamples
 
 from game_rl.buffers.layout import rollout_buffer_layout
 from game_rl.buffers.unpacking import unpack_rows
-from game_rl.envs.packing import FramePacking
+from game_rl.envs.observation import ObservationFormat
 
 Indices = NDArray[np.int64]
 
@@ -26,8 +26,7 @@ class PackedRolloutBuffer(RolloutBuffer):
     no `observations` array, and `get` makes no copy of the whole rollout.
 
     Args:
-        packing: how one frame is packed.
-        frame_stack: frames in a stack.
+        observation_format: of the stacks that are added.
     """
 
     _SAMPLED = ("actions", "values", "log_probs", "advantages", "returns")
@@ -42,21 +41,11 @@ class PackedRolloutBuffer(RolloutBuffer):
         gamma: float = 0.99,
         n_envs: int = 1,
         *,
-        packing: FramePacking,
-        frame_stack: int,
+        observation_format: ObservationFormat,
     ) -> None:
-        channels, height, width = packing.shape
-        stack_shape = (frame_stack * channels, height, width)
-        if observation_space.shape != stack_shape:
-            raise ValueError(f"stacks are {observation_space.shape}, not {stack_shape}")
-        self.packing = packing
-        self._frame_stack = frame_stack
-        self._layout = rollout_buffer_layout(
-            n_steps=buffer_size,
-            n_envs=n_envs,
-            frame_bytes=packing.nbytes,
-            frame_stack=frame_stack,
-        )
+        observation_format.check_space(observation_space)
+        self.observation_format = observation_format
+        self._layout = rollout_buffer_layout(observation_format, n_steps=buffer_size, n_envs=n_envs)
         self.frames = np.zeros(self._layout[0].shape, self._layout[0].dtype)
         super().__init__(
             buffer_size, observation_space, action_space, device, gae_lambda, gamma, n_envs
@@ -84,17 +73,18 @@ class PackedRolloutBuffer(RolloutBuffer):
         """Store one vec step, as `RolloutBuffer.add` does.
 
         Args:
-            frames: the newest frames of `obs`, packed, uint8 [n_envs, packing.nbytes]; if None,
+            frames: the newest frames of `obs`, packed, uint8 [n_envs, row_bytes]; if None,
                 they are packed here.
 
         Raises:
             ValueError: a frame has a pixel that the packing cannot hold.
         """
-        stacks = obs.reshape(self.n_envs, self._frame_stack, *self.packing.shape)
-        row = self._frame_stack - 1 + self.pos
-        self.frames[row] = self.packing.pack(stacks[:, -1]) if frames is None else frames
+        packing, n_frames = self.observation_format.screen, self.observation_format.stack
+        stacks = obs.reshape(self.n_envs, n_frames, *packing.shape)
+        row = n_frames - 1 + self.pos
+        self.frames[row] = packing.pack(stacks[:, -1]) if frames is None else frames
         if self.pos == 0:
-            self.frames[:row] = self.packing.pack(stacks[:, :-1]).swapaxes(0, 1)
+            self.frames[:row] = packing.pack(stacks[:, :-1]).swapaxes(0, 1)
         self.actions[self.pos] = action.reshape(self.n_envs, self.action_dim)
         self.rewards[self.pos] = reward
         self.episode_starts[self.pos] = episode_start
@@ -120,7 +110,7 @@ class PackedRolloutBuffer(RolloutBuffer):
         """Reshape the small arrays as SB3 does, from [n_steps, n_envs] to [n_envs * n_steps, 1]."""
         if self.generator_ready:
             return
-        self._ages = _ages(self.episode_starts, self._frame_stack - 1)
+        self._ages = _ages(self.episode_starts, self.observation_format.stack - 1)
         for name in self._SAMPLED:
             setattr(self, name, self.swap_and_flatten(getattr(self, name)))
         self.generator_ready = True
@@ -140,13 +130,14 @@ class PackedRolloutBuffer(RolloutBuffer):
         Frames before an episode's first are zeros.
         """
         envs, steps = np.divmod(indices, self.buffer_size)
-        back = np.arange(self._frame_stack - 1, -1, -1)  # age of each stack frame, oldest first
-        rows = (self._frame_stack - 1 + steps[:, None] - back) * self.n_envs + envs[:, None]
+        packing, n_frames = self.observation_format.screen, self.observation_format.stack
+        back = np.arange(n_frames - 1, -1, -1)  # age of each stack frame, oldest first
+        rows = (n_frames - 1 + steps[:, None] - back) * self.n_envs + envs[:, None]
         stacks = unpack_rows(
-            torch.from_numpy(self.frames).view(-1, self.packing.nbytes),
+            torch.from_numpy(self.frames).view(-1, packing.nbytes),
             rows.ravel(),
             blank=np.flatnonzero(back > self._ages[steps, envs][:, None]),
-            packing=self.packing,
+            packing=packing,
             device=self.device,
         )
         return stacks.view(len(indices), *self.obs_shape)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from game_rl.config.schema import EnvConfig
 from game_rl.config.strict_model import Key, with_changed
-from game_rl.envs.make_env import make_env
+from game_rl.envs.make_env import make_env, make_observation_format
 from game_rl.errors import UsageError
 from game_rl.games.definition import load_game
 
@@ -43,10 +43,11 @@ def make_bundled_env(
     if render_mode != "rgb_array":
         raise UsageError(f"render_mode {render_mode} does not exist; use rgb_array")
     config = _with_frames(config, {"frame_skip": frame_skip, "frame_stack": frame_stack})
-    env = make_env(config, load_game(game))
-    channels, height, width = env.observation_space.shape or ()
-    stacked = FrameStackObservation(env, config.frame_stack, padding_type="zero")
-    return ReshapeObservation(stacked, (config.frame_stack * channels, height, width))
+    loaded = load_game(game)
+    observation_format = make_observation_format(config, loaded)
+    env = make_env(config, loaded)
+    stacked = FrameStackObservation(env, observation_format.stack, padding_type="zero")
+    return ReshapeObservation(stacked, observation_format.shape)
 
 
 def _with_frames(config: EnvConfig, values: Mapping[str, int | None]) -> EnvConfig:

@@ -1,4 +1,6 @@
-"""Conversion of a screen to an observation: grey or RGB, full or half size, cropped.
+"""What an observation is, and how a screen becomes one frame of it.
+
+A frame is grey or RGB, has full or half size, and may be a crop of the screen.
 
 The grey of a four-shade screen loses nothing: shade s is 255 - 85 s, and the mean of a 2 x 2 block
 is 255 - 85 S // 4, where S is the sum of its four shades (13 possible levels). The grey of a colour
@@ -6,10 +8,13 @@ screen is ITU-R BT.601 luma in integers, (77 R + 150 G + 29 B) >> 8, and half si
 of the block.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from math import prod
+from typing import Any, Literal
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from game_rl.config.schema import frame_shape
@@ -20,8 +25,60 @@ Pixels = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
+class ObservationFormat:
+    """What an observation is: a stack of the newest frames, the oldest first.
+
+    Attributes:
+        screen: how one frame is packed.
+        stack: frames in an observation.
+    """
+
+    screen: FramePacking
+    stack: int
+
+    @property
+    def parts(self) -> Mapping[str, FramePacking]:
+        """The packing of each part of an observation, by its name."""
+        return {"screen": self.screen}
+
+    @property
+    def frame_shape(self) -> tuple[int, int, int]:
+        """Shape of one frame, (C, H, W)."""
+        return self.screen.shape
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of an observation, (stack * C, H, W)."""
+        channels, height, width = self.frame_shape
+        return self.stack * channels, height, width
+
+    @property
+    def space(self) -> spaces.Box:
+        return spaces.Box(0, 255, self.shape, np.uint8)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one frame as it is stored."""
+        return sum(packing.nbytes for packing in self.parts.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of an observation as the network gets it."""
+        return prod(self.shape)
+
+    def check_space(self, space: spaces.Space[Any]) -> None:
+        """Check that the observations of an env are of this format.
+
+        Raises:
+            ValueError: they have another shape.
+        """
+        if space.shape != self.shape:
+            raise ValueError(f"stacks are {space.shape}, not {self.shape}")
+
+
+@dataclass(frozen=True)
 class FrameFormat:
-    """How a screen becomes an observation.
+    """How a screen becomes a frame.
 
     Attributes:
         four_shades: the screen has R = G = B in {255, 170, 85, 0}.

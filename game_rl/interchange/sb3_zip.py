@@ -35,7 +35,7 @@ from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import Schedule
 from game_rl.durable_files import write_atomic
-from game_rl.envs.make_env import make_frame_format
+from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import CheckpointError
 from game_rl.games.definition import Game, load_game
 from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write, exchangeable
@@ -89,8 +89,13 @@ def import_policy(path: Path, config: RunConfig) -> RunDir:
     config = resolve_auto(config, game)
     vec_env = plain_model(config, spaces_env(config, game)).get_env()
     assert vec_env is not None
-    packing = make_frame_format(config.env.observation, game).packing
-    model = make_algorithm(shrunk(config), vec_env, run_dir, packing=packing, stream="algorithm")
+    model = make_algorithm(
+        shrunk(config),
+        vec_env,
+        run_dir,
+        observation_format=make_observation_format(config.env, game),
+        stream="algorithm",
+    )
     try:
         zipped = read_sb3_zip(path, weights_bytes=_nbytes(module_tensors(model.policy)))
         _load(zipped, model, path)

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.config.schema import LakeConfig, RunConfig
-from game_rl.envs.packing import FramePacking
+from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import LakeError
 from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake
-from game_rl.lake.lake_schema import LakeSchema, lake_schema
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import NOTHING, LakeState, Mark
 from game_rl.lake.segment_sink import OnFull
 from game_rl.lake.writer import LakeWriter
@@ -226,7 +226,7 @@ def make_lake_feed(
     config: RunConfig,
     run_dir: RunDir,
     *,
-    packing: FramePacking,
+    observation_format: ObservationFormat,
     n_actions: int,
     goes_on: bool,
     saved: LakeState | None,
@@ -248,7 +248,7 @@ def make_lake_feed(
     mark = before = NOTHING if saved is None else saved.parsed_mark(run_dir.checkpoints)
     if settings is None:
         return None
-    schema = lake_schema(packing, frame_stack=config.env.frame_stack, n_actions=n_actions)
+    schema = LakeSchema.of(observation_format, n_actions=n_actions)
     lake = _open(lake_path(settings, run_dir), schema, settings)
     stream = run_dir.identity().id if saved is None else saved.stream
     aside = _kept_aside(lake, stream, set_aside or {})

@@ -7,11 +7,15 @@ one, a whole array.
 
 from dataclasses import asdict, dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from game_rl.envs.packing import FramePacking
 from game_rl.saved import document_kind, from_document, to_document
+
+if TYPE_CHECKING:  # it loads gymnasium, which the uploader's process would hold in memory
+    from game_rl.envs.observation import ObservationFormat
 
 _KIND = "lake of format 1"
 _KIND_OF_ARRAYS = "lake of format 2"
@@ -57,6 +61,16 @@ class LakeSchema:
     block_frames: int = 64
     level: int = 9
     arrays: ArrayKind | None = None
+
+    @classmethod
+    def of(cls, observation_format: "ObservationFormat", *, n_actions: int) -> "LakeSchema":
+        """Make the schema of a Lake that a run creates."""
+        return cls(
+            observation_format.screen,
+            frame_stack=observation_format.stack,
+            action_dtype="uint8" if n_actions <= 256 else "int64",
+            block_frames=max(64, 4 * observation_format.stack),  # so blocks share few frames
+        )
 
     @classmethod
     def of_arrays(
@@ -144,13 +158,3 @@ class LakeSchema:
         packing["shape"] = tuple(packing["shape"])
         values["action_shape"] = tuple(values["action_shape"])
         return cls(packing=FramePacking(**packing), **values)
-
-
-def lake_schema(packing: FramePacking, *, frame_stack: int, n_actions: int) -> LakeSchema:
-    """Return the schema of a Lake that a run creates."""
-    return LakeSchema(
-        packing,
-        frame_stack=frame_stack,
-        action_dtype="uint8" if n_actions <= 256 else "int64",
-        block_frames=max(64, 4 * frame_stack),  # so that blocks share few of their frames
-    )

@@ -34,7 +34,7 @@ def refill_pond(pond: Pond, view: LakeView, *, next_transitions: Sequence[int]) 
         numbers = numbers[np.argsort(view.heads["first"][numbers], kind="stable")]
         counts = np.cumsum(view.n_transitions[numbers][::-1])
         newest = numbers[::-1][: int(np.searchsorted(counts, pond.n_slots)) + 1][::-1]
-        stretch = _Stretch(map(view.block, newest.tolist()), pond.frame_stack)
+        stretch = _Stretch(map(view.block, newest.tolist()), pond.observation_format.stack)
         if not next_transitions or stretch.next_transition != next_transitions[env]:
             stretch.cut()
         slots = stretch.slots()

@@ -9,10 +9,10 @@ import numpy as np
 
 from game_rl.config.schema import RunConfig
 from game_rl.envs.game_boy_env import GameBoyEnv
-from game_rl.envs.make_env import make_env, make_frame_format
+from game_rl.envs.make_env import make_env, make_observation_format
 from game_rl.games.definition import Game
 from game_rl.lake.lake import Lake
-from game_rl.lake.lake_schema import lake_schema
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.origin import origin_of, write_origin
 from game_rl.lake.writer import LakeWriter
 from game_rl.preflight.facts import EpisodeLengths, MeasuredLake
@@ -92,8 +92,7 @@ def write_random_play(
     """Write a Lake of one emulator's random play, which follows from the run's seed."""
     timesteps = max(_LEAST_TIMESTEPS, min(_MOST_TIMESTEPS, most_frames // config.env.frame_skip))
     n_actions = len(game.action_names)
-    packing = make_frame_format(config.env.observation, game).packing
-    schema = lake_schema(packing, frame_stack=config.env.frame_stack, n_actions=n_actions)
+    schema = LakeSchema.of(make_observation_format(config.env, game), n_actions=n_actions)
     seed = seed_for(config.seed, "lake_probe")
     actions = np.random.default_rng(seed).integers(n_actions, size=timesteps)
     lake = Lake.create(folder, schema)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
-from math import lcm, prod
+from math import lcm
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, median
@@ -26,7 +26,7 @@ from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.config.values import nearest_divisors
-from game_rl.envs.make_env import make_frame_format
+from game_rl.envs.make_env import make_observation_format
 from game_rl.games.definition import Game
 from game_rl.measure.random_play import write_random_play
 from game_rl.preflight.arithmetic import training_arithmetic
@@ -113,7 +113,7 @@ class TimedTraining:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="game_rl_"))
             short = shortened(
                 config,
-                observation_bytes=_observation_bytes(config, game),
+                observation_bytes=make_observation_format(config.env, game).nbytes,
                 device=placement_of(config).device,
             )
             self.session = stack.enter_context(
@@ -240,11 +240,6 @@ def _endless(config: RunConfig) -> RunConfig:
             "checkpoints": config.checkpoints.model_copy(update={**never, "deadline_s": 86_400.0}),
         }
     )
-
-
-def _observation_bytes(config: RunConfig, game: Game) -> int:
-    """Return the bytes of one stack of frames."""
-    return prod(make_frame_format(config.env.observation, game).shape) * config.env.frame_stack
 
 
 class _NetworkClock:

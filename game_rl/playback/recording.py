@@ -12,11 +12,11 @@ from stable_baselines3.common.policies import BasePolicy
 from game_rl.checkpoints.random_numbers import drawing_from
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, RecordingEmulator, picture_frames
 from game_rl.envs.game_boy_env import GameBoyEnv
-from game_rl.envs.make_env import make_emulator, make_env, make_frame_format
+from game_rl.envs.make_env import make_emulator, make_env, make_observation_format
 from game_rl.playback.clip import Picture, clip_writer
 from game_rl.playback.trained_run import TrainedRun
 from game_rl.seeds import seed_for
-from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
+from game_rl.vec_env.frame_stacks import FrameStacks
 
 _LAST_PICTURE_S = 1.0  # for which the end of an episode stays visible
 
@@ -51,11 +51,10 @@ def _play(
     run: TrainedRun, env: GameBoyEnv, watched: RecordingEmulator, episodes: int
 ) -> Iterator[Picture]:
     """Yield all pictures of the episodes; the last of each is repeated to make it visible."""
-    frame_format = make_frame_format(run.config.env.observation, run.game)
-    size = run.config.env.frame_stack
-    ring = np.zeros((size + 1, 1, *frame_format.shape), np.uint8)
+    observation_format = make_observation_format(run.config.env, run.game)
+    ring = np.zeros((observation_format.stack + 1, 1, *observation_format.frame_shape), np.uint8)
     stacks = FrameStacks(ring)
-    policy = run.policy(stacked_space(env.observation_space, size), env.action_space)
+    policy = run.policy(observation_format.space, env.action_space)
     hold = round(_LAST_PICTURE_S * FRAMES_PER_SECOND / picture_frames(run.config.env.frame_skip))
     seed: int | None = seed_for(run.config.seed, "recording")
     for _ in range(episodes):

@@ -12,13 +12,13 @@ from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.lake.horizon import Capacity
-from game_rl.lake.lake_schema import lake_schema
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.stored_view import TABLE_BYTES
 from game_rl.preflight import calibration
 from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
-from game_rl.preflight.memory import frame_format_of, n_pictures, network_of, saved_replay_bytes
+from game_rl.preflight.memory import n_pictures, network_of, saved_replay_bytes
 
 _COUNTED_CHECKPOINTS = 64  # checkpoints whose sizes are computed one by one
 _EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves every 4 episodes
@@ -366,8 +366,7 @@ def _row(
 ) -> GrowthRow:
     played = updates * training.timesteps_per_update
     timesteps = training.began_at + played
-    packing, frame_stack = frame_format_of(config, facts).packing, config.env.frame_stack
-    schema = lake_schema(packing, frame_stack=frame_stack, n_actions=facts.n_actions)
+    schema = LakeSchema.of(facts.observation_format(config), n_actions=facts.n_actions)
     kept, on_disk = _kept(config, timesteps), lake_bytes(config, facts, played)
     if on_disk and facts.lake_bytes_per_timestep:
         kept = min(kept, round(on_disk / facts.lake_bytes_per_timestep))
@@ -375,7 +374,7 @@ def _row(
         timesteps=timesteps,
         kept=kept,
         raw=kept * schema.raw_bytes,
-        packed=kept * (packing.nbytes + _SCALARS_BYTES),
+        packed=kept * (schema.packing.nbytes + _SCALARS_BYTES),
         on_disk=on_disk,
         checkpoints=predicted_kept_bytes(config, facts, training, updates),
     )

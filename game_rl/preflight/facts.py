@@ -6,12 +6,17 @@ from pathlib import Path
 from shlex import quote
 from statistics import mean, median
 
-from game_rl.config.schema import RunConfig, check_image_size, frame_shape
+from game_rl.config.schema import RunConfig, check_image_size
 from game_rl.config.values import run_at
-from game_rl.envs.make_env import check_env_config, make_frame_format
+from game_rl.envs.make_env import (
+    check_env_config,
+    make_observation_format,
+    observation_format,
+)
+from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import UsageError
 from game_rl.games.definition import CropSpec, Game
-from game_rl.lake.lake_schema import lake_schema
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import Mark
 from game_rl.lake.origin import LakeRows, check_agreement
 from game_rl.run_dir import RunDir
@@ -83,6 +88,10 @@ class RunFacts:
         """Timestep at which the run begins."""
         return 0 if self.fork is None else self.fork.began_at
 
+    def observation_format(self, config: RunConfig) -> ObservationFormat:
+        """Return the format of the observations; not stored, as `config` may be a proposal."""
+        return observation_format(config.env, crop=self.crop, four_shades=self.four_shades)
+
 
 @dataclass(frozen=True)
 class EpisodeLengths:
@@ -150,8 +159,9 @@ def run_facts(
     """
     check_env_config(config.env, game)
     _check_stop_when(config, game)
-    crop = game.definition.observation.crop
-    _check_picture(config, crop)
+    seen = make_observation_format(config.env, game)
+    channels, height, width = seen.shape
+    check_image_size(height, width, channels=channels)
     assumed = max(_USUAL_EPISODE_FRAMES // config.env.frame_skip, 1)
     longest = config.env.max_episode_timesteps or assumed
     usual = min(longest, assumed) if probe is None else round(probe.median)
@@ -159,7 +169,7 @@ def run_facts(
         device=config.device, precision=config.algorithm.precision, hardware=machine.hardware
     )
     return RunFacts(
-        crop=crop,
+        crop=game.definition.observation.crop,
         n_actions=len(game.action_names),
         four_shades=not game.is_colour,
         rom_bytes=len(game.rom.data),
@@ -171,28 +181,16 @@ def run_facts(
         cache_bytes=machine.cache_bytes,
         lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
         fork=fork_facts(config),
-        learned_lakes=_learned_lakes(config, game),
+        learned_lakes=_learned_lakes(config, game, seen),
     )
 
 
-def _learned_lakes(config: RunConfig, game: Game) -> LakeRows:
+def _learned_lakes(config: RunConfig, game: Game, seen: ObservationFormat) -> LakeRows:
     settings = config.algorithm.learn_from
     if settings is None:
         return LakeRows()
-    schema = lake_schema(
-        make_frame_format(config.env.observation, game).packing,
-        frame_stack=config.env.frame_stack,
-        n_actions=len(game.action_names),
-    )
+    schema = LakeSchema.of(seen, n_actions=len(game.action_names))
     return check_agreement(settings, schema, config, game)
-
-
-def _check_picture(config: RunConfig, crop: CropSpec) -> None:
-    observation = config.env.observation
-    channels, height, width = frame_shape(
-        observation.size, observation.colour, crop.height, crop.width
-    )
-    check_image_size(height, width, channels=channels * config.env.frame_stack)
 
 
 def _check_stop_when(config: RunConfig, game: Game) -> None:

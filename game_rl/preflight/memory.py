@@ -5,12 +5,11 @@ from math import prod
 
 from game_rl.algorithms.sizes import NetworkSize, n_minibatch_parts, timesteps_together
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
-from game_rl.config.algorithms import DQNConfig, PPOConfig
+from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import LearnFromConfig
-from game_rl.config.schema import RunConfig, frame_shape
+from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, picture_frames
-from game_rl.envs.observation import FrameFormat
-from game_rl.lake.lake_schema import lake_schema
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.preflight import calibration
 from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.calibration import VIEW_BYTES
@@ -21,30 +20,8 @@ from game_rl.vec_env.workers import evaluation_workers, training_workers
 
 
 def network_of(config: RunConfig, facts: RunFacts) -> NetworkSize:
-    observation = config.env.observation
-    channels, height, width = frame_shape(
-        observation.size, observation.colour, facts.crop.height, facts.crop.width
-    )
-    algorithm = config.algorithm
-    return NetworkSize(
-        channels=channels * config.env.frame_stack,
-        height=height,
-        width=width,
-        n_actions=facts.n_actions,
-        has_value_head=isinstance(algorithm, PPOConfig),
-        has_target=isinstance(algorithm, DQNConfig),
-        layer_norm="none" if isinstance(algorithm, PPOConfig) else algorithm.layer_norm,
-    )
-
-
-def frame_format_of(config: RunConfig, facts: RunFacts) -> FrameFormat:
-    observation = config.env.observation
-    return FrameFormat(
-        size=observation.size,
-        colour=observation.colour,
-        four_shades=facts.four_shades,
-        crop=facts.crop,
-    )
+    observation_format = facts.observation_format(config)
+    return NetworkSize.of(observation_format, config.algorithm, n_actions=facts.n_actions)
 
 
 def storage(config: RunConfig, facts: RunFacts) -> Part:
@@ -59,10 +36,7 @@ def storage(config: RunConfig, facts: RunFacts) -> Part:
         capacity = algorithm.replay.capacity if on_gpu else filled_capacity(config, facts)
         return Part("replay", _pond_bytes(config, facts, capacity))
     rollout = rollout_buffer_layout(
-        n_steps=algorithm.n_steps,
-        n_envs=config.env.n_envs,
-        frame_bytes=frame_format_of(config, facts).packing.nbytes,
-        frame_stack=config.env.frame_stack,
+        facts.observation_format(config), n_steps=algorithm.n_steps, n_envs=config.env.n_envs
     )
     return Part("rollout buffer", total_bytes(rollout))
 
@@ -95,10 +69,9 @@ def filled_capacity(config: RunConfig, facts: RunFacts, timesteps: int | None = 
 
 def _pond_bytes(config: RunConfig, facts: RunFacts, capacity: int) -> int:
     pond = pond_layout(
+        facts.observation_format(config),
         capacity=capacity,
         n_envs=config.env.n_envs,
-        frame_bytes=frame_format_of(config, facts).packing.nbytes,
-        frame_stack=config.env.frame_stack,
         n_actions=facts.n_actions,
     )
     return total_bytes(pond)
@@ -169,7 +142,7 @@ def frames_in_a_step(config: RunConfig, facts: RunFacts) -> int:
 
     In DQN with n_step = 1, the stacks before and after a timestep share all frames but one.
     """
-    algorithm, frames = config.algorithm, config.env.frame_stack
+    algorithm, frames = config.algorithm, facts.observation_format(config).stack
     if isinstance(algorithm, DQNConfig):
         frames = frames + 1 if algorithm.n_step == 1 else 2 * frames
     return frames * together(config, facts)
@@ -228,16 +201,15 @@ def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:
     There are the last and the next stacks in uint8 and one set of stacks in float32. Packed frames
     of the last and the next vec step and the arrays shared with the workers come in addition.
     """
-    n_envs, frame_format = config.env.n_envs, frame_format_of(config, facts)
-    packed_bytes = frame_format.packing.nbytes
+    n_envs, observation_format = config.env.n_envs, facts.observation_format(config)
     shared = shared_bytes(
         n_envs=n_envs,
-        frame_stack=config.env.frame_stack,
-        frame_shape=frame_format.shape,
-        packed_bytes=packed_bytes,
+        frame_stack=observation_format.stack,
+        frame_shape=observation_format.frame_shape,
+        packed_bytes=observation_format.row_bytes,
     )
-    stacks = n_envs * network_of(config, facts).observation
-    return Part("frames in flight", (2 + 4) * stacks + 2 * n_envs * packed_bytes + shared)
+    each = (2 + 4) * observation_format.nbytes + 2 * observation_format.row_bytes
+    return Part("frames in flight", n_envs * each + shared)
 
 
 def _lake_writer(config: RunConfig, facts: RunFacts) -> Part:
@@ -246,9 +218,8 @@ def _lake_writer(config: RunConfig, facts: RunFacts) -> Part:
     Each env has one that is being filled and up to two that wait. Four more are counted for the
     compressor.
     """
-    packing = frame_format_of(config, facts).packing
-    schema = lake_schema(packing, frame_stack=config.env.frame_stack, n_actions=facts.n_actions)
-    block = schema.block_frames * packing.nbytes
+    schema = LakeSchema.of(facts.observation_format(config), n_actions=facts.n_actions)
+    block = schema.block_frames * schema.packing.nbytes
     return Part("Lake's writer", (3 * config.env.n_envs + 4) * block)
 
 
@@ -257,13 +228,13 @@ def _lake_reader(config: RunConfig, facts: RunFacts, settings: LearnFromConfig) 
 
     Drawn stacks exist packed, unpacked, as a batch, and joined with those of the run's own replay.
     """
-    packing, frame_stack = frame_format_of(config, facts).packing, config.env.frame_stack
-    schema = lake_schema(packing, frame_stack=frame_stack, n_actions=facts.n_actions)
-    block, blocks = schema.block_frames * packing.nbytes, facts.learned_lakes.blocks
+    observation_format = facts.observation_format(config)
+    schema = LakeSchema.of(observation_format, n_actions=facts.n_actions)
+    block, blocks = schema.block_frames * observation_format.row_bytes, facts.learned_lakes.blocks
     cache = min(settings.cache_mb * 10**6 + len(settings.lakes) * block, blocks * block)
-    stacks = 2 * frame_stack * most_lake_rows(config)
-    drawn = stacks * (packing.nbytes + 2 * prod(packing.shape))
-    joined = 2 * frame_stack * config.algorithm.batch_size * prod(packing.shape)
+    packed = observation_format.stack * observation_format.row_bytes
+    drawn = 2 * most_lake_rows(config) * (packed + 2 * observation_format.nbytes)
+    joined = 2 * config.algorithm.batch_size * observation_format.nbytes
     views = len(settings.lakes) * VIEW_BYTES
     return Part("Lakes that are learned from", views + cache + drawn + joined)
 
@@ -310,11 +281,11 @@ def gradient_step_bytes(config: RunConfig, facts: RunFacts) -> int:
 
 
 def packed_minibatch_bytes(config: RunConfig, facts: RunFacts) -> int:
-    return frames_in_a_step(config, facts) * frame_format_of(config, facts).packing.nbytes
+    return frames_in_a_step(config, facts) * facts.observation_format(config).row_bytes
 
 
 def _unpacked_minibatch(config: RunConfig, facts: RunFacts) -> int:
-    return frames_in_a_step(config, facts) * prod(frame_format_of(config, facts).shape)
+    return frames_in_a_step(config, facts) * prod(facts.observation_format(config).frame_shape)
 
 
 def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
@@ -325,7 +296,7 @@ def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
     besides the stacks.
     """
     packed = packed_minibatch_bytes(config, facts)
-    temporary = [packed, packed] if frame_format_of(config, facts).packing.bits < 8 else []
+    temporary = [packed, packed] if facts.observation_format(config).screen.bits < 8 else []
     return [_unpacked_minibatch(config, facts), packed, *temporary]
 
 

@@ -13,7 +13,7 @@ from game_rl.algorithms.pqn import PQN
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.schema import RunConfig
-from game_rl.envs.packing import FramePacking
+from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import CheckpointError, LakeError
 from game_rl.event_log import EventLog
 from game_rl.events import DiskForecast
@@ -31,7 +31,7 @@ def open_feed(
     config: RunConfig,
     run_dir: RunDir,
     model: BaseAlgorithm,
-    packing: FramePacking,
+    observation_format: ObservationFormat,
     *,
     game: Game,
     checkpoint: Checkpoint | None,
@@ -45,7 +45,7 @@ def open_feed(
     feed = make_lake_feed(
         config,
         run_dir,
-        packing=packing,
+        observation_format=observation_format,
         n_actions=int(model.action_space.n),  # type: ignore[attr-defined]  # buttons are discrete
         goes_on=checkpoint is not None,
         saved=None if checkpoint is None else checkpoint.lake(),

@@ -14,13 +14,13 @@ from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import RunConfig
-from game_rl.envs.packing import FramePacking
+from game_rl.envs.observation import ObservationFormat
 from game_rl.event_log import EventLog
 from game_rl.events import LakesFollowed, RowsDrawn
 from game_rl.games.definition import Game
 from game_rl.lake.lake_pool import Following, LakePool
 from game_rl.lake.lake_reader import LakeReader
-from game_rl.lake.lake_schema import lake_schema
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.origin import check_agreement
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
@@ -33,7 +33,7 @@ def open_lakes(
     game: Game,
     run_dir: RunDir,
     model: object,
-    packing: FramePacking,
+    observation_format: ObservationFormat,
     tell: Callable[[str], None],
 ) -> LakePool | None:
     """Open the Lakes that the run learns from, if any, and give `model` a replay with their rows.
@@ -46,9 +46,7 @@ def open_lakes(
         return None
     assert isinstance(model, LeanDQN)
     settings = algorithm.learn_from
-    schema = lake_schema(
-        packing, frame_stack=config.env.frame_stack, n_actions=len(game.action_names)
-    )
+    schema = LakeSchema.of(observation_format, n_actions=len(game.action_names))
     check = partial(check_agreement, settings, schema, config, game, tell)
     check()
     following = None

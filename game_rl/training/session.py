@@ -20,7 +20,7 @@ from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.computing import computing
 from game_rl.checkpoints.tensorboard_log import closing_log, quiet_log_thread
 from game_rl.config.schema import RunConfig
-from game_rl.envs.make_env import make_frame_format
+from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import Interrupted, TrainingError
 from game_rl.event_log import EventLog
 from game_rl.games.definition import Game
@@ -201,18 +201,18 @@ class TrainingSession:
         """Build envs, algorithm and Lakes, each closed with the stack; return the Lake's feed."""
         config, game = self._config, self._game
         vec_env = self._build_envs(stack, is_offline=is_offline)
-        packing = make_frame_format(config.env.observation, game).packing
+        observation_format = make_observation_format(config.env, game)
         self.model = make_algorithm(
             config,
             vec_env,
             self._run_dir,
-            packing=packing,
+            observation_format=observation_format,
             stream=_stream(checkpoint),
             schedule_timesteps=_schedule_timesteps(config, checkpoint),
         )
         stack.enter_context(closing_log(self.model.logger))
         tell = self._events.warn
-        self._pool = open_lakes(config, game, self._run_dir, self.model, packing, tell)
+        self._pool = open_lakes(config, game, self._run_dir, self.model, observation_format, tell)
         self._make_teacher(checkpoint)
         if is_offline:
             return None
@@ -220,7 +220,7 @@ class TrainingSession:
             config,
             self._run_dir,
             self.model,
-            packing,
+            observation_format,
             game=game,
             checkpoint=checkpoint,
             tell=tell,

@@ -5,8 +5,7 @@ import functools
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from game_rl.config.schema import EnvConfig
-from game_rl.envs.make_env import make_env, make_frame_format
-from game_rl.envs.packing import FramePacking
+from game_rl.envs.make_env import make_env, make_observation_format
 from game_rl.games.definition import Game
 from game_rl.system.machine import effective_cpus
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
@@ -37,13 +36,11 @@ def make_training_env(config: EnvConfig, game: Game, *, seed: int) -> VecEnv:
     if n_workers < 2:
         return make_vec_env(config, game, n_envs=config.n_envs, seed=seed)
     first, first_workers = (config.n_envs + 1) // 2, (n_workers + 1) // 2
-    packing = make_frame_format(config.observation, game).packing
     sizes = (first, first_workers), (config.n_envs - first, n_workers - first_workers)
     parts = []
     try:
         for n_envs, workers in sizes:
-            part = _part(config, game, n_envs=n_envs, n_workers=workers, packing=packing)
-            parts.append(part)
+            parts.append(_part(config, game, n_envs=n_envs, n_workers=workers, packs=True))
     except BaseException:
         for part in parts:
             part.close()
@@ -54,17 +51,13 @@ def make_training_env(config: EnvConfig, game: Game, *, seed: int) -> VecEnv:
 
 
 def _part(
-    config: EnvConfig,
-    game: Game,
-    *,
-    n_envs: int,
-    n_workers: int,
-    packing: FramePacking | None = None,
+    config: EnvConfig, game: Game, *, n_envs: int, n_workers: int, packs: bool = False
 ) -> SharedMemoryVecEnv:
+    observation_format = make_observation_format(config, game)
     return SharedMemoryVecEnv(
         [functools.partial(make_env, config, game)] * n_envs,
-        frame_stack=config.frame_stack,
-        packing=packing,
+        frame_stack=observation_format.stack,
+        packing=observation_format.screen if packs else None,
         n_workers=n_workers,
         timeout_s=config.worker_timeout_s,
         lost_info={} if game.definition.success is None else {"is_success": False},

@@ -7,9 +7,8 @@ import numpy as np
 from gymnasium import spaces
 
 from game_rl.config.schema import RunConfig
-from game_rl.envs.make_env import make_frame_format
+from game_rl.envs.make_env import make_observation_format
 from game_rl.games.definition import Game
-from game_rl.vec_env.frame_stacks import stacked_space
 
 
 class SpacesEnv(gym.Env[Any, Any]):
@@ -29,8 +28,5 @@ class SpacesEnv(gym.Env[Any, Any]):
 
 def spaces_env(config: RunConfig, game: Game) -> SpacesEnv:
     """Return an env with the spaces of the run's envs."""
-    shape = make_frame_format(config.env.observation, game).shape
-    frame = spaces.Box(0, 255, shape, np.uint8)
-    stacks = stacked_space(frame, config.env.frame_stack)
-    assert isinstance(stacks, spaces.Box)
-    return SpacesEnv(stacks, spaces.Discrete(len(game.definition.actions)))
+    observations = make_observation_format(config.env, game).space
+    return SpacesEnv(observations, spaces.Discrete(len(game.definition.actions)))

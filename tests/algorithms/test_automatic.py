@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from game_rl.algorithms.automatic import resolve_auto, resolved_on, this_hardware
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
+from game_rl.envs.observation import ObservationFormat
+from game_rl.envs.packing import FramePacking
 from game_rl.games.definition import load_game
 from game_rl.preflight.facts import run_facts
 from game_rl.preflight.memory import together
@@ -18,7 +20,7 @@ from game_rl.system.machine import detect_machine
 from game_rl.system.placement import Hardware
 from game_rl.system.units import MIB
 
-FULL_RGB = (12, 144, 160)
+FULL_RGB = ObservationFormat(FramePacking((3, 144, 160)), 4)
 CPU = Hardware(has_gpu=False, cpu_has_bf16=False, cpus=2, cache_bytes=16 * MIB)
 HARDWARE = st.builds(
     Hardware,

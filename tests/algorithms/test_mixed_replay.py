@@ -12,6 +12,7 @@ from gymnasium import spaces
 from game_rl.algorithms.mixed_replay import MixedReplay, make_mixed_replay
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.config.learn_from import LearnFromConfig, OwnShare
+from game_rl.envs.observation import ObservationFormat
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_pool import LakePool
 from game_rl.lake.lake_reader import LakeReader
@@ -75,8 +76,7 @@ def replay_of(rows: Sequence[Transition], *, n_step: int) -> PackedReplayBuffer:
         spaces.Box(0, 255, SCHEMA.observation_shape, np.uint8),
         spaces.Discrete(256),
         "cpu",
-        packing=SCHEMA.packing,
-        frame_stack=SCHEMA.frame_stack,
+        observation_format=ObservationFormat(SCHEMA.packing, SCHEMA.frame_stack),
         n_step=n_step,
         gamma=_GAMMA,
     )

@@ -19,6 +19,7 @@ from game_rl.algorithms.networks import NormedNatureCNN
 from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, load_q_network, make_policy
 from game_rl.config.algorithms import AlgorithmConfig, LayerNorm
 from game_rl.config.schema import RunConfig
+from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import CheckpointError
 from game_rl.run_dir import RunDir
@@ -43,7 +44,11 @@ def trained(algorithm: AlgorithmConfig, folder: Path) -> BaseAlgorithm:
     )
     stacked = VecFrameStack(DummyVecEnv([TinyEnv] * 2), 4, channels_order="first")
     model = make_algorithm(
-        config, VecMonitor(stacked), RunDir(folder), packing=FramePacking(FRAME), stream="training"
+        config,
+        VecMonitor(stacked),
+        RunDir(folder),
+        observation_format=ObservationFormat(FramePacking(FRAME), 4),
+        stream="training",
     )
     model.learn(32)
     model.logger.close()

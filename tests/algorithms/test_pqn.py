@@ -16,6 +16,7 @@ from game_rl.algorithms.make_algorithm import make_pqn
 from game_rl.algorithms.pqn import PQN
 from game_rl.buffers.pond import Pond
 from game_rl.config.algorithms import PQNConfig
+from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from tests.tiny_context import tiny_context
 from tests.tiny_env import FRAME, TinyEnv
@@ -228,8 +229,7 @@ def test_a_pond_can_be_fed_and_gives_back_what_was_played() -> None:
         capacity=1_000,
         n_envs=2,
         n_actions=2,
-        packing=FramePacking(FRAME),
-        frame_stack=STACK,
+        observation_format=ObservationFormat(FramePacking(FRAME), STACK),
         rng=np.random.default_rng(0),
     )
     model = make(env)

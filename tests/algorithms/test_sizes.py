@@ -27,8 +27,9 @@ from game_rl.algorithms.sizes import (
 )
 from game_rl.config.algorithms import DQNConfig, LayerNorm, PPOConfig, PQNConfig
 from game_rl.config.schema import RunConfig
+from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
-from game_rl.preflight.memory import frame_format_of, gradient_step_bytes, network_of, together
+from game_rl.preflight.memory import gradient_step_bytes, network_of, together
 from game_rl.run_dir import RunDir
 from game_rl.system.placement import Hardware, Precision
 from game_rl.system.threads import torch_threads
@@ -39,6 +40,7 @@ from tests.preflight.torch_account import peak_of_tensors
 from tests.tiny_env import TinyEnv
 
 STACK = (4, 72, 80)
+STACKS = ObservationFormat(FramePacking((1, *STACK[1:])), STACK[0])
 ONE_CPU = Hardware(has_gpu=False, cpu_has_bf16=False, cpus=1)
 BATCHES = st.integers(1, 100_000)
 SAMPLES = st.integers(1, 100 * MIB)
@@ -136,7 +138,7 @@ def updated(config: RunConfig, folder: Path) -> tuple[LeanPPO, dict[str, torch.T
             config,
             VecMonitor(stacked),
             RunDir(folder),
-            packing=FramePacking((1, *STACK[1:])),
+            observation_format=STACKS,
             stream="algorithm",
         )
         assert isinstance(model, LeanPPO)
@@ -148,7 +150,7 @@ def test_a_batch_in_the_parts_that_auto_chooses_moves_the_weights_as_the_whole_d
     tmp_path: Path,
 ) -> None:
     values = {"n_steps": 32, "batch_size": 512, "n_epochs": 1, "precision": "float32"}
-    config = resolved_on(config_of(**values), STACK, ONE_CPU)
+    config = resolved_on(config_of(**values), STACKS, ONE_CPU)
     parted, found = updated(config, tmp_path)
     assert parted.micro_batch_size == 256
     whole, expected = updated(config_of(**values, micro_batch_size=None), tmp_path)
@@ -341,7 +343,7 @@ def test_a_trainings_gradient_step_is_what_torch_allocates(
     facts = replace(FACTS, cpus=1, uses_bf16=precision == "bf16", n_actions=2)
     predicted = gradient_step_bytes(config, facts)
     hardware = Hardware(has_gpu=False, cpu_has_bf16=False, cpus=1)
-    config = resolved_on(config, (4, 72, 80), hardware)
+    config = resolved_on(config, STACKS, hardware)
     assert gradient_step_bytes(config, facts) == predicted
     assert network_of(config, facts).observation == 4 * 72 * 80
     stacked = VecFrameStack(DummyVecEnv([Dark] * N_ENVS), 4, channels_order="first")
@@ -349,7 +351,7 @@ def test_a_trainings_gradient_step_is_what_torch_allocates(
         config,
         VecMonitor(stacked),
         RunDir(tmp_path),
-        packing=frame_format_of(config, facts).packing,
+        observation_format=facts.observation_format(config),
         stream="training",
     )
     arguments = (1, BATCH) if algorithm["name"] == "dqn" else ()  # gradient steps; samples in each

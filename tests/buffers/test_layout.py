@@ -8,6 +8,7 @@ from stable_baselines3.common.buffers import RolloutBuffer
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
 from game_rl.buffers.pond import Pond
 from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
+from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 
 
@@ -26,14 +27,13 @@ def test_the_layout_is_what_is_allocated(
     n_steps: int, n_envs: int, frame_stack: int, bits: int
 ) -> None:
     packing = FramePacking((1, 36, 40), bits=bits)  # type: ignore[arg-type]
+    observation_format = ObservationFormat(packing, frame_stack)
     space = spaces.Box(0, 255, (frame_stack, 36, 40), np.uint8)
     actions = spaces.Discrete(9)
     ours = PackedRolloutBuffer(
-        n_steps, space, actions, n_envs=n_envs, packing=packing, frame_stack=frame_stack
+        n_steps, space, actions, n_envs=n_envs, observation_format=observation_format
     )
-    layout = rollout_buffer_layout(
-        n_steps=n_steps, n_envs=n_envs, frame_bytes=packing.nbytes, frame_stack=frame_stack
-    )
+    layout = rollout_buffer_layout(observation_format, n_steps=n_steps, n_envs=n_envs)
     assert {a.name: (a.shape, np.dtype(a.dtype)) for a in layout} == arrays_of(ours)
     assert total_bytes(layout) == sum(
         value.nbytes for value in vars(ours).values() if isinstance(value, np.ndarray)
@@ -52,21 +52,15 @@ def test_the_layout_of_a_pond_is_what_is_allocated(
     capacity: int, n_envs: int, frame_stack: int, bits: int, n_actions: int
 ) -> None:
     packing = FramePacking((1, 36, 40), bits=bits)  # type: ignore[arg-type]
+    observation_format = ObservationFormat(packing, frame_stack)
     pond = Pond(
         capacity=capacity,
         n_envs=n_envs,
         n_actions=n_actions,
-        packing=packing,
-        frame_stack=frame_stack,
+        observation_format=observation_format,
         rng=np.random.default_rng(0),
     )
-    layout = pond_layout(
-        capacity=capacity,
-        n_envs=n_envs,
-        frame_bytes=packing.nbytes,
-        frame_stack=frame_stack,
-        n_actions=n_actions,
-    )
+    layout = pond_layout(observation_format, capacity=capacity, n_envs=n_envs, n_actions=n_actions)
     frames = pond._frames.numpy()
     real = {"frames": frames} | pond._small
     assert {a.name: (a.shape, np.dtype(a.dtype)) for a in layout} == {

@@ -17,6 +17,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from game_rl.buffers.array_file import StoredArray, dump_arrays, read_arrays
 from game_rl.buffers.pond import Pond
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
+from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import CheckpointError
 from tests.buffers.scripted_env import N_ACTIONS, scripted_vec_env
@@ -50,8 +51,7 @@ def packed(vec_env: VecEnv, packing: FramePacking, *, frame_stack: int, **values
         action_space=vec_env.action_space,
         device="cpu",
         n_envs=vec_env.num_envs,
-        packing=packing,
-        frame_stack=frame_stack,
+        observation_format=ObservationFormat(packing, frame_stack),
         gamma=GAMMA,
         **values,
     )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.buffers import RolloutBuffer
 
 from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
+from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 
 Bytes = NDArray[np.uint8]
@@ -42,8 +43,7 @@ class Shape:
                 self.n_steps,
                 self.space,
                 ACTIONS,
-                packing=self.packing,
-                frame_stack=self.frame_stack,
+                observation_format=ObservationFormat(self.packing, self.frame_stack),
                 **keywords,  # type: ignore[arg-type]
             ),
         )
@@ -156,6 +156,5 @@ def test_stacks_of_another_shape_are_refused() -> None:
             2,
             spaces.Box(0, 255, (4, 3, 5), np.uint8),
             ACTIONS,
-            packing=FramePacking((1, 3, 5)),
-            frame_stack=3,
+            observation_format=ObservationFormat(FramePacking((1, 3, 5)), 3),
         )

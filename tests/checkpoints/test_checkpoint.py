@@ -29,6 +29,7 @@ from game_rl.checkpoints.model_state import (
     optimizer_tensors,
     parse_tensors,
 )
+from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import CheckpointError
 from game_rl.run_dir import RunDir
@@ -126,8 +127,7 @@ def with_replay(seed: int, vec_steps: int) -> PPO:
         spaces.Box(0, 255, frame, np.uint8),
         spaces.Discrete(4),
         n_envs=8,
-        packing=FramePacking(frame, bits=8),
-        frame_stack=1,
+        observation_format=ObservationFormat(FramePacking(frame, bits=8), 1),
         sampling_seed=seed,
     )
     model._setup_learn(8)

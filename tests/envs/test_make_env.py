@@ -11,9 +11,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from game_rl.config.schema import EnvConfig, ObservationConfig
-from game_rl.envs.make_env import make_env, make_frame_format
+from game_rl.envs.make_env import make_env, make_observation_format, observation_format
 from game_rl.errors import ConfigError, UsageError
 from game_rl.games.definition import CropSpec, Game, ObservationArea, bundled_games, load_game
+from game_rl.vec_env.frame_stacks import stacked_space
 from tests.emulator.roms import make_rom
 
 
@@ -135,17 +136,43 @@ def test_unknown_start_states_are_refused(duel: Game) -> None:
         make_env(EnvConfig(start_states=("level_7",)), duel)
 
 
-def test_the_frame_format_needs_no_emulator(duel: Game) -> None:
-    assert make_frame_format(ObservationConfig(), duel).shape == (1, 72, 80)
+def test_the_observation_format_needs_no_emulator(duel: Game) -> None:
+    assert make_observation_format(EnvConfig(), duel).frame_shape == (1, 72, 80)
     cropped = with_crop(duel, top=16, height=100, width=150)
-    assert make_frame_format(ObservationConfig(), cropped).shape == (1, 50, 75)
+    assert make_observation_format(EnvConfig(), cropped).frame_shape == (1, 50, 75)
+
+
+@pytest.mark.parametrize("colour", ["grey", "rgb"])
+@pytest.mark.parametrize("size", ["full", "half"])
+@pytest.mark.parametrize("frame_stack", [1, 3])
+@pytest.mark.parametrize("name", ["duel", "seasons"])
+def test_the_observation_format_is_that_of_the_played_frames(
+    name: str, frame_stack: int, size: str, colour: str
+) -> None:
+    values = {"frame_stack": frame_stack, "observation": {"size": size, "colour": colour}}
+    config, game = EnvConfig.model_validate(values), load_game(name)
+    found = make_observation_format(config, game)
+    crop = game.definition.observation.crop
+    assert observation_format(config, crop=crop, four_shades=not game.is_colour) == found
+    with closing(make_env(config, game)) as env:
+        frame, _ = env.reset(seed=0)
+        assert found.frame_shape == frame.shape
+        assert found.row_bytes == found.screen.pack(frame).nbytes
+        stacked = stacked_space(env.observation_space, frame_stack)
+    assert found.space == stacked
+    assert found.shape == stacked.shape
+    assert found.nbytes == np.zeros(found.shape, np.uint8).nbytes
+    found.check_space(stacked)
+    with pytest.raises(ValueError, match="stacks are"):
+        dataclasses.replace(found, stack=frame_stack + 1).check_space(stacked)
 
 
 def test_half_size_of_an_odd_crop_is_refused_with_the_way_out(duel: Game) -> None:
     cropped = with_crop(duel, height=101, width=150)
     with pytest.raises(ConfigError, match="150 x 101; make both even"):
-        make_frame_format(ObservationConfig(size="half"), cropped)
-    assert make_frame_format(ObservationConfig(size="full"), cropped).shape == (1, 101, 150)
+        make_observation_format(EnvConfig(), cropped)
+    full = EnvConfig(observation=ObservationConfig(size="full"))
+    assert make_observation_format(full, cropped).frame_shape == (1, 101, 150)
 
 
 def test_rgb_of_four_shades_is_the_same_picture_three_times(duel: Game) -> None:

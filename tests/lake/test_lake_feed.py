@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.lake.block import decode
@@ -216,7 +217,7 @@ def make(
     made = make_lake_feed(
         config,
         RunDir(run_dir),
-        packing=packing,
+        observation_format=ObservationFormat(packing, 3),
         n_actions=5,
         goes_on=goes_on,
         saved=saved,
@@ -241,7 +242,7 @@ def test_a_config_without_a_lake_makes_none(tmp_path: Path) -> None:
     made = make_lake_feed(
         make_config(),
         RunDir(tmp_path),
-        packing=PACKING,
+        observation_format=ObservationFormat(PACKING, 4),
         n_actions=5,
         goes_on=False,
         saved=None,

@@ -9,11 +9,11 @@ import pytest
 
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import EnvConfig, RunConfig
-from game_rl.envs.make_env import make_frame_format
+from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import LakeError
 from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake import Lake
-from game_rl.lake.lake_schema import LakeSchema, lake_schema
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.origin import LakeRows, check_agreement, origin_of, write_origin
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import Play
@@ -26,10 +26,8 @@ def run_config(**env: Any) -> RunConfig:
 
 
 def schema_of(config: RunConfig, game: Game) -> LakeSchema:
-    packing = make_frame_format(config.env.observation, game).packing
-    return lake_schema(
-        packing, frame_stack=config.env.frame_stack, n_actions=len(game.action_names)
-    )
+    observation_format = make_observation_format(config.env, game)
+    return LakeSchema.of(observation_format, n_actions=len(game.action_names))
 
 
 def written(path: Path, config: RunConfig, game: Game, *, stream: str = "a") -> Lake:

@@ -21,6 +21,8 @@ from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.upload import UploadConfig
+from game_rl.envs.observation import ObservationFormat
+from game_rl.envs.packing import FramePacking
 from game_rl.games.definition import load_game
 from game_rl.measure.random_play import probe_lake
 from game_rl.preflight import calibration
@@ -270,7 +272,8 @@ def test_a_saved_replay_is_in_every_checkpoint_and_packed_as_the_pond_has_it() -
     dqn = {"name": "dqn", "replay": {"capacity": 80_000}}
     saved = rows(algorithm=dqn, checkpoints={"save_replay_buffer": True})[-1]
     marked = rows(algorithm=dqn, lake={})[-1]
-    pond = pond_layout(capacity=80_000, n_envs=8, frame_bytes=2880, frame_stack=4, n_actions=9)
+    half_grey = ObservationFormat(FramePacking((1, 72, 80), bits=4), 4)
+    pond = pond_layout(half_grey, capacity=80_000, n_envs=8, n_actions=9)
     assert saved.kept == 80_000
     assert saved.packed == pytest.approx(total_bytes(pond), rel=0.001)
     assert saved.checkpoints == pytest.approx(marked.checkpoints + 4 * total_bytes(pond))

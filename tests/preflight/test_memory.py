@@ -20,7 +20,6 @@ from game_rl.preflight.estimate import estimate
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import Phase, verdict
 from game_rl.preflight.memory import (
-    frame_format_of,
     frames_in_a_step,
     n_pictures,
     network_gpu,
@@ -77,17 +76,14 @@ def test_the_rollout_buffer_holds_each_frame_once() -> None:
 
 def make_buffer(config: RunConfig, facts: RunFacts) -> PackedRolloutBuffer:
     """The buffer of a run, still empty."""
-    packing = frame_format_of(config, facts).packing
-    channels, height, width = packing.shape
-    stack = config.env.frame_stack
+    observation_format = facts.observation_format(config)
     return PackedRolloutBuffer(
         config.algorithm.n_steps,
-        spaces.Box(0, 255, (stack * channels, height, width), np.uint8),
+        observation_format.space,
         spaces.Discrete(facts.n_actions),
         "cpu",
         n_envs=config.env.n_envs,
-        packing=packing,
-        frame_stack=stack,
+        observation_format=observation_format,
     )
 
 
@@ -146,7 +142,7 @@ def test_unpacking_is_what_torch_allocates(size: str, colour: str, *, four_shade
         env__observation={"size": size, "colour": colour},
         algorithm={"n_steps": 64, "batch_size": 256},
     )
-    packing = frame_format_of(config, facts).packing
+    packing = facts.observation_format(config).screen
     frames = torch.zeros(256 * 4, packing.nbytes, dtype=torch.uint8)
 
     def unpack() -> None:
@@ -256,16 +252,14 @@ DQN_RUN: dict[str, Any] = {"name": "dqn", "replay": {"capacity": 1_000_000}, "ba
 def test_a_replay_is_the_pond_that_would_be_allocated() -> None:
     config = make_config(algorithm=DQN_RUN | {"replay": {"capacity": 1_001}})
     facts = replace(FACTS, four_shades=True)
-    packing = frame_format_of(config, facts).packing
-    channels, height, width = packing.shape
+    observation_format = facts.observation_format(config)
     buffer = PackedReplayBuffer(
         1_001,
-        spaces.Box(0, 255, (4 * channels, height, width), np.uint8),
+        observation_format.space,
         spaces.Discrete(facts.n_actions),
         "cpu",
         n_envs=8,
-        packing=packing,
-        frame_stack=4,
+        observation_format=observation_format,
     )
     pond = buffer.pond
     real = pond._frames.nbytes + sum(array.nbytes for array in pond._small.values())
@@ -335,13 +329,13 @@ def test_a_pond_that_is_not_full_has_written_as_many_slots_as_the_forecast_count
         checkpoints={"every_timesteps": 120, "save_replay_buffer": True},
     )
     facts = replace(FACTS, episode_timesteps=episode_length)
-    packing = frame_format_of(config, facts).packing
+    observation_format = facts.observation_format(config)
+    packing = observation_format.screen
     pond = Pond(
         capacity=5_000,
         n_envs=2,
         n_actions=9,
-        packing=packing,
-        frame_stack=2,
+        observation_format=observation_format,
         rng=np.random.default_rng(0),
     )
     channels, height, width = packing.shape

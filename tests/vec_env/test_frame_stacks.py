@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack
 
 from game_rl.config.schema import EnvConfig
-from game_rl.envs.make_env import make_frame_format
+from game_rl.envs.make_env import make_observation_format
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import WorkerError
 from game_rl.games.definition import load_game
@@ -297,7 +297,7 @@ def test_restored_envs_go_on_with_packed_frames(size: str, colour: str) -> None:
         }
     )
     game = load_game("duel")
-    packing = make_frame_format(config.observation, game).packing
+    packing = make_observation_format(config, game).screen
     vec_envs = [make_training_env(config, game, seed=1) for _ in range(2)]
     one, other = (vec_env for vec_env in vec_envs if isinstance(vec_env, HalvedVecEnv))
     with closing(one), closing(other):
