@@ -17,7 +17,8 @@ from game_rl.config.upload import UploadConfig
 from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved, Event, Uploaded, Warned
 from game_rl.run_dir import RunDir
-from game_rl.storage.background import BackgroundUpload
+from game_rl.storage import background as background_module
+from game_rl.storage.background import _START, BackgroundUpload
 from game_rl.storage.inventory import stored_runs
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.upload_settings import UploadSettings
@@ -92,6 +93,18 @@ def test_the_process_is_the_last_to_get_a_core(tmp_path: Path, disk_address: str
         process = psutil.Process(upload.pid)
         assert process.nice() == 19
         assert not [m.path for m in process.memory_maps() if "torch" in m.path]
+
+
+def test_the_process_loads_neither_torch_nor_gymnasium() -> None:
+    start = _START.partition("sys.exit")[0]  # all but the call of `main`
+    code = f"{start}importlib.import_module(sys.argv[2])\nprint(*sys.modules)"
+    package = str(Path(background_module.__file__).parents[1])
+    command = [sys.executable, "-c", code, package, "game_rl.storage.process"]
+    loaded = subprocess.run(
+        command, capture_output=True, check=True, encoding="utf-8"
+    ).stdout.split()
+    assert "game_rl.lake.lake_schema" in loaded
+    assert not {"torch", "gymnasium", "stable_baselines3"} & set(loaded)
 
 
 def test_signals_for_the_training_do_not_end_it(tmp_path: Path, disk_address: str) -> None:
@@ -219,7 +232,8 @@ def test_a_process_that_is_killed_is_replaced_at_the_next_checkpoint(
 _ORPHAN = """
 import sys, time
 from game_rl.event_log import EventLog
-from game_rl.storage.background import BackgroundUpload
+from game_rl.storage import background as background_module
+from game_rl.storage.background import _START, BackgroundUpload
 from game_rl.storage.upload_settings import UploadSettings
 upload = BackgroundUpload(UploadSettings.model_validate_json(sys.argv[1]), EventLog())
 print(upload.pid, flush=True)
