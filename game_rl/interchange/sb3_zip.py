@@ -42,7 +42,7 @@ from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write
 from game_rl.playback.trained_run import TrainedRun
 from game_rl.run_dir import RunDir
 from game_rl.system.versions import installed_versions
-from game_rl.vec_env.spaces_env import SpacesEnv, spaces_env
+from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
 
 _OVERHEAD_BYTES = 16 * 2**20  # allowance for names, system info and SB3's data
 
@@ -56,7 +56,7 @@ def export_policy(run: TrainedRun, output: Path) -> None:
         UsageError: `output` does not end in .zip or already exists, or SB3 has no such network.
     """
     check_zip_to_write(output)
-    model = plain_model(run.config, spaces_env(run.config, run.game))
+    model = plain_model(run.config, run.game)
     file = str(run.checkpoint.path / "policy.safetensors")
     load_module_tensors(model.policy, run.checkpoint.policy(), file)
     name = str(run.checkpoint.path / "optimizer.safetensors")
@@ -87,11 +87,9 @@ def import_policy(path: Path, config: RunConfig) -> RunDir:
     check_zip_to_read(path, run_dir.root)
     game = load_game(config.game)
     config = resolve_auto(config, game)
-    vec_env = plain_model(config, spaces_env(config, game)).get_env()
-    assert vec_env is not None
     model = make_algorithm(
         shrunk(config),
-        vec_env,
+        SpacesVecEnv(config.env, game, n_envs=1),
         run_dir,
         observation_format=make_observation_format(config.env, game),
         stream="algorithm",
@@ -236,14 +234,14 @@ def _nbytes(tensors: Tensors) -> int:
     return sum(tensor.nbytes for tensor in tensors.values())
 
 
-def plain_model(config: RunConfig, env: SpacesEnv) -> PPO | DQN:
+def plain_model(config: RunConfig, game: Game) -> PPO | DQN:
     """Return an untrained SB3 model with the run's settings.
 
     A DQN has a replay of one timestep, because SB3 allocates the whole replay when it loads the
     zip; `DQN.load(..., buffer_size=...)` chooses another size. `n_step` is left out, as SB3 warns
     about a saved one, and so is `double_q`, which SB3 does not have.
     """
-    algorithm = exchangeable(config)
+    algorithm, env = exchangeable(config), SpacesVecEnv(config.env, game, n_envs=1)
     model: PPO | DQN
     match algorithm:
         case PPOConfig():
@@ -255,7 +253,7 @@ def plain_model(config: RunConfig, env: SpacesEnv) -> PPO | DQN:
     return model
 
 
-def _plain_ppo(algorithm: PPOConfig, env: SpacesEnv) -> PPO:
+def _plain_ppo(algorithm: PPOConfig, env: SpacesVecEnv) -> PPO:
     clip_vf = algorithm.clip_range_vf
     model = PPO(
         "CnnPolicy",
@@ -275,7 +273,7 @@ def _plain_ppo(algorithm: PPOConfig, env: SpacesEnv) -> PPO:
     return model
 
 
-def _plain_dqn(algorithm: DQNConfig, env: SpacesEnv) -> DQN:
+def _plain_dqn(algorithm: DQNConfig, env: SpacesVecEnv) -> DQN:
     model = DQN(
         "CnnPolicy",
         env,

@@ -28,7 +28,7 @@ from game_rl.lake.mark import LakeState, new_stream
 from game_rl.lake.origin import take_origins
 from game_rl.lake.segment import SegmentName
 from game_rl.seeds import seed_for
-from game_rl.vec_env.spaces_env import spaces_env
+from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
 
 _FORK_AND_PLACE = ("run_dir", "fork")
 _HOW_ENVS_RUN = ("env.n_workers", "env.worker_timeout_s")
@@ -271,7 +271,7 @@ def fitting_weights(
         CheckpointError: the weights are of another network; the error names the first tensor that
             does not fit.
     """
-    spaces = spaces_env(config, game)
+    spaces = SpacesVecEnv(config.env, game, n_envs=1)
     policy = make_policy(config.algorithm, spaces.observation_space, spaces.action_space)
     noise = 0.0 if config.fork is None else config.fork.weight_noise
     is_same = parent.algorithm.name == config.algorithm.name

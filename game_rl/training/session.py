@@ -40,8 +40,8 @@ from game_rl.training.make_callbacks import Callbacks, RunParts, make_callbacks
 from game_rl.training.offline_phase import OfflinePhase, is_offline, make_offline_phase
 from game_rl.training.resuming import disk_fault, usable_best, what_is_saved
 from game_rl.training.teacher_extension import TeacherEvaluation, make_teacher
-from game_rl.vec_env.absent_vec_env import AbsentVecEnv
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
+from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
 from game_rl.vec_env.worker_cores import TRIALS_S
 
 
@@ -245,7 +245,7 @@ class TrainingSession:
         self.evaluation_env = stack.enter_context(
             closing(make_vec_env(config.env, game, n_envs=n_envs, seed=evaluation_seed))
         )
-        return training_env or AbsentVecEnv(self.evaluation_env, n_envs=config.env.n_envs)
+        return training_env or SpacesVecEnv(config.env, game, n_envs=config.env.n_envs)
 
     def _make_teacher(self, checkpoint: Checkpoint | None) -> None:
         config = self._config

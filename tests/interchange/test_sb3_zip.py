@@ -31,7 +31,7 @@ from game_rl.interchange.sb3_zip import export_policy, import_policy, plain_mode
 from game_rl.playback.trained_run import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume
-from game_rl.vec_env.spaces_env import spaces_env
+from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
 from tests.tiny_run import TINY, MakeConfig, command, train_once
 
 PREDICT = """\
@@ -92,7 +92,7 @@ def test_plain_sb3_plays_an_exported_policy_without_game_rl(
 ) -> None:
     run: Path = request.getfixturevalue("run" if kind == "ppo" else "dqn_run")
     exported, trained = export(run, tmp_path / "model.zip"), open_trained_run(run, "latest")
-    env = spaces_env(trained.config, trained.game)
+    env = SpacesVecEnv(trained.config.env, trained.game, n_envs=1)
     stacks = np.random.default_rng(0).integers(0, 256, (50, *env.observation_space.shape), np.uint8)
     np.save(tmp_path / "stacks.npy", stacks)
     found = subprocess.run(
@@ -156,7 +156,7 @@ def test_networks_that_sb3_does_not_have_are_refused_both_ways(
 
 def test_a_run_goes_on_from_what_plain_sb3_saved(make_config: MakeConfig, tmp_path: Path) -> None:
     config = make_config("imported")
-    env = spaces_env(config, load_game(config.game))
+    env = SpacesVecEnv(config.env, load_game(config.game), n_envs=1)
     plain = PPO("CnnPolicy", env, n_steps=2, batch_size=2, device="cpu")
     plain.num_timesteps = 128
     plain.save(tmp_path / "plain.zip")
@@ -306,7 +306,7 @@ SCHEDULES = {  # at the beginning, half way and at the end
 
 
 def plain(config: RunConfig) -> PPO | DQN:
-    return plain_model(config, spaces_env(config, load_game(config.game)))
+    return plain_model(config, load_game(config.game))
 
 
 @pytest.mark.parametrize("section", [PPO_SECTION, DQN_MODEL], ids=["ppo", "dqn"])

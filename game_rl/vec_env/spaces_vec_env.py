@@ -1,21 +1,27 @@
-"""A vec env without envs, for a run that does not play."""
+"""A vec env without envs, on which an algorithm can be built that does not play."""
 
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
+
+from game_rl.config.schema import EnvConfig
+from game_rl.envs.make_env import make_observation_format
+from game_rl.games.definition import Game
 
 _Indices = int | Iterable[int] | None
 
 
-class AbsentVecEnv(VecEnv):
-    """A vec env that has spaces and `num_envs` but no emulators: an algorithm can be built on it.
+class SpacesVecEnv(VecEnv):
+    """A vec env that has the spaces of a run's envs but no emulators.
 
     Methods that would play raise RuntimeError.
     """
 
-    def __init__(self, like: VecEnv, *, n_envs: int) -> None:
-        super().__init__(n_envs, like.observation_space, like.action_space)
+    def __init__(self, config: EnvConfig, game: Game, *, n_envs: int) -> None:
+        actions = spaces.Discrete(len(game.action_names))
+        super().__init__(n_envs, make_observation_format(config, game).space, actions)
 
     def reset(self) -> NoReturn:
         raise _nothing_plays()
@@ -52,4 +58,4 @@ class AbsentVecEnv(VecEnv):
 
 
 def _nothing_plays() -> RuntimeError:
-    return RuntimeError("nothing is played while a run learns from Lakes alone")
+    return RuntimeError("nothing is played on spaces alone")
