@@ -1,4 +1,4 @@
-"""Targets for value functions, computed from a rollout."""
+"""Returns and targets for value functions, computed from rewards."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,3 +41,15 @@ def q_lambda_returns(
         mixed = (1 - trace) * next_values[t] + trace * following
         following = returns[t] = rewards[t] + gamma * ~terminated[t] * mixed
     return returns
+
+
+def discounted_sums(rewards: _Floats, lengths: NDArray[np.int64], *, gamma: float) -> _Floats:
+    """Sum the first `lengths` of rewards [batch, n_step], discounted, to float32 [batch].
+
+    The formula is that of SB3's NStepReplayBuffer, in float32.
+    """
+    n_step = rewards.shape[1]
+    discounts = gamma ** np.arange(n_step, dtype=np.float32)
+    counts = np.arange(n_step) < lengths[:, None]
+    summed: _Floats = (rewards * discounts * counts).sum(axis=1)
+    return summed

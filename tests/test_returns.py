@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.returns import q_lambda_returns
+from game_rl.returns import discounted_sums, q_lambda_returns
 
 
 def one(
@@ -78,3 +78,10 @@ def test_envs_do_not_see_each_other() -> None:
         rows = (array[:, env : env + 1] for array in (rewards, values, terminated, ends))
         alone = q_lambda_returns(*rows, gamma=0.9, lam=0.7)
         np.testing.assert_array_equal(together[:, env], alone[:, 0])
+
+
+def test_discounted_sums_count_the_first_rewards_of_each_row() -> None:
+    rewards = np.array([[1, 2, 4], [1, 2, 4], [1, 2, 4]], np.float32)
+    sums = discounted_sums(rewards, np.array([1, 2, 3]), gamma=0.5)
+    assert sums.dtype == np.float32
+    assert sums.tolist() == [1.0, 2.0, 3.0]

@@ -13,6 +13,7 @@ from game_rl.buffers.layout import pond_layout
 from game_rl.buffers.unpacking import unpack_rows
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import CheckpointError
+from game_rl.returns import discounted_sums
 
 GOES_ON, TERMINATED, TRUNCATED, LAST_FRAME = range(4)
 """What followed a slot's timestep. LAST_FRAME marks a slot without one: a frame with no action."""
@@ -198,11 +199,9 @@ class Pond:
         endings = self._at("endings", envs[:, None], walked)
         stops = (endings != GOES_ON) | (walked >= self._heads[envs][:, None] - 1)
         last = np.where(stops.any(axis=1), stops.argmax(axis=1), n_step - 1)
-        counts = np.arange(n_step) <= last[:, None]
-        discounts = gamma ** np.arange(n_step, dtype=np.float32)
-        rewards = self._at("rewards", envs[:, None], walked) * discounts * counts
+        rewards = self._at("rewards", envs[:, None], walked)
         terminated = endings[np.arange(len(last)), last] == TERMINATED
-        return rewards.sum(axis=1), last + 1, terminated
+        return discounted_sums(rewards, last + 1, gamma=gamma), last + 1, terminated
 
     def held(self) -> tuple[_Numbers, _Numbers]:
         """Return (envs, numbers) of all timesteps that can be drawn, for tests and for counting."""

@@ -18,6 +18,7 @@ from game_rl.lake.block import (
 )
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.view import Indices, LakeView, n_seen
+from game_rl.returns import discounted_sums
 
 Frames = NDArray[np.uint8]
 
@@ -200,7 +201,7 @@ class Sampler:
         for i in np.argsort(-ranks, kind="stable").tolist():  # each block once, its last row first
             self._fill(batch, stacks, rewards, i, int(numbers[i]), int(places[i]))
         stacks.unpack()  # all at once, because that is fastest
-        batch.rewards[:] = discounted_sums(rewards, batch.steps, self._gamma)
+        batch.rewards[:] = discounted_sums(rewards, batch.steps, gamma=self._gamma)
         batch.discounts[:] = _discounts(batch, self._gamma)
         return batch
 
@@ -279,20 +280,6 @@ class _Walk:
     number: int
     columns: Columns
     next_row: int
-
-
-def discounted_sums(
-    rewards: NDArray[np.float32], lengths: Indices, gamma: float
-) -> NDArray[np.float32]:
-    """Sum the first `lengths` of rewards [batch, n_step], discounted, to float32 [batch].
-
-    It computes in float32, in the same order as `Pond.batch`.
-    """
-    n_step = rewards.shape[1]
-    discounts = gamma ** np.arange(n_step, dtype=np.float32)
-    counts = np.arange(n_step) < lengths[:, None]
-    summed: NDArray[np.float32] = (rewards * discounts * counts).sum(axis=1)
-    return summed
 
 
 def _shares_in_order(view: LakeView, shares: Mapping[str, float]) -> NDArray[np.float64]:
