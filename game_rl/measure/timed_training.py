@@ -20,6 +20,7 @@ from stable_baselines3.common.type_aliases import TrainFreq
 from torch import nn
 
 from game_rl.algorithms.automatic import placement_of
+from game_rl.callbacks.resources import TRIALS_S
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.experiments.experiment import Experiment
 from game_rl.config.experiments.mixture_files import Mixture
@@ -36,7 +37,6 @@ from game_rl.system.process_memory import PssSampler
 from game_rl.system.processes import take_cpu_share
 from game_rl.system.threads import torch_threads
 from game_rl.training.session import TrainingSession, training_process
-from game_rl.vec_env.worker_cores import TRIALS_S
 
 # A rollout and an update of PPO and PQN are not much shorter than this (unless the run's own are),
 # so that work that is done once in each of them does not weigh too much.

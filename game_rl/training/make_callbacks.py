@@ -20,7 +20,7 @@ from game_rl.callbacks.curves import (
 from game_rl.callbacks.evaluation import EvaluationGames, Values
 from game_rl.callbacks.evaluation_callback import EvaluationCallback
 from game_rl.callbacks.game_warnings import GameCheckCallback
-from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
+from game_rl.callbacks.resources import TRIALS_S, CoresCallback, ResourceMonitorCallback
 from game_rl.callbacks.stop_conditions import StopWhen
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
@@ -39,7 +39,6 @@ from game_rl.system.stop_request import StopRequest
 from game_rl.training.lake_extension import LakeGrowthCallback
 from game_rl.training.learning_extension import LakesFollowedCallback, RowsDrawnCallback
 from game_rl.training.upload_extension import UploadCallback
-from game_rl.vec_env.worker_cores import TRIALS_S
 
 
 @dataclass(frozen=True, kw_only=True)

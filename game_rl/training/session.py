@@ -15,6 +15,7 @@ from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.callbacks.boundary import StopTraining
 from game_rl.callbacks.checkpoint_callback import check_finite
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, Values, better_of
+from game_rl.callbacks.resources import TRIALS_S
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.computing import computing
@@ -42,7 +43,6 @@ from game_rl.training.resuming import disk_fault, usable_best, what_is_saved
 from game_rl.training.teacher_extension import TeacherEvaluation, make_teacher
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
-from game_rl.vec_env.worker_cores import TRIALS_S
 
 
 class TrainingSession:

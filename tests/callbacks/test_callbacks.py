@@ -135,7 +135,7 @@ def test_the_workers_of_a_halved_vec_env_are_moved_and_settle(
     cores = own_cores()
     if len(cores) < 2:
         pytest.skip("needs two cores of its own")
-    monkeypatch.setattr("game_rl.vec_env.worker_cores._TRIAL_S", 1e-9)  # each vec step is a trial
+    monkeypatch.setattr("game_rl.callbacks.resources._TRIAL_S", 1e-9)  # each vec step is a trial
     parts = (SharedMemoryVecEnv([TinyEnv], n_workers=1) for _ in range(2))
     callback = CoresCallback(1, trials_s=0.0)
     seen: list[list[int]] = []

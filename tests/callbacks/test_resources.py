@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from game_rl.vec_env.worker_cores import Cores, WorkerCores
+from game_rl.callbacks.resources import Cores, WorkerCores
 
 ALL = [3, 5, 8]
 WORKERS = [70, 71]
@@ -108,7 +108,7 @@ def test_a_process_that_cannot_be_moved_is_left_where_it_is() -> None:
 
 @pytest.mark.parametrize("pid", [10, 11, 12])
 def test_trainings_spare_different_cores(pid: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("game_rl.vec_env.worker_cores.os.getpid", lambda: pid)
+    monkeypatch.setattr("game_rl.callbacks.resources.os.getpid", lambda: pid)
     stage = Stage(0.7, 0.6)
     list(stage.rollout(20))
     assert set(ALL) - set(stage.worker_cores.cores) == {ALL[pid % 3]}
