@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 
+from game_rl.buffers.pond import column
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.config.learn_from import LearnFromConfig, OwnShare
 from game_rl.lake.lake_pool import Drawn, LakePool
@@ -134,11 +134,11 @@ class MixedReplay:
         discounts = self._gamma ** batch.steps.astype(np.float32)
         return ReplayBufferSamples(
             observations=torch.from_numpy(batch.stacks).to(device),
-            actions=_column(batch.actions.astype(np.int64), device),
+            actions=column(batch.actions.astype(np.int64), device),
             next_observations=torch.from_numpy(batch.next_stacks).to(device),
-            dones=_column(batch.terminated.astype(np.float32), device),
-            rewards=_column(batch.rewards, device),
-            discounts=_column(discounts, device) if self._n_step > 1 else None,
+            dones=column(batch.terminated.astype(np.float32), device),
+            rewards=column(batch.rewards, device),
+            discounts=column(discounts, device) if self._n_step > 1 else None,
         )
 
     def state(self) -> dict[str, Any]:
@@ -204,7 +204,3 @@ def _joined(one: ReplayBufferSamples, other: ReplayBufferSamples) -> ReplayBuffe
     return ReplayBufferSamples(
         *(a if a is None else torch.cat((a, b)) for a, b in pairs)  # type: ignore[arg-type]  # discounts
     )
-
-
-def _column(values: NDArray[Any], device: torch.device) -> torch.Tensor:
-    return torch.from_numpy(values.reshape(-1, 1)).to(device)

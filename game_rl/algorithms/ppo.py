@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
-from game_rl.algorithms.rollout import Decision, feed_vec_step, vec_steps
+from game_rl.algorithms.rollout import Decision, VecStep, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
@@ -95,7 +95,7 @@ class LeanPPO(PPO):
                 return False
             self._update_info_buffer(infos, dones)
             feed_vec_step(self.feeds, last_obs, step)
-            self._bootstrap(rewards, dones, infos)
+            self._bootstrap(step)
             actions, values, log_probs = step.decision
             rollout_buffer.add(
                 last_obs, actions, rewards, last_dones, values, log_probs, frames=step.frames
@@ -115,17 +115,12 @@ class LeanPPO(PPO):
         with torch.no_grad():
             return self.policy.predict_values(obs_as_tensor(observations, self.device))
 
-    def _bootstrap(
-        self,
-        rewards: NDArray[np.float32],
-        dones: NDArray[np.bool_],
-        infos: list[dict[str, Any]],
-    ) -> None:
+    def _bootstrap(self, step: VecStep) -> None:
         """Add the discounted value of a truncated episode's last state (SB3 issue 633)."""
-        for number in np.flatnonzero(dones):
-            if infos[number].get("TimeLimit.truncated"):
-                last = infos[number]["terminal_observation"]
-                rewards[number] += self.gamma * self._values(last[None]).item()
+        _, rewards, _, infos = step.outcome
+        for number in np.flatnonzero(step.truncated):
+            last = infos[number]["terminal_observation"]
+            rewards[number] += self.gamma * self._values(last[None]).item()
 
     def train(self) -> None:
         """As PPO.train, with the same loss, early stop and curves; does nothing for no epochs."""

@@ -16,13 +16,11 @@ from stable_baselines3.common.vec_env import VecEnv
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
 from game_rl.algorithms.epsilon_greedy import EpsilonGreedy
 from game_rl.algorithms.policies import PQNPolicy
-from game_rl.algorithms.rollout import Decision, feed_vec_step, vec_steps
+from game_rl.algorithms.rollout import Decision, VecStep, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
 from game_rl.returns import q_lambda_returns
 from game_rl.schedules import Schedule
-
-Infos = list[dict[str, Any]]
 
 
 class PQN(OnPolicyAlgorithm):
@@ -112,7 +110,7 @@ class PQN(OnPolicyAlgorithm):
             if not callback.on_step():
                 return False
             self._update_info_buffer(infos, dones)
-            ends.note(n_steps, dones, infos, self._best)
+            ends.note(n_steps, step, self._best)
             actions, values, log_probs = step.decision
             rollout_buffer.add(
                 last_obs, actions, rewards, last_dones, values, log_probs, frames=step.frames
@@ -210,17 +208,12 @@ class _EpisodeEnds:
         self.last_values = np.zeros((n_steps, n_envs), np.float32)
 
     def note(
-        self,
-        step: int,
-        dones: NDArray[np.bool_],
-        infos: Infos,
-        best: Callable[[NDArray[Any]], NDArray[np.float32]],
+        self, row: int, step: VecStep, best: Callable[[NDArray[Any]], NDArray[np.float32]]
     ) -> None:
         """Note the ends in one vec step; `best` returns max_a Q for a batch of stacks."""
-        truncated = np.array([bool(info.get("TimeLimit.truncated")) for info in infos])
-        self.ended[step] = dones
-        self.terminated[step] = dones & ~truncated
-        cut = np.flatnonzero(dones & truncated)
+        _, _, self.ended[row], infos = step.outcome
+        self.terminated[row] = step.terminated
+        cut = np.flatnonzero(step.truncated)
         if len(cut):
             last_stacks = np.stack([infos[i]["terminal_observation"] for i in cut])
-            self.last_values[step, cut] = best(last_stacks)
+            self.last_values[row, cut] = best(last_stacks)

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.buffers.feed import Feed
+from game_rl.buffers.feed import Feed, how_episodes_ended
 from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.frame_stacks import Packed, PackedFrames, packed_frames
 from game_rl.vec_env.halved_vec_env import HalfVecEnv, HalvedVecEnv, Outcome
@@ -31,12 +31,16 @@ class VecStep(NamedTuple):
     Attributes:
         frames: newest frame of each observation decided on, packed, uint8 [n_envs, nbytes].
         next_frames: the frames that followed, with the true last frame where an episode ended.
+        terminated: bool [n_envs], True where the game was over.
+        truncated: bool [n_envs], True where a limit was hit; never both.
     """
 
     decision: Decision
     outcome: Outcome
     frames: Packed
     next_frames: Packed
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
 
 
 def vec_steps(
@@ -72,7 +76,9 @@ def vec_steps(
         packed = source.packed_frames(outcome[0]) if source else None
         if packed is None:
             packed = _packed(outcome, packing)
-        yield VecStep(decision, outcome, frames, packed.reached)
+        _, _, dones, infos = outcome
+        ends = how_episodes_ended(dones, infos)
+        yield VecStep(decision, outcome, frames, packed.reached, *ends)
         frames = packed.shown
 
 
@@ -134,17 +140,13 @@ def feed_vec_step(feeds: Sequence[Feed], observations: NDArray[Any], step: VecSt
         observations: stacks for which the actions of `step` were chosen.
         step: the vec step, with the rewards as the envs gave them.
     """
-    if not feeds:
-        return
-    _, rewards, dones, infos = step.outcome
-    truncated = np.array([bool(info.get("TimeLimit.truncated")) for info in infos]) & dones
     for feed in feeds:
         feed.append(
             observations=observations,
             frames=step.frames,
             actions=step.decision.actions,
-            rewards=rewards,
+            rewards=step.outcome[1],
             next_frames=step.next_frames,
-            terminated=dones & ~truncated,
-            truncated=truncated,
+            terminated=step.terminated,
+            truncated=step.truncated,
         )

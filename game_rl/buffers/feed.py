@@ -1,6 +1,7 @@
 """The interface through which an algorithm hands its timesteps to other stores."""
 
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,3 +33,11 @@ class Feed(Protocol):
             terminated: bool [n_envs], True where the game is over.
             truncated: bool [n_envs], True where a limit was hit; never both.
         """
+
+
+def how_episodes_ended(
+    dones: NDArray[np.bool_], infos: Sequence[Mapping[str, Any]]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return `terminated` and `truncated` of a vec step, from what a VecEnv returned."""
+    truncated = np.array([bool(info.get("TimeLimit.truncated")) for info in infos]) & dones
+    return dones & ~truncated, truncated

@@ -181,11 +181,11 @@ class Pond:
         stacks, next_stacks = self._both_stacks(envs, numbers, steps, device)
         return PondBatch(
             stacks,
-            _column(self._at("actions", envs, numbers).astype(np.int64), device),
-            _column(rewards, device),
+            column(self._at("actions", envs, numbers).astype(np.int64), device),
+            column(rewards, device),
             next_stacks,
-            _column(terminated.astype(np.float32), device),
-            _column(gamma ** steps.astype(np.float32), device),
+            column(terminated.astype(np.float32), device),
+            column(gamma ** steps.astype(np.float32), device),
         )
 
     def _returns(
@@ -420,5 +420,5 @@ class Pond:
         self._put("ages", envs, ages)
 
 
-def _column(values: NDArray[Any], device: torch.device | str) -> torch.Tensor:
+def column(values: NDArray[Any], device: torch.device | str) -> torch.Tensor:
     return torch.from_numpy(values.reshape(-1, 1)).to(device)

@@ -11,7 +11,7 @@ from stable_baselines3.common.buffers import BaseBuffer, ReplayBuffer
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from game_rl.buffers.feed import Feed
+from game_rl.buffers.feed import Feed, how_episodes_ended
 from game_rl.buffers.pond import Pond
 from game_rl.envs.observation import ObservationFormat
 
@@ -87,8 +87,7 @@ class PackedReplayBuffer(ReplayBuffer):
         Raises:
             ValueError: a frame has a pixel that the packing cannot hold.
         """
-        over = np.asarray(done, np.bool_)
-        truncated = np.array([bool(info.get("TimeLimit.truncated")) for info in infos]) & over
+        terminated, truncated = how_episodes_ended(np.asarray(done, np.bool_), infos)
         packing = self.observation_format.screen
         frames, next_frames = (
             packing.pack(stacks[:, -packing.shape[0] :]) for stacks in (obs, next_obs)
@@ -100,7 +99,7 @@ class PackedReplayBuffer(ReplayBuffer):
                 actions=action.reshape(self.n_envs),
                 rewards=reward,
                 next_frames=next_frames,
-                terminated=over & ~truncated,
+                terminated=terminated,
                 truncated=truncated,
             )
 
