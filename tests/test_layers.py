@@ -60,6 +60,7 @@ TORCH_FREE = (
     "buffers/layout.py",
     "algorithms/epsilon_greedy.py",
     "algorithms/sizes.py",
+    "jobs/requests.py",
     "jobs/results.py",
     "executors",
     "experiments",
